@@ -1,0 +1,20 @@
+"""Convolution, transposed convolution and their gradients for NumPy arrays."""
+
+from .api import conv as conv
+from .api import conv_backward_data as conv_backward_data
+from .api import conv_backward_filter as conv_backward_filter
+from .api import conv_transpose as conv_transpose
+from .api import conv_transpose_backward_data as conv_transpose_backward_data
+from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
+
+__all__ = [
+    "__version__",
+    "conv",
+    "conv_backward_data",
+    "conv_backward_filter",
+    "conv_transpose",
+    "conv_transpose_backward_data",
+    "conv_transpose_backward_filter",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,294 @@
+"""The six functions: check the arguments, run the kernel, return the result."""
+
+from . import arguments, cpu
+from .documentation import documented
+from .keywords import Options
+
+
+@documented
+def conv(
+    x, w, *, stride=1, padding=0, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+):  # fmt: skip
+    """Convolution (cross-correlation) over one, two or three spatial axes.
+
+    For each group, with ``t`` over the taps of the filter, and no term where the position is outside ``x``::
+
+        y[n, o, p] = sum over i, t of  x[n, i, p * stride + t * dilation - pad_begin] * w[o, i, t]
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        Input, of shape (N, C, *spatial).
+    w : numpy.ndarray
+        Filter, of shape (O, C // groups, *kernel).
+    {keywords}
+
+    Returns
+    -------
+    numpy.ndarray
+        y, of shape (N, O, *output).
+
+    {errors}
+
+    Notes
+    -----
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> x = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> w = np.array([[[-1, 0, 1]]], np.float32)
+    >>> cg.conv(x, w, padding=1)
+    array([[[ 2.,  3.,  5.,  7., -7.]]], dtype=float32)
+    """
+    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
+    call = arguments.conv(x, w, options)
+    cpu.fprop(*call.operands)
+    return call.result
+
+
+@documented
+def conv_backward_data(
+    dy, w, x_shape, *, stride=1, padding=0, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+):  # fmt: skip
+    """Gradient of `conv` with respect to its input.
+
+    For each group::
+
+        dx[n, i, q] = sum over o, p, t with p * stride + t * dilation - pad_begin == q of  dy[n, o, p] * w[o, i, t]
+
+    Parameters
+    ----------
+    dy : numpy.ndarray
+        Gradient with respect to the output of `conv`, of shape (N, O, *output).
+    w : numpy.ndarray
+        Filter, of shape (O, C // groups, *kernel).
+    x_shape : sequence of int
+        Shape of the input of `conv`, whole and in `data_format`: several inputs have the same output.
+    {keywords}
+
+    Returns
+    -------
+    numpy.ndarray
+        dx, of shape `x_shape`; zero where no output depends on the input.
+
+    {errors}
+
+    Notes
+    -----
+    Also known as torch.nn.grad.conv2d_input, TensorFlow conv2d_backprop_input, oneDNN ConvolutionBackwardData and
+    cuDNN dgrad.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> dy = np.array([[[1, 10]]], np.float32)
+    >>> w = np.array([[[1, 2, 3]]], np.float32)
+    >>> cg.conv_backward_data(dy, w, (1, 1, 6), stride=2)
+    array([[[ 1.,  2., 13., 20., 30.,  0.]]], dtype=float32)
+    """
+    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
+    call = arguments.conv_backward_data(dy, w, x_shape, options)
+    cpu.dgrad(*call.operands)
+    return call.result
+
+
+@documented
+def conv_backward_filter(
+    x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+):  # fmt: skip
+    """Gradient of `conv` with respect to its filter.
+
+    For each group::
+
+        dw[o, i, t] = sum over n, p of  x[n, i, p * stride + t * dilation - pad_begin] * dy[n, o, p]
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        Input of `conv`, of shape (N, C, *spatial).
+    dy : numpy.ndarray
+        Gradient with respect to the output of `conv`, of shape (N, O, *output).
+    w_shape : sequence of int
+        Shape of the filter, whole and in `filter_format`: (O, C // groups, *kernel).
+    {keywords}
+
+    Returns
+    -------
+    numpy.ndarray
+        dw, of shape `w_shape`.
+
+    {errors}
+
+    Notes
+    -----
+    Also known as torch.nn.grad.conv2d_weight, TensorFlow conv2d_backprop_filter, oneDNN ConvolutionBackwardWeights and
+    cuDNN wgrad.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> x = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> dy = np.array([[[1, 0, 10]]], np.float32)
+    >>> cg.conv_backward_filter(x, dy, (1, 1, 3))
+    array([[[ 41.,  72., 114.]]], dtype=float32)
+    """
+    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
+    call = arguments.conv_backward_filter(x, dy, w_shape, options)
+    cpu.wgrad(*call.operands)
+    return call.result
+
+
+@documented
+def conv_transpose(
+    x, w, *, stride=1, padding=0, output_padding=0, output_shape=None, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+):  # fmt: skip
+    """Transposed convolution: the data gradient of a convolution, used as a layer.
+
+    For each group::
+
+        y[n, o, q] = sum over i, p, t with p * stride + t * dilation - pad_begin == q of  x[n, i, p] * w[i, o, t]
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        Input, of shape (N, C, *spatial).
+    w : numpy.ndarray
+        Filter, of shape (C, O // groups, *kernel); that of the convolution it is the gradient of.
+    output_padding : int or sequence of int
+        Added to the extent of the output at its end; less than max(stride, dilation).
+    output_shape : sequence of int, optional
+        Whole shape of the output in `data_format`, instead of `output_padding`.
+    {keywords}
+
+    Returns
+    -------
+    numpy.ndarray
+        y, of shape (N, O, *output).
+
+    {errors}
+
+    Notes
+    -----
+    Also known as torch ConvTranspose and, in MATLAB, Keras and older texts, deconvolution.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> x = np.array([[[1, 10]]], np.float32)
+    >>> w = np.array([[[1, 2, 3]]], np.float32)
+    >>> cg.conv_transpose(x, w, stride=2)
+    array([[[ 1.,  2., 13., 20., 30.]]], dtype=float32)
+    """
+    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
+    call = arguments.conv_transpose(x, w, output_padding, output_shape, options)
+    cpu.dgrad(*call.operands)
+    return call.result
+
+
+@documented
+def conv_transpose_backward_data(
+    dy, w, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+):  # fmt: skip
+    """Gradient of `conv_transpose` with respect to its input.
+
+    For each group, with no term where the position is outside ``dy``::
+
+        dx[n, i, p] = sum over o, t of  dy[n, o, p * stride + t * dilation - pad_begin] * w[i, o, t]
+
+    Parameters
+    ----------
+    dy : numpy.ndarray
+        Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
+    w : numpy.ndarray
+        Filter, of shape (C, O // groups, *kernel).
+    output_padding : int or sequence of int
+        That of `conv_transpose`; less than max(stride, dilation).
+    {keywords}
+
+    Returns
+    -------
+    numpy.ndarray
+        dx, of shape (N, C, *spatial).
+
+    {errors}
+
+    Notes
+    -----
+    This is `conv` of `dy` with the same filter, but for the output padding.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> dy = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> w = np.array([[[-1, 0, 1]]], np.float32)
+    >>> cg.conv_transpose_backward_data(dy, w, stride=2)
+    array([[[3., 7.]]], dtype=float32)
+    """
+    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
+    call = arguments.conv_transpose_backward_data(dy, w, output_padding, options)
+    cpu.fprop(*call.operands)
+    return call.result
+
+
+@documented
+def conv_transpose_backward_filter(
+    x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+):  # fmt: skip
+    """Gradient of `conv_transpose` with respect to its filter.
+
+    For each group::
+
+        dw[i, o, t] = sum over n, p of  x[n, i, p] * dy[n, o, p * stride + t * dilation - pad_begin]
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+        Input of `conv_transpose`, of shape (N, C, *spatial).
+    dy : numpy.ndarray
+        Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
+    w_shape : sequence of int
+        Shape of the filter, whole and in `filter_format`: (C, O // groups, *kernel).
+    {keywords}
+
+    Returns
+    -------
+    numpy.ndarray
+        dw, of shape `w_shape`.
+
+    {errors}
+
+    Notes
+    -----
+    Also known as oneDNN ConvTransposeBackwardWeights. The output padding is seen from the shapes.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> x = np.array([[[1, 10]]], np.float32)
+    >>> dy = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> cg.conv_transpose_backward_filter(x, dy, (1, 1, 3), stride=2)
+    array([[[ 41.,  72., 114.]]], dtype=float32)
+    """
+    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
+    call = arguments.conv_transpose_backward_filter(x, dy, w_shape, options)
+    cpu.wgrad(*call.operands)
+    return call.result

@@ -1,0 +1,161 @@
+"""``python -m convgrad_cy run``: one operation on arrays from a file.
+
+Whatever is wrong with the input is one `BadInput` that says so in one line.
+"""
+
+import inspect
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import convgrad_cy as cg
+
+
+class BadInput(Exception):
+    """The caller's files or attributes cannot be used; the message says why."""
+
+
+class Operation(NamedTuple):
+    """What to call as ``function(*arrays, **attributes)``, the arrays' names, and the name of the result."""
+
+    function: Callable
+    arrays: tuple[str, ...]
+    result: str
+
+
+OPERATIONS = {
+    "conv": Operation(cg.conv, ("x", "w"), "y"),
+    "conv_backward_data": Operation(cg.conv_backward_data, ("dy", "w"), "dx"),
+    "conv_backward_filter": Operation(cg.conv_backward_filter, ("x", "dy"), "dw"),
+    "conv_transpose": Operation(cg.conv_transpose, ("x", "w"), "y"),
+    "conv_transpose_backward_data": Operation(cg.conv_transpose_backward_data, ("dy", "w"), "dx"),
+    "conv_transpose_backward_filter": Operation(cg.conv_transpose_backward_filter, ("x", "dy"), "dw"),
+}
+
+
+def reason(error):
+    """What an exception says, without the file name, which the message already has."""
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+
+
+def attribute_table():
+    """The arrays, the result and the attributes of every operation, as text."""
+    rows = []
+    for name, operation in OPERATIONS.items():
+        rows.append(f"  {name}: {', '.join(operation.arrays)} -> {operation.result}")
+        rows.append(f"      {', '.join(attributes_of(operation))}")
+    return "\n".join(rows)
+
+
+def attributes_of(operation):
+    """The parameters that a JSON file can give: all but the arrays."""
+    parameters = inspect.signature(operation.function).parameters
+    return {name: value for name, value in parameters.items() if name not in (*operation.arrays, "out")}
+
+
+def read_attributes(path):
+    """The object in a JSON file, as a dict."""
+
+    def without_duplicates(pairs):
+        attributes = dict(pairs)
+        if len(attributes) < len(pairs):
+            raise ValueError("a name occurs twice")  # json would silently keep the last
+        return attributes
+
+    try:
+        attributes = json.loads(Path(path).read_text("utf-8"), object_pairs_hook=without_duplicates)
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"cannot read attributes from {path!r}: {reason(error)}") from error
+    if not isinstance(attributes, dict):
+        raise BadInput(f'attributes in {path!r} must be a JSON object such as {{"stride": 2}}')
+    return attributes
+
+
+def check_attributes(name, operation, attributes):
+    known = attributes_of(operation)
+    for attribute in attributes:
+        if attribute not in known:
+            raise BadInput(f"{name} has no attribute {attribute!r}; it has {', '.join(known)}")
+    for attribute, parameter in known.items():
+        if parameter.default is parameter.empty and attribute not in attributes:
+            raise BadInput(f"{name} needs the attribute {attribute!r}: give it in a JSON file, with --attrs")
+
+
+def as_bfloat16(array):
+    """The .npy format has no bfloat16 and keeps its two bytes without a name."""
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError as error:
+        raise BadInput("an array of two-byte elements without a type is bfloat16, which needs ml_dtypes") from error
+    return array.view(bfloat16)
+
+
+def read_arrays(path, names):
+    """The arrays called ``names`` in an .npz file; others in it are left alone."""
+    arrays = []
+    try:
+        if os.path.isfile(path) and not zipfile.is_zipfile(path):
+            raise BadInput(f"{path!r} is not an .npz file")
+        with np.load(path, allow_pickle=False) as file:
+            for name in names:
+                if name not in file.files:
+                    raise BadInput(f"{path!r} has no array {name!r}; it has {', '.join(file.files) or 'none'}")
+                array = file[name]
+                if not isinstance(array, np.ndarray):
+                    raise BadInput(f"{name!r} in {path!r} is not an array")
+                arrays.append(as_bfloat16(array) if array.dtype == np.dtype("V2") else array)
+    except BadInput:
+        raise
+    except Exception as error:  # a damaged archive raises whatever its decoder happens to meet
+        raise BadInput(f"cannot read arrays from {path!r}: {reason(error)}") from error
+    return arrays
+
+
+def check_target(path, inputs):
+    """Refuse a target that would not be, or should not be, replaced; before the work and not after it."""
+    for source in inputs:
+        if os.path.exists(path) and os.path.samefile(path, source):
+            raise BadInput(f"{path!r} is also an input, and would be lost")
+    # Replacing a file needs no permission to write to it, and would turn a device into a plain file.
+    if os.path.exists(path) and not (stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.W_OK)):
+        raise BadInput(f"cannot write {path!r}: not a plain file, or write-protected")
+
+
+def write_array(path, name, array):
+    """Write an .npz file: all of it or, where that fails, nothing."""
+    if array.dtype.name == "bfloat16":
+        array = array.view("V2")
+    target = os.path.realpath(path)  # a link stays one
+    unfinished = f"{target}.{os.getpid()}.unfinished"
+    try:
+        with open(unfinished, "xb") as file:
+            try:
+                np.savez(file, **{name: array})
+                file.flush()
+                os.replace(unfinished, target)
+            except BaseException:
+                os.unlink(unfinished)
+                raise
+    except (OSError, ValueError, MemoryError) as error:  # ValueError: a name that no file can have
+        raise BadInput(f"cannot write {path!r}: {reason(error)}") from error
+
+
+def run(name, attributes_file, source, target):
+    """Run the operation ``name`` on the arrays in ``source``; its result goes to ``target``."""
+    operation = OPERATIONS[name]
+    attributes = read_attributes(attributes_file) if attributes_file else {}
+    check_attributes(name, operation, attributes)
+    arrays = read_arrays(source, operation.arrays)
+    check_target(target, [file for file in (source, attributes_file) if file])
+    try:
+        result = operation.function(*arrays, **attributes)
+    except (TypeError, ValueError, MemoryError) as error:
+        raise BadInput(f"{name}: {reason(error)}") from error
+    write_array(target, operation.result, result)
+    print(f"{operation.result}: {result.dtype.name} {result.shape} -> {target}")

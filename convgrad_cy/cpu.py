@@ -1,0 +1,103 @@
+"""The CPU backend: chooses the instruction set at import; fprop, dgrad and wgrad run a plan on NumPy arrays."""
+
+import os
+from importlib import import_module, util
+from pathlib import Path
+
+from . import _cpu_features
+from .plan import DGRAD, FPROP, WGRAD, Machine
+from .plan import plan as make_plan
+
+
+def _is_built(name):
+    return util.find_spec(f"{__package__}._kernels_{name}") is not None
+
+
+def available_isas():
+    """The instruction sets that were built and that this machine runs, the best last."""
+    return tuple(name for name in _cpu_features.supported() if _is_built(name))
+
+
+def _chosen_isa():
+    allowed = available_isas()
+    wanted = os.environ.get("CONVGRAD_CY_ISA", "")
+    if not allowed:
+        raise ImportError(
+            f"convgrad_cy has no kernels for this machine, which supports {_cpu_features.supported() or 'no known level'}"
+        )
+    if wanted and wanted not in allowed:
+        raise ImportError(f"CONVGRAD_CY_ISA must be one of {', '.join(allowed)} on this machine, was {wanted!r}")
+    return wanted or allowed[-1]
+
+
+#: Name of the instruction set in use.
+isa = _chosen_isa()
+_kernels = import_module(f"._kernels_{isa}", __package__)
+_tile = _kernels.tile()
+
+
+def _cpu_quota():
+    """Processors that the control group of this process may use, or None without a limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, int(quota) // int(period))
+    except (OSError, ValueError):  # no such file, or the quota is "max"
+        return None
+
+
+_most_threads = None if os.environ.get("OMP_NUM_THREADS") else _cpu_quota()
+
+
+def _after_fork_in_child():
+    # The threads of an OpenMP team do not survive a fork, and libgomp would wait for them for ever.
+    global _most_threads
+    _most_threads = 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def threads():
+    """Threads that a large problem would use now: OpenMP's number, within the control group's CPU quota; 1 in a fork."""
+    available = _kernels.max_threads()
+    return available if _most_threads is None else min(available, _most_threads)
+
+
+def openmp():
+    """The OpenMP interface that the kernels were built with."""
+    return _kernels.openmp()
+
+
+def machine():
+    """What ``plan.plan`` needs to know."""
+    return Machine(*_tile, threads())
+
+
+def _channels_last(tensor):
+    """Whether neighbours in memory are channels rather than positions of the last axis."""
+    return abs(tensor.strides[2]) < abs(tensor.strides[5])
+
+
+def _run(kernel, operation, problem, dtype, source, filter, target, result):
+    plan = make_plan(operation, problem, dtype, _channels_last(source), machine())
+    if plan.zero_first:
+        result[...] = 0
+    if result.size and len(plan.walks):
+        operands = (array.view(dtype.view) for array in (source, filter, target))
+        kernel(dtype.code, *operands, plan.walks, plan.blocks)
+
+
+def fprop(problem, dtype, x, w, y):
+    """Write y; x, w and y are the six-dimensional views that ``arguments`` makes."""
+    _run(_kernels.correlate, FPROP, problem, dtype, x, w, y, y)
+
+
+def dgrad(problem, dtype, x, w, y):
+    """Write x."""
+    _run(_kernels.correlate, DGRAD, problem, dtype, y, w.swapaxes(1, 2), x, x)
+
+
+def wgrad(problem, dtype, x, w, y):
+    """Write w."""
+    _run(_kernels.wgrad, WGRAD, problem, dtype, x, w, y, w)

@@ -1,0 +1,41 @@
+"""The sections that the docstrings of the six functions have in common."""
+
+_SECTIONS = {
+    "keywords": """stride, dilation : int or sequence of int
+        One value, or one for each spatial axis; at least 1.
+    padding : int, sequence or str
+        One int, or for each spatial axis one int or one (begin, end) pair; "valid": none; "same" or "same_upper": the
+        output's extent is ceil(input / stride), or input * stride if transposed, and an odd element of padding is at
+        the end; "same_lower": it is at the beginning. Padding of a transposed convolution crops its output.
+    groups : int
+        Convolutions side by side, each with its share of the channels.
+    data_format : str
+        "NCX" (the shapes given here), "NXC" (channels last), or this rank's spelling of one, such as "NHWC".
+    filter_format : str
+        "OIX" (the shapes given here) or "XIO" (spatial axes first, output channels last).
+    algorithm : str
+        "auto" or "direct".
+    out : numpy.ndarray, optional
+        Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs.""",
+    "errors": """Raises
+    ------
+    TypeError
+        An argument of the wrong type, an array of another dtype than those listed, or arrays of two dtypes.
+    ValueError
+        A shape, size or keyword that is impossible, or an `out` that cannot be written.
+
+    See Also
+    --------
+    conv, conv_backward_data, conv_backward_filter
+    conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter""",
+    "dtypes": """All arrays have one dtype: float16, bfloat16 (of ml_dtypes), float32, float64 or int32. The two half
+    types are summed in float32 and rounded once; int32 wraps. The same inputs give the same bits, for any number
+    of threads.""",
+}
+
+
+def documented(function):
+    """Put the sections that the six have in common into a docstring."""
+    for name, text in _SECTIONS.items():
+        function.__doc__ = function.__doc__ and function.__doc__.replace(f"{{{name}}}", text)
+    return function

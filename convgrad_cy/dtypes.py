@@ -1,0 +1,63 @@
+"""The dtype table: what is stored, what it is computed in, and its names in C and CUDA."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """One storage type of the kernels.
+
+    Attributes
+    ----------
+    code : int
+        Its number in ``pyx/scalar.pxd``.
+    name : str
+        NumPy's name of the type.
+    compute : str
+        Name of the type in which products are formed and summed.
+    view : numpy.dtype
+        The type as which Cython receives the array: the two half types are one-member structs there.
+    cuda : str
+        Its C++ name in ``convgrad_cy/gpu``.
+    """
+
+    code: int
+    name: str
+    compute: str
+    view: np.dtype
+    cuda: str
+
+    @property
+    def itemsize(self):
+        return self.view.itemsize
+
+    @property
+    def compute_itemsize(self):
+        return np.dtype(self.compute).itemsize
+
+
+_HALF = np.dtype([("bits", np.uint16)])
+
+#: In the order of the codes.
+TABLE = (
+    DType(0, "float16", "float32", _HALF, "f16"),
+    DType(1, "bfloat16", "float32", _HALF, "bf16"),
+    DType(2, "float32", "float32", np.dtype(np.float32), "float"),
+    DType(3, "float64", "float64", np.dtype(np.float64), "double"),
+    DType(4, "int32", "int32", np.dtype(np.int32), "int"),
+)
+
+NAMES = tuple(row.name for row in TABLE)
+_BY_NAME = {row.name: row for row in TABLE}
+
+
+def lookup(dtype):
+    """The table's row of a NumPy dtype, or None if the kernels do not know it.
+
+    bfloat16 is recognised by its name, so that ``ml_dtypes`` need not be imported here: an array of that type can
+    only exist where somebody has imported it. A byte order that is not the machine's own is not known.
+    """
+    row = _BY_NAME.get(dtype.name)
+    return row if row is not None and dtype.isnative and dtype.itemsize == row.itemsize else None

@@ -1,0 +1,126 @@
+"""What the keywords of the six functions may be: one function for each kind of value, with its errors."""
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .problem import INDEX_LIMIT
+
+
+class Options(NamedTuple):
+    """The keywords that all six functions have, as the caller gave them."""
+
+    stride: Any = 1
+    padding: Any = 0
+    dilation: Any = 1
+    groups: Any = 1
+    data_format: Any = "NCX"
+    filter_format: Any = "OIX"
+    algorithm: Any = "auto"
+    out: Any = None
+
+
+_RANKS = (1, 2, 3)
+
+ALGORITHMS = {"auto": "auto", "direct": "direct"}
+
+
+def _orders(general, specific, order):
+    """A format's entry in each rank's table: its general and its rank-specific spelling, with its order of axes."""
+    return {rank: {general: order(rank)} | {name: order(rank) for name in specific[rank - 1 : rank]} for rank in _RANKS}
+
+
+def _tables(*formats):
+    return {rank: {name: order for table in formats for name, order in table[rank].items()} for rank in _RANKS}
+
+
+#: rank -> format -> the caller's axes in the order (batch, channels, spatial ones).
+DATA_ORDERS = _tables(
+    _orders("NCX", ("NCW", "NCHW", "NCDHW"), lambda rank: tuple(range(rank + 2))),
+    _orders("NXC", ("NWC", "NHWC", "NDHWC"), lambda rank: (0, rank + 1, *range(1, rank + 1))),
+)
+
+#: rank -> format -> the caller's axes in the order (out, in, spatial ones).
+FILTER_ORDERS = _tables(
+    _orders("OIX", (), lambda rank: tuple(range(rank + 2))),
+    _orders("XIO", (), lambda rank: (rank + 1, rank, *range(rank))),
+)
+
+
+def shown(value):
+    """The value in a message: short, and never failing, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # for instance an int of more digits than Python prints
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def choice(value, name, table):
+    """The table's entry of a string."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {shown(value)}")
+    if value not in table:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, table))}, not {shown(value)}")
+    return table[value]
+
+
+def integer(value, name, least, kind="an integer"):
+    """A Python or NumPy integer from ``least`` on; True and False are none."""
+    if type(value) is not int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = None
+        if number is None or isinstance(value, bool):
+            raise TypeError(f"{name} must be {kind}, not {shown(value)}")
+        value = number
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {shown(value)}")
+    if value >= INDEX_LIMIT:
+        raise ValueError(f"{name} must be less than 2**62, not {shown(value)}")
+    return value
+
+
+def entries(value):
+    """The members of a tuple, a list or an array, or None for anything else."""
+    if isinstance(value, (tuple, list)):
+        return value
+    return list(value) if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def per_axis(value, name, rank, least, kind="an integer or one for each spatial axis"):
+    """One integer for each spatial axis."""
+    members = entries(value)
+    if members is None:
+        return (integer(value, name, least, kind),) * rank
+    if len(members) != rank:
+        raise ValueError(f"{name} must have one entry for each spatial axis, {rank}, not {shown(value)}")
+    return tuple(integer(member, f"{name}[{i}]", least) for i, member in enumerate(members))
+
+
+_PADDING = "an integer, an integer or a (begin, end) pair for each spatial axis, or a string"
+
+
+def padding_of(value, rank):
+    """A (begin, end) pair for each spatial axis, or "same_upper" or "same_lower"."""
+    if isinstance(value, str):
+        return choice(value, "padding", _named_paddings(rank))
+    members = entries(value)
+    if members is None or not any(entries(member) is not None for member in members):
+        return tuple([(pad, pad) for pad in per_axis(value, "padding", rank, 0, _PADDING)])
+    if len(members) != rank:
+        raise ValueError(f"padding must have one entry for each spatial axis, {rank}, not {shown(value)}")
+    return tuple(_pair(member, f"padding[{i}]") for i, member in enumerate(members))
+
+
+def _named_paddings(rank):
+    return {"valid": ((0, 0),) * rank, "same": "same_upper", "same_upper": "same_upper", "same_lower": "same_lower"}
+
+
+def _pair(value, name):
+    members = entries(value)
+    if members is None or len(members) != 2:
+        raise ValueError(f"{name} must be a (begin, end) pair like those of the other axes, not {shown(value)}")
+    return tuple(integer(member, f"{name}[{i}]", 0) for i, member in enumerate(members))

@@ -1,0 +1,177 @@
+"""The geometry of a convolution, as plain integers.
+
+Every size formula of the package is in this file and nowhere else. Ranks below three are three-dimensional
+problems whose missing axes have extent one, so each formula is written for one axis.
+
+The definition that everything derives from, for one group, with ``t`` running over the taps of the filter::
+
+    y[n, o, p] = sum over i, t of  x[n, i, p * stride + t * dilation - pad_begin] * w[o, i, t]
+
+A term whose position lies outside ``x`` does not exist (it is not zero times something).
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from math import gcd, prod
+from typing import NamedTuple
+
+#: Sizes in bytes and positions stay below this, so that no sum or product of two of them leaves an int64.
+INDEX_LIMIT = 2**62
+
+
+def dilated_size(kernel, dilation):
+    """Extent of a kernel whose taps are ``dilation`` apart."""
+    return (kernel - 1) * dilation + 1
+
+
+def conv_size(x, kernel, stride, dilation, padding):
+    """Number of outputs along one axis; not positive where the kernel does not fit into the padded input."""
+    return (x + sum(padding) - dilated_size(kernel, dilation)) // stride + 1
+
+
+def conv_transpose_size(x, kernel, stride, dilation, padding, output_padding=0):
+    """Extent of a transposed convolution's output along one axis: the smallest ``y`` with
+    ``conv_size(y) == x``, plus ``output_padding``."""
+    return (x - 1) * stride + dilated_size(kernel, dilation) - sum(padding) + output_padding
+
+
+def same_padding(x, kernel, stride, dilation, lower=False):
+    """The (begin, end) padding for which ``conv_size`` is ``ceil(x / stride)``.
+
+    An odd total puts the extra element at the end, or at the beginning if ``lower``.
+    """
+    outputs = -(-x // stride)
+    total = max(0, (outputs - 1) * stride + dilated_size(kernel, dilation) - x)
+    small, large = total // 2, total - total // 2
+    return (large, small) if lower else (small, large)
+
+
+class AxisWalk(NamedTuple):
+    """How one axis of a correlation walks through its three tensors.
+
+    Position ``p`` of ``positions`` and tap ``t`` of ``taps`` meet at::
+
+        source[p * source_step + t * source_tap + source_begin]     if that lies in 0 .. source_size - 1
+        filter[t * filter_step + filter_begin]
+        target[p * target_step + target_begin]
+
+    The field order is that of ``conv_axis`` in ``include/convgrad/problem.h``.
+    """
+
+    positions: int
+    taps: int
+    source_size: int
+    source_begin: int
+    source_step: int
+    source_tap: int
+    target_begin: int
+    target_step: int
+    filter_begin: int
+    filter_step: int
+
+    @property
+    def padded(self):
+        """Whether some tap of some position lies outside the source."""
+        ends = [
+            p * self.source_step + t * self.source_tap + self.source_begin
+            for p in (0, self.positions - 1)
+            for t in (0, self.taps - 1)
+        ]
+        return min(ends) < 0 or max(ends) >= self.source_size
+
+
+def forward_axis(x, y, kernel, stride, dilation, pad_begin):
+    """The walk of fprop and wgrad along one axis: source x, target y."""
+    return AxisWalk(
+        positions=y,
+        taps=kernel,
+        source_size=x,
+        source_begin=-pad_begin,
+        source_step=stride,
+        source_tap=dilation,
+        target_begin=0,
+        target_step=1,
+        filter_begin=0,
+        filter_step=1,
+    )
+
+
+def backward_axis_phases(x, y, kernel, stride, dilation, pad_begin):
+    """The walks of dgrad along one axis, source y and target x, one for each stride phase that a tap reaches.
+
+    x is the target at ``x = p * stride + t * dilation - pad_begin``. Taps whose ``t * dilation`` agree modulo
+    the stride reach the same x, and every (stride / gcd(stride, dilation))-th tap does. Within such a phase x
+    advances by the stride while y advances by one, so each phase is a correlation of unit step.
+    """
+    common = gcd(stride, dilation)
+    filter_step = stride // common
+    phases = []
+    for first in range(min(kernel, filter_step)):
+        begin = (first * dilation - pad_begin) % stride
+        positions = -(-(x - begin) // stride)
+        if positions <= 0:
+            continue
+        phases.append(
+            AxisWalk(
+                positions=positions,
+                taps=-(-(kernel - first) // filter_step),
+                source_size=y,
+                source_begin=(begin + pad_begin - first * dilation) // stride,
+                source_step=1,
+                source_tap=-(dilation // common),
+                target_begin=begin,
+                target_step=stride,
+                filter_begin=first,
+                filter_step=filter_step,
+            )
+        )
+    return phases
+
+
+@dataclass(frozen=True, slots=True)
+class ConvProblem:
+    """One convolution; its gradients are three views of the same problem.
+
+    Channels are per group. ``x``, ``y``, ``kernel``, ``stride``, ``dilation`` and ``pad_begin`` are triples, one
+    entry for each of the axes depth, height, width. The padding at the end is implied by ``y``.
+    """
+
+    batch: int
+    groups: int
+    x_channels: int
+    y_channels: int
+    x: tuple[int, int, int]
+    y: tuple[int, int, int]
+    kernel: tuple[int, int, int]
+    stride: tuple[int, int, int] = (1, 1, 1)
+    dilation: tuple[int, int, int] = (1, 1, 1)
+    pad_begin: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def _axes(self):
+        return zip(self.x, self.y, self.kernel, self.stride, self.dilation, self.pad_begin, strict=True)
+
+    def forward_walk(self):
+        """The three axis walks of fprop (x to y) and wgrad (x and y to w)."""
+        return tuple(forward_axis(*axis) for axis in self._axes)
+
+    def backward_walks(self):
+        """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches."""
+        return list(product(*(backward_axis_phases(*axis) for axis in self._axes)))
+
+    def backward_is_complete(self):
+        """Whether the walks of dgrad visit every element of x; where they do not, its gradient is zero."""
+        return all(sum(walk.positions for walk in backward_axis_phases(*axis)) == axis[0] for axis in self._axes)
+
+    @property
+    def multiplications(self):
+        """Products in the sums of any of the three operations, padding counted as data."""
+        return (
+            self.batch * self.groups * self.x_channels * self.y_channels * prod(self.kernel) * prod(self.y)
+        )
+
+
+def lift(values, fill):
+    """One entry per spatial axis, extended at the front to three axes."""
+    values = tuple(values)
+    return (fill,) * (3 - len(values)) + values

@@ -1,0 +1,32 @@
+/* What __builtin_cpu_supports says of the levels of the x86-64 ABI; the compiler's run-time library also asks whether the
+ * operating system saves the registers. */
+#ifndef CONVGRAD_CPU_FEATURES_H
+#define CONVGRAD_CPU_FEATURES_H
+
+static inline int runs_x86_64(int level)
+{
+#if defined(__x86_64__)
+    const int v2 = __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1")
+        && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+    const int v3 = v2 && __builtin_cpu_supports("avx") && __builtin_cpu_supports("avx2")
+        && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+    const int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512vl");
+    return level == 2 ? v2 : level == 3 ? v3 : level == 4 ? v4 : 0;
+#else
+    (void)level;
+    return 0;
+#endif
+}
+
+static inline int runs_aarch64(void)
+{
+#if defined(__aarch64__)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+#endif

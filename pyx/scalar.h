@@ -1,0 +1,64 @@
+/* The two half types and their conversions: exact when widened, rounded to nearest even when narrowed.
+ *
+ * Branch-free integer arithmetic, so that loops over them become vector code on every instruction set. The half types are
+ * structs because Cython cannot tell two typedefs of one integer type apart. */
+#ifndef CONVGRAD_SCALAR_H
+#define CONVGRAD_SCALAR_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    uint16_t bits; /* sign 1, exponent 5, fraction 10 */
+} f16;
+
+typedef struct {
+    uint16_t bits; /* sign 1, exponent 8, fraction 7: the upper half of a float */
+} bf16;
+
+static inline uint32_t float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float bits_float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float f16_widen(f16 half)
+{
+    const uint32_t sign = (uint32_t)(half.bits & 0x8000) << 16, magnitude = half.bits & 0x7fff;
+    const uint32_t subnormal = float_bits((float)(int32_t)magnitude * 0x1p-24f);
+    const uint32_t rebias = magnitude >= 0x7c00 ? (255 - 31) << 23 : (127 - 15) << 23;
+    return bits_float(sign | (magnitude < 0x0400 ? subnormal : (magnitude << 13) + rebias));
+}
+
+static inline f16 f16_narrow(float value)
+{
+    const uint32_t bits = float_bits(value), magnitude = bits & 0x7fffffff;
+    const uint32_t normal = (magnitude - ((127 - 15) << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    /* Adding one half puts the unit of the last place at 2^-24, the step of the subnormals. */
+    const uint32_t subnormal = float_bits(bits_float(magnitude) + 0.5f) - 0x3f000000;
+    const uint32_t special = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
+    const uint32_t finite = magnitude < (127 - 14) << 23 ? subnormal : normal;
+    return (f16){(uint16_t)((bits >> 16 & 0x8000) | (magnitude >= 0x477ff000 ? special : finite))};
+}
+
+static inline float bf16_widen(bf16 half)
+{
+    return bits_float((uint32_t)half.bits << 16);
+}
+
+static inline bf16 bf16_narrow(float value)
+{
+    const uint32_t bits = float_bits(value);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (bf16){(uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded)};
+}
+
+#endif

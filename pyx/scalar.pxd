@@ -1,0 +1,54 @@
+"""The types that arrays store and the types that sums are formed in; the row numbers of dtypes.TABLE."""
+
+cdef extern from "scalar.h" nogil:
+    ctypedef struct f16:
+        unsigned short bits
+    ctypedef struct bf16:
+        unsigned short bits
+    float f16_widen(f16 value)
+    f16 f16_narrow(float value)
+    float bf16_widen(bf16 value)
+    bf16 bf16_narrow(float value)
+
+cdef enum:
+    F16 = 0
+    BF16 = 1
+    F32 = 2
+    F64 = 3
+    I32 = 4
+
+ctypedef fused scalar:
+    f16
+    bf16
+    float
+    double
+    int
+
+ctypedef fused compute:
+    float
+    double
+    int
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef inline compute widen(scalar value, compute kind) noexcept nogil:
+    """value in the type of ``kind``, exactly."""
+    if scalar is f16:
+        return <compute>f16_widen(value)
+    elif scalar is bf16:
+        return <compute>bf16_widen(value)
+    else:
+        return <compute>value
+
+
+cdef inline scalar narrow(compute value, scalar kind) noexcept nogil:
+    """value in the type of ``kind``, rounded to nearest even."""
+    if scalar is f16:
+        return f16_narrow(<float>value)
+    elif scalar is bf16:
+        return bf16_narrow(<float>value)
+    else:
+        return <scalar>value

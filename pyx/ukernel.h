@@ -1,0 +1,48 @@
+/* The register tile's shape on each instruction set, and the tile of each compute type.
+ *
+ * This is the only file that asks which instruction set it is compiled for. A tile has TILE_ROWS x TILE_VECTORS sums
+ * in registers, beside TILE_VECTORS registers for a line of b and one for an element of a.
+ */
+#ifndef CONVGRAD_UKERNEL_H
+#define CONVGRAD_UKERNEL_H
+
+#include <stdint.h>
+
+#if defined(__AVX512F__) /* 32 registers of 64 bytes */
+#define VECTOR_BYTES 64
+#define TILE_ROWS 6
+#define TILE_VECTORS 4
+#elif defined(__AVX2__) /* 16 registers of 32 bytes */
+#define VECTOR_BYTES 32
+#define TILE_ROWS 6
+#define TILE_VECTORS 2
+#elif defined(__aarch64__) /* 32 registers of 16 bytes */
+#define VECTOR_BYTES 16
+#define TILE_ROWS 6
+#define TILE_VECTORS 4
+#else /* 16 registers of 16 bytes, one of them for a product */
+#define VECTOR_BYTES 16
+#define TILE_ROWS 4
+#define TILE_VECTORS 2
+#endif
+
+#define TYPE float
+#define TILE tile_f32
+#include "ukernel_template.h"
+#undef TYPE
+#undef TILE
+
+#define TYPE double
+#define TILE tile_f64
+#include "ukernel_template.h"
+#undef TYPE
+#undef TILE
+
+/* int32 is computed without a sign: its sums wrap modulo 2^32, which signed arithmetic in C does not promise. */
+#define TYPE uint32_t
+#define TILE tile_u32
+#include "ukernel_template.h"
+#undef TYPE
+#undef TILE
+
+#endif

@@ -1,0 +1,89 @@
+/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j].
+ *
+ * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution:
+ *
+ *     a[r][k] = a[r * a_row + k * a_depth]      one element at a time, in any layout
+ *     b[k][j] = b[k * b_depth + j]              whole vectors, unaligned
+ *     c[r][j] = c[r * c_row + j]                whole vectors, unaligned
+ *
+ * The sums are carried in c from call to call, in the order of k: cutting the depth into blocks changes no bit.
+ */
+#define TILE_JOIN_(a, b) a##b
+#define TILE_JOIN(a, b) TILE_JOIN_(a, b)
+#define VECTOR TILE_JOIN(TILE, _vector)
+#define SUM TILE_JOIN(TILE, _sum)
+#define ROWS TILE_JOIN(TILE, _rows)
+
+typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
+
+/* rows and vectors are constants in every call, so that the sums stay in registers. */
+static inline __attribute__((always_inline)) void
+SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
+    int64_t b_depth, TYPE *c, int64_t c_row)
+{
+    VECTOR sum[TILE_ROWS][TILE_VECTORS];
+    const TYPE *row[TILE_ROWS];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        row[r] = a + r * a_row;
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = ((const VECTOR *)(c + r * c_row))[v];
+    }
+    for (int64_t k = 0; k < depth; k++) {
+        VECTOR line[TILE_VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            line[v] = ((const VECTOR *)b)[v];
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            const TYPE factor = row[r][k * a_depth];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += factor * line[v];
+        }
+        b += b_depth;
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            ((VECTOR *)(c + r * c_row))[v] = sum[r][v];
+}
+
+static inline __attribute__((always_inline)) void
+ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
+     int64_t b_depth, TYPE *c, int64_t c_row)
+{
+    switch (rows) {
+    case 1: SUM(1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 2: SUM(2, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 3: SUM(3, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 4: SUM(4, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+#if TILE_ROWS > 4
+    case 5: SUM(5, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 6: SUM(6, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+#endif
+    }
+}
+
+/* 1 <= rows <= TILE_ROWS, 1 <= vectors <= TILE_VECTORS. */
+static void
+TILE(int rows, int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
+     int64_t b_depth, TYPE *c, int64_t c_row)
+{
+    switch (vectors) {
+    case 1: ROWS(rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 2: ROWS(rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+#if TILE_VECTORS > 2
+    case 3: ROWS(rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 4: ROWS(rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+#endif
+    }
+}
+
+#undef TILE_JOIN_
+#undef TILE_JOIN
+#undef VECTOR
+#undef SUM
+#undef ROWS

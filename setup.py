@@ -1,0 +1,158 @@
+"""Build of convgrad_cy: which modules exist, and with which flags. The metadata is in pyproject.toml.
+
+Variables for developers (a user needs none of them):
+
+    CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated
+    CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
+    CONVGRAD_CY_DEBUG=1                   check every index of the Cython code
+    CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
+"""
+
+import os
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError, SetupError
+
+# machine -> {instruction set: its compiler flags}; pyx/kernels.pyx is compiled once per row.
+ISA_TABLE = {
+    "x86_64": {
+        "x86_64_v2": ["-march=x86-64-v2"],
+        "x86_64_v3": ["-march=x86-64-v3"],
+        "x86_64_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+    },
+    "aarch64": {
+        "aarch64": ["-march=armv8-a"],
+    },
+}
+SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
+
+DEBUG = os.environ.get("CONVGRAD_CY_DEBUG", "0") not in ("", "0")
+NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
+SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
+
+# No -ffast-math: NaN and infinity must reach exactly the outputs that the definition says.
+COMPILE_FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-g0"]
+COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes every combination of fused types
+LINK_FLAGS = []
+if SANITIZE:
+    LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
+    COMPILE_FLAGS += [*LINK_FLAGS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g1"]
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": DEBUG,
+    "freethreading_compatible": True,
+}
+
+HEADERS = sorted(
+    str(path)
+    for top in ("pyx", "convgrad_cy/include")
+    for path in Path(top).rglob("*")
+    if path.suffix in (".h", ".pxd")
+)
+
+OPENMP_PROGRAM = """
+#include <omp.h>
+int main(void) {
+    int n = 0;
+    #pragma omp parallel for reduction(+:n)
+    for (int i = 0; i < 4; i++) n += omp_get_num_threads() > 0;
+    return n != 4;
+}
+"""
+
+
+def rows():
+    """The rows of the ISA table that this build compiles."""
+    machine = sysconfig.get_platform().rsplit("-", 1)[-1].lower()
+    machine = SAME_MACHINE.get(machine, machine)
+    if machine not in ISA_TABLE:
+        raise SetupError(
+            f"convgrad_cy has no kernels for the platform {sysconfig.get_platform()!r} "
+            f"(known machines: {', '.join(ISA_TABLE)}; with a universal Python for macOS, set ARCHFLAGS='-arch arm64')"
+        )
+    table = ISA_TABLE[machine]
+    wanted = [name for name in os.environ.get("CONVGRAD_CY_BUILD_ISAS", "").split(",") if name] or list(table)
+    unknown = sorted(set(wanted) - set(table))
+    if unknown:
+        raise SetupError(f"CONVGRAD_CY_BUILD_ISAS names {', '.join(unknown)}; this machine has {', '.join(table)}")
+    return {name: table[name] for name in wanted}
+
+
+def extension(module, source, isa_flags=()):
+    """One compiled module: a Cython source and the flags of its row."""
+    return Extension(
+        f"convgrad_cy.{module}",
+        [source],
+        include_dirs=["pyx", "convgrad_cy/include"],
+        depends=HEADERS,
+        extra_compile_args=[*COMPILE_FLAGS, *isa_flags],
+        extra_link_args=list(LINK_FLAGS),
+    )
+
+
+class BuildExt(build_ext):
+    """Translate each module into its own folder, add OpenMP where it works, compile the modules in parallel."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def build_extensions(self):
+        openmp = [] if NO_OPENMP or not self.has_openmp() else ["-fopenmp"]
+        for ext in self.extensions:
+            ext.extra_compile_args += openmp
+            ext.extra_link_args += openmp
+            self.translate(ext)
+        super().build_extensions()
+
+    def translate(self, ext):
+        """Cython to C. Modules made from one source must share neither C nor object file, so each has a folder."""
+        import Cython
+        from Cython.Build import cythonize
+
+        folder = Path("build", "cython", ext.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Timestamps do not see a change of flags: what the module was built with is a file that it depends on.
+        stamp = folder / "built_with.txt"
+        built_with = repr((Cython.__version__, DIRECTIVES, ext.extra_compile_args, ext.extra_link_args))
+        changed = not stamp.exists() or stamp.read_text() != built_with
+        if changed:
+            stamp.write_text(built_with)
+        ext.sources = cythonize(
+            [ext],
+            include_path=["pyx"],
+            build_dir=str(folder),
+            compiler_directives=DIRECTIVES,
+            force=changed or bool(self.force),
+        )[0].sources
+        ext.depends = [*ext.depends, str(stamp)]
+
+    def has_openmp(self):
+        """Whether the compiler compiles and links a small OpenMP program."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "openmp.c")
+            source.write_text(OPENMP_PROGRAM)
+            try:
+                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=["-fopenmp"])
+                self.compiler.link_executable(objects, "openmp", output_dir=folder, extra_postargs=["-fopenmp"])
+            except (CompileError, LinkError):
+                print("convgrad_cy: this compiler has no OpenMP; the kernels will use one thread")
+                return False
+        return True
+
+
+setup(
+    ext_modules=[
+        extension("_cpu_features", "pyx/cpu_features.pyx"),
+        *(extension(f"_kernels_{isa}", "pyx/kernels.pyx", flags) for isa, flags in rows().items()),
+    ],
+    cmdclass={"build_ext": BuildExt},
+)

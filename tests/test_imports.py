@@ -1,0 +1,181 @@
+"""Who may import whom, read from the source: data moves one way through the package."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "convgrad_cy"
+
+#: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
+#: A folder stands for all modules in it, which may import each other. Adding a line is a decision about the design.
+ALLOWED = {
+    "": {"api"},
+    "__main__": {"demo", "info", "run_file"},
+    "demo": {""},
+    "info": {"", "cpu", "dtypes"},
+    "run_file": {""},
+    "shims": {"api", ""},
+    "api": {"arguments", "documentation", "keywords", "plan", "cpu", "gpu", "dtypes", "problem"},
+    "arguments": {"arrays", "keywords", "shapes", "dtypes", "problem"},
+    "keywords": {"problem"},
+    "shapes": {"problem", "keywords"},
+    "arrays": {"dtypes"},
+    "plan": {"problem", "dtypes"},
+    "cpu": {"plan", "problem", "dtypes", "_kernels", "_cpu_features"},
+    "gpu": {"plan", "problem", "dtypes"},
+    "documentation": set(),
+    "problem": set(),
+    "dtypes": set(),
+    "data": set(),
+}
+#: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
+OPTIONAL = {
+    "gpu": {"cupy", "cupyx"},
+    "demo": {"matplotlib"},
+    "info": {"cupy", "ml_dtypes"},
+    "run_file": {"ml_dtypes"},
+}
+#: Not part of the running package: makes a data file that is checked in.
+SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
+#: Files of more than 300 lines, and why each may be.
+LONG = {"tests/test_arguments.py": "a table: one rejected call and its message on each line"}
+BANNED = re.compile(r"(^|_)(utils?|helpers?|common|misc)(_|$)")
+SOURCES = (".py", ".pyx", ".pxd", ".c", ".h", ".cu", ".cuh")
+FOLDERS = ("convgrad_cy", "pyx", "tests", "bench")
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path not in SCRIPTS)
+
+
+def module_of(path):
+    """'convgrad_cy.gpu.module' for its file, and 'convgrad_cy' for __init__.py."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def unit_of(module):
+    """The key of ALLOWED that a module of the package belongs to."""
+    name = module.split(".")[1] if "." in module else ""
+    return "_kernels" if name.startswith("_kernels_") else name
+
+
+def imports(tree, module, is_package):
+    """(absolute name of what is imported, whether that happens when the module itself is imported)."""
+    lazy = {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node not in lazy
+        elif isinstance(node, ast.ImportFrom):
+            here = module.split(".") if is_package else module.split(".")[:-1]
+            base = here[: len(here) + 1 - node.level] if node.level else []
+            source = ".".join([*base, node.module] if node.module else base)
+            for alias in node.names:
+                yield f"{source}.{alias.name}", node not in lazy
+
+
+def resolved(name):
+    """A dotted name cut back to the module that it lies in, where that is one of this package."""
+    parts = name.split(".")
+    while len(parts) > 1:
+        path = PACKAGE.parent.joinpath(*parts)
+        if path.with_suffix(".py").exists() or path.is_dir() or unit_of(".".join(parts)).startswith("_"):
+            break
+        parts.pop()
+    return ".".join(parts)
+
+
+def violations(source, path):
+    """What a module's imports do against the rules."""
+    module = module_of(path)
+    unit = unit_of(module)
+    if unit not in ALLOWED:
+        return [f"{module} has no line in ALLOWED"]
+    found = []
+    for name, at_import in imports(ast.parse(source), module, path.name == "__init__.py"):
+        top = name.partition(".")[0]
+        if top == "convgrad_cy":
+            target = unit_of(resolved(name))
+            if target != unit and target not in ALLOWED[unit]:
+                found.append(f"{module} imports {name}")
+        elif top != "numpy" and top not in sys.stdlib_module_names:
+            if top not in OPTIONAL.get(unit, ()):
+                found.append(f"{module} imports {name}")
+            elif at_import:
+                found.append(f"{module} imports {name} when it is imported itself")
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_of)
+def test_only_allowed_imports(path):
+    assert violations(path.read_text(), path) == []
+
+
+@pytest.mark.parametrize(
+    "file, source",
+    [
+        ("problem.py", "from .dtypes import lookup"),
+        ("problem.py", "from . import dtypes"),
+        ("plan.py", "import convgrad_cy.api"),
+        ("plan.py", "def f():\n    from convgrad_cy import cpu"),
+        ("shims/tensorflow.py", "from ..cpu import dgrad"),
+        ("shims/tensorflow.py", "import tensorflow"),
+        ("api.py", "import cupy"),
+        ("gpu/module.py", "import cupy"),
+        ("anything.py", "import numpy"),
+    ],
+)
+def test_forbidden_imports_are_seen(file, source):
+    assert violations(source, PACKAGE / file)
+
+
+def test_allowed_imports_pass():
+    source = "import os\nimport numpy as np\nfrom . import dtypes\nfrom .problem import ConvProblem"
+    assert violations(source, PACKAGE / "plan.py") == []
+
+
+def cycle(graph):
+    """A list of nodes that lead back to the first, or None."""
+
+    def walk(node, path):
+        if node in path:
+            return path[path.index(node) :]
+        return next(filter(None, (walk(target, [*path, node]) for target in graph.get(node, ()))), None)
+
+    return next(filter(None, (walk(node, []) for node in graph)), None)
+
+
+def test_no_cycle():
+    """Neither among the modules as they are nor among those that the rules allow."""
+    graph = {}
+    for path in MODULES:
+        module = module_of(path)
+        names = imports(ast.parse(path.read_text()), module, path.name == "__init__.py")
+        targets = {resolved(name) for name, _ in names if name.partition(".")[0] == "convgrad_cy"}
+        graph[module] = {target for target in targets if target != module}
+    assert cycle(graph) is None
+    assert cycle(ALLOWED) is None
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+
+
+def sources():
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SOURCES]
+
+
+def test_module_names():
+    assert [str(path) for path in sources() if BANNED.search(path.stem)] == []
+    assert BANNED.search("utils") and BANNED.search("array_helpers") and not BANNED.search("commonplace")
+
+
+def test_no_long_file():
+    """No source file of more than 300 lines that is not a table."""
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
+    assert {name for name, length in lengths.items() if length > 300} == set(LONG)

@@ -1,0 +1,118 @@
+"""NaN and Inf reach exactly the results that the definition says, and never come out of the padding."""
+
+import numpy as np
+import pytest
+import reference
+from operations import FLOATS, KERNELS, OPERATIONS, Tensors, dtype_of, integer_tensors, reference_kernel
+from problems import PROBLEMS
+
+OPERATION = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
+NAMES = (
+    "1d",
+    "1d_even_kernel_stride2",
+    "2d_same",
+    "2d_1x1",
+    "2d_1x1_padded",
+    "2d_stride2",
+    "2d_stride_beyond_kernel_leftover",
+    "2d_stride2_dilation3",
+    "2d_taps_mostly_in_padding",
+    "2d_asymmetric",
+    "2d_padding_beyond_kernel",
+    "2d_padding_beyond_input",
+    "2d_groups3_stride2",
+    "2d_depthwise",
+    "2d_depthwise_stride2",
+    "2d_first_layer",
+    "2d_channels65",
+    "2d_depth1200",
+    "2d_positions_1445",
+    "3d_mixed_stride",
+)
+SOME = [PROBLEMS[name] for name in NAMES]
+PADDED = [problem for problem in SOME if any(map(any, problem.padding))]
+
+kernels = pytest.mark.parametrize("kernel", KERNELS)
+dtypes = pytest.mark.parametrize("dtype", FLOATS)
+
+
+def spoiled(tensors, name, places, value):
+    """The tensors with a value at some flat positions of one of them."""
+    array = getattr(tensors, name).copy()
+    array.reshape(-1)[places] = value
+    return tensors._replace(**{name: array})
+
+
+def compute(kernel, problem, tensors):
+    return OPERATIONS[OPERATION[kernel]].call(problem, tensors).astype(np.float64)
+
+
+def assert_same(result, expected):
+    """Equal values, NaN equal to NaN, and infinities of one sign."""
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
+    np.testing.assert_array_equal(result, expected)
+
+
+@kernels
+@dtypes
+@pytest.mark.parametrize("problem", SOME, ids=str)
+def test_one_value(kernel, dtype, problem):
+    tensors, _ = integer_tensors(problem, dtype)
+    random = np.random.default_rng(3)
+    for name in OPERATIONS[OPERATION[kernel]].reads:
+        size = getattr(tensors, name).size
+        # Corners, which padding meets first, and anywhere.
+        places = {0, size - 1, *random.integers(0, size, 2)}
+        for place, value in zip(sorted(places), (np.nan, np.inf, -np.inf, np.inf), strict=False):
+            inputs = spoiled(tensors, name, place, value)
+            expected = reference_kernel(kernel, problem, inputs)
+            assert_same(compute(kernel, problem, inputs), expected)
+
+
+@kernels
+@dtypes
+@pytest.mark.parametrize("problem", SOME, ids=str)
+def test_every_weight_or_gradient_infinite(kernel, dtype, problem):
+    """An operand full of infinities beside zeros elsewhere: whatever multiplies padding turns the result into NaN."""
+    tensors, _ = integer_tensors(problem, dtype)
+    ones = Tensors(*(np.ones_like(array) for array in tensors))
+    for name in OPERATIONS[OPERATION[kernel]].reads:
+        inputs = ones._replace(**{name: np.full_like(getattr(ones, name), np.inf)})
+        expected = reference_kernel(kernel, problem, inputs)
+        assert not np.isnan(expected).any()
+        assert_same(compute(kernel, problem, inputs), expected)
+
+
+@kernels
+@dtypes
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
+def test_results_without_terms_are_positive_zero(kernel, dtype, problem):
+    """With every input NaN, a result is NaN if it has a term and +0 if it has none."""
+    tensors = Tensors(
+        *(np.full(shape, np.nan, dtype_of(dtype)) for shape in (problem.x_shape, problem.w_shape, problem.y_shape))
+    )
+    terms = reference_kernel(kernel, problem, Tensors(*(np.ones(array.shape) for array in tensors)))
+    result = compute(kernel, problem, tensors)
+    np.testing.assert_array_equal(np.isnan(result), terms > 0)
+    assert not np.signbit(result[terms == 0]).any()
+
+
+@pytest.mark.parametrize("problem", PADDED, ids=str)
+def test_a_padded_copy_would_fail(problem):
+    """These tests see the difference: on a copy of x with zeros around, an infinite weight makes NaN."""
+    x = np.ones(problem.x_shape)
+    w = np.full(problem.w_shape, np.inf)
+    copy = np.pad(x, ((0, 0), (0, 0), *problem.padding))
+    geometry = {**problem.geometry, "pad_begin": (0,) * len(problem.kernel)}
+    assert np.isnan(reference.fprop(copy, w, problem.y_shape, **geometry)).any()
+    assert not np.isnan(reference.fprop(x, w, problem.y_shape, **problem.geometry)).any()
+
+
+def test_some_results_have_no_terms():
+    """All three kernels have such results among the problems."""
+    for kernel in KERNELS:
+        counts = (
+            reference_kernel(kernel, p, Tensors(np.ones(p.x_shape), np.ones(p.w_shape), np.ones(p.y_shape)))
+            for p in PROBLEMS.values()
+        )
+        assert any((count == 0).any() for count in counts), kernel

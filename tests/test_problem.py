@@ -1,0 +1,183 @@
+"""The geometry of problem.py against brute force, and the parser of problems.txt against benchdnn's rules."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import PROBLEMS, parse
+
+from convgrad_cy import problem as geometry
+
+#: One axis: x, kernel, stride, dilation, (begin, end), with at least one output.
+AXES = st.tuples(
+    st.integers(1, 14),
+    st.integers(1, 6),
+    st.integers(1, 7),
+    st.integers(1, 7),
+    st.tuples(st.integers(0, 9), st.integers(0, 9)),
+).filter(lambda axis: axis[0] + sum(axis[4]) >= (axis[1] - 1) * axis[3] + 1)
+exhaustive = settings(max_examples=400, deadline=None, derandomize=True)
+
+
+def windows(x, kernel, stride, dilation, padding):
+    """The start of every window, relative to x, that lies within the padded x."""
+    begin, end = padding
+    return [s for s in range(-begin, x + end, stride) if s + (kernel - 1) * dilation <= x + end - 1]
+
+
+def pairs(walks):
+    """(target, tap, source) of every term that walks along one axis visit."""
+    found = []
+    for walk in walks:
+        for p, t in product(range(walk.positions), range(walk.taps)):
+            source = p * walk.source_step + t * walk.source_tap + walk.source_begin
+            if 0 <= source < walk.source_size:
+                found.append(
+                    (p * walk.target_step + walk.target_begin, t * walk.filter_step + walk.filter_begin, source)
+                )
+    return sorted(found)
+
+
+def definition(x, y, kernel, stride, dilation, begin):
+    """(p, t, q) of every term, from the forward index map."""
+    terms = ((p, t, p * stride + t * dilation - begin) for p in range(y) for t in range(kernel))
+    return sorted(term for term in terms if 0 <= term[2] < x)
+
+
+@given(AXES)
+@exhaustive
+def test_conv_size(axis):
+    assert geometry.conv_size(*axis) == len(windows(*axis))
+
+
+@given(AXES, st.integers(0, 6))
+@exhaustive
+def test_conv_transpose_size(axis, output_padding):
+    """The smallest size with the given number of windows; output_padding adds to it."""
+    x, kernel, stride, dilation, padding = axis
+    y = geometry.conv_size(*axis)
+    smallest = geometry.conv_transpose_size(y, kernel, stride, dilation, padding)
+    assert (
+        geometry.conv_transpose_size(y, kernel, stride, dilation, padding, output_padding) == smallest + output_padding
+    )
+    # x may exceed it by the leftovers of a stride, and no smaller size has as many windows.
+    assert smallest <= x < smallest + stride
+    assert smallest < 1 or len(windows(smallest, kernel, stride, dilation, padding)) == y
+    assert smallest < 2 or len(windows(smallest - 1, kernel, stride, dilation, padding)) < y
+
+
+@given(st.integers(1, 20), st.integers(1, 6), st.integers(1, 7), st.integers(1, 5), st.booleans())
+@exhaustive
+def test_same_padding(x, kernel, stride, dilation, lower):
+    begin, end = geometry.same_padding(x, kernel, stride, dilation, lower)
+    wanted = (x + stride - 1) // stride
+    assert len(windows(x, kernel, stride, dilation, (begin, end))) == wanted
+    total = begin + end
+    assert total == 0 or len(windows(x, kernel, stride, dilation, (0, total - 1))) < wanted, "more than is needed"
+    assert (begin - end if lower else end - begin) == total % 2, "the odd one is at the wrong side"
+
+
+@given(AXES)
+@exhaustive
+def test_forward_walk(axis):
+    x, kernel, stride, dilation, (begin, _) = axis
+    y = geometry.conv_size(*axis)
+    walk = geometry.forward_axis(x, y, kernel, stride, dilation, begin)
+    assert pairs([walk]) == definition(x, y, kernel, stride, dilation, begin)
+    visited = len(pairs([walk]))
+    assert walk.padded == (visited < walk.positions * walk.taps)
+
+
+@given(AXES)
+@exhaustive
+def test_backward_phases(axis):
+    """The phases of dgrad visit every term of the convolution once, and each x belongs to one phase at most."""
+    x, kernel, stride, dilation, (begin, _) = axis
+    y = geometry.conv_size(*axis)
+    phases = geometry.backward_axis_phases(x, y, kernel, stride, dilation, begin)
+    found = sorted((p, t, q) for q, t, p in pairs(phases))
+    assert found == definition(x, y, kernel, stride, dilation, begin)
+    targets = [p * walk.target_step + walk.target_begin for walk in phases for p in range(walk.positions)]
+    assert len(targets) == len(set(targets))
+    assert all(0 <= target < x for target in targets)
+    for walk in phases:
+        assert walk.source_step == 1
+        assert walk.positions > 0 and walk.taps > 0
+        assert all(0 <= t * walk.filter_step + walk.filter_begin < kernel for t in range(walk.taps))
+
+
+@given(st.lists(AXES, min_size=3, max_size=3))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_problem(axes):
+    """Three axes together are the product of each alone."""
+    x, kernel, stride, dilation, padding = zip(*axes, strict=True)
+    y = tuple(geometry.conv_size(*axis) for axis in axes)
+    begin = tuple(pair[0] for pair in padding)
+    problem = geometry.ConvProblem(2, 3, 4, 5, x, y, kernel, stride, dilation, begin)
+    columns = list(zip(x, y, kernel, stride, dilation, begin, strict=True))
+    assert problem.forward_walk() == tuple(geometry.forward_axis(*column) for column in columns)
+    phases = [geometry.backward_axis_phases(*column) for column in columns]
+    assert problem.backward_walks() == list(product(*phases))
+    reached = [
+        {p * walk.target_step + walk.target_begin for walk in axis for p in range(walk.positions)} for axis in phases
+    ]
+    assert problem.backward_is_complete() == all(len(r) == size for r, size in zip(reached, x, strict=True))
+    positions = y[0] * y[1] * y[2]
+    assert problem.multiplications == 2 * 3 * 4 * 5 * positions * kernel[0] * kernel[1] * kernel[2]
+
+
+def test_problem_is_frozen():
+    problem = geometry.ConvProblem(1, 1, 1, 1, (1, 1, 1), (1, 1, 1), (1, 1, 1))
+    with pytest.raises(AttributeError):
+        problem.batch = 2
+    assert hash(problem) == hash(geometry.ConvProblem(1, 1, 1, 1, (1, 1, 1), (1, 1, 1), (1, 1, 1)))
+
+
+def test_lift():
+    assert geometry.lift((7,), 1) == (1, 1, 7)
+    assert geometry.lift([5, 7], 0) == (0, 5, 7)
+    assert geometry.lift((3, 5, 7), 1) == (3, 5, 7)
+
+
+def test_benchdnn_syntax():
+    problem = parse('mb3_g2ic4ih9oc6kh3kw2sh2dh1dw0ph1pw0n"why"')
+    assert (problem.name, problem.batch, problem.groups) == ("why", 3, 2)
+    assert (problem.x_channels, problem.y_channels) == (4, 6)
+    assert (problem.x, problem.kernel, problem.stride, problem.dilation) == ((9, 9), (3, 2), (2, 2), (2, 1))
+    assert problem.y == (4, 4)
+    # 9 + 1 rows take 3 taps, 2 apart, at 0, 2, 4 (and -1): the last of them needs no padding, and leaves none over.
+    assert problem.padding == ((1, 1), (0, 0))
+    assert problem.w_shape == (6, 2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['ic4oc4iw5kw3', 'ic4oc4iw5kw3"no n"', 'ic4oc4iw5kw9n"too_large"', 'ic4ic5oc4iw5n"twice"', 'g3ic4oc3iw5n"groups"',
+     'ic4oc4iw5kh3n"axis"', 'ic4oc4iw5ow9kw3pw0sw2n"fine"x'],
+)  # fmt: skip
+def test_malformed_problems(text):
+    with pytest.raises(ValueError):
+        parse(text)
+
+
+def test_enough_problems():
+    """The kinds of geometry that the suite is meant to cover are all there."""
+    problems = PROBLEMS.values()
+    axes = [axis for p in problems for axis in zip(p.x, p.y, p.kernel, p.stride, p.dilation, p.padding, strict=True)]
+    assert len(problems) >= 60
+    assert {len(p.kernel) for p in problems} == {1, 2, 3}
+    assert {1, 2, 3, 4, 5} <= {axis[2] for axis in axes}
+    assert {1, 2, 3, 4} <= {axis[3] for axis in axes}
+    for what, condition in {
+        "stride beyond the kernel": lambda x, y, k, s, d, p: s > k,
+        "stride and dilation with a common divisor": lambda x, y, k, s, d, p: k > 1 and s % 2 == 0 == d % 2,
+        "stride and dilation without one": lambda x, y, k, s, d, p: (s, d) == (2, 3),
+        "asymmetric padding": lambda x, y, k, s, d, p: p[0] != p[1],
+        "padding beyond the kernel": lambda x, y, k, s, d, p: p[0] > (k - 1) * d + 1,
+        "leftovers": lambda x, y, k, s, d, p: (y - 1) * s + (k - 1) * d + 1 < x + sum(p),
+    }.items():
+        assert any(condition(*axis) for axis in axes), what
+    assert any(p.groups == p.x_channels > 1 for p in problems)
+    assert any(p.batch == 0 for p in problems)
+    assert any(p.y_channels > 128 for p in problems) and any(p.x_channels > 128 for p in problems)

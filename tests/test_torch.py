@@ -1,0 +1,219 @@
+"""All six operations against PyTorch in float64, on random geometries and integer-valued data: no difference at all.
+
+CONVGRAD_CY_DIFFERENTIAL is the number of geometries (200), CONVGRAD_CY_SEED the seed of the first of them (drawn anew
+each time, and named in every failure).
+"""
+
+import os
+from dataclasses import dataclass
+from random import Random, SystemRandom
+
+import numpy as np
+import pytest
+
+import convgrad_cy as cg
+
+pytestmark = pytest.mark.torch
+
+GEOMETRIES = int(os.environ.get("CONVGRAD_CY_DIFFERENTIAL", "200"))
+SEED = int(os.environ.get("CONVGRAD_CY_SEED") or SystemRandom().randrange(10**9))
+#: Geometries in one test: enough tests to see where it fails, and not one for each.
+CHUNK = 50
+
+
+@pytest.fixture(autouse=True)
+def one_torch_thread():
+    """PyTorch brings its own OpenMP, whose idle threads would spin on the processors that ours want."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution with an x that has leftovers, and a transposed one with output_padding."""
+
+    batch: int
+    groups: int
+    x_channels: int
+    y_channels: int
+    x: tuple
+    kernel: tuple
+    stride: tuple
+    dilation: tuple
+    padding: tuple
+    output_padding: tuple
+    data_format: str
+    filter_format: str
+
+    @property
+    def keywords(self):
+        return {
+            "stride": self.stride,
+            "padding": self.padding,
+            "dilation": self.dilation,
+            "groups": self.groups,
+            "data_format": self.data_format,
+            "filter_format": self.filter_format,
+        }
+
+    def data(self, array):
+        """A tensor in NCX, as the data format wants it; and back."""
+        return array if self.data_format == "NCX" else np.moveaxis(array, 1, -1)
+
+    def undata(self, array):
+        return array if self.data_format == "NCX" else np.moveaxis(array, -1, 1)
+
+    def filter(self, array):
+        return array if self.filter_format == "OIX" else np.moveaxis(array, (0, 1), (-1, -2))
+
+    def unfilter(self, array):
+        return array if self.filter_format == "OIX" else np.moveaxis(array, (-1, -2), (0, 1))
+
+
+def draw(random):
+    """A random geometry: small, odd, and legal for conv and conv_transpose alike."""
+    rank = random.choice((1, 2, 2, 2, 3))
+    most = {1: 24, 2: 10, 3: 6}[rank]
+    groups = random.choice((1, 1, 1, 2, 3, 5))
+    per_group = [random.choice((1, 1, 2, 3, 4, 7, 17, 33) if rank < 3 else (1, 2, 3, 5)) for _ in range(2)]
+    axes = []
+    for _ in range(rank):
+        kernel, stride, dilation = random.randint(1, 5), random.randint(1, 4), random.choice((1, 1, 2, 3))
+        extent = (kernel - 1) * dilation + 1
+        padding = (random.randint(0, 4), random.randint(0, 4)) if random.random() < 0.7 else (0, 0)
+        # Not less than what has one output in conv, nor than one input in conv_transpose's result.
+        x = random.randint(max(1, extent - sum(padding)), max(most, extent))
+        axes.append((x, kernel, stride, dilation, padding, random.randrange(max(stride, dilation))))
+    return Geometry(
+        random.randint(1, 3),
+        groups,
+        groups * per_group[0],
+        groups * per_group[1],
+        *zip(*axes, strict=True),
+        random.choice(("NCX", "NXC")),
+        random.choice(("OIX", "XIO")),
+    )
+
+
+def integers(random, shape):
+    return np.random.default_rng(random.randrange(2**32)).integers(-9, 10, shape).astype(np.float64)
+
+
+def padded(tensor, padding):
+    """torch.nn.functional.pad wants the last axis first, and can do what its convolutions cannot: two unequal sides."""
+    import torch
+
+    return torch.nn.functional.pad(tensor, [size for pair in reversed(padding) for size in pair])
+
+
+def torch_conv(geometry, x, w):
+    import torch
+
+    function = getattr(torch.nn.functional, f"conv{len(geometry.x)}d")
+    keywords = {"stride": geometry.stride, "dilation": geometry.dilation, "groups": geometry.groups}
+    return function(padded(x, geometry.padding), w, **keywords)
+
+
+def torch_conv_transpose(geometry, x, w):
+    """Without padding, then cropped by it: that is what padding means to a transposed convolution."""
+    import torch
+
+    function = getattr(torch.nn.functional, f"conv_transpose{len(geometry.x)}d")
+    keywords = {"stride": geometry.stride, "dilation": geometry.dilation, "groups": geometry.groups}
+    # An end padding of torch's sort only shortens; output_padding lengthens with what taps reach there.
+    whole = function(x, w, output_padding=geometry.output_padding, **keywords)
+    return padded(whole, [(-begin, -end) for begin, end in geometry.padding])
+
+
+def gradients(function, geometry, x, w, random):
+    """The output, a gradient for it, and the gradients of both operands, all as arrays in NCX and OIX."""
+    import torch
+
+    x, w = torch.from_numpy(x).requires_grad_(), torch.from_numpy(w).requires_grad_()
+    y = function(geometry, x, w)
+    dy = integers(random, tuple(y.shape))
+    dx, dw = torch.autograd.grad(y, (x, w), torch.from_numpy(dy))
+    return y.detach().numpy(), dy, dx.numpy(), dw.numpy()
+
+
+def conv_mismatches(g, random):
+    x = integers(random, (g.batch, g.x_channels, *g.x))
+    w = integers(random, (g.y_channels, g.x_channels // g.groups, *g.kernel))
+    y, dy, dx, dw = gradients(torch_conv, g, x, w, random)
+    ours = {
+        "conv": (g.undata(cg.conv(g.data(x), g.filter(w), **g.keywords)), y),
+        "conv_backward_data": (
+            g.undata(cg.conv_backward_data(g.data(dy), g.filter(w), g.data(x).shape, **g.keywords)),
+            dx,
+        ),
+        "conv_backward_filter": (
+            g.unfilter(cg.conv_backward_filter(g.data(x), g.data(dy), g.filter(w).shape, **g.keywords)),
+            dw,
+        ),
+    }
+    return [name for name, (result, expected) in ours.items() if not np.array_equal(result, expected)]
+
+
+def transpose_mismatches(g, random):
+    """As above, where the transposed convolution of an x of these extents has a size at all."""
+    sizes = [
+        (x - 1) * stride + (kernel - 1) * dilation + 1 + extra - sum(padding)
+        for x, kernel, stride, dilation, padding, extra in zip(
+            g.x, g.kernel, g.stride, g.dilation, g.padding, g.output_padding, strict=True
+        )
+    ]
+    if min(sizes) < 1:
+        return None
+    x = integers(random, (g.batch, g.x_channels, *g.x))
+    w = integers(random, (g.x_channels, g.y_channels // g.groups, *g.kernel))
+    y, dy, dx, dw = gradients(torch_conv_transpose, g, x, w, random)
+    keywords = {**g.keywords, "output_padding": g.output_padding}
+    shape = g.data(np.broadcast_to(0, y.shape)).shape
+    ours = {
+        "conv_transpose": (g.undata(cg.conv_transpose(g.data(x), g.filter(w), **keywords)), y),
+        "conv_transpose_backward_data": (
+            g.undata(cg.conv_transpose_backward_data(g.data(dy), g.filter(w), **keywords)),
+            dx,
+        ),
+        "conv_transpose with output_shape": (
+            g.undata(cg.conv_transpose(g.data(x), g.filter(w), output_shape=shape, **g.keywords)),
+            y,
+        ),
+        "conv_transpose_backward_filter": (
+            g.unfilter(cg.conv_transpose_backward_filter(g.data(x), g.data(dy), g.filter(w).shape, **g.keywords)),
+            dw,
+        ),
+    }
+    return [name for name, (result, expected) in ours.items() if not np.array_equal(result, expected)]
+
+
+@pytest.mark.parametrize("first", range(0, GEOMETRIES, CHUNK))
+def test_no_mismatch(first):
+    transposed = 0
+    for index in range(first, min(first + CHUNK, GEOMETRIES)):
+        seed = SEED + index
+        random = Random(seed)
+        geometry = draw(random)
+        where = f"CONVGRAD_CY_DIFFERENTIAL=1 CONVGRAD_CY_SEED={seed}: {geometry}"
+        try:
+            plain, backwards = conv_mismatches(geometry, random), transpose_mismatches(geometry, random)
+        except Exception as error:
+            raise AssertionError(where) from error
+        assert plain == [], where
+        assert not backwards, where
+        transposed += backwards is not None
+    assert transposed or GEOMETRIES < CHUNK, "no geometry had a transposed convolution"
+
+
+def test_mismatch_is_seen():
+    """Another dilation for torch than for us is a mismatch."""
+    random = Random(1)
+    geometry = Geometry(1, 1, 2, 3, (9,), (3,), (1,), (2,), ((1, 1),), (0,), "NCX", "OIX")
+    assert conv_mismatches(geometry, random) == []
+    x, w = integers(random, (1, 2, 9)), integers(random, (3, 2, 3))
+    y, *_ = gradients(torch_conv, geometry, x, w, random)
+    assert not np.array_equal(cg.conv(x, w, padding=2), y[..., :9])
