@@ -4,7 +4,6 @@ Variables for developers (a user needs none of them):
 
     CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated
     CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
-    CONVGRAD_CY_DEBUG=1                   check every index of the Cython code
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
 """
 
@@ -30,7 +29,6 @@ ISA_TABLE = {
 }
 SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
-DEBUG = os.environ.get("CONVGRAD_CY_DEBUG", "0") not in ("", "0")
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
 
@@ -44,10 +42,10 @@ if SANITIZE:
 
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": DEBUG,
+    "boundscheck": False,
     "wraparound": False,
     "cdivision": True,
-    "initializedcheck": DEBUG,
+    "initializedcheck": False,
     "freethreading_compatible": True,
 }
 

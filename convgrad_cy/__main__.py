@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from convgrad_cy.cli.info import one_line, print_info
-from convgrad_cy.cli.run import OPERATIONS, BadInput, attribute_table, run
 from convgrad_cy.demo import plot, training
+from convgrad_cy.info import one_line, print_info
+from convgrad_cy.run_file import OPERATIONS, BadInput, attribute_table, run
 
 RUN_DESCRIPTION = """\
 Run one operation on the arrays in IN.npz, and write its result to OUT.npz.

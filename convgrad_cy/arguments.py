@@ -157,7 +157,7 @@ class _Common(NamedTuple):
     def output_padding(self, value):
         extra = per_axis(value, "output_padding", self.rank, 0)
         if any(extra) and type(self.padding) is not tuple:
-            raise ValueError(f"output_padding must be 0 under \"same\" padding, not {shown(value)}")
+            raise ValueError(f'output_padding must be 0 under "same" padding, not {shown(value)}')
         for size, stride, dilation in zip(extra, self.stride, self.dilation, strict=True):
             if size and size >= max(stride, dilation):
                 limit = f"max(stride, dilation) = {max(stride, dilation)}"

@@ -22,9 +22,8 @@ def _chosen_isa():
     allowed = available_isas()
     wanted = os.environ.get("CONVGRAD_CY_ISA", "")
     if not allowed:
-        raise ImportError(
-            f"convgrad_cy has no kernels for this machine, which supports {_cpu_features.supported() or 'no known level'}"
-        )
+        supported = ", ".join(_cpu_features.supported()) or "no known level"
+        raise ImportError(f"convgrad_cy was built without kernels for this machine, which supports {supported}")
     if wanted and wanted not in allowed:
         raise ImportError(f"CONVGRAD_CY_ISA must be one of {', '.join(allowed)} on this machine, was {wanted!r}")
     return wanted or allowed[-1]
@@ -59,7 +58,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def threads():
-    """Threads that a large problem would use now: OpenMP's number, within the control group's CPU quota; 1 in a fork."""
+    """Threads that a large problem would use now: OpenMP's number, at most the control group's CPUs; 1 in a fork."""
     available = _kernels.max_threads()
     return available if _most_threads is None else min(available, _most_threads)
 
@@ -74,18 +73,22 @@ def machine():
     return Machine(*_tile, threads())
 
 
+def run_tiles(dtype, depth, count):
+    """Run ``count`` full register tiles on each thread and return how many FLOP that was: the kernels' limit."""
+    return _kernels.run_tiles(dtype.code, depth, count, threads())
+
+
 def _channels_last(tensor):
     """Whether neighbours in memory are channels rather than positions of the last axis."""
     return abs(tensor.strides[2]) < abs(tensor.strides[5])
 
 
 def _run(kernel, operation, problem, dtype, source, filter, target, result):
+    if result.size == 0:
+        return
     plan = make_plan(operation, problem, dtype, _channels_last(source), machine())
-    if plan.zero_first:
-        result[...] = 0
-    if result.size and len(plan.walks):
-        operands = (array.view(dtype.view) for array in (source, filter, target))
-        kernel(dtype.code, *operands, plan.walks, plan.blocks)
+    operands = (array.view(dtype.view) for array in (source, filter, target))
+    kernel(dtype.code, *operands, plan.walks, plan.blocks)
 
 
 def fprop(problem, dtype, x, w, y):

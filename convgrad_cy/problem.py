@@ -128,6 +128,22 @@ def backward_axis_phases(x, y, kernel, stride, dilation, pad_begin):
     return phases
 
 
+def empty_axis(x, y):
+    """The walk along one axis that visits every x of dgrad with no tap at all."""
+    return AxisWalk(
+        positions=x,
+        taps=0,
+        source_size=y,
+        source_begin=0,
+        source_step=1,
+        source_tap=0,
+        target_begin=0,
+        target_step=1,
+        filter_begin=0,
+        filter_step=1,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ConvProblem:
     """One convolution; its gradients are three views of the same problem.
@@ -156,19 +172,21 @@ class ConvProblem:
         return tuple(forward_axis(*axis) for axis in self._axes)
 
     def backward_walks(self):
-        """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches."""
-        return list(product(*(backward_axis_phases(*axis) for axis in self._axes)))
+        """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches.
 
-    def backward_is_complete(self):
-        """Whether the walks of dgrad visit every element of x; where they do not, its gradient is zero."""
-        return all(sum(walk.positions for walk in backward_axis_phases(*axis)) == axis[0] for axis in self._axes)
+        Where those do not visit every x, a walk without taps goes before them and leaves zeros.
+        """
+        phases = [backward_axis_phases(*axis) for axis in self._axes]
+        walks = list(product(*phases))
+        visited = [sum(walk.positions for walk in axis) for axis in phases]
+        if visited != list(self.x):
+            walks.insert(0, tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True)))
+        return walks
 
     @property
     def multiplications(self):
         """Products in the sums of any of the three operations, padding counted as data."""
-        return (
-            self.batch * self.groups * self.x_channels * self.y_channels * prod(self.kernel) * prod(self.y)
-        )
+        return self.batch * self.groups * self.x_channels * self.y_channels * prod(self.kernel) * prod(self.y)
 
 
 def lift(values, fill):

@@ -7,12 +7,12 @@ static inline int runs_x86_64(int level)
 {
 #if defined(__x86_64__)
     const int v2 = __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1")
-        && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+                   && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
     const int v3 = v2 && __builtin_cpu_supports("avx") && __builtin_cpu_supports("avx2")
-        && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+                   && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
     const int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-        && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq")
-        && __builtin_cpu_supports("avx512vl");
+                   && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq")
+                   && __builtin_cpu_supports("avx512vl");
     return level == 2 ? v2 : level == 3 ? v3 : level == 4 ? v4 : 0;
 #else
     (void)level;

@@ -96,7 +96,7 @@ cdef inline bint exists(const Matrix *m, const Run *run, const Tap *tap) noexcep
 
 cdef inline int64_t find_runs(const Matrix *m, int64_t begin, int64_t end, Run *runs) noexcept nogil:
     """The runs of positions begin .. end - 1; their number. ``runs`` has room for end - begin of them."""
-    cdef int64_t count = 0, p = begin, rest, n, offset, length
+    cdef int64_t count = 0, p = begin, rest, offset, length
     cdef int64_t at[3]
     cdef int64_t coordinate[3]
     cdef int axis
@@ -229,7 +229,7 @@ cdef inline void describe_filter(
 cdef inline void merge_taps(Matrix *m) noexcept nogil:
     """Where a row of the matrix is evenly spaced in memory, taps are channels too: the same columns, one tap."""
     cdef int64_t t, unit
-    if m.channel_stride % m.taps != 0:
+    if m.taps == 0 or m.channel_stride % m.taps != 0:
         return
     unit = m.channel_stride // m.taps
     for t in range(m.taps):
@@ -238,3 +238,19 @@ cdef inline void merge_taps(Matrix *m) noexcept nogil:
     m.channels *= m.taps
     m.channel_stride = unit
     m.taps = 1
+
+
+cdef inline int64_t taps_of_operands(const conv_walk *walk) noexcept nogil:
+    """Room that describe_operands needs for taps."""
+    return 2 * count_taps(walk) + 1
+
+
+cdef inline void describe_operands(
+    Matrix *x, Matrix *w, Matrix *y, const Py_ssize_t *x_shape, const Py_ssize_t *x_strides, const Py_ssize_t *w_shape,
+    const Py_ssize_t *w_strides, const Py_ssize_t *y_shape, const Py_ssize_t *y_strides, int64_t itemsize,
+    bint taps_fastest, Tap *taps, const conv_walk *walk,
+) noexcept nogil:
+    """The source x, the filter w and the target y of a walk."""
+    describe_source(x, x_shape, x_strides, itemsize, taps_fastest, taps, walk)
+    describe_filter(w, w_shape, w_strides, itemsize, taps_fastest, taps + count_taps(walk), walk)
+    describe_target(y, y_shape, y_strides, itemsize, taps_fastest, taps + 2 * count_taps(walk), walk)

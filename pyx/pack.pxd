@@ -11,6 +11,7 @@ from libc.string cimport memset
 
 from matrix cimport Matrix, Run, Tap, channels_between, column_of, position_stride
 from scalar cimport compute, scalar, widen
+from ukernel cimport strip_width, whole_vectors
 
 cdef extern from "transpose.h" nogil:
     void transpose_words(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t columns)
@@ -72,7 +73,9 @@ cdef inline void zero_block(
                 panel[p * panel_p + q * panel_q] = 0
 
 
-cdef inline void existing(const Matrix *m, const Run *run, const Tap *tap, int64_t *first, int64_t *last) noexcept nogil:
+cdef inline void existing(
+    const Matrix *m, const Run *run, const Tap *tap, int64_t *first, int64_t *last
+) noexcept nogil:
     """Positions first .. last - 1 of the run are those whose tap lies inside the tensor."""
     cdef int axis
     cdef int64_t coordinate, step = m.step[2]
@@ -122,3 +125,25 @@ cdef inline void gather(
             copy_block(to + (first - p0) * panel_p, panel_p, column_step,
                        of, position_stride(m), m.channel_stride, last - first, columns)
             zero_block(to + (last - p0) * panel_p, panel_p, column_step, end - last, columns)
+
+
+cdef inline void gather_strips(
+    compute *panel, bint columns_are_positions, const scalar *tensor, const Matrix *m,
+    const Run *runs, int64_t run_count, int64_t p0, int64_t p1, int64_t q0, int64_t q1,
+) noexcept nogil:
+    """Pack m(p0 .. p1, q0 .. q1) as b of ``multiply``, its columns the positions or the columns of m."""
+    cdef int64_t columns = p1 - p0 if columns_are_positions else q1 - q0
+    cdef int64_t depth = q1 - q0 if columns_are_positions else p1 - p0
+    cdef int64_t j = 0, width, last
+    cdef compute *strip
+    while j < columns:
+        width = min(strip_width(panel[0]), whole_vectors(columns - j, panel[0]))
+        last = min(j + width, columns)
+        strip = panel + j * depth
+        if last - j < width:
+            memset(strip, 0, depth * width * sizeof(compute))
+        if columns_are_positions:
+            gather(strip, 1, width, tensor, m, runs, run_count, p0 + j, p0 + last, q0, q1)
+        else:
+            gather(strip, width, 1, tensor, m, runs, run_count, p0, p1, q0 + j, q0 + last)
+        j += width

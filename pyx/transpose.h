@@ -6,8 +6,8 @@
 
 typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
 
-static inline void transpose_words(void *to_words, int64_t to_row, const void *of_words, int64_t of_row, int64_t rows,
-                                   int64_t columns)
+static inline void
+transpose_words(void *to_words, int64_t to_row, const void *of_words, int64_t of_row, int64_t rows, int64_t columns)
 {
     uint32_t *to = to_words;
     const uint32_t *of = of_words;

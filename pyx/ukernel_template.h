@@ -68,9 +68,8 @@ ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_row, i
 }
 
 /* 1 <= rows <= TILE_ROWS, 1 <= vectors <= TILE_VECTORS. */
-static void
-TILE(int rows, int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
-     int64_t b_depth, TYPE *c, int64_t c_row)
+static void TILE(int rows, int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
+                 int64_t b_depth, TYPE *c, int64_t c_row)
 {
     switch (vectors) {
     case 1: ROWS(rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;

@@ -118,11 +118,15 @@ def test_problem(axes):
     columns = list(zip(x, y, kernel, stride, dilation, begin, strict=True))
     assert problem.forward_walk() == tuple(geometry.forward_axis(*column) for column in columns)
     phases = [geometry.backward_axis_phases(*column) for column in columns]
-    assert problem.backward_walks() == list(product(*phases))
     reached = [
         {p * walk.target_step + walk.target_begin for walk in axis for p in range(walk.positions)} for axis in phases
     ]
-    assert problem.backward_is_complete() == all(len(r) == size for r, size in zip(reached, x, strict=True))
+    walks = problem.backward_walks()
+    if any(len(visited) < size for visited, size in zip(reached, x, strict=True)):
+        # Some x belongs to no phase: a walk without taps visits all of them first.
+        for walk, size in zip(walks.pop(0), x, strict=True):
+            assert (walk.taps, walk.positions, walk.target_begin, walk.target_step) == (0, size, 0, 1)
+    assert walks == list(product(*phases))
     positions = y[0] * y[1] * y[2]
     assert problem.multiplications == 2 * 3 * 4 * 5 * positions * kernel[0] * kernel[1] * kernel[2]
 

@@ -100,16 +100,19 @@ def read_arrays(path, names):
     """The arrays called ``names`` in an .npz file; others in it are left alone."""
     arrays = []
     try:
-        if os.path.isfile(path) and not zipfile.is_zipfile(path):
-            raise BadInput(f"{path!r} is not an .npz file")
-        with np.load(path, allow_pickle=False) as file:
-            for name in names:
-                if name not in file.files:
-                    raise BadInput(f"{path!r} has no array {name!r}; it has {', '.join(file.files) or 'none'}")
-                array = file[name]
-                if not isinstance(array, np.ndarray):
-                    raise BadInput(f"{name!r} in {path!r} is not an array")
-                arrays.append(as_bfloat16(array) if array.dtype == np.dtype("V2") else array)
+        # Opened here and not by NumPy, which leaves a damaged file open.
+        with open(path, "rb") as stream:
+            if not zipfile.is_zipfile(stream):
+                raise BadInput(f"{path!r} is not an .npz file")
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as file:
+                for name in names:
+                    if name not in file.files:
+                        raise BadInput(f"{path!r} has no array {name!r}; it has {', '.join(file.files) or 'none'}")
+                    array = file[name]
+                    if not isinstance(array, np.ndarray):
+                        raise BadInput(f"{name!r} in {path!r} is not an array")
+                    arrays.append(as_bfloat16(array) if array.dtype == np.dtype("V2") else array)
     except BadInput:
         raise
     except Exception as error:  # a damaged archive raises whatever its decoder happens to meet
@@ -131,9 +134,9 @@ def write_array(path, name, array):
     """Write an .npz file: all of it or, where that fails, nothing."""
     if array.dtype.name == "bfloat16":
         array = array.view("V2")
-    target = os.path.realpath(path)  # a link stays one
-    unfinished = f"{target}.{os.getpid()}.unfinished"
     try:
+        target = os.path.realpath(path)  # a link stays one
+        unfinished = f"{target}.{os.getpid()}.unfinished"
         with open(unfinished, "xb") as file:
             try:
                 np.savez(file, **{name: array})
