@@ -15,7 +15,7 @@ import numpy as np
 from . import dtypes
 from .arrays import is_addressable, library_of
 from .keywords import ALGORITHMS, DATA_ORDERS, FILTER_ORDERS, choice, entries, integer, padding_of, per_axis, shown
-from .problem import INDEX_LIMIT, ConvProblem, dilated_size, lift
+from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
 from .shapes import (
     Axis,
     Tensor,
@@ -146,6 +146,8 @@ class _Common(NamedTuple):
     def axes(self, w):
         """The spatial axes; here the kernel must be one."""
         w.check_not_empty()
+        if prod(w.sizes[2:]) >= TAP_LIMIT:
+            raise ValueError(f"{w.name} must have fewer than {TAP_LIMIT} taps, not {' x '.join(map(str, w.sizes[2:]))}")
         padding = self.padding if type(self.padding) is tuple else (self.padding,) * self.rank
         axes = [Axis(*axis) for axis in zip(w.sizes[2:], self.stride, self.dilation, padding, strict=True)]
         for i, axis in enumerate(axes):

@@ -78,17 +78,12 @@ def run_tiles(dtype, depth, count):
     return _kernels.run_tiles(dtype.code, depth, count, threads())
 
 
-def _channels_last(tensor):
-    """Whether neighbours in memory are channels rather than positions of the last axis."""
-    return abs(tensor.strides[2]) < abs(tensor.strides[5])
-
-
 def _run(kernel, operation, problem, dtype, source, filter, target, result):
     if result.size == 0:
         return
-    plan = make_plan(operation, problem, dtype, _channels_last(source), machine())
+    plan = make_plan(operation, problem, dtype, machine())
     operands = (array.view(dtype.view) for array in (source, filter, target))
-    kernel(dtype.code, *operands, plan.walks, plan.blocks)
+    kernel(dtype.code, *operands, plan.steps, plan.blocks)
 
 
 def fprop(problem, dtype, x, w, y):

@@ -1,8 +1,7 @@
-"""How an operation is carried out: (operation, problem, dtype, memory layout, machine) -> Plan.
+"""How an operation is carried out: (operation, problem, dtype, machine) -> Plan.
 
 Pure: nothing is computed and no array is looked at, so the choices can be tested by themselves. They influence the
-speed. Two reach the last bits of a result, for they decide the order of a sum: ``slices``, and whether channels or
-positions are adjacent in memory. Neither depends on the threads.
+speed. Some reach the last bits of a result, for they decide the order of a sum; none of them depends on the threads.
 """
 
 from functools import lru_cache
@@ -11,22 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .problem import AxisWalk
-
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 
-#: Sums held by one task, and the two panels that it multiplies, stay in the L2 cache together.
+#: What one task holds is meant to stay in the L2 cache: its sums and its window, beside a strip of the other operand.
 SUMS_BYTES = 192 * 1024
-PANEL_BYTES = 192 * 1024
-FILTER_BYTES = 512 * 1024
-DEPTH_BYTES = 1024
+WINDOW_BYTES = 256 * 1024
+#: Positions of a box: enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.
+MOST_POSITIONS = 256
+#: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
+DEPTH_BYTES = 2304
+MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
 #: Below this many products, starting a second thread costs more than it saves.
 SERIAL_MULTIPLICATIONS = 4_000_000
 
 #: wgrad has as many tasks as blocks of the filter; where those are fewer, the positions are cut into slices.
 WANTED_TASKS = 16
-SLICE_POSITIONS = 512
 
 
 class Machine(NamedTuple):
@@ -39,72 +38,141 @@ class Machine(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there."""
+    """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
+
+    ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
+    a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
+    share the boxes of one block of the filter.
+    """
 
     threads: int
-    columns_follow_memory: bool
-    depth: int
-    rows: int
-    columns: int
+    positions_across: bool
+    images: int
+    chunk: int
+    outputs: int
     slices: int
 
 
+class WindowAxis(NamedTuple):
+    """One axis of a window (pyx/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
+
+    positions: int
+    extent: int
+    apart: bool
+    step: int
+    tap: int
+    begin: int
+
+
 class Plan(NamedTuple):
-    """One operation on one problem, ready for a backend.
+    """One operation on one problem, ready for the kernels.
 
     Attributes
     ----------
-    walks : numpy.ndarray
-        The walks to carry out one after the other: int64, shape (walks, 3 axes, fields of AxisWalk).
+    steps : numpy.ndarray
+        The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
+        ``problem.AxisWalk`` and of three ``WindowAxis``.
     blocks : numpy.ndarray
         A ``Blocks``, as int64.
     """
 
-    walks: np.ndarray
+    steps: np.ndarray
     blocks: np.ndarray
 
 
-def _block(extent, multiple, most):
-    """The size of a block: the whole extent or a multiple of a tile's, at most ``most``, all blocks alike."""
-    most = max(multiple, most // multiple * multiple)
-    if extent <= most:
-        return max(extent, 1)
-    count = -(-extent // most)
-    return -(-extent // (count * multiple)) * multiple
+def window_axis(axis, positions, contiguous=False):
+    """A window's axis for boxes of ``positions``: taps share elements, unless that would be larger than apart.
+
+    ``contiguous``: neighbouring positions must be neighbours in the window.
+    """
+    taps = max(axis.taps, 1)
+    shared = (positions - 1) * axis.source_step + (taps - 1) * abs(axis.source_tap) + 1
+    if taps * positions < shared or (contiguous and axis.source_step > 1):
+        return WindowAxis(positions, taps * positions, True, 1, positions, 0)
+    begin = max(0, -(taps - 1) * axis.source_tap)
+    return WindowAxis(positions, shared, False, axis.source_step, axis.source_tap, begin)
 
 
-def _block_of_sums(extents, machine, itemsize, widest):
-    """(rows, columns) of a block of a matrix whose (rows, columns) are ``extents``; ``widest`` limits the columns."""
-    rows, columns = extents
-    columns = _block(columns, machine.tile_column_bytes // itemsize, widest)
-    return _block(rows, machine.tile_rows, SUMS_BYTES // (columns * itemsize)), columns
+def _even(extent, most, multiple=1):
+    """The size of blocks of at most ``most`` (but at least one multiple), all nearly alike."""
+    count = -(-extent // max(most, multiple, 1))
+    size = -(-extent // max(count, 1))
+    return max(1, min(extent, -(-size // multiple) * multiple))
+
+
+def box_of(walk, batch, most):
+    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first."""
+    box = []
+    for extent in (*(axis.positions for axis in walk[::-1]), batch):
+        box.append(_even(extent, most))
+        most = max(1, most // box[-1])
+    return box[::-1]
+
+
+def tile_cycles(rows, columns, machine, itemsize):
+    """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
+    lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
+    cycles = 0
+    for width, strips in ((strip, columns // strip), (columns % strip, 1)):
+        vectors = -(-width // lanes)
+        for height, tiles in ((machine.tile_rows, rows // machine.tile_rows), (rows % machine.tile_rows, 1)):
+            if vectors and height:
+                cycles += strips * tiles * max(vectors * height, vectors + height + 2, 8) / 2
+    return cycles
+
+
+def _crosses_positions(walk, outputs, machine, itemsize):
+    """Whether tiles across positions are faster than tiles across output channels."""
+    row = walk[2].positions
+    across_channels = tile_cycles(row, outputs, machine, itemsize)
+    return tile_cycles(outputs, row, machine, itemsize) < 0.8 * across_channels
+
+
+def _boxed(walks, batch, channels, chunk, most, itemsize, across):
+    """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share."""
+    largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
+    while True:
+        images, *extents = box_of(largest, batch, most)
+        windows = [
+            [window_axis(*pair, contiguous=across and i == 2) for i, pair in enumerate(zip(walk, extents, strict=True))]
+            for walk in walks
+        ]
+        elements = images * max(prod(axis.extent for axis in window) for window in windows)
+        if elements * chunk * itemsize <= WINDOW_BYTES or chunk == most == 1:
+            return images, windows, chunk
+        # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
+        if chunk > 4 or (chunk > 1 and most <= 24):
+            chunk = _even(channels, chunk // 2, 4 if chunk > 4 else 1)
+        else:
+            most = max(1, most // 2)
 
 
 @lru_cache(maxsize=4096)
-def plan(operation, problem, dtype, channels_last, machine):
-    """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
-
-    ``channels_last`` says whether neighbours in memory are channels (else positions) in x and y.
-    """
+def plan(operation, problem, dtype, machine):
+    """The plan of ``operation`` (FPROP, DGRAD or WGRAD)."""
     walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
+    channels, outputs = problem.x_channels, problem.y_channels
+    if operation == DGRAD:
+        channels, outputs = outputs, channels
     itemsize = dtype.compute_itemsize
-    depth = DEPTH_BYTES // itemsize
-    if operation == WGRAD:
-        extents = (problem.y_channels, prod(problem.kernel) * problem.x_channels)
-    else:
-        channels = problem.x_channels if operation == DGRAD else problem.y_channels
-        extents = (problem.batch * max(prod(axis.positions for axis in walk) for walk in walks), channels)
-    if not channels_last:
-        extents = extents[::-1]
-    # Where channels are last, the columns of fprop and dgrad are those of the filter, which is packed beforehand.
-    widest = (PANEL_BYTES if operation == WGRAD or not channels_last else FILTER_BYTES) // (depth * itemsize)
-    rows, columns = _block_of_sums(extents, machine, itemsize, widest)
+    taps = max(prod(axis.taps for axis in walk) for walk in walks)
+    across = operation != WGRAD and _crosses_positions(walks[-1], outputs, machine, itemsize)
+    block = _even(
+        outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else machine.tile_column_bytes // itemsize
+    )
+    chunk = _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
+    most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
+    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, itemsize, across)
     slices = 1
     if operation == WGRAD:
-        blocks = problem.groups * -(-extents[0] // rows) * -(-extents[1] // columns)
-        slices = max(1, min(-(-WANTED_TASKS // blocks), problem.batch * prod(problem.y) // SLICE_POSITIONS))
+        blocks = problem.groups * -(-channels // chunk) * -(-outputs // block)
+        boxes = -(-problem.batch // images)
+        for axis, window in zip(walks[0], windows[0], strict=True):
+            boxes *= -(-axis.positions // window.positions)
+        slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
     threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
     return Plan(
-        walks=np.array(walks, np.int64).reshape(len(walks), 3, len(AxisWalk._fields)),
-        blocks=np.array(Blocks(threads, channels_last, depth, rows, columns, slices), np.int64),
+        steps=np.array(rows, np.int64),
+        blocks=np.array(Blocks(threads, across, images, chunk, block, slices), np.int64),
     )

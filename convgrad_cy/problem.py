@@ -18,6 +18,9 @@ from typing import NamedTuple
 #: Sizes in bytes and positions stay below this, so that no sum or product of two of them leaves an int64.
 INDEX_LIMIT = 2**62
 
+#: A filter has fewer taps than this for each pair of channels, so that offsets within a window fit into 32 bits.
+TAP_LIMIT = 2**24
+
 
 def dilated_size(kernel, dilation):
     """Extent of a kernel whose taps are ``dilation`` apart."""

@@ -1,24 +1,31 @@
-"""Blocks of sums: their sizes, which ``plan.py`` chooses, and their memory."""
+"""The blocks that ``plan.py`` cuts the work into, and their memory."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
+from problem cimport conv_walk
 from scalar cimport compute
 from ukernel cimport VECTOR_BYTES, whole_vectors
+from window cimport Window, WindowAxis
 
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
 
-cdef struct Blocks:  # plan.Plan, field for field
+cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
-    int64_t columns_follow_memory  # columns_are_channels or columns_are_taps of the table above
-    int64_t depth  # of a panel
-    int64_t rows, columns  # of a block of sums
-    int64_t slices  # of the depth of wgrad, summed in order
+    int64_t positions_across  # whether the columns of a tile are positions, not output channels
+    int64_t images  # of a box; its other axes are in the step's WindowAxis
+    int64_t chunk  # channels of a window
+    int64_t outputs  # output channels of a block
+    int64_t slices  # of the positions in wgrad, summed in order
+
+cdef struct Step:  # plan.Step, field for field: one walk
+    conv_walk walk
+    WindowAxis axis[3]
 
 
 cdef inline void *allocate(int64_t size) except NULL:
     """size bytes at the start of a cache line."""
-    cdef inline void *memory = aligned_alloc(64, <size_t>in_lines(max(size, 64)))
+    cdef void *memory = aligned_alloc(64, <size_t>in_lines(max(size, 64)))
     if memory == NULL:
         raise MemoryError(f"no {size} bytes of scratch memory for the convolution")
     return memory
@@ -34,5 +41,20 @@ cdef inline int64_t count_blocks(int64_t length, int64_t block) noexcept nogil:
 
 
 cdef inline int64_t padded_row(int64_t columns, compute kind) noexcept nogil:
-    """Elements between rows of a block: whole vectors, and never a power of two, whose rows would share cache sets."""
+    """Elements between rows of sums: whole vectors, and never a power of two, whose rows would share cache sets."""
     return whole_vectors(columns, kind) + VECTOR_BYTES // <int64_t>sizeof(compute)
+
+
+cdef inline void window_of(Window *m, const Blocks *blocks, const Step *step) noexcept nogil:
+    cdef int axis
+    m.images = blocks.images
+    m.channels = blocks.chunk
+    for axis in range(3):
+        m.axis[axis] = step.axis[axis]
+
+
+cdef inline void multiples(int32_t *table, int64_t step, int64_t count) noexcept nogil:
+    """table[i] = i * step."""
+    cdef int64_t i
+    for i in range(count):
+        table[i] = <int32_t>(i * step)

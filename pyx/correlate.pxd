@@ -1,160 +1,247 @@
-"""fprop and dgrad: target(p, o) = sum over q of source(p, q) * filter(o, q).
+"""fprop and dgrad: target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c).
 
-The filter is packed once, for all blocks of positions; the source is packed by each block for itself.
+The filter is packed once, for all boxes of positions. A task is a box and a block of output channels; chunk after chunk
+of the channels it fills the box's window and adds the products to its sums, and in the end it stores them.
+
+                        rows of a tile      columns of a tile       packed filter
+    channels across     positions           output channels         [chunk][strip of o][t][c][o]
+    positions across    output channels     positions of a row      [chunk][o][t][c]
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, allocate, count_blocks, in_lines, padded_row
-from exact cimport any_nan, repair_positions
-from matrix cimport Matrix, Run, Tap, columns_of, describe_operands, find_runs, positions_of, taps_of_operands
-from pack cimport gather, gather_strips
+from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row, window_of
+from copy cimport load_block, store_block
+from exact cimport any_nan, filter_sum, is_padded
 from problem cimport conv_walk
 from scalar cimport compute, scalar
-from store cimport scatter
-from ukernel cimport multiply, strip_width, whole_vectors
-
-cdef enum:
-    FILTER_CHANNELS = 16
+from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter_offset, target_offset
+from ukernel cimport multiply_strip, strip_width, whole_strips, whole_vectors
+from window cimport (
+    Box, Window, column_offsets, count_boxes, fill_window, find_box, lay_out, position_offsets,
+)
 
 cdef struct Correlation:
-    Matrix x, w, y  # source, filter, target
+    conv_walk walk
     Blocks blocks
-    int64_t groups, position_blocks, channel_blocks
-    int64_t filter_blocks, filter_size  # of the packed filter of one group: tasks, elements
-    int64_t sums_offset, runs_offset, scratch  # of one thread: its panel, its sums, its runs; in bytes
+    Window window
+    Tensor x, w, y  # source, filter, target
+    int64_t batch, groups, channels, outputs, taps
+    int64_t boxes[4]
+    int64_t box_count, output_blocks
+    int64_t filter_strips, filter_size  # of the packed filter of one group: tasks, elements
+    int64_t most_rows, row  # of a block of sums; elements between its rows
+    int64_t box_positions
+    int64_t window_size, sums_size, scratch  # of one thread: elements, elements, bytes in all
+    bint padded
+    const int32_t *filter_rows  # of tables: multiples of the depth of a chunk and of the last one
+    const int32_t *last_filter_rows
+    const int32_t *filter_depth  # multiples of the strip's width, or of one
 
 
-cdef inline void pack_filter(
-    const Correlation *c, const scalar *filter, compute *packed, int64_t task
+cdef inline void pack_filter(const Correlation *c, const scalar *filter, compute *packed, int64_t task) noexcept nogil:
+    """A strip of output channels of one group."""
+    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0])
+    cdef int64_t outputs = min(strip_width(packed[0]), c.outputs - o0), c0 = 0, channels, t, depth
+    cdef int64_t width = strip_width(packed[0])
+    cdef compute *to
+    cdef const scalar *of = filter + g * c.w.group + o0 * c.w.batch
+    packed += g * c.filter_size
+    while c0 < c.channels:
+        channels = min(c.blocks.chunk, c.channels - c0)
+        depth = c.taps * channels
+        to = packed + (c0 * c.outputs * c.taps if c.blocks.positions_across
+                       else c0 * c.taps * whole_strips(c.outputs, packed[0])) + o0 * depth
+        if not c.blocks.positions_across and outputs < width:
+            memset(to, 0, depth * width * sizeof(compute))
+        for t in range(c.taps):
+            if c.blocks.positions_across:
+                load_block(to + t * channels, depth, 1, of + filter_offset(&c.w, &c.walk, t) + c0 * c.w.channel,
+                           c.w.batch, c.w.channel, outputs, channels)
+            else:
+                load_block(to + t * channels * width, 1, width,
+                           of + filter_offset(&c.w, &c.walk, t) + c0 * c.w.channel, c.w.batch, c.w.channel,
+                           outputs, channels)
+        c0 += channels
+
+
+cdef inline void add_products(
+    const Correlation *c, const Box *box, int64_t positions, int64_t o0, int64_t outputs, int64_t channels,
+    const compute *window, const compute *packed, const int32_t *position, const int32_t *column, compute *sums,
 ) noexcept nogil:
-    """One strip of output channels of one group; o0 * depth is where it begins in either layout."""
-    cdef int64_t g = task // c.filter_blocks, depth = columns_of(&c.w), channels = positions_of(&c.w)
-    cdef int64_t o0 = task % c.filter_blocks * strip_width(packed[0])
-    cdef int64_t o1 = min(o0 + strip_width(packed[0]), channels)
-    cdef int64_t q0 = 0, q1
-    cdef Run run
-    find_runs(&c.w, o0, o1, &run)
-    filter += g * c.w.group_stride
-    packed += g * c.filter_size + o0 * depth
-    if c.blocks.columns_follow_memory:
-        gather_strips(packed, True, filter, &c.w, &run, 1, 0, o1 - o0, 0, depth)
+    """sums += the products of a chunk of channels; ``packed`` is the chunk's filter from output channel o0 on."""
+    cdef int64_t depth = c.taps * channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
+    cdef int64_t padded = whole_vectors(row, sums[0])
+    if not c.blocks.positions_across:
+        while j < outputs:
+            multiply_strip(positions, min(width, outputs - j), depth, window, position, column, packed + j * depth,
+                           c.filter_depth, sums + j, c.row)
+            j += width
         return
-    while q0 < depth:  # a few channels at a time, whose taps are neighbours in memory
-        q1 = min(q0 + FILTER_CHANNELS * c.w.taps, depth)
-        gather(packed + q0, depth, 1, filter, &c.w, &run, 1, 0, o1 - o0, q0, q1)
-        q0 = q1
+    for r in range(positions // row):
+        w = 0
+        while w < row:
+            multiply_strip(
+                outputs, min(width, row - w), depth, packed,
+                c.filter_rows if channels == c.blocks.chunk else c.last_filter_rows, c.filter_depth,
+                window + position[r * row + w], column, sums + r * padded + w, c.row,
+            )
+            w += width
+
+
+cdef inline void repair(
+    const Correlation *c, const Box *box, int64_t o0, int64_t outputs, const scalar *source, const scalar *filter,
+    compute *sums, int64_t sums_w, int64_t sums_row, int64_t sums_o,
+) noexcept nogil:
+    """Form the sums again that are NaN."""
+    cdef int64_t n, d, h, w, o, row = 0
+    cdef int64_t position[4]
+    cdef compute *sum
+    if compute is not int:
+        for n in range(box.count[0]):
+            for d in range(box.count[1]):
+                for h in range(box.count[2]):
+                    for w in range(box.count[3]):
+                        position[0], position[1] = box.begin[0] + n, box.begin[1] + d
+                        position[2], position[3] = box.begin[2] + h, box.begin[3] + w
+                        for o in range(outputs):
+                            sum = sums + row * sums_row + w * sums_w + o * sums_o
+                            if sum[0] != sum[0]:
+                                sum[0] = filter_sum(&c.walk, source, &c.x, position,
+                                                    filter + (o0 + o) * c.w.batch, &c.w, c.channels, sum[0])
+                    row += 1
 
 
 cdef inline void correlate_block(
     const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
     char *scratch, int64_t task,
 ) noexcept nogil:
-    cdef int64_t g = task // (c.position_blocks * c.channel_blocks)
-    cdef int64_t block = c.blocks.rows if c.blocks.columns_follow_memory else c.blocks.columns
-    cdef int64_t p0 = task // c.channel_blocks % c.position_blocks * block
-    cdef int64_t positions = min(block, positions_of(&c.x) - p0)
-    cdef int64_t channel_block = c.blocks.columns if c.blocks.columns_follow_memory else c.blocks.rows
-    cdef int64_t o0 = task % c.channel_blocks * channel_block
-    cdef int64_t channels = min(channel_block, positions_of(&c.w) - o0)
-    cdef int64_t depth = columns_of(&c.x), k0 = 0, k1, rows, columns, row, sums_p, sums_o, run_count
-    cdef compute *panel = <compute *>scratch
-    cdef compute *sums = <compute *>(scratch + c.sums_offset)
-    cdef Run *runs = <Run *>(scratch + c.runs_offset)
-
-    source += g * c.x.group_stride
-    filter += g * c.w.group_stride
-    target += g * c.y.group_stride
-    packed += g * c.filter_size + o0 * depth
-    rows, columns = (positions, channels) if c.blocks.columns_follow_memory else (channels, positions)
-    row = padded_row(columns, sums[0])
-    sums_p = row if c.blocks.columns_follow_memory else 1
-    sums_o = 1 if c.blocks.columns_follow_memory else row
-    memset(sums, 0, rows * row * sizeof(compute))
-    run_count = find_runs(&c.x, p0, p0 + positions, runs)
-    while k0 < depth:
-        k1 = min(k0 + c.blocks.depth, depth)
-        if c.blocks.columns_follow_memory:
-            gather(panel, c.blocks.depth, 1, source, &c.x, runs, run_count, 0, positions, k0, k1)
-            multiply(rows, columns, k1 - k0, panel, c.blocks.depth, 1, packed, k0, depth, sums, row)
-        else:
-            gather_strips(panel, True, source, &c.x, runs, run_count, 0, positions, k0, k1)
-            multiply(rows, columns, k1 - k0, packed + k0, depth, 1, panel, 0, k1 - k0, sums, row)
-        k0 = k1
+    cdef int64_t g = task // (c.box_count * c.output_blocks), o0 = task % c.output_blocks * c.blocks.outputs
+    cdef int64_t outputs = min(c.blocks.outputs, c.outputs - o0), c0 = 0, channels, last = 0, n, d, h, row = 0
+    cdef int64_t positions, rows, columns, sums_w, sums_row, sums_o
+    cdef Box box
+    cdef compute *window = <compute *>scratch
+    cdef compute *sums = window + c.window_size
+    cdef int32_t *position = <int32_t *>(sums + c.sums_size)
+    cdef int32_t *column = position + c.box_positions
+    positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, task // c.output_blocks % c.box_count)
+    position_offsets(&c.window, &box, position)
+    source += g * c.x.group
+    filter += g * c.w.group
+    target += g * c.y.group + o0 * c.y.channel
+    packed += g * c.filter_size
+    if c.blocks.positions_across:
+        sums_w, sums_row, sums_o = 1, whole_vectors(box.count[3], sums[0]), c.row
+        rows, columns = outputs, positions // box.count[3] * sums_row
+    else:
+        sums_w, sums_row, sums_o = c.row, c.row * box.count[3], 1
+        rows, columns = positions, outputs
+    memset(sums, 0, rows * c.row * sizeof(compute))
+    while c0 < c.channels and c.taps:
+        channels = min(c.blocks.chunk, c.channels - c0)
+        if channels != last:
+            column_offsets(&c.window, &c.walk, channels, column)
+            last = channels
+        fill_window(window, &c.window, &c.walk, &box, source + c0 * c.x.channel, &c.x, channels)
+        add_products(
+            c, &box, positions, o0, outputs, channels, window,
+            packed + c0 * c.taps * (c.outputs if c.blocks.positions_across else whole_strips(c.outputs, sums[0]))
+            + o0 * c.taps * channels, position, column, sums,
+        )
+        c0 += channels
     if compute is not int:
-        if c.x.padded and any_nan(sums, rows, columns, row):
-            repair_positions(sums, sums_p, sums_o, o0, o0 + channels, source, &c.x, runs, run_count, filter, &c.w)
-    run_count = find_runs(&c.y, p0, p0 + positions, runs)
-    scatter(target, &c.y, sums, sums_p, sums_o, runs, run_count, o0, o0 + channels)
+        if c.padded and any_nan(sums, rows, columns, c.row):
+            repair(c, &box, o0, outputs, source, filter, sums, sums_w, sums_row, sums_o)
+    for n in range(box.count[0]):
+        for d in range(box.count[1]):
+            for h in range(box.count[2]):
+                store_block(
+                    target + target_offset(&c.y, &c.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
+                                           box.begin[3]),
+                    c.walk.axis[2].target_step * c.y.axis[2], c.y.channel,
+                    sums + row * sums_row, sums_w, sums_o, box.count[3], outputs,
+                )
+                row += 1
 
 
 cdef inline void describe_correlation(
     Correlation *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
-    const scalar[:, :, :, :, :, :] target, const conv_walk *walk, const Blocks *blocks, Tap *taps, compute kind,
+    const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
 ) noexcept nogil:
-    """Everything about one walk but its memory; ``taps`` has room for taps_of_operands(walk)."""
-    cdef int64_t position_block, channel_block, panel_size
-    describe_operands(
-        &c.x, &c.w, &c.y, source.shape, source.strides, filter.shape, filter.strides, target.shape, target.strides,
-        sizeof(scalar), not blocks.columns_follow_memory, taps, walk,
-    )
+    """Everything about one walk but its memory and tables."""
+    cdef int64_t rows_of_box
+    c.walk = step.walk
     c.blocks = blocks[0]
-    c.groups = source.shape[1]
-    c.filter_blocks = count_blocks(positions_of(&c.w), strip_width(kind))
-    if blocks.columns_follow_memory:
-        position_block, channel_block = blocks.rows, blocks.columns
-        c.filter_size = columns_of(&c.w) * whole_vectors(positions_of(&c.w), kind)
-        panel_size = blocks.rows * blocks.depth
+    describe_tensor(&c.x, source.strides, sizeof(scalar))
+    describe_filter(&c.w, filter.strides, sizeof(scalar))
+    describe_tensor(&c.y, target.strides, sizeof(scalar))
+    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], source.shape[2], filter.shape[1]
+    c.taps = count_taps(&c.walk)
+    c.padded = is_padded(&c.walk)
+    window_of(&c.window, blocks, step)
+    c.window_size = lay_out(&c.window, not blocks.positions_across) + strip_width(kind)
+    c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
+    c.output_blocks = count_blocks(c.outputs, blocks.outputs)
+    c.filter_strips = count_blocks(c.outputs, strip_width(kind))
+    c.filter_size = c.channels * c.taps * (c.outputs if blocks.positions_across else whole_strips(c.outputs, kind))
+    rows_of_box = blocks.images * step.axis[0].positions * step.axis[1].positions
+    c.box_positions = rows_of_box * step.axis[2].positions
+    if blocks.positions_across:
+        c.most_rows = blocks.outputs
+        c.row = padded_row(rows_of_box * whole_vectors(step.axis[2].positions, kind), kind)
     else:
-        position_block, channel_block = blocks.columns, blocks.rows
-        c.filter_size = columns_of(&c.w) * positions_of(&c.w)
-        panel_size = whole_vectors(blocks.columns, kind) * blocks.depth
-    c.position_blocks = count_blocks(positions_of(&c.x), position_block)
-    c.channel_blocks = count_blocks(positions_of(&c.w), channel_block)
-    c.sums_offset = in_lines(panel_size * sizeof(compute))
-    c.runs_offset = c.sums_offset + in_lines(blocks.rows * padded_row(blocks.columns, kind) * sizeof(compute))
-    c.scratch = c.runs_offset + in_lines(position_block * sizeof(Run))
+        c.most_rows = c.box_positions
+        c.row = padded_row(blocks.outputs, kind)
+    c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
+    c.sums_size = in_lines(c.most_rows * c.row * sizeof(compute)) // sizeof(compute)
+    c.scratch = (c.window_size + c.sums_size) * sizeof(compute)
+    c.scratch += in_lines((c.box_positions + c.taps * blocks.chunk) * sizeof(int32_t))
 
 
-cdef inline int correlate_walks(
+cdef inline int correlate_steps(
     const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
-    const int64_t[:, :, ::1] walk_array, const int64_t[::1] block_array, compute kind,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
 ) except -1:
     cdef Correlation c
-    cdef const conv_walk *walks = <const conv_walk *>&walk_array[0, 0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, tasks, task, most_taps = 0, most_filter = 0, most_scratch = 0
+    cdef int64_t i, tasks, task, depth, most_depth = 0, most_filter = 0, most_scratch = 0
     cdef int threads = <int>blocks.threads
-    cdef Tap *taps = NULL
+    cdef int32_t *tables = NULL
     cdef compute *packed = NULL
     cdef char *scratch = NULL
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
     try:
-        # All memory for all walks comes first: where there is too little, nothing has been written.
-        for i in range(walk_array.shape[0]):
-            most_taps = max(most_taps, taps_of_operands(walks + i))
-        taps = <Tap *>allocate(most_taps * sizeof(Tap))
-        for i in range(walk_array.shape[0]):
-            describe_correlation(&c, source, filter, target, walks + i, blocks, taps, kind)
+        # All memory for all steps comes first: where there is too little, nothing has been written.
+        for i in range(step_array.shape[0]):
+            describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            most_depth = max(most_depth, c.taps * blocks.chunk)
             most_filter = max(most_filter, c.groups * c.filter_size)
             most_scratch = max(most_scratch, threads * c.scratch)
+        tables = <int32_t *>allocate((most_depth + 2 * blocks.outputs) * sizeof(int32_t))
         packed = <compute *>allocate(most_filter * sizeof(compute))
         scratch = <char *>allocate(most_scratch)
-        for i in range(walk_array.shape[0]):
-            describe_correlation(&c, source, filter, target, walks + i, blocks, taps, kind)
-            tasks = c.groups * c.filter_blocks
+        multiples(tables, 1 if blocks.positions_across else strip_width(kind), most_depth)
+        c.filter_depth = tables
+        c.filter_rows = tables + most_depth
+        c.last_filter_rows = tables + most_depth + blocks.outputs
+        for i in range(step_array.shape[0]):
+            describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            depth = c.taps * blocks.chunk
+            multiples(tables + most_depth, depth, blocks.outputs)
+            multiples(tables + most_depth + blocks.outputs, c.taps * (c.channels % blocks.chunk), blocks.outputs)
+            tasks = c.groups * c.filter_strips
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 pack_filter(&c, w, packed, task)
-            tasks = c.groups * c.position_blocks * c.channel_blocks
+            tasks = c.groups * c.box_count * c.output_blocks
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 correlate_block(&c, x, w, y, packed, scratch + threadid() * c.scratch, task)
     finally:
-        free(taps)
+        free(tables)
         free(packed)
         free(scratch)
     return 0

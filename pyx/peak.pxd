@@ -1,30 +1,36 @@
 """The rate of the register tile alone, on panels in the cache: what the kernels can reach at most."""
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport allocate, in_lines
+from blocks cimport allocate, in_lines, multiples
 from scalar cimport compute
-from ukernel cimport TILE_ROWS, multiply, strip_width
+from ukernel cimport TILE_ROWS, multiply_strip, strip_width
 
 
 cdef inline void repeat_tile(char *scratch, int64_t depth, int64_t count, compute kind) noexcept nogil:
-    cdef int64_t i, _repetition
+    cdef int64_t i, _repetition, width = strip_width(kind)
     cdef compute *a = <compute *>scratch
     cdef compute *b = a + TILE_ROWS * depth
-    cdef compute *c = b + strip_width(kind) * depth
-    for i in range((TILE_ROWS + strip_width(kind)) * depth):
+    cdef compute *c = b + width * depth
+    cdef int32_t *row = <int32_t *>(c + TILE_ROWS * width)
+    cdef int32_t *a_depth = row + TILE_ROWS
+    cdef int32_t *b_depth = a_depth + depth
+    multiples(row, depth, TILE_ROWS)
+    multiples(a_depth, 1, depth)
+    multiples(b_depth, width, depth)
+    for i in range((TILE_ROWS + width) * depth):
         a[i] = <compute>(1 + i % 3)
-    memset(c, 0, TILE_ROWS * strip_width(kind) * sizeof(compute))
+    memset(c, 0, TILE_ROWS * width * sizeof(compute))
     for _repetition in range(count):
-        multiply(TILE_ROWS, strip_width(kind), depth, a, depth, 1, b, 0, depth, c, strip_width(kind))
+        multiply_strip(TILE_ROWS, width, depth, a, row, a_depth, b, b_depth, c, width)
 
 
 cdef inline int64_t repeat_tiles(int64_t depth, int64_t count, int threads, compute kind) except -1:
-    cdef int64_t size = in_lines((TILE_ROWS + strip_width(kind)) * depth * sizeof(compute)
-                                 + TILE_ROWS * strip_width(kind) * sizeof(compute))
+    cdef int64_t elements = TILE_ROWS * depth + strip_width(kind) * depth + TILE_ROWS * strip_width(kind)
+    cdef int64_t size = in_lines(elements * sizeof(compute) + (TILE_ROWS + 2 * depth) * sizeof(int32_t))
     cdef char *scratch = <char *>allocate(threads * size)
     cdef int _thread
     for _thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):

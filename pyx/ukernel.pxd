@@ -1,6 +1,6 @@
-"""The product of two packed panels, tile by tile."""
+"""Products of a block, tile by tile."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from scalar cimport compute
 
@@ -10,12 +10,12 @@ cdef extern from "ukernel.h" nogil:
         TILE_ROWS
         TILE_VECTORS
     ctypedef unsigned int uint32_t
-    void tile_f32(int rows, int vectors, int64_t depth, const float *a, int64_t a_row, int64_t a_depth,
-                  const float *b, int64_t b_depth, float *c, int64_t c_row)
-    void tile_f64(int rows, int vectors, int64_t depth, const double *a, int64_t a_row, int64_t a_depth,
-                  const double *b, int64_t b_depth, double *c, int64_t c_row)
-    void tile_u32(int rows, int vectors, int64_t depth, const uint32_t *a, int64_t a_row, int64_t a_depth,
-                  const uint32_t *b, int64_t b_depth, uint32_t *c, int64_t c_row)
+    void tile_f32(int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row, const int32_t *a_depth,
+                  const float *b, const int32_t *b_depth, float *c, int64_t c_row)
+    void tile_f64(int rows, int vectors, int64_t depth, const double *a, const int32_t *a_row, const int32_t *a_depth,
+                  const double *b, const int32_t *b_depth, double *c, int64_t c_row)
+    void tile_u32(int rows, int vectors, int64_t depth, const uint32_t *a, const int32_t *a_row,
+                  const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, int64_t c_row)
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -23,8 +23,7 @@ cdef inline int64_t vector_length(compute kind) noexcept nogil:
 
 
 cdef inline int64_t strip_width(compute kind) noexcept nogil:
-    """Columns of a full tile. A panel of columns is a row of strips this wide; its last strip is as many whole
-    vectors wide as it needs."""
+    """Columns of a full tile."""
     return TILE_VECTORS * vector_length(kind)
 
 
@@ -33,35 +32,29 @@ cdef inline int64_t whole_vectors(int64_t columns, compute kind) noexcept nogil:
     return (columns + vector_length(kind) - 1) // vector_length(kind) * vector_length(kind)
 
 
-cdef inline void multiply(
+cdef inline int64_t whole_strips(int64_t columns, compute kind) noexcept nogil:
+    """columns, rounded up to a multiple of the strip width."""
+    return (columns + strip_width(kind) - 1) // strip_width(kind) * strip_width(kind)
+
+
+cdef inline void multiply_strip(
     int64_t rows, int64_t columns, int64_t depth,
-    const compute *a, int64_t a_row, int64_t a_depth,
-    const compute *b, int64_t b_begin, int64_t b_length,
+    const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, int64_t c_row,
 ) noexcept nogil:
-    """c[r][j] += sum over k < depth of a[r][k] * b[b_begin + k][j].
+    """c[r][j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip; operands as for a tile.
 
-    a[r][k] = a[r * a_row + k * a_depth]; c[r][j] = c[r * c_row + j], with room for whole vectors;
-    b[k][j] = b[s * strip_width * b_length + k * w + j % strip_width], strip s = j // strip_width, w its width.
+    b may be read, and c is written, up to whole vectors of columns.
     """
-    cdef int64_t r, j = 0, width
-    cdef int tile_rows
-    cdef const compute *strip
-    while j < columns:
-        width = min(strip_width(a[0]), whole_vectors(columns - j, a[0]))
-        strip = b + j * b_length + b_begin * width
-        r = 0
-        while r < rows:
-            tile_rows = <int>min(<int64_t>TILE_ROWS, rows - r)
-            if compute is float:
-                tile_f32(tile_rows, <int>(width // vector_length(a[0])), depth, a + r * a_row, a_row, a_depth,
-                         strip, width, c + r * c_row + j, c_row)
-            elif compute is double:
-                tile_f64(tile_rows, <int>(width // vector_length(a[0])), depth, a + r * a_row, a_row, a_depth,
-                         strip, width, c + r * c_row + j, c_row)
-            else:
-                tile_u32(tile_rows, <int>(width // vector_length(a[0])), depth,
-                         <const uint32_t *>a + r * a_row, a_row, a_depth, <const uint32_t *>strip, width,
-                         <uint32_t *>c + r * c_row + j, c_row)
-            r += tile_rows
-        j += width
+    cdef int64_t r = 0
+    cdef int count, vectors = <int>(whole_vectors(columns, c[0]) // vector_length(c[0]))
+    while r < rows:
+        count = <int>min(<int64_t>TILE_ROWS, rows - r)
+        if compute is float:
+            tile_f32(count, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_row)
+        elif compute is double:
+            tile_f64(count, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_row)
+        else:
+            tile_u32(count, vectors, depth, <const uint32_t *>a, a_row + r, a_depth, <const uint32_t *>b, b_depth,
+                     <uint32_t *>c + r * c_row, c_row)
+        r += count

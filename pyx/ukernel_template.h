@@ -1,10 +1,11 @@
 /* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j].
  *
- * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution:
+ * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution: where the
+ * elements are, tables of offsets say.
  *
- *     a[r][k] = a[r * a_row + k * a_depth]      one element at a time, in any layout
- *     b[k][j] = b[k * b_depth + j]              whole vectors, unaligned
- *     c[r][j] = c[r * c_row + j]                whole vectors, unaligned
+ *     a[r][k] = a[a_row[r] + a_depth[k]]      one element at a time
+ *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
+ *     c[r][j] = c[r * c_row + j]              whole vectors, unaligned
  *
  * The sums are carried in c from call to call, in the order of k: cutting the depth into blocks changes no bit.
  */
@@ -18,14 +19,14 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 
 /* rows and vectors are constants in every call, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void
-SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
-    int64_t b_depth, TYPE *c, int64_t c_row)
+SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
+    const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row)
 {
     VECTOR sum[TILE_ROWS][TILE_VECTORS];
     const TYPE *row[TILE_ROWS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        row[r] = a + r * a_row;
+        row[r] = a + a_row[r];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[r][v] = ((const VECTOR *)(c + r * c_row))[v];
@@ -34,15 +35,14 @@ SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_r
         VECTOR line[TILE_VECTORS];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            line[v] = ((const VECTOR *)b)[v];
+            line[v] = ((const VECTOR *)(b + b_depth[k]))[v];
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            const TYPE factor = row[r][k * a_depth];
+            const TYPE factor = row[r][a_depth[k]];
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 sum[r][v] += factor * line[v];
         }
-        b += b_depth;
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -52,8 +52,8 @@ SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_r
 }
 
 static inline __attribute__((always_inline)) void
-ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
-     int64_t b_depth, TYPE *c, int64_t c_row)
+ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
+     const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row)
 {
     switch (rows) {
     case 1: SUM(1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
@@ -68,8 +68,8 @@ ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, int64_t a_row, i
 }
 
 /* 1 <= rows <= TILE_ROWS, 1 <= vectors <= TILE_VECTORS. */
-static void TILE(int rows, int vectors, int64_t depth, const TYPE *a, int64_t a_row, int64_t a_depth, const TYPE *b,
-                 int64_t b_depth, TYPE *c, int64_t c_row)
+static void TILE(int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
+                 const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row)
 {
     switch (vectors) {
     case 1: ROWS(rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;

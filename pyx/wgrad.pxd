@@ -1,174 +1,203 @@
-"""wgrad: filter(o, q) = sum over p of target(p, o) * source(p, q).
+"""wgrad: filter(o, t, c) = sum over positions p of source(p, t, c) * target(p, o).
 
-A block of the filter is the work of one thread or, where there are few blocks, of one for each slice of the positions;
-the slices are added in order.
+A block is all taps of a chunk of input channels, by a block of output channels: rows of a tile are (t, c), columns o,
+and the depth is the positions of one box after the other. Where there are few blocks, each slice of the boxes is a task
+of its own, and the slices are added in order.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, allocate, count_blocks, in_lines, padded_row
-from exact cimport any_nan, repair_filter
-from matrix cimport Matrix, Run, Tap, columns_of, describe_operands, find_runs, positions_of, taps_of_operands
-from pack cimport gather, gather_strips
+from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row, window_of
+from copy cimport load_block, store_block
+from exact cimport any_nan, is_padded, position_sum
 from problem cimport conv_walk
 from scalar cimport compute, scalar
-from store cimport scatter
-from ukernel cimport multiply, whole_vectors
+from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter_offset, target_offset
+from ukernel cimport multiply_strip, strip_width, whole_strips
+from window cimport (
+    Box, Window, column_offsets, count_boxes, fill_window, find_box, lay_out, position_offsets,
+)
 
 cdef struct Accumulation:
-    Matrix x, w, y  # source, filter, target
+    conv_walk walk
     Blocks blocks
-    int64_t groups, row_blocks, column_blocks
-    int64_t b_offset, sums_offset, runs_offset, scratch  # of one thread: panels a and b, sums, runs; in bytes
-    int64_t sums_size  # elements
+    Window window
+    Tensor x, w, y  # source, filter, target
+    int64_t batch, groups, channels, outputs, taps
+    int64_t boxes[4]
+    int64_t box_count, chunk_blocks, output_blocks
+    int64_t row  # elements between rows of sums
+    int64_t box_positions
+    int64_t window_size, panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
+    bint padded
+    const int32_t *panel_depth  # multiples of the strip's width
+
+cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
+    int64_t g, o0, outputs, c0, channels
 
 
-cdef inline void block_of(const Accumulation *c, int64_t block, int64_t *g, int64_t *limits) noexcept nogil:
-    """The group of a block and its limits o0, o1, q0, q1 in the filter."""
-    cdef int64_t column = block % c.column_blocks * c.blocks.columns
-    cdef int64_t row = block // c.column_blocks % c.row_blocks * c.blocks.rows
-    cdef int64_t o0, q0, o_block, q_block
-    g[0] = block // (c.column_blocks * c.row_blocks)
-    if c.blocks.columns_follow_memory:
-        o0, q0, o_block, q_block = row, column, c.blocks.rows, c.blocks.columns
-    else:
-        o0, q0, o_block, q_block = column, row, c.blocks.columns, c.blocks.rows
-    limits[0] = o0
-    limits[1] = min(o0 + o_block, positions_of(&c.w))
-    limits[2] = q0
-    limits[3] = min(q0 + q_block, columns_of(&c.w))
+cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexcept nogil:
+    part.o0 = block % c.output_blocks * c.blocks.outputs
+    part.outputs = min(c.blocks.outputs, c.outputs - part.o0)
+    part.c0 = block // c.output_blocks % c.chunk_blocks * c.blocks.chunk
+    part.channels = min(c.blocks.chunk, c.channels - part.c0)
+    part.g = block // (c.output_blocks * c.chunk_blocks)
 
 
-cdef inline void accumulate_block(
-    const Accumulation *c, const scalar *source, const scalar *target, compute *sums, char *scratch,
-    int64_t block, int64_t slice,
+cdef inline void pack_target(
+    const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
 ) noexcept nogil:
-    """sums = the block's products over one slice of the positions."""
-    cdef int64_t g, positions = positions_of(&c.x), x_runs, y_runs, row
-    cdef int64_t k0 = positions * slice // c.blocks.slices, k1, end = positions * (slice + 1) // c.blocks.slices
-    cdef int64_t limits[4]
-    cdef compute *a = <compute *>scratch
-    cdef compute *b = <compute *>(scratch + c.b_offset)
-    cdef Run *of_x = <Run *>(scratch + c.runs_offset)
-    cdef Run *of_y = of_x + c.blocks.depth
-    block_of(c, block, &g, limits)
-    cdef int64_t o0 = limits[0], o1 = limits[1], q0 = limits[2], q1 = limits[3], channels = o1 - o0, columns = q1 - q0
-    source += g * c.x.group_stride
-    target += g * c.y.group_stride
-    row = padded_row(columns if c.blocks.columns_follow_memory else channels, sums[0])
-    memset(sums, 0, (channels if c.blocks.columns_follow_memory else columns) * row * sizeof(compute))
-    while k0 < end:
-        k1 = min(k0 + c.blocks.depth, end)
-        x_runs = find_runs(&c.x, k0, k1, of_x)
-        y_runs = find_runs(&c.y, k0, k1, of_y)
-        if c.blocks.columns_follow_memory:
-            gather(a, padded_row(channels, a[0]), 1, target, &c.y, of_y, y_runs, 0, k1 - k0, o0, o1)
-            gather_strips(b, False, source, &c.x, of_x, x_runs, 0, k1 - k0, q0, q1)
-            multiply(channels, columns, k1 - k0, a, 1, padded_row(channels, a[0]), b, 0, k1 - k0, sums, row)
-        else:
-            gather(a, 1, c.blocks.depth, source, &c.x, of_x, x_runs, 0, k1 - k0, q0, q1)
-            gather_strips(b, False, target, &c.y, of_y, y_runs, 0, k1 - k0, o0, o1)
-            multiply(columns, channels, k1 - k0, a, c.blocks.depth, 1, b, 0, k1 - k0, sums, row)
-        k0 = k1
+    """Strips of output channels: panel[strip][p][o]; the last one filled up with zeros."""
+    cdef int64_t j = 0, n, d, h, row, count, width = strip_width(panel[0])
+    while j < outputs:
+        count = min(width, outputs - j)
+        if count < width:
+            memset(panel, 0, positions * width * sizeof(compute))
+        row = 0
+        for n in range(box.count[0]):
+            for d in range(box.count[1]):
+                for h in range(box.count[2]):
+                    load_block(
+                        panel + row * box.count[3] * width, width, 1,
+                        target + target_offset(&c.y, &c.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
+                                               box.begin[3]) + j * c.y.channel,
+                        c.walk.axis[2].target_step * c.y.axis[2], c.y.channel, box.count[3], count,
+                    )
+                    row += 1
+        panel += positions * width
+        j += width
 
 
-cdef inline void finish_block(
-    const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *sums, char *scratch,
-    int64_t block,
+cdef inline void accumulate(
+    const Accumulation *c, const Part *part, const scalar *source, const scalar *target, compute *sums, char *scratch,
+    int64_t slice,
 ) noexcept nogil:
-    """Add the slices of a block in order and store it."""
-    cdef int64_t g, slice, i, row, sums_o, sums_q
-    cdef int64_t limits[4]
-    cdef Run *runs = <Run *>(scratch + c.runs_offset)
-    cdef Run run
-    block_of(c, block, &g, limits)
-    cdef int64_t o0 = limits[0], o1 = limits[1], q0 = limits[2], q1 = limits[3]
-    cdef int64_t rows = o1 - o0 if c.blocks.columns_follow_memory else q1 - q0
-    cdef int64_t columns = q1 - q0 if c.blocks.columns_follow_memory else o1 - o0
-    row = padded_row(columns, sums[0])
-    sums_o = row if c.blocks.columns_follow_memory else 1
-    sums_q = 1 if c.blocks.columns_follow_memory else row
-    source += g * c.x.group_stride
-    target += g * c.y.group_stride
-    filter += g * c.w.group_stride
+    """sums = the products of a part over one slice of the boxes."""
+    cdef int64_t positions, j, box_index, rows = c.taps * part.channels, width = strip_width(sums[0])
+    cdef Box box
+    cdef compute *window = <compute *>scratch
+    cdef compute *panel = window + c.window_size
+    cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
+    cdef int32_t *column = position + c.box_positions
+    source += part.g * c.x.group + part.c0 * c.x.channel
+    target += part.g * c.y.group + part.o0 * c.y.channel
+    memset(sums, 0, rows * c.row * sizeof(compute))
+    column_offsets(&c.window, &c.walk, part.channels, column)
+    for box_index in range(c.box_count * slice // c.blocks.slices, c.box_count * (slice + 1) // c.blocks.slices):
+        positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, box_index)
+        position_offsets(&c.window, &box, position)
+        fill_window(window, &c.window, &c.walk, &box, source, &c.x, part.channels)
+        pack_target(c, &box, target, part.outputs, positions, panel)
+        j = 0
+        while j < part.outputs:
+            multiply_strip(rows, min(width, part.outputs - j), positions, window, column, position,
+                           panel + j * positions, c.panel_depth, sums + j, c.row)
+            j += width
+
+
+cdef inline void finish(
+    const Accumulation *c, const Part *part, const scalar *source, scalar *filter, const scalar *target, compute *sums
+) noexcept nogil:
+    """Add the slices of a part in order and store it."""
+    cdef int64_t slice, i, t, q, o, rows = c.taps * part.channels
+    source += part.g * c.x.group + part.c0 * c.x.channel
+    target += part.g * c.y.group + part.o0 * c.y.channel
+    filter += part.g * c.w.group + part.o0 * c.w.batch + part.c0 * c.w.channel
     for slice in range(1, c.blocks.slices):
-        for i in range(rows * row):
+        for i in range(rows * c.row):
             sums[i] += sums[slice * c.sums_size + i]
     if compute is not int:
-        if c.x.padded and any_nan(sums, rows, columns, row):
-            repair_filter(sums, sums_o, sums_q, o0, o1, q0, q1, source, &c.x, target, &c.y, runs, c.blocks.depth)
-    find_runs(&c.w, o0, o1, &run)
-    scatter(filter, &c.w, sums, sums_o, sums_q, &run, 1, q0, q1)
+        if c.padded and any_nan(sums, rows, part.outputs, c.row):
+            for q in range(rows):
+                for o in range(part.outputs):
+                    if sums[q * c.row + o] != sums[q * c.row + o]:
+                        sums[q * c.row + o] = position_sum(
+                            &c.walk, source + q % part.channels * c.x.channel, &c.x, q // part.channels,
+                            target + o * c.y.channel, &c.y, c.batch, sums[0],
+                        )
+    for t in range(c.taps):
+        store_block(filter + filter_offset(&c.w, &c.walk, t), c.w.batch, c.w.channel,
+                    sums + t * part.channels * c.row, 1, c.row, part.outputs, part.channels)
 
 
 cdef inline void wgrad_task(
     const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
     int64_t task,
 ) noexcept nogil:
-    """One slice of a block; the whole of it, stored as well, where there is one slice."""
-    cdef int64_t block = task // c.blocks.slices, slice = task % c.blocks.slices
+    """One slice of a part; the whole of it, stored as well, where there is one slice."""
     cdef compute *sums = partial + task * c.sums_size
+    cdef Part part
+    part_of(c, task // c.blocks.slices, &part)
     if c.blocks.slices == 1:
-        sums = <compute *>(scratch + c.sums_offset)
-    accumulate_block(c, source, target, sums, scratch, block, slice)
+        sums = <compute *>scratch + c.window_size + c.panel_size
+    accumulate(c, &part, source, target, sums, scratch, task % c.blocks.slices)
     if c.blocks.slices == 1:
-        finish_block(c, source, filter, target, sums, scratch, block)
+        finish(c, &part, source, filter, target, sums)
 
 
-cdef inline int wgrad_walk(
+cdef inline void finish_task(
+    const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, int64_t block
+) noexcept nogil:
+    cdef Part part
+    part_of(c, block, &part)
+    finish(c, &part, source, filter, target, partial + block * c.blocks.slices * c.sums_size)
+
+
+cdef inline int wgrad_step(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
-    const int64_t[:, :, ::1] walk_array, const int64_t[::1] block_array, compute kind,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
 ) except -1:
     cdef Accumulation c
-    cdef const conv_walk *walk = <const conv_walk *>&walk_array[0, 0, 0]
+    cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t rows, columns, a_size, b_size, block_count, tasks, task
+    cdef int64_t block_count, tasks, task
     cdef int threads = <int>blocks.threads
-    cdef Tap *taps = NULL
+    cdef int32_t *table = NULL
     cdef compute *partial = NULL
     cdef char *scratch = NULL
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
+    c.walk = step.walk
+    c.blocks = blocks[0]
+    describe_tensor(&c.x, source.strides, sizeof(scalar))
+    describe_filter(&c.w, filter.strides, sizeof(scalar))
+    describe_tensor(&c.y, target.strides, sizeof(scalar))
+    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], source.shape[2], filter.shape[1]
+    c.taps = count_taps(&c.walk)
+    c.padded = is_padded(&c.walk)
+    window_of(&c.window, blocks, step)
+    c.window_size = lay_out(&c.window, True)
+    c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
+    c.chunk_blocks = count_blocks(c.channels, blocks.chunk)
+    c.output_blocks = count_blocks(c.outputs, blocks.outputs)
+    c.row = padded_row(blocks.outputs, kind)
+    c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
+    c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
+    c.panel_size = c.box_positions * whole_strips(blocks.outputs, kind)
+    c.sums_size = in_lines(c.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
+    c.scratch = (c.window_size + c.panel_size + c.sums_size) * sizeof(compute)
+    c.scratch += in_lines((c.box_positions + c.taps * blocks.chunk) * sizeof(int32_t))
     try:
-        taps = <Tap *>allocate(taps_of_operands(walk) * sizeof(Tap))
-        describe_operands(
-            &c.x, &c.w, &c.y, source.shape, source.strides, filter.shape, filter.strides, target.shape, target.strides,
-            sizeof(scalar), not blocks.columns_follow_memory, taps, walk,
-        )
-        c.blocks = blocks[0]
-        c.groups = source.shape[1]
-        if blocks.columns_follow_memory:
-            rows, columns = positions_of(&c.w), columns_of(&c.w)
-            a_size = padded_row(blocks.rows, kind) * blocks.depth
-        else:
-            rows, columns = columns_of(&c.w), positions_of(&c.w)
-            a_size = blocks.rows * blocks.depth
-        b_size = whole_vectors(blocks.columns, kind) * blocks.depth
-        c.row_blocks = count_blocks(rows, blocks.rows)
-        c.column_blocks = count_blocks(columns, blocks.columns)
-        c.sums_size = in_lines(blocks.rows * padded_row(blocks.columns, kind) * sizeof(compute)) // sizeof(compute)
-        c.b_offset = in_lines(a_size * sizeof(compute))
-        c.sums_offset = c.b_offset + in_lines(b_size * sizeof(compute))
-        c.runs_offset = c.sums_offset + (c.sums_size * sizeof(compute) if blocks.slices == 1 else 0)
-        c.scratch = c.runs_offset + in_lines(2 * blocks.depth * sizeof(Run))
-        block_count = c.groups * c.row_blocks * c.column_blocks
-        if blocks.slices > 1:
-            partial = <compute *>allocate(block_count * blocks.slices * c.sums_size * sizeof(compute))
-        scratch = <char *>allocate(threads * c.scratch)
+        table = <int32_t *>allocate(c.box_positions * sizeof(int32_t))
+        multiples(table, strip_width(kind), c.box_positions)
+        c.panel_depth = table
+        block_count = c.groups * c.chunk_blocks * c.output_blocks
         tasks = block_count * blocks.slices
+        if blocks.slices > 1:
+            partial = <compute *>allocate(tasks * c.sums_size * sizeof(compute))
+        scratch = <char *>allocate(threads * c.scratch)
         for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
             wgrad_task(&c, x, w, y, partial, scratch + threadid() * c.scratch, task)
         if blocks.slices > 1:
             tasks = block_count
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                finish_block(&c, x, w, y, partial + task * blocks.slices * c.sums_size,
-                             scratch + threadid() * c.scratch, task)
+                finish_task(&c, x, w, y, partial, task)
     finally:
-        free(taps)
+        free(table)
         free(partial)
         free(scratch)
     return 0

@@ -46,8 +46,6 @@ def record_field(array):
 
 
 INPUTS = (contiguous, fortran, negative, every_second, read_only, channels_reversed_in_memory, record_field)
-#: Those in which the innermost axis stays the innermost.
-SAME_ORDER = (contiguous, negative, every_second, read_only, record_field)
 #: The layouts that a result can be written to.
 OUTPUTS = tuple(layout for layout in INPUTS if layout not in (read_only, record_field))
 

@@ -468,16 +468,23 @@ def test_out_with_interleaved_strides_is_accepted():
 def test_too_much_memory_is_a_memory_error(function):
     call, _ = BASE[function]
     huge = 2**50
+    wide = np.broadcast_to(F4(1), (1, 2**26, 5))  # channels without memory; their filter would need 2**54 bytes
     changes = {
         "conv": {"padding": (huge, 0)},
         "conv_backward_data": {"x_shape": (2, 4, 7 * huge, 8), "stride": (huge, 1)},
-        "conv_backward_filter": {"w_shape": (6, 4, huge, 2), "padding": ((huge - 3, 0), (0, 0))},
+        "conv_backward_filter": {"x": wide, "dy": wide, "w_shape": (2**26, 2**26, 1)},
         "conv_transpose": {"stride": (huge, 1)},
         "conv_transpose_backward_data": {"padding": (huge, 0)},
-        "conv_transpose_backward_filter": {"w_shape": (6, 4, huge, 2), "padding": ((huge - 3, 0), (0, 0))},
+        "conv_transpose_backward_filter": {"x": wide, "dy": wide, "w_shape": (2**26, 2**26, 1)},
     }
     with pytest.raises(MemoryError):
         getattr(cg, function)(**call | changes[function])
+
+
+@pytest.mark.parametrize("function", ("conv_backward_filter", "conv_transpose_backward_filter"))
+def test_too_many_taps(function):
+    with pytest.raises(ValueError, match=r"^w_shape must have fewer than 16777216 taps, not 1125899906842624 x 2$"):
+        getattr(cg, function)(**BASE[function][0] | {"w_shape": (6, 4, 2**50, 2)})
 
 
 def test_absurd_but_possible_values():

@@ -18,7 +18,7 @@ ALLOWED = {
     "demo": {""},
     "info": {"", "cpu", "dtypes"},
     "run_file": {""},
-    "shims": {"", "api", "dtypes", "problem"},
+    "shims": {"", "api", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "documentation", "keywords", "plan", "cpu", "gpu", "dtypes", "problem"},
     "arguments": {"arrays", "keywords", "shapes", "dtypes", "problem"},
     "keywords": {"problem"},

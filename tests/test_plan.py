@@ -1,4 +1,4 @@
-"""What the plans promise the kernels: blocks that fit the tile, slices that do not depend on the threads."""
+"""What the plans promise the kernels: windows that hold every tap, blocks that fit, and nothing due to threads."""
 
 from math import prod
 
@@ -9,23 +9,24 @@ from hypothesis import strategies as st
 from convgrad_cy import dtypes
 from convgrad_cy.plan import (
     DGRAD,
-    FILTER_BYTES,
     FPROP,
-    PANEL_BYTES,
     SERIAL_MULTIPLICATIONS,
     SUMS_BYTES,
     WGRAD,
+    WINDOW_BYTES,
     Blocks,
     Machine,
+    WindowAxis,
+    box_of,
     plan,
+    tile_cycles,
+    window_axis,
 )
-from convgrad_cy.problem import ConvProblem, conv_size
+from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size, forward_axis
 
+FLOAT32 = dtypes.TABLE[2]
 # Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/ukernel.h.
 TILES = [(6, 256, 64), (6, 64, 32), (4, 32, 16)]
-
-extents = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 40))
-channels = st.integers(1, 600)
 
 
 def problem_of(batch, groups, ins, outs, x, kernel, stride):
@@ -37,61 +38,108 @@ problems = st.builds(
     problem_of,
     batch=st.integers(1, 20),
     groups=st.integers(1, 8),
-    ins=channels,
-    outs=channels,
-    x=extents,
+    ins=st.integers(1, 600),
+    outs=st.integers(1, 600),
+    x=st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 40)),
     kernel=st.tuples(*[st.integers(1, 5)] * 3),
     stride=st.tuples(*[st.integers(1, 4)] * 3),
 )
 
 
+def unpacked(made):
+    """(walks, windows, blocks) of a plan."""
+    fields = len(AxisWalk._fields)
+    walks = [[AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)] for row in made.steps.tolist()]
+    fields, start = len(WindowAxis._fields), 3 * fields
+    windows = [
+        [WindowAxis(*row[start + i * fields : start + (i + 1) * fields]) for i in range(3)]
+        for row in made.steps.tolist()
+    ]
+    return walks, windows, Blocks(*made.blocks.tolist())
+
+
+@given(
+    geometry=st.tuples(st.integers(1, 30), st.integers(1, 6), st.integers(1, 5), st.integers(1, 9), st.integers(0, 8)),
+    positions=st.integers(1, 12),
+    contiguous=st.booleans(),
+)
+def test_window_axis(geometry, positions, contiguous):
+    """Each (position, tap) has a place in the window, and one place never stands for two coordinates of the source."""
+    x, kernel, stride, dilation, pad = geometry
+    y = max(1, conv_size(x, kernel, stride, dilation, (pad, pad)))
+    for axis in (forward_axis(x, y, kernel, stride, dilation, pad), *backward_axis_phases(x, y, *geometry[1:])):
+        window = window_axis(axis, positions, contiguous)
+        source_at = {}
+        for p in range(positions):
+            for t in range(axis.taps):
+                place = p * window.step + t * window.tap + window.begin
+                assert 0 <= place < window.extent
+                source = p * axis.source_step + t * axis.source_tap
+                assert source_at.setdefault(place, source) == source
+        assert window.extent <= axis.taps * positions or not window.apart
+        assert window.step == 1 or not contiguous
+
+
+@given(extents=st.tuples(*[st.integers(1, 60)] * 3), batch=st.integers(1, 40), most=st.integers(1, 300))
+def test_box(extents, batch, most):
+    """At most as many positions as asked for, and whole inner axes before outer ones."""
+    walk = [forward_axis(n, n, 1, 1, 1, 0) for n in extents]
+    box = box_of(walk, batch, most)
+    assert prod(box) <= most
+    for inner, outer, whole in zip(box[::-1], box[-2::-1], (*extents[::-1], batch), strict=False):
+        assert inner == whole or outer == 1 or inner * 2 > min(whole, most)
+
+
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
-@given(problem=problems, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE), last=st.booleans())
-def test_blocks(operation, problem, tile, dtype, last):
-    made = plan(operation, problem, dtype, last, Machine(*tile, threads=2))
-    blocks = Blocks(*made.blocks.tolist())
+@given(problem=problems, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE))
+def test_blocks(operation, problem, tile, dtype):
+    walks, windows, blocks = unpacked(plan(operation, problem, dtype, Machine(*tile, threads=2)))
     itemsize = dtype.compute_itemsize
-    tile_columns = tile[1] // itemsize
-    widest = max(blocks.columns, tile_columns)
-    assert min(blocks) >= (0 if not last else 1)
-    assert blocks.columns_follow_memory == last
-    # A block that is not the whole extent begins and ends with a whole tile.
-    taps = prod(problem.kernel) * problem.x_channels
-    positions = problem.batch * max(prod(axis[0] for axis in walk) for walk in made.walks.tolist())
-    extents = {
-        FPROP: (positions, problem.y_channels),
-        DGRAD: (positions, problem.x_channels),
-        WGRAD: (problem.y_channels, taps),
-    }[operation]
-    rows, columns = extents if last else extents[::-1]
-    assert blocks.rows == rows or blocks.rows % tile[0] == 0
-    assert blocks.columns == columns or blocks.columns % tile_columns == 0
-    # What a task keeps in the cache is within its share, or one tile.
-    assert blocks.rows * blocks.columns * itemsize <= SUMS_BYTES or blocks.rows <= tile[0]
-    assert widest * blocks.depth * itemsize <= max(PANEL_BYTES, FILTER_BYTES, tile_columns * blocks.depth * itemsize)
-    assert 1 <= blocks.slices <= max(1, positions)
+    channels, outputs = problem.x_channels, problem.y_channels
+    if operation == DGRAD:
+        channels, outputs = outputs, channels
+    assert 1 <= blocks.chunk <= channels
+    assert 1 <= blocks.outputs <= outputs
+    if not blocks.positions_across:  # a block of outputs begins at a strip
+        assert blocks.outputs == outputs or blocks.outputs % (tile[1] // itemsize) == 0
+    assert operation != WGRAD or not blocks.positions_across
+    for walk, window in zip(walks, windows, strict=True):
+        positions = blocks.images * prod(axis.positions for axis in window)
+        elements = blocks.images * prod(axis.extent for axis in window) * blocks.chunk
+        assert elements < 2**31  # its offsets are int32
+        assert elements * itemsize <= WINDOW_BYTES or blocks.chunk == positions == 1
+        assert positions * blocks.outputs * itemsize <= SUMS_BYTES or positions <= tile[0]
+        assert [axis.positions for axis in window] == [axis.positions for axis in windows[0]]
+        assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))
 
 
-@given(problem=problems, last=st.booleans())
-def test_threads_change_nothing_else(problem, last):
+@given(problem=problems)
+def test_threads_change_nothing_else(problem):
     """Else the bits of a result would depend on them."""
     for operation in (FPROP, DGRAD, WGRAD):
-        one, many = (
-            Blocks(*plan(operation, problem, dtypes.TABLE[2], last, Machine(*TILES[0], threads)).blocks.tolist())
-            for threads in (1, 7)
-        )
-        assert one == many._replace(threads=1)
-        assert many.threads == (7 if problem.multiplications >= SERIAL_MULTIPLICATIONS else 1)
+        one, many = (unpacked(plan(operation, problem, FLOAT32, Machine(*TILES[0], n))) for n in (1, 7))
+        assert one[:2] == many[:2]
+        assert one[2] == many[2]._replace(threads=1)
+        assert many[2].threads == (7 if problem.multiplications >= SERIAL_MULTIPLICATIONS else 1)
 
 
-def test_slices():
-    """A small filter over many positions is cut along the positions; a large one is not."""
+def test_choices():
+    """Tiles across positions where output channels are few; slices where the filter is small and positions are many."""
 
-    def slices(channels, extent):
-        problem = problem_of(8, 1, channels, channels, (1, extent, extent), (1, 3, 3), (1, 1, 1))
-        return Blocks(
-            *plan(WGRAD, problem, dtypes.TABLE[2], True, Machine(*TILES[0], threads=2)).blocks.tolist()
-        ).slices
+    def blocks(operation, ins, outs, extent, groups=1):
+        problem = problem_of(8, groups, ins, outs, (1, extent, extent), (1, 3, 3), (1, 1, 1))
+        return unpacked(plan(operation, problem, FLOAT32, Machine(*TILES[0], threads=2)))[2]
 
-    assert slices(16, 56) > slices(16, 4) > 1
-    assert slices(512, 56) == 1
+    assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 1, 56, groups=64).positions_across
+    assert not blocks(FPROP, 3, 64, 56).positions_across
+    assert blocks(DGRAD, 3, 64, 56).positions_across
+    assert blocks(WGRAD, 16, 16, 56).slices > 1
+    assert blocks(WGRAD, 512, 512, 56).slices == 1
+
+
+def test_tile_cycles():
+    """Whole tiles run at two multiplications a cycle; a lone row or vector waits for its additions."""
+    machine = Machine(*TILES[0], threads=1)
+    assert tile_cycles(60, 128, machine, 4) == 10 * 2 * 12
+    assert tile_cycles(1, 16, machine, 4) == 4
+    assert tile_cycles(7, 64, machine, 4) == 12 + tile_cycles(1, 64, machine, 4)
