@@ -1,5 +1,6 @@
 /* What __builtin_cpu_supports says of the levels of the x86-64 ABI; the compiler's run-time library also asks whether the
- * operating system saves the registers. */
+ * operating system saves the registers. F16C, LZCNT and MOVBE also belong to level 3; compilers older than the level's name
+ * cannot be asked for them, and every processor with AVX2, FMA and BMI2 has them. */
 #ifndef CONVGRAD_CPU_FEATURES_H
 #define CONVGRAD_CPU_FEATURES_H
 
