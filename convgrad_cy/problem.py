@@ -38,15 +38,19 @@ def conv_transpose_size(x, kernel, stride, dilation, padding, output_padding=0):
     return (x - 1) * stride + dilated_size(kernel, dilation) - sum(padding) + output_padding
 
 
-def same_padding(x, kernel, stride, dilation, lower=False):
-    """The (begin, end) padding for which ``conv_size`` is ``ceil(x / stride)``.
+def aligned_padding(x, y, kernel, stride, dilation, lower=False):
+    """The (begin, end) padding for which the taps of ``y`` outputs span ``x``, or none where they do not reach so far.
 
     An odd total puts the extra element at the end, or at the beginning if ``lower``.
     """
-    outputs = -(-x // stride)
-    total = max(0, (outputs - 1) * stride + dilated_size(kernel, dilation) - x)
+    total = max(0, (y - 1) * stride + dilated_size(kernel, dilation) - x)
     small, large = total // 2, total - total // 2
     return (large, small) if lower else (small, large)
+
+
+def same_padding(x, kernel, stride, dilation, lower=False):
+    """The (begin, end) padding for which ``conv_size`` is ``ceil(x / stride)``."""
+    return aligned_padding(x, -(-x // stride), kernel, stride, dilation, lower)
 
 
 class AxisWalk(NamedTuple):

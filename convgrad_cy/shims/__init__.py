@@ -1,0 +1,1 @@
+"""Operations of MindSpore, TensorFlow and oneDNN Graph on NumPy arrays, one module for each framework."""

@@ -1,0 +1,206 @@
+"""The attributes of the operations as tables, in the manner of oneDNN's op schemas, and the one check of a value."""
+
+from typing import Any, NamedTuple
+
+from ...keywords import choice, entries, integer, shown
+
+
+class GraphError(Exception):
+    """What oneDNN Graph refuses with a status.
+
+    Attributes
+    ----------
+    status : str
+        oneDNN's name of it: "invalid_graph_op", "invalid_shape" or "invalid_arguments".
+    """
+
+    def __init__(self, message, status):
+        super().__init__(message, status)
+        self.status = status
+
+    def __str__(self):
+        return f"{self.args[0]} ({self.status})"
+
+
+class GraphTypeError(GraphError, TypeError):
+    """An attribute that is missing, unknown or of the wrong type; inputs of the wrong number or dtype."""
+
+
+class GraphValueError(GraphError, ValueError):
+    """A value that is out of range, or shapes that do not agree."""
+
+
+class Attribute(NamedTuple):
+    """One row of a schema.
+
+    Attributes
+    ----------
+    name : str
+        The caller's name of it.
+    kind : str
+        "s64[]", "s64" or "string".
+    text : str
+        What it says.
+    required : bool
+        Whether it must be given.
+    default : object
+        Its value where it is not given and need not be.
+    least : int
+        Range of the integers.
+    choices : dict
+        Range of a string: what the caller writes -> what it means.
+    status : str
+        oneDNN's answer to a value out of that range.
+    """
+
+    name: str
+    kind: str
+    text: str
+    required: bool = False
+    default: Any = None
+    least: int = 0
+    choices: dict | None = None
+    status: str = "invalid_graph_op"
+
+    def value_of(self, value):
+        """The checked value: a tuple of ints, an int, or what a string stands for; the default of None."""
+        if value is None:
+            return self.default if self.choices is None else self.choices[self.default]
+        members = entries(value) if self.kind == "s64[]" else value
+        if members is None:
+            raise TypeError(f"{self.name} must be a sequence of integers, not {shown(value)}")
+        if isinstance(members, (str, list, tuple)) and not members:
+            raise GraphValueError(f"{self.name} must not be empty", "invalid_arguments")
+        try:
+            if self.kind == "string":
+                return choice(value, self.name, self.choices)
+            if self.kind == "s64":
+                return integer(value, self.name, self.least)
+            return tuple([integer(member, f"{self.name}[{i}]", self.least) for i, member in enumerate(members)])
+        except ValueError as error:
+            raise GraphValueError(str(error), self.status) from error
+
+    def __str__(self):
+        need = ", required" if self.required else "" if self.default is None else f", default {self.default!r}"
+        return f"{self.name} : {self.kind}{need}\n    {self.text}"
+
+
+#: No padding, along one axis.
+VALID = (0, 0)
+#: What the caller writes -> the padding, as the core has it, or None for that of the two pads attributes.
+AUTO_PAD = {"none": None, "valid": VALID, "same_upper": "same_upper", "same_lower": "same_lower"}
+AUTO_PAD |= {"None": None, "VALID": VALID, "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
+
+# What is the same in all operations. The order is that in which oneDNN's schemas have them.
+_STRIDES = Attribute(
+    "strides", "s64[]", "Steps along each spatial axis; positive.", required=True, least=1, status="invalid_arguments"
+)
+_PADS_BEGIN = Attribute(
+    "pads_begin", "s64[]", "Zeros before each spatial axis; under `auto_pad` ignored and optional.", required=True
+)
+_PADS_END = Attribute(
+    "pads_end", "s64[]", "Zeros after each spatial axis; under `auto_pad` ignored and optional.", required=True
+)
+_DILATIONS = Attribute(
+    "dilations", "s64[]", "Distance of two taps along each spatial axis; positive.", required=True, least=1,
+    status="invalid_arguments",
+)  # fmt: skip
+_AUTO_PAD = Attribute(
+    "auto_pad", "string",
+    'Instead of the pads: "valid", none; "same_upper" and "same_lower", so many that output and input differ by the\n'
+    "    strides alone, an odd one at the end and at the beginning. oneDNN v3's spellings of these work, too.",
+    default="none", choices=AUTO_PAD,
+)  # fmt: skip
+_OUTPUT_PADDING = Attribute(
+    "output_padding", "s64[]", "Elements that the larger of the two images has at its end beyond the rest.",
+    status="invalid_arguments",
+)  # fmt: skip
+_GROUPS = Attribute(
+    "groups", "s64", "Into how many groups the channels are divided; positive.", default=1, least=1,
+    status="invalid_arguments",
+)  # fmt: skip
+_DATA_FORMAT = Attribute(
+    "data_format", "string", '"NXC" or "NCX".', default="NXC", choices={"NXC": "NXC", "NCX": "NCX"}
+)
+
+
+class FilterLayout(NamedTuple):
+    """A layout of the filter, as the core has it.
+
+    Attributes
+    ----------
+    core : str
+        The core's `filter_format`.
+    transposed : bool
+        Whether it is a transposed convolution's, whose input is y of the core and whose output is x.
+    exchanged : bool
+        Whether its two channel axes lie the other way round than the core's.
+    """
+
+    core: str
+    transposed: bool = False
+    exchanged: bool = False
+
+
+#: Filters of convolutions, in the documents and in v3.
+CONVOLUTION = {"XIO": FilterLayout("XIO"), "OIX": FilterLayout("OIX")}
+#: Filters of transposed convolutions in v3. Their I is the core's O.
+TRANSPOSED = {"XOI": FilterLayout("XIO", True), "IOX": FilterLayout("OIX", True)}
+#: The same in the documents.
+TRANSPOSED_V1 = {"XIO": FilterLayout("XIO", True, True), "OIX": FilterLayout("OIX", True, True)}
+
+
+def schema(filter_format, layouts, shape=None, output_padding=False):
+    """An operation's attributes: their part in the call -> the row.
+
+    Parameters
+    ----------
+    filter_format : str
+        The caller's name of that attribute.
+    layouts : dict
+        Its values; the first is the default.
+    shape : str, optional
+        The caller's name of the result's shape, where it does not follow from the inputs.
+    output_padding : bool
+        Whether there is such an attribute.
+    """
+    names = list(layouts)
+    text = " or ".join(f'"{name}"' for name in names) + "."
+    rows = {
+        "strides": _STRIDES,
+        "pads_begin": _PADS_BEGIN,
+        "pads_end": _PADS_END,
+        "dilations": _DILATIONS,
+        "auto_pad": _AUTO_PAD,
+        "groups": _GROUPS,
+        "data_format": _DATA_FORMAT,
+        "filter_format": Attribute(filter_format, "string", text, default=names[0], choices=layouts),
+    }
+    if output_padding:
+        rows["output_padding"] = _OUTPUT_PADDING
+    if shape is not None:
+        text = "The whole shape of the result; or else it is the third input."
+        rows["shape"] = Attribute(shape, "s64[]", text, status="invalid_shape")
+    return rows
+
+
+def checked(schema, given):
+    """The value of every row for what the caller gave by name; plain TypeErrors and ValueErrors are left to translate.
+
+    Returns
+    -------
+    dict
+        part in the call -> value
+    """
+    unknown = given.keys() - {row.name for row in schema.values()}
+    if unknown:
+        raise TypeError(f"{min(unknown)} is no attribute; there are {', '.join(row.name for row in schema.values())}")
+    auto_pad = given.get("auto_pad")
+    automatic = isinstance(auto_pad, str) and AUTO_PAD.get(auto_pad) is not None
+    values = {}
+    for part, row in schema.items():
+        value = given.get(row.name)
+        if value is None and row.required and not (automatic and part in ("pads_begin", "pads_end")):
+            raise TypeError(f"{row.name} is required")
+        values[part] = row.value_of(value)
+    return values

@@ -1,0 +1,66 @@
+"""Shapes as the frameworks take them: under the caller's names, and with sizes that are rounded toward zero."""
+
+import numpy as np
+
+from ..problem import conv_size, dilated_size
+from ..shapes import Axis, Tensor
+
+
+def whole_numbers(name, value):
+    """The shape that a caller asks for, a sequence or a one-dimensional array, as a tuple of Python's integers."""
+    if isinstance(value, np.ndarray):
+        if value.ndim != 1:
+            raise ValueError(f"{name} must have one axis, not {value.ndim}")
+        if value.dtype.kind not in "iu":
+            raise TypeError(f"{name} must have an integer dtype, not {value.dtype}")
+        return tuple(value.tolist())
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name} must be a tuple, a list or an array of integers, not {type(value).__name__}")
+    for i, size in enumerate(value):
+        if type(size) is not int and (isinstance(size, bool) or not isinstance(size, (int, np.integer))):
+            raise TypeError(f"{name}[{i}] must be an integer, not {size!r}")
+    return tuple([int(size) for size in value])
+
+
+def named(name, sizes, order, least):
+    """A tensor without its array, each of whose sizes must be at least ``least``."""
+    if len(sizes) != len(order):
+        raise ValueError(f"{name} must have {len(order)} entries, not {sizes}")
+    tensor = Tensor(name, tuple([sizes[i] for i in order]), order)
+    for i, size in enumerate(tensor.sizes):
+        if size < least:
+            raise ValueError(f"{tensor.entry(i)} must be at least {least}, not {size}")
+    return tensor
+
+
+def rounded_toward_zero(size, kernel, stride, dilation, padding):
+    """The padding for which the core finds the size that frameworks, dividing as C does, find for ``padding``.
+
+    Both agree where the kernel fits. A kernel that is too large, but by less than a stride, has one output there,
+    whose taps beyond the input do not exist.
+    """
+    begin, end = padding
+    fits = dilated_size(kernel, dilation) <= size + begin + end
+    return (begin, end) if fits else (begin, end + stride - 1)
+
+
+def checked_padding(axis, x, y, i):
+    """(begin, end) for the core, along spatial axis ``i`` of x and y, whose sizes must agree."""
+    size, actual = x.sizes[2 + i], y.sizes[2 + i]
+    kernel, stride, dilation, padding = axis.geometry(size)
+    padding = rounded_toward_zero(size, kernel, stride, dilation, padding)
+    expected = conv_size(size, kernel, stride, dilation, padding)
+    if expected < 0:
+        raise ValueError(f"{x.entry(2 + i)} = {size} is too small: a convolution of it has no output ({axis})")
+    if actual != expected:
+        source = f"the extent of a convolution of {x.entry(2 + i)} = {size} ({axis})"
+        raise ValueError(f"{y.entry(2 + i)} must be {expected}, {source}, not {actual}")
+    return padding
+
+
+def checked_paddings(stride, dilation, padding, x, w, y):
+    """`checked_padding` along all spatial axes; ``padding`` is a pair for each of them, or the core's name of one."""
+    kernel = w.sizes[2:]
+    paddings = (padding,) * len(kernel) if isinstance(padding, str) else padding
+    axes = zip(kernel, stride, dilation, paddings, strict=True)
+    return [checked_padding(Axis(*axis), x, y, i) for i, axis in enumerate(axes)]

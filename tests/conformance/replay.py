@@ -1,0 +1,105 @@
+"""Calls that are recorded with a framework and replayed without it.
+
+A call is an expression, such as ``T(2, 3, stride=2)(t("float32", (1, 2, 2, 2), 7), ...)``. The recorder evaluates it
+with the framework's names, the test with the shim's; ``t`` makes the same tensor for both. What comes out is an
+`Outcome`. A recording is a JSON file with one call on each line, and beside it an .npz file with all values.
+"""
+
+import json
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Outcome(NamedTuple):
+    """An array, the ``repr`` of any other result, or an exception with the names of its classes."""
+
+    array: np.ndarray | None = None
+    text: str | None = None
+    classes: tuple[str, ...] = ()
+
+    @property
+    def error(self):
+        return self.classes[0] if self.classes else None
+
+
+def dtype_of(name):
+    """The NumPy dtype; bfloat16 exists only where ml_dtypes is installed."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def tensor(dtype, shape, seed, special=None):
+    """Integers from -4 to 4 by a rule that no version of NumPy changes; ``special`` is put into one place."""
+    count = prod(shape)
+    numbers = (np.arange(count, dtype=np.int64) + 65537 * seed) * 2654435761 % 2**32 // 2**7 % 9 - 4
+    values = numbers.reshape(shape).astype(dtype_of(dtype))
+    if special is not None:
+        values.flat[seed % count] = special
+    return values
+
+
+def evaluate(expression, names, as_array=np.asarray, shorten=str):
+    """The outcome of a call. ``as_array`` turns the framework's tensors into arrays, ``shorten`` its messages."""
+    try:
+        result = eval(expression, {**names, "np": np})
+    except Exception as error:
+        return Outcome(None, shorten(str(error)), tuple(kind.__name__ for kind in type(error).__mro__[:-2]))
+    if isinstance(result, (str, tuple, list, dict, int)):
+        return Outcome(text=repr(result))
+    return Outcome(as_array(result))
+
+
+def save(path, origin, outcomes):
+    """Write expression -> outcome to ``path`` (.json, and .npz beside it). The values are exact as float64."""
+    rows, arrays = [], [np.empty(0)]
+    for expression, (array, text, classes) in outcomes.items():
+        if array is None:
+            rows.append([expression, list(classes[:1]), text])
+        else:
+            rows.append([expression, array.dtype.name, list(array.shape)])
+            arrays.append(array.astype(np.float64).ravel())
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    path.write_text(f'{{"origin": {json.dumps(origin)}, "calls": [\n{lines}\n]}}\n', "utf-8")
+    np.savez_compressed(path.with_suffix(".npz"), values=np.concatenate(arrays))
+
+
+def load(path):
+    """Where a recording is from, and what `save` was given."""
+    recording = json.loads(path.read_text("utf-8"))
+    with np.load(path.with_suffix(".npz")) as file:
+        values = file["values"]
+    outcomes = {}
+    for expression, kind, content in recording["calls"]:
+        if isinstance(kind, list):
+            outcomes[expression] = Outcome(None, content, tuple(kind))
+            continue
+        array, values = np.split(values, [prod(content)])
+        outcomes[expression] = Outcome(array.reshape(content).astype(dtype_of(kind)))
+    return recording["origin"], outcomes
+
+
+def difference(expected, actual):
+    """What is wrong with an outcome, or None. An exception may be of a class that derives from the expected one."""
+    if expected.error is not None:
+        right = expected.error in actual.classes
+        return None if right else f"{expected.error}: {expected.text}\n  here: {shown(actual)}"
+    if expected.array is None or actual.array is None:
+        same = expected.error is actual.error and expected.text == actual.text
+        return None if same and expected.array is actual.array else f"{shown(expected)}\n  here: {shown(actual)}"
+    if expected.array.dtype != actual.array.dtype or expected.array.shape != actual.array.shape:
+        return f"{shown(expected)}\n  here: {shown(actual)}"
+    wide = [outcome.array.astype(np.float64) for outcome in (expected, actual)]
+    if np.array_equal(*wide, equal_nan=True):
+        return None
+    return f"values, {np.count_nonzero(wide[0] != wide[1])} of {wide[0].size}"
+
+
+def shown(outcome):
+    if outcome.array is not None:
+        return f"{outcome.array.dtype} {outcome.array.shape}"
+    return f"{outcome.error}: {outcome.text}" if outcome.error else outcome.text
