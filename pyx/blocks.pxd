@@ -58,3 +58,11 @@ cdef inline void multiples(int32_t *table, int64_t step, int64_t count) noexcept
     cdef int64_t i
     for i in range(count):
         table[i] = <int32_t>(i * step)
+
+
+cdef inline void transposed_multiples(int32_t *table, int64_t step, int64_t rows, int64_t columns) noexcept nogil:
+    """table[r * columns + j] = (j * rows + r) * step."""
+    cdef int64_t r, j
+    for r in range(rows):
+        for j in range(columns):
+            table[r * columns + j] = <int32_t>((j * rows + r) * step)

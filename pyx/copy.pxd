@@ -4,14 +4,15 @@
     tensor[p * tensor_p + q * tensor_q]  =  block[p * block_p + q * block_q]      narrowed  (store_block)
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
 from scalar cimport compute, narrow, scalar, widen
 
 cdef extern from "transpose.h" nogil:
-    void transpose_words(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t columns)
+    void transpose_words(void *to, const int32_t *to_rows, int64_t to_row, const void *of, int64_t of_row,
+                         int64_t rows, int64_t columns)
 
 
 cdef inline void load_block(
@@ -24,10 +25,10 @@ cdef inline void load_block(
     cdef const scalar *of
     if (scalar is float and compute is float) or (scalar is int and compute is int):
         if block_q == 1 and tensor_p == 1 and tensor_q != 1 and columns > 1:
-            transpose_words(block, block_p, tensor, tensor_q, positions, columns)
+            transpose_words(block, NULL, block_p, tensor, tensor_q, positions, columns)
             return
         if block_p == 1 and tensor_q == 1 and tensor_p != 1 and positions > 1:
-            transpose_words(block, block_q, tensor, tensor_p, columns, positions)
+            transpose_words(block, NULL, block_q, tensor, tensor_p, columns, positions)
             return
     if block_q == 1:
         for p in range(positions):
@@ -49,6 +50,19 @@ cdef inline void load_block(
             else:
                 for p in range(positions):
                     to[p * block_p] = widen(of[p * tensor_p], to[0])
+
+
+cdef inline void load_transposed(
+    compute *block, const int32_t *block_rows, const scalar *tensor, int64_t tensor_row, int64_t rows, int64_t columns
+) noexcept nogil:
+    """block[block_rows[i] + j] = tensor[j * tensor_row + i] for i < rows, j < columns."""
+    cdef int64_t i, j
+    if (scalar is float and compute is float) or (scalar is int and compute is int):
+        transpose_words(block, block_rows, 0, tensor, tensor_row, rows, columns)
+    else:
+        for i in range(rows):
+            for j in range(columns):
+                block[block_rows[i] + j] = widen(tensor[j * tensor_row + i], block[0])
 
 
 cdef inline void zero_block(
@@ -74,10 +88,10 @@ cdef inline void store_block(
     cdef const compute *of
     if (scalar is float and compute is float) or (scalar is int and compute is int):
         if tensor_p == 1 and block_q == 1 and tensor_q != 1 and columns > 1:
-            transpose_words(tensor, tensor_q, block, block_p, columns, positions)
+            transpose_words(tensor, NULL, tensor_q, block, block_p, columns, positions)
             return
         if tensor_q == 1 and block_p == 1 and tensor_p != 1 and positions > 1:
-            transpose_words(tensor, tensor_p, block, block_q, positions, columns)
+            transpose_words(tensor, NULL, tensor_p, block, block_q, positions, columns)
             return
     if llabs(tensor_q) <= llabs(tensor_p):
         for p in range(positions):

@@ -1,4 +1,4 @@
-/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j].
+/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = where it is fresh.
  *
  * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution: where the
  * elements are, tables of offsets say.
@@ -20,7 +20,7 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 /* rows and vectors are constants in every call, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void
 SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-    const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row)
+    const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
 {
     VECTOR sum[TILE_ROWS][TILE_VECTORS];
     const TYPE *row[TILE_ROWS];
@@ -29,7 +29,7 @@ SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32
         row[r] = a + a_row[r];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = ((const VECTOR *)(c + r * c_row))[v];
+            sum[r][v] = fresh ? (VECTOR){0} : ((const VECTOR *)(c + r * c_row))[v];
     }
     for (int64_t k = 0; k < depth; k++) {
         VECTOR line[TILE_VECTORS];
@@ -53,30 +53,30 @@ SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32
 
 static inline __attribute__((always_inline)) void
 ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-     const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row)
+     const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
 {
     switch (rows) {
-    case 1: SUM(1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
-    case 2: SUM(2, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
-    case 3: SUM(3, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
-    case 4: SUM(4, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 1: SUM(1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 2: SUM(2, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 3: SUM(3, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 4: SUM(4, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
 #if TILE_ROWS > 4
-    case 5: SUM(5, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
-    case 6: SUM(6, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 5: SUM(5, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 6: SUM(6, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
 #endif
     }
 }
 
 /* 1 <= rows <= TILE_ROWS, 1 <= vectors <= TILE_VECTORS. */
 static void TILE(int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-                 const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row)
+                 const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
 {
     switch (vectors) {
-    case 1: ROWS(rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
-    case 2: ROWS(rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 1: ROWS(rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 2: ROWS(rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
 #if TILE_VECTORS > 2
-    case 3: ROWS(rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
-    case 4: ROWS(rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row); break;
+    case 3: ROWS(rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 4: ROWS(rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
 #endif
     }
 }

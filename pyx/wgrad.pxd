@@ -76,7 +76,7 @@ cdef inline void accumulate(
     int64_t slice,
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes."""
-    cdef int64_t positions, j, box_index, rows = c.taps * part.channels, width = strip_width(sums[0])
+    cdef int64_t positions, j, box_index, first_box, rows = c.taps * part.channels, width = strip_width(sums[0])
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef compute *panel = window + c.window_size
@@ -84,9 +84,11 @@ cdef inline void accumulate(
     cdef int32_t *column = position + c.box_positions
     source += part.g * c.x.group + part.c0 * c.x.channel
     target += part.g * c.y.group + part.o0 * c.y.channel
-    memset(sums, 0, rows * c.row * sizeof(compute))
     column_offsets(&c.window, &c.walk, part.channels, column)
-    for box_index in range(c.box_count * slice // c.blocks.slices, c.box_count * (slice + 1) // c.blocks.slices):
+    first_box = c.box_count * slice // c.blocks.slices
+    if c.box_count == 0:
+        memset(sums, 0, rows * c.row * sizeof(compute))
+    for box_index in range(first_box, c.box_count * (slice + 1) // c.blocks.slices):
         positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, box_index)
         position_offsets(&c.window, &box, position)
         fill_window(window, &c.window, &c.walk, &box, source, &c.x, part.channels)
@@ -94,7 +96,7 @@ cdef inline void accumulate(
         j = 0
         while j < part.outputs:
             multiply_strip(rows, min(width, part.outputs - j), positions, window, column, position,
-                           panel + j * positions, c.panel_depth, sums + j, c.row)
+                           panel + j * positions, c.panel_depth, sums + j, c.row, box_index == first_box)
             j += width
 
 
