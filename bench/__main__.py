@@ -1,0 +1,175 @@
+"""``python -m bench``: times this package and its peers on the layers of suites.txt."""
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from . import machine, processes, suites, table
+from .case import DTYPES, FUNCTIONS, KERNELS, LAYOUTS
+from .measure import ROUNDS, Bench
+from .peers import NAMES as PEERS
+from .peers import OURS
+from .summary import troubles
+from .verify import Wrong
+
+#: For the time that is announced: FLOP per second of a library, and what a row costs besides the calls.
+EXPECTED_RATE, OVERHEAD = 5e10, 0.15
+
+
+def listed(allowed):
+    """A parser of names with commas between them."""
+
+    def parse(text):
+        names = [name for name in text.split(",") if name]
+        if unknown := [name for name in names if name not in allowed]:
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(allowed)}")
+        return names
+
+    return parse
+
+
+def regex(text):
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+    return text
+
+
+def interpreter(text):
+    name, _, path = text.partition("=")
+    if name not in PEERS or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH with a NAME of {', '.join(PEERS)}")
+    return name, path
+
+
+def arguments(argv):
+    operations = [*KERNELS, *dict.fromkeys(FUNCTIONS.values())]
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    add = parser.add_argument
+    add("--suite", type=listed(suites.NAMES), default=suites.NAMES, help=f"of {', '.join(suites.NAMES)} (all)")
+    add("--op", type=listed(operations), default=KERNELS, help="kernels fprop,dgrad,wgrad, or functions by name (all)")
+    add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
+    add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
+    add("--threads", type=int, help="of every library (the processors of this process)")
+    add("--peers", type=listed(PEERS), help=f"of {', '.join(PEERS)}, or an empty text for none (those installed)")
+    add(
+        "--python",
+        type=interpreter,
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="the Python that has a peer",
+    )
+    add("--seconds", type=float, default=0.2, help="spent on each row and library (%(default)s)")
+    add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
+    add("--json", type=Path, help="write the results to this file")
+    add("--plot", type=Path, help="write the plot of ratios to this file")
+    add("--list", action="store_true", help="print the layers and stop")
+    options = parser.parse_args(argv)
+    if options.threads is None:
+        options.threads = machine.about()["processors"]
+    if not 1 <= options.threads <= (os.cpu_count() or 1):
+        parser.error(f"--threads must be 1 to {os.cpu_count()}")
+    options.python = dict(options.python)
+    return parser, options
+
+
+def chosen_peers(parser, options):
+    """name -> interpreter. Those that are not named are taken if they are installed."""
+    pythons = {name: processes.python_of(name, options.python) for name in PEERS}
+    wanted = PEERS if options.peers is None else options.peers
+    present = {
+        name: python for name, python in pythons.items() if name in wanted and processes.has_library(python, name)
+    }
+    if options.peers and (missing := [name for name in options.peers if name not in present]):
+        name = missing[0]
+        parser.error(f"{pythons[name]} has no {name}; --python {name}=PATH names the interpreter that has it")
+    return present
+
+
+def expected_seconds(rows, libraries, seconds):
+    """A rough guess of the whole run's time."""
+    return sum(
+        (max(seconds, ROUNDS * row.case.flop / EXPECTED_RATE) + row.case.flop / EXPECTED_RATE + OVERHEAD) * libraries
+        for row in rows
+    )
+
+
+def scratch_folder():
+    """Where the tensors lie while they are compared: in memory if the machine offers that."""
+    return tempfile.TemporaryDirectory(prefix="convgrad_bench_", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+
+
+def run(rows, peers, options):
+    """The results of all rows, printed as they come; Ctrl-C ends the run and keeps what there is."""
+    data = {"format": 1, "machine": machine.about(), "threads": options.threads, "seconds": options.seconds}
+    if data["machine"]["load_at_start"] > 0.5:
+        print(f"the machine is busy (load {data['machine']['load_at_start']:.1f}): these times are not to be trusted")
+    with scratch_folder() as folder:
+        pythons = {OURS: sys.executable, **peers}
+        workers = {name: processes.Process(name, python, options.threads, folder) for name, python in pythons.items()}
+        bench = Bench(workers, Path(folder))
+        data |= {"libraries": {}, "copy": None, "rows": []}
+        progress = table.Progress(len(rows))
+        try:
+            data["libraries"] = bench.about()
+            for name, about in data["libraries"].items():
+                print(f"{name:<12}{about.get('version') or about}")
+            data["copy"] = bench.copy_rate()
+            guess = expected_seconds(rows, len(workers), options.seconds)
+            print(f"{options.threads} threads, {len(rows)} rows; this will take about {table.duration(guess)}")
+            print("GFLOP/s; -: not offered; ~: too slow to wait for; !: wrong result; x: failed\n")
+            print(table.header(list(peers)))
+            for done, row in enumerate(rows):
+                progress.show(done, f"{row.case.name} {row.kernel} {row.case.layout}")
+                data["rows"].append(bench.measure(row, options.seconds))
+                progress.clear()
+                print(table.line(data["rows"][-1], data["rows"], list(peers)), flush=True)
+        except (KeyboardInterrupt, Wrong) as stop:
+            progress.clear()
+            data["stopped"] = str(stop) or "interrupted"
+            print(data["stopped"])
+        finally:
+            for worker in workers.values():
+                worker.end()
+    return data
+
+
+def terminated(number, frame):
+    """SIGTERM ends the run as Ctrl-C does, once: a second one must not disturb the cleaning up."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main(argv=None):
+    parser, options = arguments(argv)
+    rows = suites.rows(options.suite, options.op, options.layout, options.dtype, options.match)
+    if not rows:
+        parser.error("no layer is left")
+    if options.list:
+        for layer in dict.fromkeys(row.layer for row in rows):
+            kind = "transposed" if layer.transposed else ""
+            case = layer.case("NCX", "float32")
+            print(f"{layer.suite:<12}{layer.name:<34}x{layer.count:<3}{case.flop * 1e-9:8.3f} GFLOP  {kind}")
+        return 0
+    data = run(rows, chosen_peers(parser, options), options)
+    print("\n" + "\n".join(table.conclusion(data)))
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
+    if options.plot:
+        from . import plots
+
+        plots.ratios(data, options.plot)
+    return 1 if "stopped" in data or troubles(data["rows"]) else 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, terminated)
+    sys.exit(main())

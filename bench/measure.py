@@ -1,0 +1,140 @@
+"""One row: verify each library's result, then time all of them in turn."""
+
+import json
+import zlib
+
+import numpy as np
+
+from . import verify
+from .peers import OURS
+from .processes import Lost
+from .worker import Operands
+
+#: Turns of each library on each row; every second round goes backwards (ABBA), so that no library is always the one
+#: that runs when the machine is warm.
+ROUNDS = 4
+#: A first call that took this long is not repeated: its time is the result.
+SLOW = 2.0
+#: A call that would take longer, at the rate of the library's other slow calls, is left out.
+TOO_LONG = 10.0
+#: Spent on the bare tile in each turn, and before the first row of a type.
+TILE_SECONDS, FIRST_TILE_SECONDS = 0.005, 0.2
+
+
+class Bench:
+    """The worker processes, and the files of the layer at hand."""
+
+    def __init__(self, processes, folder):
+        self.processes = processes
+        self.folder = folder
+        self.prepared = {}
+        #: Greatest FLOP per second of a library's slow calls, by (library, kernel, layout, type).
+        self.slow_rates = {}
+        #: FLOP per second of the bare tile, by type: the best so far, for it is a constant of the machine.
+        self.tiles = {}
+
+    def ask(self, name, do, **fields):
+        """A reply; a lost process is a reply too."""
+        try:
+            return self.processes[name].ask(do, **fields)
+        except Lost as lost:
+            return {"failed": str(lost)}
+
+    def about(self):
+        return {name: self.ask(name, "about") for name in self.processes}
+
+    def copy_rate(self, seconds=0.5):
+        """Bytes per second of a copy in memory."""
+        return self.ask(OURS, "copy", seconds=seconds).get("rate")
+
+    def prepare(self, row):
+        """The files that the row needs: both layouts and all kernels of a layer use the same ones."""
+        case = row.case
+        operands = Operands(self.folder, case)
+        key = (case.name, case.dtype)
+        if key not in self.prepared:
+            rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+            for name in "xwy":
+                operands.write(name, verify.draw(operands.shapes[name], case.dtype, rng))
+            self.prepared = {key: set()}
+        if row.kernel not in self.prepared[key]:
+            reply = self.ask(OURS, "reference", **self.of(row))
+            if reply:
+                raise verify.Wrong(f"no float64 result to compare with: {reply}")
+            rng = np.random.default_rng(1)
+            verify.spot_check(case, row.kernel, operands.read(row.kernel), *operands.tensors(), rng)
+            self.prepared[key].add(row.kernel)
+
+    def of(self, row):
+        """The fields of a request about a row."""
+        return {"folder": str(self.folder), "case": row.case.message(), "kernel": row.kernel}
+
+    def verified(self, name, row):
+        """Load the row into a worker, run it once and judge the result."""
+        key = (name, row.kernel, row.case.layout, row.case.dtype)
+        rate = self.slow_rates.get(key, float("inf"))
+        if row.case.flop / rate > TOO_LONG:
+            return {"skipped": f"left out: slower than {TOO_LONG:.0f} s a call", "rate": rate}
+        reply = self.ask(name, "load", **self.of(row))
+        if reply:
+            return reply
+        reply = self.ask(name, "run")
+        if "error" not in reply:
+            return reply
+        if reply["seconds"] >= SLOW:
+            self.slow_rates[key] = max(self.slow_rates.get(key, 0.0), row.case.flop / reply["seconds"])
+        fault = verify.fault(reply["error"], row.case.dtype, 1 if name == OURS else verify.PEER_SLACK)
+        if fault is None:
+            return reply
+        # JSON has no NaN.
+        return {"wrong": fault, "error": reply["error"] if np.isfinite(reply["error"]) else None}
+
+    def time_tile(self, dtype, seconds):
+        rate = self.ask(OURS, "tile", dtype=dtype, seconds=seconds).get("rate", 0.0)
+        self.tiles[dtype] = max(self.tiles.get(dtype, 0.0), rate)
+
+    def measure(self, row, seconds):
+        """The result of a row for each library; the tile is timed in the same rounds."""
+        dtype = row.case.dtype
+        if dtype not in self.tiles:
+            self.time_tile(dtype, FIRST_TILE_SECONDS)
+        self.prepare(row)
+        results = {name: self.verified(name, row) for name in self.processes}
+        timed = []
+        for name, result in results.items():
+            if "error" not in result or "wrong" in result:
+                continue
+            result["calls"] = 1
+            if result["seconds"] < SLOW:
+                # The first call also paid for what later ones find ready.
+                result["seconds"], result["calls"] = float("inf"), 0
+                timed.append(name)
+        for turn in range(ROUNDS):
+            for name in timed[:: 1 if turn % 2 == 0 else -1]:
+                result, reply = results[name], self.ask(name, "time", seconds=seconds / ROUNDS)
+                if "seconds" not in reply:
+                    results[name] = reply
+                    continue
+                result["seconds"] = min(result["seconds"], reply["seconds"])
+                result["calls"] += reply["calls"]
+                if name == OURS:
+                    self.time_tile(dtype, TILE_SECONDS)
+            timed = [name for name in timed if "seconds" in results[name]]
+        return {**description(row), "tile": self.tiles[dtype], "results": results}
+
+
+def description(row):
+    """What a row of the JSON file says before its results."""
+    layer, case = row.layer, row.case
+    return {
+        "suite": layer.suite,
+        "layer": layer.name,
+        "count": layer.count,
+        "case": json.loads(json.dumps(case.message())),
+        "kernel": row.kernel,
+        "function": case.function(row.kernel),
+        "layout": case.layout,
+        "dtype": case.dtype,
+        "flop": case.flop,
+        "bytes": case.bytes,
+    }

@@ -1,0 +1,122 @@
+"""This package."""
+
+import threading
+import time
+
+import numpy as np
+
+import convgrad_cy as cg
+from bench.case import activation_in, filter_in, written_plainly
+from convgrad_cy import cpu, dtypes
+
+TILE_DEPTH = 128
+TILES = 1000
+COPY_BYTES = 64 << 20
+
+
+def dtype_of(name):
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def poisoned(shape, dtype):
+    """An array that no correct call leaves as it is: NaN, or the least integer."""
+    return np.full(shape, np.iinfo(dtype).min if dtype.kind == "i" else np.nan, dtype)
+
+
+class Library:
+    #: The result is written into an array that exists before the call.
+    allocates_result = False
+    #: A refusal of this package is a failure.
+    refusals = ()
+
+    def __init__(self, threads):
+        self.version = f"{cg.__version__}, {cpu.isa}, {cpu.openmp()}"
+
+    def operation(self, case, kernel, x, w, y):
+        dtype = dtype_of(case.dtype)
+        options = {
+            "stride": case.stride,
+            "padding": case.padding,
+            "dilation": case.dilation,
+            "groups": case.groups,
+            "data_format": case.layout,
+            "filter_format": "XIO" if case.channels_last else "OIX",
+        }
+
+        def tensor(array, in_layout=activation_in):
+            return in_layout(case.layout, array).astype(dtype)
+
+        def result_like(array, in_layout=activation_in):
+            return poisoned(in_layout(case.layout, np.broadcast_to(np.int8(0), array.shape)).shape, dtype)
+
+        if kernel == "fprop":
+            x, w, out = tensor(x), tensor(w, filter_in), result_like(y)
+            function = cg.conv_transpose_backward_data if case.transposed else cg.conv
+            return lambda: function(x, w, out=out, **options)
+        if kernel == "dgrad":
+            y, w, out = tensor(y), tensor(w, filter_in), result_like(x)
+            if case.transposed:
+                return lambda: cg.conv_transpose(y, w, output_shape=out.shape, out=out, **options)
+            return lambda: cg.conv_backward_data(y, w, out.shape, out=out, **options)
+        x, y, out = tensor(x), tensor(y), result_like(w, filter_in)
+        if case.transposed:
+            return lambda: cg.conv_transpose_backward_filter(y, x, out.shape, out=out, **options)
+        return lambda: cg.conv_backward_filter(x, y, out.shape, out=out, **options)
+
+    def plain(self, case, kernel, result):
+        return written_plainly(case.layout, kernel, result)
+
+    def reference(self, case, kernel, x, w, y):
+        """The result in float64, whatever the type of the case."""
+        options = {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
+        if kernel == "fprop":
+            return cg.conv(x, w, **options)
+        if kernel == "dgrad":
+            return cg.conv_backward_data(y, w, x.shape, **options)
+        return cg.conv_backward_filter(x, y, w.shape, **options)
+
+    def tile(self, dtype, seconds):
+        """FLOP per second of the bare register tile on panels in the cache: what a kernel can reach at most."""
+        row = next(row for row in dtypes.TABLE if row.name == dtype)
+        best, end = 0.0, time.perf_counter() + seconds
+        while True:
+            start = time.perf_counter()
+            flop = cpu.run_tiles(row, TILE_DEPTH, TILES)
+            now = time.perf_counter()
+            best = max(best, flop / (now - start))
+            if now >= end:
+                return best
+
+    def copy(self, seconds):
+        """Bytes per second, read and written, of a copy in memory by all threads together."""
+        pairs = [np.ones((2, COPY_BYTES // 8)) for _ in range(cpu.threads())]
+        start = threading.Barrier(len(pairs) + 1)
+        end = threading.Barrier(len(pairs) + 1)
+        running = True
+
+        def run(pair):
+            while True:
+                start.wait()
+                if not running:
+                    return
+                np.copyto(pair[0], pair[1])
+                end.wait()
+
+        threads = [threading.Thread(target=run, args=(pair,)) for pair in pairs]
+        for thread in threads:
+            thread.start()
+        best, stop = 0.0, time.perf_counter() + seconds
+        while time.perf_counter() < stop:
+            began = time.perf_counter()
+            start.wait()
+            end.wait()
+            best = max(best, 2 * COPY_BYTES * len(pairs) / (time.perf_counter() - began))
+        running = False
+        start.wait()
+        for thread in threads:
+            thread.join()
+        return best

@@ -1,0 +1,124 @@
+"""The worker processes as the parent sees them: start, ask, stop, end.
+
+Each library has a process of its own, so no two OpenMP runtimes share one. Only the process that was asked runs: the
+others are stopped by a signal, so threads of theirs that still spin cannot take processors from it.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: A worker that is silent for longer than this is ended.
+PATIENCE = 180.0
+
+
+class Lost(Exception):
+    """A worker process ended or fell silent; the text says how."""
+
+
+def python_of(name, given=None):
+    """The interpreter that has a library: as given, or from the environment, or this one."""
+    variable = f"CONVGRAD_CY_BENCH_PYTHON_{name.upper()}"
+    return (given or {}).get(name) or os.environ.get(variable) or sys.executable
+
+
+def has_library(python, name):
+    """Whether an interpreter finds a library; it is not imported."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
+    try:
+        # Away from the checkout, whose folders could be taken for packages.
+        return subprocess.run([python, "-c", code], cwd="/", stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
+def environment(threads):
+    """For a worker: every library that reads its number of threads from the environment finds it."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NPROC")
+    return {**os.environ, **dict.fromkeys(names, str(threads)), "TF_CPP_MIN_LOG_LEVEL": "2", "GLOG_v": "3"}
+
+
+class Process:
+    """The worker of one library. It starts when it is first asked, and again after it was lost."""
+
+    def __init__(self, name, python, threads, log):
+        self.name = name
+        self.command = [python, "-m", "bench.worker", name, str(threads)]
+        self.threads = threads
+        self.log = Path(log) / f"{name}.log"
+        self.child = None
+
+    def start(self):
+        with self.log.open("ab") as log:
+            self.child = subprocess.Popen(
+                self.command,
+                cwd=ROOT,
+                env=environment(self.threads),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self._read(PATIENCE)  # the greeting: the library is imported
+
+    def ask(self, do, patience=PATIENCE, **fields):
+        """The reply to one request. The process runs only until it has replied."""
+        if self.child is None:
+            self.start()
+        self._signal("SIGCONT")
+        try:
+            self.child.stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+            self.child.stdin.flush()
+        except OSError:
+            raise self._lost("ended") from None
+        reply = self._read(patience)
+        self._signal("SIGSTOP")
+        return reply
+
+    def _read(self, patience):
+        end, line = time.monotonic() + patience, b""
+        pipe = self.child.stdout.fileno()
+        while not line.endswith(b"\n"):
+            if not select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise self._lost(f"gave no answer in {patience:.0f} s")
+            piece = os.read(pipe, 65536)
+            if not piece:
+                raise self._lost("ended")
+            line += piece
+        return json.loads(line)
+
+    def _signal(self, name):
+        if hasattr(signal, name):
+            self.child.send_signal(getattr(signal, name))
+
+    def _lost(self, what):
+        """The exception that tells how the process was lost; it is gone then."""
+        # A process that has closed its pipe is about to end by itself: its status says why.
+        status = self._gone(patience=5.0 if what == "ended" else 0.0)
+        lines = self.log.read_text(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "").strip()
+        how = f"{what} with status {status}" if what == "ended" else what
+        return Lost(f"the process {how}; last on its standard error: {last[:200]}")
+
+    def _gone(self, patience=0.0):
+        """The exit status of the process, which is killed if it is still there after some seconds."""
+        child, self.child = self.child, None
+        try:
+            child.wait(patience)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        child.stdout.close()
+        with contextlib.suppress(OSError):  # a request that was never read
+            child.stdin.close()
+        return child.wait()
+
+    def end(self):
+        """Stopped or not, the process is gone afterwards."""
+        if self.child is not None:
+            self._gone()

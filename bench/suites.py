@@ -1,0 +1,100 @@
+"""The suites of suites.txt: which layers there are, in which suite, and how often a network has each."""
+
+import re
+from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import NamedTuple
+
+from .case import KERNELS, LAYOUTS, Case
+
+_ROOT = Path(__file__).parents[1]
+_LINE = re.compile(r'(?P<transposed>transposed )?(?P<problem>\S+n"\w+)(?:\*(?P<count>[1-9]\d*))?"')
+
+
+def _parser_of_the_tests():
+    """tests/problems.py by its path: the name "tests" may belong to another package on a user's path."""
+    spec = spec_from_file_location("bench_problems", _ROOT / "tests" / "problems.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_problems = _parser_of_the_tests()
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of a suite; ``count`` is how many of it the network has."""
+
+    suite: str
+    problem: object
+    count: int
+    transposed: bool
+
+    @property
+    def name(self):
+        return self.problem.name
+
+    def case(self, layout, dtype):
+        problem = self.problem
+        return Case(
+            name=problem.name,
+            groups=problem.groups,
+            x=problem.x_shape,
+            w=problem.w_shape,
+            y=problem.y_shape,
+            stride=problem.stride,
+            dilation=problem.dilation,
+            padding=problem.padding,
+            transposed=self.transposed,
+            layout=layout,
+            dtype=dtype,
+        )
+
+
+class Row(NamedTuple):
+    """What one line of the result is about."""
+
+    layer: Layer
+    case: Case
+    kernel: str
+
+
+def parse(text):
+    """All layers of a file's text, in its order."""
+    layers, suite = [], None
+    for line in map(str.strip, text.splitlines()):
+        if not line or line.startswith("#"):
+            continue
+        if section := re.fullmatch(r"\[(\w+)\]", line):
+            suite = section[1]
+        elif suite is None:
+            raise ValueError(f"{line}: stands before the first [suite]")
+        elif match := _LINE.fullmatch(line):
+            problem = _problems.parse(match["problem"] + '"')
+            layers.append(Layer(suite, problem, int(match["count"] or 1), bool(match["transposed"])))
+        else:
+            raise ValueError(f"{line}: not in the syntax that suites.txt describes")
+    names = [layer.name for layer in layers]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{', '.join(sorted(twice))}: there twice")
+    return layers
+
+
+LAYERS = parse(Path(__file__).with_name("suites.txt").read_text(encoding="utf-8"))
+NAMES = tuple(dict.fromkeys(layer.suite for layer in LAYERS))
+
+
+def rows(suites=NAMES, operations=KERNELS, layouts=LAYOUTS, dtypes=("float32",), match=""):
+    """The rows of a run. An operation is a kernel or one of the six functions; ``match`` is searched in names."""
+    return [
+        Row(layer, case, kernel)
+        for dtype in dtypes
+        for layer in LAYERS
+        if layer.suite in suites and re.search(match, layer.name)
+        for layout in layouts
+        for case in [layer.case(layout, dtype)]
+        for kernel in KERNELS
+        if kernel in operations or case.function(kernel) in operations
+    ]
