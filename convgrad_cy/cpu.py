@@ -5,7 +5,7 @@ from importlib import import_module, util
 from pathlib import Path
 
 from . import _cpu_features
-from .plan import DGRAD, FPROP, WGRAD, Machine
+from .plan import DGRAD, FPROP, WGRAD, Machine, is_channelwise
 from .plan import plan as make_plan
 
 
@@ -82,6 +82,8 @@ def _run(kernel, operation, problem, dtype, source, filter, target, result):
     if result.size == 0:
         return
     plan = make_plan(operation, problem, dtype, machine())
+    if is_channelwise(problem):
+        source, filter, target = source.swapaxes(1, 2), filter.swapaxes(0, 1), target.swapaxes(1, 2)
     operands = (array.view(dtype.view) for array in (source, filter, target))
     kernel(dtype.code, *operands, plan.steps, plan.blocks)
 

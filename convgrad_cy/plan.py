@@ -40,12 +40,14 @@ class Machine(NamedTuple):
 class Blocks(NamedTuple):
     """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
 
+    ``channelwise``: each output channel takes one input channel; the groups of a depthwise problem are its channels.
     ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
     a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
     share the boxes of one block of the filter.
     """
 
     threads: int
+    channelwise: bool
     positions_across: bool
     images: int
     chunk: int
@@ -128,7 +130,12 @@ def _crosses_positions(walk, outputs, machine, itemsize):
     return tile_cycles(outputs, row, machine, itemsize) < 0.8 * across_channels
 
 
-def _boxed(walks, batch, channels, chunk, most, itemsize, across):
+def is_channelwise(problem):
+    """Whether the groups are computed side by side, as channels: where each has one channel."""
+    return problem.groups > 1 and problem.x_channels == problem.y_channels == 1
+
+
+def _boxed(walks, batch, channels, chunk, least, most, itemsize, across):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share."""
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     while True:
@@ -138,11 +145,11 @@ def _boxed(walks, batch, channels, chunk, most, itemsize, across):
             for walk in walks
         ]
         elements = images * max(prod(axis.extent for axis in window) for window in windows)
-        if elements * chunk * itemsize <= WINDOW_BYTES or chunk == most == 1:
+        if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):
             return images, windows, chunk
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
-        if chunk > 4 or (chunk > 1 and most <= 24):
-            chunk = _even(channels, chunk // 2, 4 if chunk > 4 else 1)
+        if chunk > max(4, least) or (chunk > least and most <= 24):
+            chunk = _even(channels, max(least, chunk // 2), 4 if chunk > 4 else 1)
         else:
             most = max(1, most // 2)
 
@@ -151,21 +158,27 @@ def _boxed(walks, batch, channels, chunk, most, itemsize, across):
 def plan(operation, problem, dtype, machine):
     """The plan of ``operation`` (FPROP, DGRAD or WGRAD)."""
     walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
-    channels, outputs = problem.x_channels, problem.y_channels
+    groups, channels, outputs = problem.groups, problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
     itemsize = dtype.compute_itemsize
+    strip = machine.tile_column_bytes // itemsize
     taps = max(prod(axis.taps for axis in walk) for walk in walks)
-    across = operation != WGRAD and _crosses_positions(walks[-1], outputs, machine, itemsize)
-    block = _even(
-        outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else machine.tile_column_bytes // itemsize
-    )
-    chunk = _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
+    channelwise = is_channelwise(problem)
+    if channelwise:
+        groups, outputs = 1, groups
+    across = operation != WGRAD and not channelwise and _crosses_positions(walks[-1], outputs, machine, itemsize)
+    most_outputs = strip if channelwise else MOST_OUTPUTS[operation]
+    block = _even(outputs, most_outputs, machine.tile_rows if across else strip)
+    chunk = block if channelwise else _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
-    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, itemsize, across)
+    # A window has the channels of a chunk, or those of a block of outputs where each of these takes one of them.
+    least = block if channelwise else 1
+    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, least, most, itemsize, across)
+    chunk = min(chunk, channels)
     slices = 1
     if operation == WGRAD:
-        blocks = problem.groups * -(-channels // chunk) * -(-outputs // block)
+        blocks = groups * -(-channels // chunk) * -(-outputs // block)
         boxes = -(-problem.batch // images)
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
@@ -174,5 +187,5 @@ def plan(operation, problem, dtype, machine):
     rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
     return Plan(
         steps=np.array(rows, np.int64),
-        blocks=np.array(Blocks(threads, across, images, chunk, block, slices), np.int64),
+        blocks=np.array(Blocks(threads, channelwise, across, images, chunk, block, slices), np.int64),
     )

@@ -96,7 +96,8 @@ cdef inline void add_products(
     cdef int64_t padded = whole_vectors(row, sums[0])
     if not c.blocks.positions_across:
         while j < outputs:
-            multiply_strip(positions, min(width, outputs - j), depth, window, position, column, packed + j * depth,
+            multiply_strip(c.blocks.channelwise, positions, min(width, outputs - j), depth,
+                           window + (j if c.blocks.channelwise else 0), position, column, packed + j * depth,
                            c.filter_depth, sums + j, sums_row, fresh)
             j += width
         return
@@ -104,7 +105,7 @@ cdef inline void add_products(
         w = 0
         while w < row:
             multiply_strip(
-                outputs, min(width, row - w), depth, packed,
+                False, outputs, min(width, row - w), depth, packed,
                 c.filter_rows if channels == c.blocks.chunk else c.last_filter_rows, c.filter_depth,
                 window + position[r * row + w], column, sums + r * padded + w, sums_row, fresh,
             )
@@ -129,7 +130,8 @@ cdef inline void repair(
                         for o in range(outputs):
                             sum = sums + row * sums_h + w * sums_w + o * sums_o
                             if sum[0] != sum[0]:
-                                sum[0] = filter_sum(&c.walk, source, &c.x, position,
+                                sum[0] = filter_sum(&c.walk, source + (o * c.x.channel if c.blocks.channelwise else 0),
+                                                    &c.x, position,
                                                     filter + (o0 + o) * c.w.batch, &c.w, c.channels, sum[0])
                     row += 1
 
@@ -166,6 +168,8 @@ cdef inline void correlate_block(
     filter += g * c.w.group
     target += g * c.y.group + o0 * c.y.channel
     packed += g * c.filter_size
+    if c.blocks.channelwise:
+        source += o0 * c.x.channel
     if scalar is compute:
         direct = not c.blocks.positions_across and c.channels and c.taps and takes_sums(c, &box, outputs, sums[0])
         if direct:
@@ -184,7 +188,8 @@ cdef inline void correlate_block(
         if channels != last:
             column_offsets(&c.window, &c.walk, channels, column)
             last = channels
-        fill_window(window, &c.window, &c.walk, &box, source + c0 * c.x.channel, &c.x, channels)
+        fill_window(window, &c.window, &c.walk, &box, source + c0 * c.x.channel, &c.x,
+                    outputs if c.blocks.channelwise else channels)
         add_products(
             c, &box, positions, o0, outputs, channels, window,
             packed + c0 * c.taps * c.filter_outputs + o0 * c.taps * channels, position, column, sums, sums_row,
@@ -219,7 +224,7 @@ cdef inline void describe_correlation(
     describe_tensor(&c.x, source.strides, sizeof(scalar))
     describe_filter(&c.w, filter.strides, sizeof(scalar))
     describe_tensor(&c.y, target.strides, sizeof(scalar))
-    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], source.shape[2], filter.shape[1]
+    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], filter.shape[2], filter.shape[1]
     c.taps = count_taps(&c.walk)
     c.padded = is_padded(&c.walk)
     window_of(&c.window, blocks, step)

@@ -1,9 +1,10 @@
 /* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = where it is fresh.
+ * Where it is channelwise, a has an element for each column: c[r][j] += sum over k of a[r][k][j] * b[k][j].
  *
  * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution: where the
  * elements are, tables of offsets say.
  *
- *     a[r][k] = a[a_row[r] + a_depth[k]]      one element at a time
+ *     a[r][k] = a[a_row[r] + a_depth[k]]      one element at a time, or from there on whole vectors, unaligned
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
  *     c[r][j] = c[r * c_row + j]              whole vectors, unaligned
  *
@@ -17,10 +18,10 @@
 
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
-/* rows and vectors are constants in every call, so that the sums stay in registers. */
+/* channelwise, rows and vectors are constants in every call, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void
-SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-    const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+SUM(const int channelwise, const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
+    const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
 {
     VECTOR sum[TILE_ROWS][TILE_VECTORS];
     const TYPE *row[TILE_ROWS];
@@ -38,10 +39,10 @@ SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32
             line[v] = ((const VECTOR *)(b + b_depth[k]))[v];
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            const TYPE factor = row[r][a_depth[k]];
+            const TYPE *factor = row[r] + a_depth[k];
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
-                sum[r][v] += factor * line[v];
+                sum[r][v] += channelwise ? ((const VECTOR *)factor)[v] * line[v] : *factor * line[v];
         }
     }
 #pragma GCC unroll 8
@@ -52,33 +53,45 @@ SUM(const int rows, const int vectors, int64_t depth, const TYPE *a, const int32
 }
 
 static inline __attribute__((always_inline)) void
-ROWS(int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-     const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
+     const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
 {
     switch (rows) {
-    case 1: SUM(1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 2: SUM(2, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 3: SUM(3, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 4: SUM(4, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 1: SUM(channelwise, 1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 2: SUM(channelwise, 2, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 3: SUM(channelwise, 3, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 4: SUM(channelwise, 4, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
 #if TILE_ROWS > 4
-    case 5: SUM(5, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 6: SUM(6, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 5: SUM(channelwise, 5, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 6: SUM(channelwise, 6, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+#endif
+    }
+}
+
+#define VECTORS TILE_JOIN(TILE, _vectors)
+
+static inline __attribute__((always_inline)) void
+VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
+        const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+{
+    switch (vectors) {
+    case 1: ROWS(channelwise, rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 2: ROWS(channelwise, rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+#if TILE_VECTORS > 2
+    case 3: ROWS(channelwise, rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 4: ROWS(channelwise, rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
 #endif
     }
 }
 
 /* 1 <= rows <= TILE_ROWS, 1 <= vectors <= TILE_VECTORS. */
-static void TILE(int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-                 const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+static void TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
+                 const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
 {
-    switch (vectors) {
-    case 1: ROWS(rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 2: ROWS(rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-#if TILE_VECTORS > 2
-    case 3: ROWS(rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 4: ROWS(rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-#endif
-    }
+    if (channelwise)
+        VECTORS(1, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);
+    else
+        VECTORS(0, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);
 }
 
 #undef TILE_JOIN_
@@ -86,3 +99,4 @@ static void TILE(int rows, int vectors, int64_t depth, const TYPE *a, const int3
 #undef VECTOR
 #undef SUM
 #undef ROWS
+#undef VECTORS

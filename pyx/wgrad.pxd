@@ -82,7 +82,7 @@ cdef inline void accumulate(
     cdef compute *panel = window + c.window_size
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
     cdef int32_t *column = position + c.box_positions
-    source += part.g * c.x.group + part.c0 * c.x.channel
+    source += part.g * c.x.group + (part.o0 if c.blocks.channelwise else part.c0) * c.x.channel
     target += part.g * c.y.group + part.o0 * c.y.channel
     column_offsets(&c.window, &c.walk, part.channels, column)
     first_box = c.box_count * slice // c.blocks.slices
@@ -91,11 +91,13 @@ cdef inline void accumulate(
     for box_index in range(first_box, c.box_count * (slice + 1) // c.blocks.slices):
         positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, box_index)
         position_offsets(&c.window, &box, position)
-        fill_window(window, &c.window, &c.walk, &box, source, &c.x, part.channels)
+        fill_window(window, &c.window, &c.walk, &box, source, &c.x,
+                    part.outputs if c.blocks.channelwise else part.channels)
         pack_target(c, &box, target, part.outputs, positions, panel)
         j = 0
         while j < part.outputs:
-            multiply_strip(rows, min(width, part.outputs - j), positions, window, column, position,
+            multiply_strip(c.blocks.channelwise, rows, min(width, part.outputs - j), positions,
+                           window + (j if c.blocks.channelwise else 0), column, position,
                            panel + j * positions, c.panel_depth, sums + j, c.row, box_index == first_box)
             j += width
 
@@ -105,7 +107,7 @@ cdef inline void finish(
 ) noexcept nogil:
     """Add the slices of a part in order and store it."""
     cdef int64_t slice, i, t, q, o, rows = c.taps * part.channels
-    source += part.g * c.x.group + part.c0 * c.x.channel
+    source += part.g * c.x.group + (part.o0 if c.blocks.channelwise else part.c0) * c.x.channel
     target += part.g * c.y.group + part.o0 * c.y.channel
     filter += part.g * c.w.group + part.o0 * c.w.batch + part.c0 * c.w.channel
     for slice in range(1, c.blocks.slices):
@@ -117,7 +119,8 @@ cdef inline void finish(
                 for o in range(part.outputs):
                     if sums[q * c.row + o] != sums[q * c.row + o]:
                         sums[q * c.row + o] = position_sum(
-                            &c.walk, source + q % part.channels * c.x.channel, &c.x, q // part.channels,
+                            &c.walk, source + (o if c.blocks.channelwise else q % part.channels) * c.x.channel, &c.x,
+                            q // part.channels,
                             target + o * c.y.channel, &c.y, c.batch, sums[0],
                         )
     for t in range(c.taps):
@@ -168,11 +171,11 @@ cdef inline int wgrad_step(
     describe_tensor(&c.x, source.strides, sizeof(scalar))
     describe_filter(&c.w, filter.strides, sizeof(scalar))
     describe_tensor(&c.y, target.strides, sizeof(scalar))
-    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], source.shape[2], filter.shape[1]
+    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], filter.shape[2], filter.shape[1]
     c.taps = count_taps(&c.walk)
     c.padded = is_padded(&c.walk)
     window_of(&c.window, blocks, step)
-    c.window_size = lay_out(&c.window, True)
+    c.window_size = lay_out(&c.window, True) + strip_width(kind)
     c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
     c.chunk_blocks = count_blocks(c.channels, blocks.chunk)
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)

@@ -46,6 +46,18 @@ problems = st.builds(
 )
 
 
+depthwise = st.builds(
+    problem_of,
+    batch=st.integers(1, 20),
+    groups=st.integers(2, 600),
+    ins=st.just(1),
+    outs=st.just(1),
+    x=st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 40)),
+    kernel=st.tuples(*[st.integers(1, 5)] * 3),
+    stride=st.tuples(*[st.integers(1, 4)] * 3),
+)
+
+
 def unpacked(made):
     """(walks, windows, blocks) of a plan."""
     fields = len(AxisWalk._fields)
@@ -91,13 +103,16 @@ def test_box(extents, batch, most):
 
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
-@given(problem=problems, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE))
+@given(problem=problems | depthwise, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE))
 def test_blocks(operation, problem, tile, dtype):
     walks, windows, blocks = unpacked(plan(operation, problem, dtype, Machine(*tile, threads=2)))
     itemsize = dtype.compute_itemsize
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
+    assert blocks.channelwise == (problem.groups > 1 and channels == outputs == 1)
+    if blocks.channelwise:
+        outputs = problem.groups
     assert 1 <= blocks.chunk <= channels
     assert 1 <= blocks.outputs <= outputs
     if not blocks.positions_across:  # a block of outputs begins at a strip
@@ -105,7 +120,8 @@ def test_blocks(operation, problem, tile, dtype):
     assert operation != WGRAD or not blocks.positions_across
     for walk, window in zip(walks, windows, strict=True):
         positions = blocks.images * prod(axis.positions for axis in window)
-        elements = blocks.images * prod(axis.extent for axis in window) * blocks.chunk
+        in_window = blocks.outputs if blocks.channelwise else blocks.chunk
+        elements = blocks.images * prod(axis.extent for axis in window) * in_window
         assert elements < 2**31  # its offsets are int32
         assert elements * itemsize <= WINDOW_BYTES or blocks.chunk == positions == 1
         assert positions * blocks.outputs * itemsize <= SUMS_BYTES or positions <= tile[0]
@@ -130,7 +146,7 @@ def test_choices():
         problem = problem_of(8, groups, ins, outs, (1, extent, extent), (1, 3, 3), (1, 1, 1))
         return unpacked(plan(operation, problem, FLOAT32, Machine(*TILES[0], threads=2)))[2]
 
-    assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 1, 56, groups=64).positions_across
+    assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).positions_across
     assert not blocks(FPROP, 3, 64, 56).positions_across
     assert blocks(DGRAD, 3, 64, 56).positions_across
     assert blocks(WGRAD, 16, 16, 56).slices > 1
