@@ -15,7 +15,8 @@ cdef extern from "ukernel.h" nogil:
     void tile_f64(int channelwise, int rows, int vectors, int64_t depth, const double *a, const int32_t *a_row,
                   const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, int64_t c_row, bint fresh)
     void tile_u32(int channelwise, int rows, int vectors, int64_t depth, const uint32_t *a, const int32_t *a_row,
-                  const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, int64_t c_row, bint fresh)
+                  const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, int64_t c_row,
+                  bint fresh)
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
