@@ -2,6 +2,7 @@
 
 import os
 from importlib import import_module, util
+from math import prod
 from pathlib import Path
 
 from . import _cpu_features
@@ -78,10 +79,24 @@ def run_tiles(dtype, depth, count):
     return _kernels.run_tiles(dtype.code, depth, count, threads())
 
 
+def _merged(problem, source, target):
+    """A pointwise problem in one dimension, where the spatial axes of both tensors are one in memory too."""
+    if problem.is_pointwise():
+        for tensor in (source, target):
+            *_, depth, height, width = tensor.strides
+            if height != width * tensor.shape[5] or depth != height * tensor.shape[4]:
+                return problem, source, target
+        row = (*source.shape[:3], 1, 1, prod(source.shape[3:]))
+        return problem.merged(), source.reshape(row), target.reshape((*target.shape[:3], *row[3:]))
+    return problem, source, target
+
+
 def _run(kernel, operation, problem, dtype, source, filter, target, result):
     if result.size == 0:
         return
-    plan = make_plan(operation, problem, dtype, machine())
+    problem, source, target = _merged(problem, source, target)
+    positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
+    plan = make_plan(operation, problem, dtype, positions_adjacent, machine())
     if is_channelwise(problem):
         source, filter, target = source.swapaxes(1, 2), filter.swapaxes(0, 1), target.swapaxes(1, 2)
     operands = (array.view(dtype.view) for array in (source, filter, target))

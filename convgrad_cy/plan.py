@@ -102,12 +102,15 @@ def _even(extent, most, multiple=1):
     return max(1, min(extent, -(-size // multiple) * multiple))
 
 
-def box_of(walk, batch, most):
-    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first."""
-    box = []
-    for extent in (*(axis.positions for axis in walk[::-1]), batch):
-        box.append(_even(extent, most))
+def box_of(walk, batch, most, multiple=1):
+    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first.
+
+    A row that is cut is cut at a ``multiple``.
+    """
+    box = [_even(walk[2].positions, most, multiple)]
+    for extent in (walk[1].positions, walk[0].positions, batch):
         most = max(1, most // box[-1])
+        box.append(_even(extent, most))
     return box[::-1]
 
 
@@ -123,11 +126,16 @@ def tile_cycles(rows, columns, machine, itemsize):
     return cycles
 
 
-def _crosses_positions(walk, outputs, machine, itemsize):
-    """Whether tiles across positions are faster than tiles across output channels."""
+def _crosses_positions(walk, outputs, positions_adjacent, machine, itemsize):
+    """Whether tiles across positions are faster than tiles across output channels.
+
+    They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
+    """
     row = walk[2].positions
+    lanes = machine.vector_bytes // itemsize
+    in_place = positions_adjacent and row % lanes == 0 and all(axis.taps == 1 for axis in walk)
     across_channels = tile_cycles(row, outputs, machine, itemsize)
-    return tile_cycles(outputs, row, machine, itemsize) < 0.8 * across_channels
+    return tile_cycles(outputs, row, machine, itemsize) < (1.1 if in_place else 0.8) * across_channels
 
 
 def is_channelwise(problem):
@@ -135,11 +143,11 @@ def is_channelwise(problem):
     return problem.groups > 1 and problem.x_channels == problem.y_channels == 1
 
 
-def _boxed(walks, batch, channels, chunk, least, most, itemsize, across):
+def _boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share."""
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     while True:
-        images, *extents = box_of(largest, batch, most)
+        images, *extents = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
         windows = [
             [window_axis(*pair, contiguous=across and i == 2) for i, pair in enumerate(zip(walk, extents, strict=True))]
             for walk in walks
@@ -155,8 +163,11 @@ def _boxed(walks, batch, channels, chunk, least, most, itemsize, across):
 
 
 @lru_cache(maxsize=4096)
-def plan(operation, problem, dtype, machine):
-    """The plan of ``operation`` (FPROP, DGRAD or WGRAD)."""
+def plan(operation, problem, dtype, positions_adjacent, machine):
+    """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
+
+    ``positions_adjacent``: neighbours in the source's memory are positions. This decides nothing about a sum's order.
+    """
     walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
     groups, channels, outputs = problem.groups, problem.x_channels, problem.y_channels
     if operation == DGRAD:
@@ -167,14 +178,18 @@ def plan(operation, problem, dtype, machine):
     channelwise = is_channelwise(problem)
     if channelwise:
         groups, outputs = 1, groups
-    across = operation != WGRAD and not channelwise and _crosses_positions(walks[-1], outputs, machine, itemsize)
+    across = (
+        operation != WGRAD
+        and not channelwise
+        and _crosses_positions(walks[-1], outputs, positions_adjacent, machine, itemsize)
+    )
     most_outputs = strip if channelwise else MOST_OUTPUTS[operation]
     block = _even(outputs, most_outputs, machine.tile_rows if across else strip)
     chunk = block if channelwise else _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
     # A window has the channels of a chunk, or those of a block of outputs where each of these takes one of them.
     least = block if channelwise else 1
-    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, least, most, itemsize, across)
+    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, least, most, machine, itemsize, across)
     chunk = min(chunk, channels)
     slices = 1
     if operation == WGRAD:

@@ -10,7 +10,7 @@ The definition that everything derives from, for one group, with ``t`` running o
 A term whose position lies outside ``x`` does not exist (it is not zero times something).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
@@ -189,6 +189,14 @@ class ConvProblem:
         if visited != list(self.x):
             walks.insert(0, tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True)))
         return walks
+
+    def is_pointwise(self):
+        """Whether each y is of one position of x, the same one."""
+        return self.kernel == self.stride == (1, 1, 1) and self.pad_begin == (0, 0, 0) and self.x == self.y
+
+    def merged(self):
+        """A pointwise problem as one of a single spatial axis."""
+        return replace(self, x=(1, 1, prod(self.x)), y=(1, 1, prod(self.y)))
 
     @property
     def multiplications(self):

@@ -12,7 +12,7 @@ and no element is copied once for each tap. The window's coordinate on an axis, 
                                     a box lie apart from each other, 1 and the box's extent: a part for each tap.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 
 from copy cimport load_block, zero_block
@@ -49,6 +49,46 @@ cdef inline int64_t lay_out(Window *m, bint channels_adjacent) noexcept nogil:
         return m.batch_pitch * m.images
     m.channel_pitch = m.batch_pitch * m.images
     return m.channel_pitch * m.channels
+
+
+cdef inline bint is_in_place(
+    const Window *m, const conv_walk *walk, const Tensor *x, bint positions_adjacent, int64_t itemsize
+) noexcept nogil:
+    """Whether the source itself serves as the window: one tap, no padding, and offsets that fit into 32 bits.
+
+    Where positions are adjacent, so must they be in the source, and channels must not share their place in the cache.
+    """
+    cdef int axis
+    cdef const conv_axis *a
+    cdef int64_t reach = m.images * llabs(x.batch) + m.channels * llabs(x.channel)
+    for axis in range(3):
+        a = &walk.axis[axis]
+        if a.taps != 1 or not conv_inside(a, conv_source(a, 0, 0)) or not conv_inside(
+            a, conv_source(a, a.positions - 1, 0)
+        ):
+            return False
+        reach += m.axis[axis].positions * a.source_step * llabs(x.axis[axis])
+    if positions_adjacent and (x.axis[2] != 1 or walk.axis[2].source_step != 1 or x.channel * itemsize % 4096 == 0):
+        return False
+    return reach < INT32_MAX
+
+
+cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
+    """Set the pitches of a window that is the source itself."""
+    cdef int axis
+    m.batch_pitch = x.batch
+    m.channel_pitch = x.channel
+    for axis in range(3):
+        m.pitch[axis] = x.axis[axis] * (walk.axis[axis].source_step if m.axis[axis].apart else 1)
+
+
+cdef inline int64_t window_offset(const Box *box, const conv_walk *walk, const Tensor *x) noexcept nogil:
+    """Where in the source the window of a box begins."""
+    cdef int axis
+    cdef int64_t offset = box.begin[0] * x.batch
+    for axis in range(3):
+        offset += conv_source(&walk.axis[axis], box.begin[1 + axis], 0) * x.axis[axis]
+    return offset
 
 
 cdef inline int64_t count_boxes(const Window *m, const conv_walk *walk, int64_t batch, int64_t *boxes) noexcept nogil:

@@ -103,9 +103,14 @@ def test_box(extents, batch, most):
 
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
-@given(problem=problems | depthwise, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE))
-def test_blocks(operation, problem, tile, dtype):
-    walks, windows, blocks = unpacked(plan(operation, problem, dtype, Machine(*tile, threads=2)))
+@given(
+    problem=problems | depthwise,
+    tile=st.sampled_from(TILES),
+    dtype=st.sampled_from(dtypes.TABLE),
+    adjacent=st.booleans(),
+)
+def test_blocks(operation, problem, tile, dtype, adjacent):
+    walks, windows, blocks = unpacked(plan(operation, problem, dtype, adjacent, Machine(*tile, threads=2)))
     itemsize = dtype.compute_itemsize
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
@@ -133,7 +138,7 @@ def test_blocks(operation, problem, tile, dtype):
 def test_threads_change_nothing_else(problem):
     """Else the bits of a result would depend on them."""
     for operation in (FPROP, DGRAD, WGRAD):
-        one, many = (unpacked(plan(operation, problem, FLOAT32, Machine(*TILES[0], n))) for n in (1, 7))
+        one, many = (unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], n))) for n in (1, 7))
         assert one[:2] == many[:2]
         assert one[2] == many[2]._replace(threads=1)
         assert many[2].threads == (7 if problem.multiplications >= SERIAL_MULTIPLICATIONS else 1)
@@ -144,7 +149,7 @@ def test_choices():
 
     def blocks(operation, ins, outs, extent, groups=1):
         problem = problem_of(8, groups, ins, outs, (1, extent, extent), (1, 3, 3), (1, 1, 1))
-        return unpacked(plan(operation, problem, FLOAT32, Machine(*TILES[0], threads=2)))[2]
+        return unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=2)))[2]
 
     assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).positions_across
     assert not blocks(FPROP, 3, 64, 56).positions_across
