@@ -5,7 +5,8 @@ import sys
 
 from convgrad_cy.demo import plot, training
 from convgrad_cy.info import one_line, print_info
-from convgrad_cy.run_file import OPERATIONS, BadInput, attribute_table, run
+from convgrad_cy.operations import OPERATIONS, table
+from convgrad_cy.run_file import BadInput, run
 
 RUN_DESCRIPTION = """\
 Run one operation on the arrays in IN.npz, and write its result to OUT.npz.
@@ -13,6 +14,9 @@ Run one operation on the arrays in IN.npz, and write its result to OUT.npz.
 IN.npz holds the operation's arrays under their names; other arrays in it are left alone. FILE.json holds an object
 with the operation's keywords, such as {"stride": 2, "padding": [[0, 1], [1, 1]]}. bfloat16 arrays are elements of two
 bytes without a type (numpy dtype "V2"), as numpy.savez writes them; they need ml_dtypes.
+
+A framework's operation takes its attributes by the framework's names. input_size of MindSpore, input_sizes and
+filter_sizes of TensorFlow, and oneDNN's shapes are among them, or else an array in IN.npz, which comes first.
 """
 
 
@@ -54,7 +58,7 @@ def make_parser():
         "run",
         help="run one operation on arrays from a file",
         description=RUN_DESCRIPTION,
-        epilog=f"operations, their arrays and result, and their attributes:\n{attribute_table()}",
+        epilog=f"operations, their arrays and result, and their attributes:\n{table()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("operation", metavar="OP", choices=OPERATIONS, help="one of those below")

@@ -190,7 +190,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     # A window has the channels of a chunk, or those of a block of outputs where each of these takes one of them.
     least = block if channelwise else 1
     images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, least, most, machine, itemsize, across)
-    chunk = min(chunk, channels)
+    chunk = max(1, min(chunk, channels))
     slices = 1
     if operation == WGRAD:
         blocks = groups * -(-channels // chunk) * -(-outputs // block)

@@ -8,55 +8,20 @@ import json
 import os
 import stat
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-import convgrad_cy as cg
+from .operations import OPERATIONS, attributes_of, call
 
 
 class BadInput(Exception):
     """The caller's files or attributes cannot be used; the message says why."""
 
 
-class Operation(NamedTuple):
-    """What to call as ``function(*arrays, **attributes)``, the arrays' names, and the name of the result."""
-
-    function: Callable
-    arrays: tuple[str, ...]
-    result: str
-
-
-OPERATIONS = {
-    "conv": Operation(cg.conv, ("x", "w"), "y"),
-    "conv_backward_data": Operation(cg.conv_backward_data, ("dy", "w"), "dx"),
-    "conv_backward_filter": Operation(cg.conv_backward_filter, ("x", "dy"), "dw"),
-    "conv_transpose": Operation(cg.conv_transpose, ("x", "w"), "y"),
-    "conv_transpose_backward_data": Operation(cg.conv_transpose_backward_data, ("dy", "w"), "dx"),
-    "conv_transpose_backward_filter": Operation(cg.conv_transpose_backward_filter, ("x", "dy"), "dw"),
-}
-
-
 def reason(error):
     """What an exception says, without the file name, which the message already has."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-
-
-def attribute_table():
-    """The arrays, the result and the attributes of every operation, as text."""
-    rows = []
-    for name, operation in OPERATIONS.items():
-        rows.append(f"  {name}: {', '.join(operation.arrays)} -> {operation.result}")
-        rows.append(f"      {', '.join(attributes_of(operation))}")
-    return "\n".join(rows)
-
-
-def attributes_of(operation):
-    """The parameters that a JSON file can give: all but the arrays."""
-    parameters = inspect.signature(operation.function).parameters
-    return {name: value for name, value in parameters.items() if name not in (*operation.arrays, "out")}
 
 
 def read_attributes(path):
@@ -77,13 +42,14 @@ def read_attributes(path):
     return attributes
 
 
-def check_attributes(name, operation, attributes):
-    known = attributes_of(operation)
+def check_attributes(name, attributes, arrays):
+    """Neither an unknown attribute nor a missing one; what is among the arrays is not missing."""
+    known = attributes_of(name)
     for attribute in attributes:
         if attribute not in known:
             raise BadInput(f"{name} has no attribute {attribute!r}; it has {', '.join(known)}")
-    for attribute, parameter in known.items():
-        if parameter.default is parameter.empty and attribute not in attributes:
+    for attribute, default in known.items():
+        if default is inspect.Parameter.empty and attribute not in attributes and attribute not in arrays:
             raise BadInput(f"{name} needs the attribute {attribute!r}: give it in a JSON file, with --attrs")
 
 
@@ -96,9 +62,9 @@ def as_bfloat16(array):
     return array.view(bfloat16)
 
 
-def read_arrays(path, names):
-    """The arrays called ``names`` in an .npz file; others in it are left alone."""
-    arrays = []
+def read_arrays(path, names, optional):
+    """The arrays called ``names`` in an .npz file, and ``optional`` where there is one; others are left alone."""
+    arrays = {}
     try:
         # Opened here and not by NumPy, which leaves a damaged file open.
         with open(path, "rb") as stream:
@@ -106,13 +72,13 @@ def read_arrays(path, names):
                 raise BadInput(f"{path!r} is not an .npz file")
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as file:
-                for name in names:
+                for name in (*names, optional) if optional in file.files else names:
                     if name not in file.files:
                         raise BadInput(f"{path!r} has no array {name!r}; it has {', '.join(file.files) or 'none'}")
                     array = file[name]
                     if not isinstance(array, np.ndarray):
                         raise BadInput(f"{name!r} in {path!r} is not an array")
-                    arrays.append(as_bfloat16(array) if array.dtype == np.dtype("V2") else array)
+                    arrays[name] = as_bfloat16(array) if array.dtype == np.dtype("V2") else array
     except BadInput:
         raise
     except Exception as error:  # a damaged archive raises whatever its decoder happens to meet
@@ -153,12 +119,12 @@ def run(name, attributes_file, source, target):
     """Run the operation ``name`` on the arrays in ``source``; its result goes to ``target``."""
     operation = OPERATIONS[name]
     attributes = read_attributes(attributes_file) if attributes_file else {}
-    check_attributes(name, operation, attributes)
-    arrays = read_arrays(source, operation.arrays)
+    arrays = read_arrays(source, operation.arrays, operation.shape)
+    check_attributes(name, attributes, arrays)
     check_target(target, [file for file in (source, attributes_file) if file])
     try:
-        result = operation.function(*arrays, **attributes)
-    except (TypeError, ValueError, MemoryError) as error:
+        result = call(name, arrays, attributes)
+    except (TypeError, ValueError, RuntimeError, MemoryError) as error:  # all of the shims' derive from the first three
         raise BadInput(f"{name}: {reason(error)}") from error
     write_array(target, operation.result, result)
     print(f"{operation.result}: {result.dtype.name} {result.shape} -> {target}")

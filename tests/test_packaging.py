@@ -14,15 +14,34 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def fenced(language):
-    """The fenced blocks of the README in one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def fenced(language, text=README):
+    """The fenced blocks of a document in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-def test_python_examples_of_the_readme_run():
+@pytest.mark.parametrize("document", ["README.md", "docs/frameworks.md"])
+def test_python_examples_run(document, capsys):
+    """And print what stands behind each print."""
+    blocks = fenced("python", (ROOT / document).read_text(encoding="utf-8"))
     namespace = {}
-    for number, block in enumerate(fenced("python")):
-        exec(compile(block, f"README.md, python block {number}", "exec"), namespace)
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"{document}, python block {number}", "exec"), namespace)
+    expected = re.findall(r"^print\(.*\)  # (.*)$", "\n".join(blocks), re.MULTILINE)
+    assert expected and capsys.readouterr().out.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ops.Conv2DBackpropInput",
+        "ops.Conv2DTranspose",
+        "raw_ops.Conv2DBackpropInput",
+        "onednn.ConvolutionBackpropData",
+        "onednn.ConvTransposeBackpropFilters",
+    ],
+)
+def test_readme_has_an_example_of_every_framework_operation(name):
+    assert any(f"{name}(" in block for block in fenced("python"))
 
 
 @pytest.mark.parametrize("name", [name for name in convgrad_cy.__all__ if not name.startswith("_")])
@@ -40,7 +59,7 @@ def test_readme_gives_two_commands():
 
 
 def test_links_of_the_documents_lead_somewhere():
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text(encoding="utf-8")
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (ROOT / target).exists(), f"{document} links to {target}"

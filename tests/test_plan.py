@@ -144,6 +144,14 @@ def test_threads_change_nothing_else(problem):
         assert many[2].threads == (7 if problem.multiplications >= SERIAL_MULTIPLICATIONS else 1)
 
 
+@pytest.mark.parametrize("operation, channels", ((FPROP, (0, 5)), (DGRAD, (5, 0))))
+def test_nothing_to_sum(operation, channels):
+    """The kernels divide by the extents of blocks, so none is zero even where no channel is."""
+    problem = problem_of(2, 1, *channels, (1, 4, 4), (1, 3, 3), (1, 1, 1))
+    blocks = unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=1)))[2]
+    assert min(blocks.images, blocks.chunk, blocks.outputs, blocks.slices) == 1
+
+
 def test_choices():
     """Tiles across positions where output channels are few; slices where the filter is small and positions are many."""
 

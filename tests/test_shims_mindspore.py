@@ -2,10 +2,7 @@
 
 import doctest
 import inspect
-import os
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -44,6 +41,12 @@ def decided(expected, actual):
     return "rows of weight that MindSpore does not read" if unread else None
 
 
+def compare(expression, expected, actual):
+    problem = replay.difference(expected, actual)
+    rule = decided(expected, actual) if problem else None
+    return rule, None if rule else problem
+
+
 def here(expression):
     return replay.evaluate(expression, NAMES)
 
@@ -60,27 +63,19 @@ def test_recording_is_large_enough():
 
 def test_replay():
     """Every value, and every class of exception but those that DECISIONS.md changes."""
-    wrong, skipped = [], 0
-    for expression, expected in RECORDED.items():
-        actual = here(expression)
-        problem = replay.difference(expected, actual)
-        if problem and decided(expected, actual):
-            skipped += 1
-        elif problem:
-            wrong.append(f"{expression}\n  {problem}")
-    assert not wrong, f"{len(wrong)} of {len(RECORDED)}:\n" + "\n".join(wrong[:20])
-    assert skipped < 0.05 * len(RECORDED), "the rows of DECISIONS.md are exceptions"
+    outcomes = [(expression, expected, here(expression)) for expression, expected in RECORDED.items()]
+    counts, wrong = replay.tally(outcomes, compare)
+    assert not wrong, replay.listed(wrong)
+    assert counts["same value"] + counts["same error"] > 0.95 * len(RECORDED), "DECISIONS.md has exceptions"
 
 
 @pytest.mark.parametrize("construction, least", [(True, 0.95), (False, 0)], ids=["construction", "call"])
 def test_share_of_identical_messages(construction, least, capsys):
     pairs = [(o, here(e)) for e, o in RECORDED.items() if o.error and is_construction(e) is construction]
     pairs = [pair for pair in pairs if not decided(*pair)]
-    same = sum(expected.text == actual.text for expected, actual in pairs)
-    share = same / len(pairs)
+    kind = "construction" if construction else "call"
     with capsys.disabled():
-        kind = "construction" if construction else "call"
-        print(f"\nmindspore, errors at {kind}: {same} of {len(pairs)} messages identical ({share:.1%})")
+        share = replay.print_share_of_messages(f"mindspore, errors at {kind}", pairs)
     assert share >= least
 
 
@@ -160,20 +155,6 @@ def test_value_error_if_data_format_is_neither_nchw_nor_nhwc(operator, value):
     assert refused(ValueError, operator, data_format=value) == f"For '{operator.__name__}', {expected}"
 
 
-def test_checks_hold_without_assertions():
-    """Optimised Python has no ``assert``."""
-    program = """if True:
-        from convgrad_cy.shims.mindspore import ops
-        try:
-            ops.Conv2DTranspose(2, 3, pad=1)
-        except ValueError:
-            print(1)
-    """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-O", "-c", program]
-    assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == "1\n"
-
-
 # The documents' examples: of the import lines, only the module has changed.
 
 EXAMPLES = {
@@ -232,18 +213,12 @@ def test_upstream_case():
 @pytest.mark.filterwarnings("default")  # MindSpore's own, at its import
 def test_live(capsys):
     """New random calls, against the MindSpore that is installed."""
-    calls = int(os.environ.get("CONVGRAD_CY_LIVE_CALLS", "200"))
-    seed = int(os.environ.get("CONVGRAD_CY_LIVE_SEED", random.SystemRandom().randrange(10**6)))
-    draw, names, wrong, kinds = random.Random(seed), record_mindspore.real(), [], {}
-    for _ in range(calls):
-        expression = record_mindspore.random_call(draw)
-        expected, actual = record_mindspore.evaluate_real(expression, names), here(expression)
-        problem = replay.difference(expected, actual)
-        row = decided(expected, actual) if problem else None
-        kind = f"decided: {row}" if row else expected.error or "value"
-        kinds[kind] = kinds.get(kind, 0) + 1
-        if problem and not row:
-            wrong.append(f"{expression}\n  {problem}")
+    calls, seed = replay.live_settings()
+    draw, names = random.Random(seed), record_mindspore.real()
+    expressions = [record_mindspore.random_call(draw) for _ in range(calls)]
+    outcomes = [(each, record_mindspore.evaluate_real(each, names), here(each)) for each in expressions]
+    counts, wrong = replay.tally(outcomes, compare)
     with capsys.disabled():
-        print(f"\nmindspore, live, seed {seed}: {calls} calls, {kinds}, {len(wrong)} differences")
-    assert not wrong, "\n".join(wrong[:20])
+        print(f"\nmindspore, live, {calls} calls, seed {seed}")
+        replay.print_counts("mindspore, live", counts)
+    assert not wrong, replay.listed(wrong)

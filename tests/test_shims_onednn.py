@@ -6,9 +6,7 @@ live test draws new calls.
 
 import json
 import os
-import random
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -26,36 +24,23 @@ NAMES = {"v3": onednn_calls.v3_names(), "documents": onednn_calls.documented_nam
 
 
 def replayed(recorded, names):
-    """What is the same, what differs by a rule, and what is wrong: name -> number of calls, and a list."""
-    counts, wrong = Counter(), {}
-    for expression, real in recorded.items():
-        call = CALLS.get(expression) or onednn_calls.Captured.of(expression)
-        if call.kind not in names:
-            continue
-        row, problem = onednn_calls.compare(real, onednn_calls.answer(expression, names), call)
-        kind = "value" if real.error is None else "status"
-        counts[row or (f"wrong {kind}" if problem else f"same {kind}")] += 1
-        if problem:
-            wrong[expression] = problem
-    return counts, wrong
-
-
-def shares(title, counts):
-    for kind in ("value", "status"):
-        same, all_ = counts[f"same {kind}"], counts[f"same {kind}"] + counts[f"wrong {kind}"]
-        print(f"{title}: {same} of {all_} {kind} calls as oneDNN, {100 * same / max(all_, 1):.1f} %")
-    for row, count in sorted(counts.items()):
-        if not row.startswith(("same", "wrong")):
-            print(f"{title}: {count} calls differ by: {row}")
+    """The tally of the calls whose operation is among ``names``."""
+    calls = {expression: CALLS.get(expression) or onednn_calls.Captured.of(expression) for expression in recorded}
+    outcomes = [
+        (expression, real, onednn_calls.answer(expression, names))
+        for expression, real in recorded.items()
+        if calls[expression].kind in names
+    ]
+    return replay.tally(outcomes, lambda expression, *both: onednn_calls.compare(*both, calls[expression]))
 
 
 @pytest.mark.parametrize("names", NAMES)
 def test_recording(names, capsys):
-    """100 % of the values and of the statuses, but for the rules of docs/frameworks/onednn.md."""
+    """100 % of the values and of the statuses, but for the rules of docs/frameworks.md."""
     counts, wrong = replayed(RECORDED, NAMES[names])
     with capsys.disabled():
         print()
-        shares(f"oneDNN, names of {names}", counts)
+        replay.print_counts(f"oneDNN, names of {names}", counts)
     assert wrong == {}
 
 
@@ -174,8 +159,7 @@ def test_output_padding_of_convolution_backprop_data():
 def test_live(tmp_path, capsys):
     """New random calls against the real library: CONVGRAD_CY_LIVE_CALLS of them; CONVGRAD_CY_LIVE_SEED repeats some."""
     python = Path(os.environ["CONVGRAD_CY_ONEDNN_VENV"]) / "bin" / "python"
-    calls = int(os.environ.get("CONVGRAD_CY_LIVE_CALLS", "1000"))
-    seed = int(os.environ.get("CONVGRAD_CY_LIVE_SEED") or random.SystemRandom().randrange(10**6))
+    calls, seed = replay.live_settings()
     script, environment = FOLDER / "record_onednn.py", {**os.environ, "PYTHONPATH": ""}
 
     def recorded(*arguments, **variables):
@@ -195,5 +179,5 @@ def test_live(tmp_path, capsys):
     counts["values of a kernel that oneDNN's SSE4.1 kernels contradict"] += len(confirmed)
     with capsys.disabled():
         print(f"\n{origin}, {len(live)} random calls, seed {seed}")
-        shares("oneDNN, live", counts)
+        replay.print_counts("oneDNN, live", counts)
     assert {call: problem for call, problem in wrong.items() if call not in confirmed} == {}

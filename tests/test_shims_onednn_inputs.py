@@ -3,8 +3,6 @@
 import doctest
 import inspect
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -209,27 +207,6 @@ class TestErrors:
         """An attribute is refused at construction, before there are tensors."""
         with pytest.raises(onednn.GraphTypeError):
             operation(**GEOMETRY | {"strides": None})
-
-    def test_without_assertions(self):
-        """The same under ``python -O``, and ``-OO``, where there are no docstrings."""
-        program = """
-import numpy as np
-from convgrad_cy.shims import onednn
-for attributes in ({}, {"strides": [0]}, {"strides": [1]}):
-    try:
-        onednn.ConvolutionBackpropData(
-            **{"pads_begin": [0], "pads_end": [0], "dilations": [1], "output_shape": [1, 4, 1]} | attributes
-        )(np.ones((1, 9, 1), np.float32), np.ones((2, 1, 1), np.float32))
-    except onednn.GraphError as error:
-        print(type(error).__name__, error.status)
-"""
-        for option in ("-O", "-OO"):
-            done = subprocess.run([sys.executable, option, "-c", program], capture_output=True, text=True, check=True)
-            assert done.stdout.splitlines() == [
-                "GraphTypeError invalid_graph_op",
-                "GraphValueError invalid_arguments",
-                "GraphValueError invalid_arguments",
-            ]
 
 
 class TestClasses:

@@ -1,7 +1,6 @@
 """``convgrad_cy.shims.tensorflow`` against what TensorFlow 2.21 was recorded to do, and against its own tests."""
 
 import json
-import os
 import random
 from pathlib import Path
 
@@ -61,6 +60,16 @@ def is_rounded_once(expression, actual):
     return np.array_equal(exact.astype(actual.array.dtype), actual.array)
 
 
+def compare(expression, expected, actual):
+    """A value may be one that upstream summed in 16 bits. No row of DECISIONS.md changes the class of a call."""
+    problem = replay.difference(expected, actual)
+    if problem and expected.array is not None and is_rounded_once(expression, actual):
+        return "values that TensorFlow sums in 16 bits", None
+    if is_other_message(expected, actual):
+        problem = f"{replay.shown(expected)}\n  here: {replay.shown(actual)}"
+    return None, problem
+
+
 @pytest.mark.parametrize("op", "CIF")
 def test_recording_is_large_enough(op):
     outcomes = [outcome for expression, outcome in RECORDED.items() if family(expression) == op]
@@ -71,26 +80,19 @@ def test_recording_is_large_enough(op):
 
 @pytest.mark.parametrize("op", "CIF")
 def test_replay(op):
-    """Every value, and every class of exception: no row of DECISIONS.md changes the class of a recorded call."""
-    wrong = []
-    for expression, expected in RECORDED.items():
-        problem = replay.difference(expected, here(expression)) if family(expression) == op else None
-        if problem:
-            wrong.append(f"{expression}\n  {problem}")
-    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong[:20])
+    """Every value, and every class and message of an exception."""
+    outcomes = [(each, expected, here(each)) for each, expected in RECORDED.items() if family(each) == op]
+    counts, wrong = replay.tally(outcomes, compare)
+    assert not wrong, replay.listed(wrong)
+    assert counts["same value"] + counts["same error"] == len(outcomes)
 
 
 def test_share_of_identical_messages(capsys):
     """All are identical but those that DECISIONS.md corrects."""
     pairs = [(expected, here(expression)) for expression, expected in RECORDED.items() if expected.error]
-    same = sum(expected.text == actual.text for expected, actual in pairs)
-    share = same / len(pairs)
     with capsys.disabled():
-        print(
-            f"\ntensorflow: {same} of {len(pairs)} messages are identical ({share:.1%}), the others corrected or of XLA"
-        )
+        share = replay.print_share_of_messages("tensorflow, the others being corrected ones or XLA's", pairs)
     assert share >= 0.95
-    assert [pair for pair in pairs if is_other_message(*pair)] == []
 
 
 def test_difference_is_seen():
@@ -101,6 +103,8 @@ def test_difference_is_seen():
     assert replay.difference(result, here(call.replace('"VALID"', '"SAME"')))
     assert replay.difference(result, replay.Outcome(result.array + 1))
     assert replay.difference(here("I(1)"), here(call.replace('"VALID"', '"valid"')))
+    counts, wrong = replay.tally([(call, result, result), ("I(1)", here("I(1)"), result)], compare)
+    assert counts == {"same value": 1, "wrong error": 1} and [*wrong] == ["I(1)"]
 
 
 # TensorFlow's own tests
@@ -224,24 +228,15 @@ def test_upstream_shape(case):
 @pytest.mark.filterwarnings("default")  # TensorFlow's own
 def test_live(capsys):
     """New random calls, against the TensorFlow that is installed."""
-    calls = int(os.environ.get("CONVGRAD_CY_LIVE_CALLS", "200"))
-    seed = int(os.environ.get("CONVGRAD_CY_LIVE_SEED") or random.SystemRandom().randrange(10**6))
-    rng, names, wrong, kinds, messages = random.Random(seed), record_tensorflow.framework(), [], {}, 0
+    calls, seed = replay.live_settings()
+    rng, names, outcomes = random.Random(seed), record_tensorflow.framework(), []
     for _ in range(calls):
         draw = tensorflow_values.draw if rng.random() < 0.6 else tensorflow_errors.draw_error
         expression = draw(rng)
-        expected, actual = record_tensorflow.evaluate(expression, names), here(expression)
-        problem = replay.difference(expected, actual)
-        if is_other_message(expected, actual):
-            problem = f"{replay.shown(expected)}\n  here: {replay.shown(actual)}"
-        decided = problem and expected.array is not None and is_rounded_once(expression, actual)
-        kind = "value that upstream summed in 16 bits" if decided else expected.error or "value"
-        kinds[kind] = kinds.get(kind, 0) + 1
-        messages += expected.error is not None and expected.text == actual.text
-        if problem and not decided:
-            wrong.append(f"{expression}\n  {problem}")
-    refused = sum(count for kind, count in kinds.items() if not kind.startswith("value"))
+        outcomes.append((expression, record_tensorflow.evaluate(expression, names), here(expression)))
+    counts, wrong = replay.tally(outcomes, compare)
+    pairs = [(expected, actual) for _, expected, actual in outcomes if expected.error]
     with capsys.disabled():
-        print(f"\ntensorflow, live, seed {seed}: {calls} calls, {kinds}, {len(wrong)} differences, ", end="")
-        print(f"{messages} of {refused} messages identical")
-    assert not wrong, "\n".join(wrong[:20])
+        replay.print_share_of_messages(f"tensorflow, live, {calls} calls, seed {seed}", pairs)
+        replay.print_counts("tensorflow, live", counts)
+    assert not wrong, replay.listed(wrong)

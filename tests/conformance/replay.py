@@ -6,6 +6,9 @@ with the framework's names, the test with the shim's; ``t`` makes the same tenso
 """
 
 import json
+import os
+import random
+from collections import Counter
 from math import prod
 from typing import NamedTuple
 
@@ -103,3 +106,47 @@ def shown(outcome):
     if outcome.array is not None:
         return f"{outcome.array.dtype} {outcome.array.shape}"
     return f"{outcome.error}: {outcome.text}" if outcome.error else outcome.text
+
+
+def tally(outcomes, compare):
+    """How many calls are the same, differ by a rule, and are wrong; and what is wrong with those.
+
+    ``outcomes`` are (expression, expected, actual). For them ``compare`` gives the rule and the problem, or None.
+    """
+    counts, wrong = Counter(), {}
+    for expression, expected, actual in outcomes:
+        rule, problem = compare(expression, expected, actual)
+        kind = "value" if expected.error is None else "error"
+        counts[rule or f"{'wrong' if problem else 'same'} {kind}"] += 1
+        if problem:
+            wrong[expression] = problem
+    return counts, wrong
+
+
+def listed(wrong):
+    """The first of what `tally` found wrong, as text."""
+    lines = [f"{expression}\n  {problem}" for expression, problem in wrong.items()]
+    return "\n".join([f"{len(lines)}:", *lines[:20]])
+
+
+def print_counts(title, counts):
+    for kind in ("value", "error"):
+        same, wrong = counts[f"same {kind}"], counts[f"wrong {kind}"]
+        print(f"{title}: {same} of {same + wrong} calls with a recorded {kind} are the same")
+    for rule, count in sorted(counts.items()):
+        if not rule.startswith(("same ", "wrong ")):
+            print(f"{title}: {count} calls differ by: {rule}")
+
+
+def print_share_of_messages(title, pairs):
+    """The share of pairs (expected, actual) that have the same message."""
+    same = sum(expected.text == actual.text for expected, actual in pairs)
+    share = same / max(len(pairs), 1)
+    print(f"\n{title}: {same} of {len(pairs)} messages are identical ({share:.1%})")
+    return share
+
+
+def live_settings():
+    """Of a live test, from the environment: the number of calls, and a seed, which is otherwise a new one."""
+    calls, seed = (os.environ.get(f"CONVGRAD_CY_LIVE_{name}") for name in ("CALLS", "SEED"))
+    return int(calls or 200), int(seed or random.SystemRandom().randrange(10**6))
