@@ -11,13 +11,13 @@ from .problem import conv_size, conv_transpose_size, same_padding
 class Tensor(NamedTuple):
     """One of x, w, y: its sizes in the order (batch, channels, spatial) or (out, in, kernel).
 
-    ``order[i]`` is the caller's axis of size ``i``. ``array`` is None for the result.
+    ``order[i]`` is the caller's axis of size ``i``. ``given``: it is the shape of an array that the caller has.
     """
 
     name: str
     sizes: tuple
     order: tuple
-    array: Any = None
+    given: bool = False
 
     @property
     def shape(self):
@@ -26,7 +26,7 @@ class Tensor(NamedTuple):
 
     def entry(self, i):
         """How the caller writes size ``i``."""
-        return f"{self.name if self.array is None else self.name + '.shape'}[{self.order[i]}]"
+        return f"{self.name + '.shape' if self.given else self.name}[{self.order[i]}]"
 
     def check_not_empty(self):
         for i, size in enumerate(self.sizes[2:], 2):

@@ -487,6 +487,33 @@ def test_too_many_taps(function):
         getattr(cg, function)(**BASE[function][0] | {"w_shape": (6, 4, 2**50, 2)})
 
 
+@pytest.mark.parametrize(
+    "keywords",
+    (
+        {"stride": True},
+        {"stride": 1.0},
+        {"dilation": (1, True)},
+        {"padding": ((0, 0), (False, 0))},
+        {"groups": 1.0},
+    ),
+)
+def test_a_refused_call_stays_refused_after_an_equal_one(keywords):
+    """What is known of accepted calls is found by their arguments, and True and 1.0 are equal to 1."""
+    x, w = zeros(1, 1, 4, 4), zeros(1, 1, 2, 2)
+    cg.conv(x, w, stride=1, dilation=(1, 1), padding=((0, 0), (0, 0)), groups=1)
+    cg.conv(x, w)
+    with pytest.raises(TypeError):
+        cg.conv(x, w, **keywords)
+
+
+def test_calls_beyond_what_is_remembered():
+    """More geometries than are kept: the same results before and after they are forgotten."""
+    w = np.ones((1, 1, 1), F4)
+    for _ in range(2):
+        for size in range(1, 2100):
+            assert cg.conv(np.broadcast_to(F4(2), (1, 1, size)), w).shape == (1, 1, size)
+
+
 def test_absurd_but_possible_values():
     x, w = np.arange(5, dtype=F4).reshape(1, 1, 5), np.ones((1, 1, 1), F4)
     assert cg.conv(x, w, stride=LIMIT - 1, dilation=LIMIT - 1).tolist() == [[[0]]]

@@ -1,0 +1,210 @@
+"""Shapes, dtypes and keywords of the six functions -> a ``Geometry``: what a call is, wherever its arrays are.
+
+One function for each of the six, called with the checked keywords, the names and shapes of the two arguments, and
+the shapes that the caller asks for.
+"""
+
+from math import prod
+from typing import Any, NamedTuple
+
+from . import dtypes
+from .keywords import ALGORITHMS, DATA_ORDERS, FILTER_ORDERS, choice, entries, integer, padding_of, per_axis, shown
+from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
+from .shapes import (
+    Axis,
+    Tensor,
+    check_channels,
+    check_conv_size,
+    check_conv_transpose_size,
+    conv_extent,
+    conv_transpose_extent,
+)
+
+
+class Geometry(NamedTuple):
+    """All of a call that does not depend on where its arrays are.
+
+    ``parts`` has the places of the two arguments and of the result among x, w, y. ``views`` has for each of these the
+    order of the caller's axes and the shape of the six-dimensional view.
+    """
+
+    problem: ConvProblem
+    dtype: dtypes.DType
+    parts: tuple
+    shape: tuple
+    views: tuple
+
+
+def conv(common, x, w):
+    return _fprop(common, common.data(x), common.filter(w), 0)
+
+
+def conv_transpose_backward_data(common, dy, w, output_padding):
+    return _fprop(common, common.data(dy), common.filter(w), output_padding)
+
+
+def conv_backward_data(common, dy, w, x_shape):
+    x = common.asked("x_shape", x_shape, common.data_order)
+    return _related(common, x, common.filter(w), common.data(dy), check_conv_size)
+
+
+def conv_backward_filter(common, x, dy, w_shape):
+    w = common.asked("w_shape", w_shape, common.filter_order)
+    return _related(common, common.data(x), w, common.data(dy), check_conv_size)
+
+
+def conv_transpose_backward_filter(common, x, dy, w_shape):
+    w = common.asked("w_shape", w_shape, common.filter_order)
+    return _related(common, common.data(dy), w, common.data(x), check_conv_transpose_size)
+
+
+def conv_transpose(common, x, w, output_padding, output_shape):
+    y, w = common.data(x), common.filter(w)
+    extra = common.output_padding(output_padding)
+    if output_shape is not None:
+        if any(extra):
+            raise ValueError(f"output_padding must be 0 where output_shape is given, not {shown(output_padding)}")
+        x = common.asked("output_shape", output_shape, common.data_order)
+        x.check_not_empty()
+        return _related(common, x, w, y, check_conv_transpose_size)
+    axes = common.axes(w)
+    check_channels(common.groups, None, w, y)
+    spatial = [conv_transpose_extent(axis, y, i, extra[i]) for i, axis in enumerate(axes)]
+    x = Tensor("result", (y.sizes[0], common.groups * w.sizes[1], *spatial), common.data_order)
+    return _geometry(common, axes, x, w, y)
+
+
+def _fprop(common, x, w, output_padding):
+    """The call whose result is y."""
+    extra = common.output_padding(output_padding)
+    axes = common.axes(w)
+    check_channels(common.groups, x, w, None)
+    spatial = [conv_extent(axis, x, i, extra[i]) for i, axis in enumerate(axes)]
+    return _geometry(common, axes, x, w, Tensor("result", (x.sizes[0], w.sizes[0], *spatial), common.data_order))
+
+
+def _related(common, x, w, y, check_size):
+    """The call for which the shapes of all three tensors are given."""
+    axes = common.axes(w)
+    check_channels(common.groups, x, w, y)
+    for i, axis in enumerate(axes):
+        check_size(axis, x, y, i)
+    return _geometry(common, axes, x, w, y)
+
+
+def _permuted(sizes, order):
+    return tuple([sizes[i] for i in order])
+
+
+class Common(NamedTuple):
+    """The checked keywords and the dtype of one call."""
+
+    dtype: dtypes.DType
+    rank: int
+    stride: tuple
+    dilation: tuple
+    padding: Any
+    groups: int
+    data_order: tuple
+    filter_order: tuple
+
+    def data(self, argument):
+        name, shape = argument
+        return Tensor(name, _permuted(shape, self.data_order), self.data_order, True)
+
+    def filter(self, argument):
+        name, shape = argument
+        return Tensor(name, _permuted(shape, self.filter_order), self.filter_order, True)
+
+    def asked(self, name, shape, order):
+        """The tensor of which the caller gives the shape."""
+        sizes = entries(shape)
+        if sizes is None:
+            raise TypeError(f"{name} must be a sequence of integers, not {shown(shape)}")
+        if len(sizes) != len(order):
+            raise ValueError(f"{name} must have {len(order)} entries, as the arrays have axes, not {shown(shape)}")
+        sizes = [integer(size, f"{name}[{i}]", 0) for i, size in enumerate(sizes)]
+        return Tensor(name, _permuted(sizes, order), order)
+
+    def axes(self, w):
+        """The spatial axes; here the kernel must be one."""
+        w.check_not_empty()
+        if prod(w.sizes[2:]) >= TAP_LIMIT:
+            raise ValueError(f"{w.name} must have fewer than {TAP_LIMIT} taps, not {' x '.join(map(str, w.sizes[2:]))}")
+        padding = self.padding if type(self.padding) is tuple else (self.padding,) * self.rank
+        axes = [Axis(*axis) for axis in zip(w.sizes[2:], self.stride, self.dilation, padding, strict=True)]
+        for i, axis in enumerate(axes):
+            if dilated_size(axis.kernel, axis.dilation) >= INDEX_LIMIT:
+                taps = f"{w.entry(2 + i)} = {axis.kernel} taps"
+                raise ValueError(f"dilation must keep the extent of {taps} less than 2**62, not be {axis.dilation}")
+        return axes
+
+    def output_padding(self, value):
+        extra = per_axis(value, "output_padding", self.rank, 0)
+        if any(extra) and type(self.padding) is not tuple:
+            raise ValueError(f'output_padding must be 0 under "same" padding, not {shown(value)}')
+        for size, stride, dilation in zip(extra, self.stride, self.dilation, strict=True):
+            if size and size >= max(stride, dilation):
+                limit = f"max(stride, dilation) = {max(stride, dilation)}"
+                raise ValueError(f"output_padding must be less than {limit}, not {shown(value)}")
+        return extra
+
+
+def common(first_name, first, second_name, second, options):
+    """Check the two arrays against each other, and the keywords against their rank."""
+    dtype, ndim = dtypes.lookup(first.dtype), first.ndim
+    if dtype is None:
+        raise TypeError(f"{first_name} must have a dtype among {', '.join(dtypes.NAMES)}, not {first.dtype}")
+    if second.dtype != first.dtype:
+        raise TypeError(f"{second_name} must have the dtype of {first_name}, {first.dtype}, not {second.dtype}")
+    if not 3 <= ndim <= 5:
+        raise ValueError(f"{first_name} must have 3 to 5 axes (batch, channels, 1 to 3 spatial ones), not {ndim}")
+    if second.ndim != ndim:
+        raise ValueError(f"{second_name} must have as many axes as {first_name}, {ndim}, not {second.ndim}")
+    rank = ndim - 2
+    checked = Common(
+        dtype,
+        rank,
+        per_axis(options.stride, "stride", rank, 1),
+        per_axis(options.dilation, "dilation", rank, 1),
+        padding_of(options.padding, rank),
+        integer(options.groups, "groups", 1),
+        choice(options.data_format, "data_format", DATA_ORDERS[rank]),
+        choice(options.filter_format, "filter_format", FILTER_ORDERS[rank]),
+    )
+    choice(options.algorithm, "algorithm", ALGORITHMS)
+    return checked
+
+
+def _geometry(common, axes, x, w, y):
+    """Normalise the problem, and say how to view its three arrays as the kernels want them."""
+    pads = [axis.geometry(size)[-1] for axis, size in zip(axes, x.sizes[2:], strict=True)]
+    for i, pad in enumerate(pads):
+        if x.sizes[2 + i] + sum(pad) >= INDEX_LIMIT:
+            size = f"{x.entry(2 + i)} = {x.sizes[2 + i]}"
+            raise ValueError(f"{size} and its padding {pad} must together be less than 2**62")
+    (result,) = (tensor for tensor in (x, w, y) if not tensor.given)
+    if prod(size or 1 for size in result.shape) * common.dtype.itemsize >= INDEX_LIMIT:
+        raise ValueError(f"the result must be smaller than 2**62 bytes, not of shape {result.shape}")
+    outs, ins = w.sizes[:2]
+    # A stride that is never taken, a dilation between no two taps and groups of nothing could be absurdly large.
+    groups = common.groups if outs or ins else 1
+    positions = y.sizes[2:]
+    problem = ConvProblem(
+        batch=x.sizes[0],
+        groups=groups,
+        x_channels=ins,
+        y_channels=outs // groups,
+        x=lift(x.sizes[2:], 1),
+        y=lift(positions, 1),
+        kernel=lift(w.sizes[2:], 1),
+        stride=lift([a.stride if n > 1 else 1 for a, n in zip(axes, positions, strict=True)], 1),
+        dilation=lift([a.dilation if a.kernel > 1 else 1 for a in axes], 1),
+        pad_begin=lift([begin for begin, _ in pads], 0),
+    )
+    views = (
+        (x.order, (x.sizes[0], groups, ins, *problem.x)),
+        (w.order, (groups, outs // groups, ins, *problem.kernel)),
+        (y.order, (x.sizes[0], groups, outs // groups, *problem.y)),
+    )
+    return Geometry(problem, common.dtype, (x.name, w.name, y.name), result.shape, views)
