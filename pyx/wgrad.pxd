@@ -18,7 +18,8 @@ from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter_offset, target_offset
 from ukernel cimport multiply_strip, strip_width, whole_strips
 from window cimport (
-    Box, Window, column_offsets, count_boxes, fill_window, find_box, lay_out, position_offsets,
+    Box, Window, column_offsets, count_boxes, fill_window, find_box, is_in_place, lay_out, lay_over, position_offsets,
+    window_offset,
 )
 
 cdef struct Accumulation:
@@ -33,6 +34,7 @@ cdef struct Accumulation:
     int64_t box_positions
     int64_t window_size, panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
     bint padded
+    bint in_place  # the source is its own window
     const int32_t *panel_depth  # multiples of the strip's width
 
 cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
@@ -79,6 +81,7 @@ cdef inline void accumulate(
     cdef int64_t positions, j, box_index, first_box, rows = c.taps * part.channels, width = strip_width(sums[0])
     cdef Box box
     cdef compute *window = <compute *>scratch
+    cdef const compute *seen = window
     cdef compute *panel = window + c.window_size
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
     cdef int32_t *column = position + c.box_positions
@@ -91,13 +94,16 @@ cdef inline void accumulate(
     for box_index in range(first_box, c.box_count * (slice + 1) // c.blocks.slices):
         positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, box_index)
         position_offsets(&c.window, &box, position)
-        fill_window(window, &c.window, &c.walk, &box, source, &c.x,
-                    part.outputs if c.blocks.channelwise else part.channels)
+        if not c.in_place:
+            fill_window(window, &c.window, &c.walk, &box, source, &c.x,
+                        part.outputs if c.blocks.channelwise else part.channels)
+        elif scalar is compute:
+            seen = source + window_offset(&box, &c.walk, &c.x)
         pack_target(c, &box, target, part.outputs, positions, panel)
         j = 0
         while j < part.outputs:
             multiply_strip(c.blocks.channelwise, rows, min(width, part.outputs - j), positions,
-                           window + (j if c.blocks.channelwise else 0), column, position,
+                           seen + (j if c.blocks.channelwise else 0), column, position,
                            panel + j * positions, c.panel_depth, sums + j, c.row, box_index == first_box)
             j += width
 
@@ -176,6 +182,12 @@ cdef inline int wgrad_step(
     c.padded = is_padded(&c.walk)
     window_of(&c.window, blocks, step)
     c.window_size = lay_out(&c.window, True) + strip_width(kind)
+    c.in_place = False
+    if scalar is compute:  # a vector of channels is read whole, and beyond the last one there may be no memory
+        c.in_place = not blocks.channelwise and is_in_place(&c.window, &c.walk, &c.x, False, sizeof(scalar))
+    if c.in_place:
+        c.window_size = 0
+        lay_over(&c.window, &c.walk, &c.x)
     c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
     c.chunk_blocks = count_blocks(c.channels, blocks.chunk)
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
