@@ -73,7 +73,7 @@ cdef inline void describe_correlation(
     c.filter_strips = count_blocks(c.outputs, strip_width(kind))
     c.filter_outputs = c.outputs if blocks.positions_across else whole_strips(c.outputs, kind)
     c.filter_size = c.channels * c.taps * c.filter_outputs
-    c.taps_adjacent = c.w.batch != 1 and (c.taps > 1 or c.w.channel == 1)
+    c.taps_adjacent = c.w.batch != 1 and (c.taps > 1 or c.taps == c.w.channel == 1)
     for t in range(c.taps):
         if filter_offset(&c.w, &c.walk, t) - filter_offset(&c.w, &c.walk, 0) != t:
             c.taps_adjacent = False
@@ -101,7 +101,7 @@ cdef inline void pack_filter(const Correlation *c, const scalar *filter, compute
     cdef const scalar *of
     filter += g * c.w.group + o0 * c.w.batch
     packed += g * c.filter_size
-    while c0 < c.channels:
+    while c0 < c.channels and c.taps:
         channels = min(c.blocks.chunk, c.channels - c0)
         depth = c.taps * channels
         to = packed + c0 * c.taps * c.filter_outputs + o0 * depth
