@@ -14,6 +14,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, multiples, transposed_multiples
+from convolution cimport Convolution
 from copy cimport store_block
 from correlation cimport Correlation, describe_correlation, pack_filter, takes_sums
 from exact cimport any_nan, filter_sum
@@ -32,12 +33,13 @@ cdef inline void add_products(
 
     ``packed`` is the chunk's filter from output channel o0 on.
     """
-    cdef int64_t depth = c.taps * channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t depth = conv.taps * channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
     cdef int64_t sums_h = whole_vectors(row, sums[0])
-    if not c.blocks.positions_across:
+    if not conv.blocks.positions_across:
         while j < outputs:
-            multiply_strip(c.blocks.channelwise, positions, min(width, outputs - j), depth,
-                           window + (j if c.blocks.channelwise else 0), position, column, packed + j * depth,
+            multiply_strip(conv.blocks.channelwise, positions, min(width, outputs - j), depth,
+                           window + (j if conv.blocks.channelwise else 0), position, column, packed + j * depth,
                            c.filter_depth, sums + j, sums_row, fresh)
             j += width
         return
@@ -46,7 +48,7 @@ cdef inline void add_products(
         while w < row:
             multiply_strip(
                 False, outputs, min(width, row - w), depth, packed,
-                c.filter_rows if channels == c.blocks.chunk else c.last_filter_rows, c.filter_depth,
+                c.filter_rows if channels == conv.blocks.chunk else c.last_filter_rows, c.filter_depth,
                 window + position[r * row + w], column, sums + r * sums_h + w, sums_row, fresh,
             )
             w += width
@@ -57,6 +59,7 @@ cdef inline void repair(
     compute *sums, int64_t sums_w, int64_t sums_h, int64_t sums_o,
 ) noexcept nogil:
     """Form the sums again that are NaN."""
+    cdef const Convolution *conv = &c.conv
     cdef int64_t n, d, h, w, o, row = 0
     cdef int64_t position[4]
     cdef compute *sum
@@ -70,9 +73,10 @@ cdef inline void repair(
                         for o in range(outputs):
                             sum = sums + row * sums_h + w * sums_w + o * sums_o
                             if sum[0] != sum[0]:
-                                sum[0] = filter_sum(&c.walk, source + (o * c.x.channel if c.blocks.channelwise else 0),
-                                                    &c.x, position,
-                                                    filter + (o0 + o) * c.w.batch, &c.w, c.channels, sum[0])
+                                sum[0] = filter_sum(&conv.walk,
+                                                    source + (o * conv.x.channel if conv.blocks.channelwise else 0),
+                                                    &conv.x, position,
+                                                    filter + (o0 + o) * conv.w.batch, &conv.w, conv.channels, sum[0])
                     row += 1
 
 
@@ -80,55 +84,59 @@ cdef inline void correlate_block(
     const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
     char *scratch, int64_t task,
 ) noexcept nogil:
-    cdef int64_t g = task // (c.box_count * c.output_blocks), o0 = task % c.output_blocks * c.blocks.outputs
-    cdef int64_t outputs = min(c.blocks.outputs, c.outputs - o0), c0 = 0, channels, last = 0, n, d, h, row = 0
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t g = task // (conv.box_count * conv.output_blocks), o0 = task % conv.output_blocks * conv.blocks.outputs
+    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0, n, d, h, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
     cdef bint direct = False
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
-    cdef compute *sums = window + c.window_size
+    cdef compute *sums = window + conv.window_size
     cdef int32_t *position = <int32_t *>(sums + c.sums_size)
-    cdef int32_t *column = position + c.box_positions
-    positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, task // c.output_blocks % c.box_count)
-    position_offsets(&c.window, &box, position)
-    source += g * c.x.group
-    filter += g * c.w.group
-    target += g * c.y.group + o0 * c.y.channel
+    cdef int32_t *column = position + conv.box_positions
+    positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
+                         task // conv.output_blocks % conv.box_count)
+    position_offsets(&conv.window, &box, position)
+    source += g * conv.x.group
+    filter += g * conv.w.group
+    target += g * conv.y.group + o0 * conv.y.channel
     packed += g * c.filter_size
-    if c.blocks.channelwise:
-        source += o0 * c.x.channel
+    if conv.blocks.channelwise:
+        source += o0 * conv.x.channel
     if scalar is compute:
         direct = takes_sums(c, &box, outputs, sums[0])
         if direct:
-            sums = target + target_offset(&c.y, &c.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
-            sums_row = c.y.channel if c.blocks.positions_across else c.walk.axis[2].target_step * c.y.axis[2]
-    if c.blocks.positions_across:
+            sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
+            sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
+            if conv.blocks.positions_across:
+                sums_row = conv.y.channel
+    if conv.blocks.positions_across:
         sums_w, sums_h, sums_o = 1, whole_vectors(box.count[3], sums[0]), sums_row
         rows, columns = outputs, positions // box.count[3] * sums_h
     else:
         sums_w, sums_h, sums_o = sums_row, sums_row * box.count[3], 1
         rows, columns = positions, outputs
-    if c.channels == 0 or c.taps == 0:
+    if conv.channels == 0 or conv.taps == 0:
         memset(sums, 0, rows * sums_row * sizeof(compute))
-    while c0 < c.channels and c.taps:
-        channels = min(c.blocks.chunk, c.channels - c0)
+    while c0 < conv.channels and conv.taps:
+        channels = min(conv.blocks.chunk, conv.channels - c0)
         if channels != last:
-            column_offsets(&c.window, &c.walk, channels, column)
+            column_offsets(&conv.window, &conv.walk, channels, column)
             last = channels
-        if not c.in_place:
-            fill_window(window, &c.window, &c.walk, &box, source + c0 * c.x.channel, &c.x,
-                        outputs if c.blocks.channelwise else channels)
+        if not conv.in_place:
+            fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x,
+                        outputs if conv.blocks.channelwise else channels)
         elif scalar is compute:
-            seen = source + window_offset(&box, &c.walk, &c.x) + c0 * c.x.channel
+            seen = source + window_offset(&box, &conv.walk, &conv.x) + c0 * conv.x.channel
         add_products(
             c, &box, positions, o0, outputs, channels, seen,
-            packed + c0 * c.taps * c.filter_outputs + o0 * c.taps * channels, position, column, sums, sums_row,
+            packed + c0 * conv.taps * c.filter_outputs + o0 * conv.taps * channels, position, column, sums, sums_row,
             c0 == 0,
         )
         c0 += channels
     if compute is not int:
-        if c.padded and any_nan(sums, rows, columns, sums_row):
+        if conv.padded and any_nan(sums, rows, columns, sums_row):
             repair(c, &box, o0, outputs, source, filter, sums, sums_w, sums_h, sums_o)
     if direct:
         return
@@ -136,9 +144,9 @@ cdef inline void correlate_block(
         for d in range(box.count[1]):
             for h in range(box.count[2]):
                 store_block(
-                    target + target_offset(&c.y, &c.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
+                    target + target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
                                            box.begin[3]),
-                    c.walk.axis[2].target_step * c.y.axis[2], c.y.channel,
+                    conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
                     sums + row * sums_h, sums_w, sums_o, box.count[3], outputs,
                 )
                 row += 1
@@ -164,8 +172,8 @@ cdef inline int correlate_steps(
         # All memory for all steps comes first: where there is too little, nothing has been written.
         for i in range(step_array.shape[0]):
             describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-            most_depth = max(most_depth, c.taps * blocks.chunk)
-            most_filter = max(most_filter, c.groups * c.filter_size)
+            most_depth = max(most_depth, c.conv.taps * blocks.chunk)
+            most_filter = max(most_filter, c.conv.groups * c.filter_size)
             most_scratch = max(most_scratch, threads * c.scratch)
         tables = <int32_t *>allocate((3 * most_depth + 2 * blocks.outputs) * sizeof(int32_t))
         packed = <compute *>allocate(most_filter * sizeof(compute))
@@ -178,15 +186,15 @@ cdef inline int correlate_steps(
             c.filter_depth = tables
             c.filter_rows, c.last_filter_rows = filter_rows, filter_rows + blocks.outputs
             c.filter_line, c.last_filter_line = filter_line, filter_line + most_depth
-            rest = c.channels % blocks.chunk
-            multiples(filter_rows, c.taps * blocks.chunk, blocks.outputs)
-            multiples(filter_rows + blocks.outputs, c.taps * rest, blocks.outputs)
-            transposed_multiples(filter_line, strip_width(kind), blocks.chunk, c.taps)
-            transposed_multiples(filter_line + most_depth, strip_width(kind), rest, c.taps)
-            tasks = c.groups * c.filter_strips
+            rest = c.conv.channels % blocks.chunk
+            multiples(filter_rows, c.conv.taps * blocks.chunk, blocks.outputs)
+            multiples(filter_rows + blocks.outputs, c.conv.taps * rest, blocks.outputs)
+            transposed_multiples(filter_line, strip_width(kind), blocks.chunk, c.conv.taps)
+            transposed_multiples(filter_line + most_depth, strip_width(kind), rest, c.conv.taps)
+            tasks = c.conv.groups * c.filter_strips
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 pack_filter(&c, w, packed, task)
-            tasks = c.groups * c.box_count * c.output_blocks
+            tasks = c.conv.groups * c.conv.box_count * c.conv.output_blocks
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 correlate_block(&c, x, w, y, packed, scratch + threadid() * c.scratch, task)
     finally:

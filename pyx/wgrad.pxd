@@ -10,31 +10,20 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row, window_of
+from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row
+from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block, store_block
-from exact cimport any_nan, is_padded, position_sum
-from problem cimport conv_walk
+from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
-from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter_offset, target_offset
+from tensor cimport filter_offset, target_offset
 from ukernel cimport multiply_strip, strip_width, whole_strips
-from window cimport (
-    Box, Window, column_offsets, count_boxes, fill_window, find_box, is_in_place, lay_out, lay_over, position_offsets,
-    window_offset,
-)
+from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
 
 cdef struct Accumulation:
-    conv_walk walk
-    Blocks blocks
-    Window window
-    Tensor x, w, y  # source, filter, target
-    int64_t batch, groups, channels, outputs, taps
-    int64_t boxes[4]
-    int64_t box_count, chunk_blocks, output_blocks
+    Convolution conv
+    int64_t chunk_blocks
     int64_t row  # elements between rows of sums
-    int64_t box_positions
-    int64_t window_size, panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
-    bint padded
-    bint in_place  # the source is its own window
+    int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
     const int32_t *panel_depth  # multiples of the strip's width
 
 cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
@@ -42,17 +31,19 @@ cdef struct Part:  # of the filter of group g: output channels o0 .. , input cha
 
 
 cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexcept nogil:
-    part.o0 = block % c.output_blocks * c.blocks.outputs
-    part.outputs = min(c.blocks.outputs, c.outputs - part.o0)
-    part.c0 = block // c.output_blocks % c.chunk_blocks * c.blocks.chunk
-    part.channels = min(c.blocks.chunk, c.channels - part.c0)
-    part.g = block // (c.output_blocks * c.chunk_blocks)
+    cdef const Convolution *conv = &c.conv
+    part.o0 = block % conv.output_blocks * conv.blocks.outputs
+    part.outputs = min(conv.blocks.outputs, conv.outputs - part.o0)
+    part.c0 = block // conv.output_blocks % c.chunk_blocks * conv.blocks.chunk
+    part.channels = min(conv.blocks.chunk, conv.channels - part.c0)
+    part.g = block // (conv.output_blocks * c.chunk_blocks)
 
 
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
 ) noexcept nogil:
     """Strips of output channels: panel[strip][p][o]; the last one filled up with zeros."""
+    cdef const Convolution *conv = &c.conv
     cdef int64_t j = 0, n, d, h, row, count, width = strip_width(panel[0])
     while j < outputs:
         count = min(width, outputs - j)
@@ -64,9 +55,9 @@ cdef inline void pack_target(
                 for h in range(box.count[2]):
                     load_block(
                         panel + row * box.count[3] * width, width, 1,
-                        target + target_offset(&c.y, &c.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
-                                               box.begin[3]) + j * c.y.channel,
-                        c.walk.axis[2].target_step * c.y.axis[2], c.y.channel, box.count[3], count,
+                        target + j * conv.y.channel + target_offset(
+                            &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h, box.begin[3]),
+                        conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel, box.count[3], count,
                     )
                     row += 1
         panel += positions * width
@@ -78,32 +69,33 @@ cdef inline void accumulate(
     int64_t slice,
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes."""
-    cdef int64_t positions, j, box_index, first_box, rows = c.taps * part.channels, width = strip_width(sums[0])
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t positions, j, box_index, first_box, rows = conv.taps * part.channels, width = strip_width(sums[0])
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
-    cdef compute *panel = window + c.window_size
+    cdef compute *panel = window + conv.window_size
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
-    cdef int32_t *column = position + c.box_positions
-    source += part.g * c.x.group + (part.o0 if c.blocks.channelwise else part.c0) * c.x.channel
-    target += part.g * c.y.group + part.o0 * c.y.channel
-    column_offsets(&c.window, &c.walk, part.channels, column)
-    first_box = c.box_count * slice // c.blocks.slices
-    if c.box_count == 0:
+    cdef int32_t *column = position + conv.box_positions
+    source += part.g * conv.x.group + (part.o0 if conv.blocks.channelwise else part.c0) * conv.x.channel
+    target += part.g * conv.y.group + part.o0 * conv.y.channel
+    column_offsets(&conv.window, &conv.walk, part.channels, column)
+    first_box = conv.box_count * slice // conv.blocks.slices
+    if conv.box_count == 0:
         memset(sums, 0, rows * c.row * sizeof(compute))
-    for box_index in range(first_box, c.box_count * (slice + 1) // c.blocks.slices):
-        positions = find_box(&box, &c.window, &c.walk, c.batch, c.boxes, box_index)
-        position_offsets(&c.window, &box, position)
-        if not c.in_place:
-            fill_window(window, &c.window, &c.walk, &box, source, &c.x,
-                        part.outputs if c.blocks.channelwise else part.channels)
+    for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
+        positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
+        position_offsets(&conv.window, &box, position)
+        if not conv.in_place:
+            fill_window(window, &conv.window, &conv.walk, &box, source, &conv.x,
+                        part.outputs if conv.blocks.channelwise else part.channels)
         elif scalar is compute:
-            seen = source + window_offset(&box, &c.walk, &c.x)
+            seen = source + window_offset(&box, &conv.walk, &conv.x)
         pack_target(c, &box, target, part.outputs, positions, panel)
         j = 0
         while j < part.outputs:
-            multiply_strip(c.blocks.channelwise, rows, min(width, part.outputs - j), positions,
-                           seen + (j if c.blocks.channelwise else 0), column, position,
+            multiply_strip(conv.blocks.channelwise, rows, min(width, part.outputs - j), positions,
+                           seen + (j if conv.blocks.channelwise else 0), column, position,
                            panel + j * positions, c.panel_depth, sums + j, c.row, box_index == first_box)
             j += width
 
@@ -112,25 +104,26 @@ cdef inline void finish(
     const Accumulation *c, const Part *part, const scalar *source, scalar *filter, const scalar *target, compute *sums
 ) noexcept nogil:
     """Add the slices of a part in order and store it."""
-    cdef int64_t slice, i, t, q, o, rows = c.taps * part.channels
-    source += part.g * c.x.group + (part.o0 if c.blocks.channelwise else part.c0) * c.x.channel
-    target += part.g * c.y.group + part.o0 * c.y.channel
-    filter += part.g * c.w.group + part.o0 * c.w.batch + part.c0 * c.w.channel
-    for slice in range(1, c.blocks.slices):
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t slice, i, t, q, o, rows = conv.taps * part.channels
+    source += part.g * conv.x.group + (part.o0 if conv.blocks.channelwise else part.c0) * conv.x.channel
+    target += part.g * conv.y.group + part.o0 * conv.y.channel
+    filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
+    for slice in range(1, conv.blocks.slices):
         for i in range(rows * c.row):
             sums[i] += sums[slice * c.sums_size + i]
     if compute is not int:
-        if c.padded and any_nan(sums, rows, part.outputs, c.row):
+        if conv.padded and any_nan(sums, rows, part.outputs, c.row):
             for q in range(rows):
                 for o in range(part.outputs):
                     if sums[q * c.row + o] != sums[q * c.row + o]:
                         sums[q * c.row + o] = position_sum(
-                            &c.walk, source + (o if c.blocks.channelwise else q % part.channels) * c.x.channel, &c.x,
-                            q // part.channels,
-                            target + o * c.y.channel, &c.y, c.batch, sums[0],
+                            &conv.walk, source + (o if conv.blocks.channelwise else q % part.channels) * conv.x.channel,
+                            &conv.x, q // part.channels,
+                            target + o * conv.y.channel, &conv.y, conv.batch, sums[0],
                         )
-    for t in range(c.taps):
-        store_block(filter + filter_offset(&c.w, &c.walk, t), c.w.batch, c.w.channel,
+    for t in range(conv.taps):
+        store_block(filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel,
                     sums + t * part.channels * c.row, 1, c.row, part.outputs, part.channels)
 
 
@@ -139,22 +132,24 @@ cdef inline void wgrad_task(
     int64_t task,
 ) noexcept nogil:
     """One slice of a part; the whole of it, stored as well, where there is one slice."""
+    cdef const Convolution *conv = &c.conv
     cdef compute *sums = partial + task * c.sums_size
     cdef Part part
-    part_of(c, task // c.blocks.slices, &part)
-    if c.blocks.slices == 1:
-        sums = <compute *>scratch + c.window_size + c.panel_size
-    accumulate(c, &part, source, target, sums, scratch, task % c.blocks.slices)
-    if c.blocks.slices == 1:
+    part_of(c, task // conv.blocks.slices, &part)
+    if conv.blocks.slices == 1:
+        sums = <compute *>scratch + conv.window_size + c.panel_size
+    accumulate(c, &part, source, target, sums, scratch, task % conv.blocks.slices)
+    if conv.blocks.slices == 1:
         finish(c, &part, source, filter, target, sums)
 
 
 cdef inline void finish_task(
     const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, int64_t block
 ) noexcept nogil:
+    cdef const Convolution *conv = &c.conv
     cdef Part part
     part_of(c, block, &part)
-    finish(c, &part, source, filter, target, partial + block * c.blocks.slices * c.sums_size)
+    finish(c, &part, source, filter, target, partial + block * conv.blocks.slices * c.sums_size)
 
 
 cdef inline int wgrad_step(
@@ -172,37 +167,17 @@ cdef inline int wgrad_step(
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
-    c.walk = step.walk
-    c.blocks = blocks[0]
-    describe_tensor(&c.x, source.strides, sizeof(scalar))
-    describe_filter(&c.w, filter.strides, sizeof(scalar))
-    describe_tensor(&c.y, target.strides, sizeof(scalar))
-    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], filter.shape[2], filter.shape[1]
-    c.taps = count_taps(&c.walk)
-    c.padded = is_padded(&c.walk)
-    window_of(&c.window, blocks, step)
-    c.window_size = lay_out(&c.window, True) + strip_width(kind)
-    c.in_place = False
-    if scalar is compute:  # a vector of channels is read whole, and beyond the last one there may be no memory
-        c.in_place = not blocks.channelwise and is_in_place(&c.window, &c.walk, &c.x, False, sizeof(scalar))
-    if c.in_place:
-        c.window_size = 0
-        lay_over(&c.window, &c.walk, &c.x)
-    c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
-    c.chunk_blocks = count_blocks(c.channels, blocks.chunk)
-    c.output_blocks = count_blocks(c.outputs, blocks.outputs)
+    describe_convolution(&c.conv, source, filter, target, step, blocks, kind)
+    c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.row = padded_row(blocks.outputs, kind)
-    c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
-    c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
-    c.panel_size = c.box_positions * whole_strips(blocks.outputs, kind)
-    c.sums_size = in_lines(c.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
-    c.scratch = (c.window_size + c.panel_size + c.sums_size) * sizeof(compute)
-    c.scratch += in_lines((c.box_positions + c.taps * blocks.chunk) * sizeof(int32_t))
+    c.panel_size = c.conv.box_positions * whole_strips(blocks.outputs, kind)
+    c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
+    c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
     try:
-        table = <int32_t *>allocate(c.box_positions * sizeof(int32_t))
-        multiples(table, strip_width(kind), c.box_positions)
+        table = <int32_t *>allocate(c.conv.box_positions * sizeof(int32_t))
+        multiples(table, strip_width(kind), c.conv.box_positions)
         c.panel_depth = table
-        block_count = c.groups * c.chunk_blocks * c.output_blocks
+        block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
         tasks = block_count * blocks.slices
         if blocks.slices > 1:
             partial = <compute *>allocate(tasks * c.sums_size * sizeof(compute))

@@ -1,0 +1,68 @@
+"""One walk over three tensors, cut into boxes: what fprop, dgrad and wgrad have in common."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from blocks cimport Blocks, Step, count_blocks, in_lines, window_of
+from exact cimport is_padded
+from problem cimport conv_walk
+from scalar cimport compute, scalar
+from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
+from ukernel cimport strip_width, whole_vectors
+from window cimport Window, count_boxes, is_in_place, lay_out, lay_over
+
+cdef struct Convolution:
+    conv_walk walk
+    Blocks blocks
+    Window window
+    Tensor x, w, y  # source, filter, target
+    int64_t batch, groups, channels, outputs, taps
+    int64_t boxes[4]  # on the axes batch, depth, height, width
+    int64_t box_count, output_blocks
+    int64_t box_positions  # of a whole box
+    int64_t window_size  # elements of memory for it
+    bint padded  # some tap of some position lies outside the source
+    bint in_place  # the source is its own window
+
+
+cdef inline bint reads_in_place(const Convolution *c, const Step *step, compute kind) noexcept nogil:
+    """Whether the window can be the source itself.
+
+    Vectors are read whole, and beyond a tensor's last one there may be no memory.
+    """
+    cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
+    if c.blocks.channelwise:
+        return False
+    if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):
+        return False
+    return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))
+
+
+cdef inline void describe_convolution(
+    Convolution *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
+    const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
+) noexcept nogil:
+    c.walk = step.walk
+    c.blocks = blocks[0]
+    describe_tensor(&c.x, source.strides, sizeof(scalar))
+    describe_filter(&c.w, filter.strides, sizeof(scalar))
+    describe_tensor(&c.y, target.strides, sizeof(scalar))
+    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], filter.shape[2], filter.shape[1]
+    c.taps = count_taps(&c.walk)
+    c.padded = is_padded(&c.walk)
+    window_of(&c.window, blocks, step)
+    c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
+    c.output_blocks = count_blocks(c.outputs, blocks.outputs)
+    c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
+    c.window_size = lay_out(&c.window, not blocks.positions_across) + strip_width(kind)
+    c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
+    c.in_place = False
+    if scalar is compute:
+        c.in_place = reads_in_place(c, step, kind)
+    if c.in_place:
+        c.window_size = 0
+        lay_over(&c.window, &c.walk, &c.x)
+
+
+cdef inline int64_t tables_size(const Convolution *c) noexcept nogil:
+    """Bytes of a thread's tables of offsets: of a box's positions, and of a chunk's columns."""
+    return in_lines((c.box_positions + c.taps * c.blocks.chunk) * sizeof(int32_t))
