@@ -1,5 +1,9 @@
 """The sections that the docstrings of the six functions have in common."""
 
+import re
+from inspect import cleandoc
+from textwrap import indent
+
 _SECTIONS = {
     "keywords": """stride, dilation : int or sequence of int
         One value, or one for each spatial axis; at least 1.
@@ -34,8 +38,16 @@ _SECTIONS = {
 }
 
 
+def inserted(docstring, name, text):
+    """The docstring with ``text`` in the place of ``{name}``, which stands on a line alone, as far indented as that.
+
+    How far that is depends on Python: from 3.13 on, the compiler takes the common indentation away.
+    """
+    return re.sub(rf"( *){{{name}}}", lambda found: indent(cleandoc(text), found[1]), docstring)
+
+
 def documented(function):
     """Put the sections that the six have in common into a docstring."""
     for name, text in _SECTIONS.items():
-        function.__doc__ = function.__doc__ and function.__doc__.replace(f"{{{name}}}", text)
+        function.__doc__ = function.__doc__ and inserted(function.__doc__, name, text)
     return function

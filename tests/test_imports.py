@@ -19,7 +19,7 @@ ALLOWED = {
     "info": {"", "cpu", "dtypes"},
     "run_file": {"operations"},
     "operations": {"", "shims"},
-    "shims": {"", "api", "dtypes", "keywords", "problem", "shapes"},
+    "shims": {"", "api", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "documentation", "keywords", "plan", "cpu", "gpu", "dtypes", "problem"},
     "arguments": {"arrays", "geometry", "dtypes", "problem"},
     "geometry": {"keywords", "shapes", "dtypes", "problem"},

@@ -215,7 +215,7 @@ class TestClasses:
         names = [row.name for row in operation.schema.values()]
         assert list(inspect.signature(operation).parameters) == names
         for name in names:
-            assert f"    {name} : " in operation.__doc__
+            assert f"\n{name} : " in inspect.getdoc(operation)
         assert "Source: oneDNN" in operation.__doc__ and "{" not in operation.__doc__
 
     def test_examples(self):

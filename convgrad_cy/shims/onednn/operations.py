@@ -10,6 +10,7 @@ from inspect import Parameter, Signature
 import numpy as np
 
 from ...api import conv, conv_backward_data, conv_backward_filter
+from ...documentation import inserted
 from .attributes import GraphError, GraphTypeError, GraphValueError, checked
 from .geometry import INFERENCE, PRIMITIVE, planned
 
@@ -64,8 +65,7 @@ class Operation:
         rows, keyword = schema.values(), Parameter.KEYWORD_ONLY
         cls.__signature__ = Signature([Parameter(row.name, keyword, default=row.default) for row in rows])
         if cls.__doc__ is not None:  # as it is under python -OO
-            table = "\n".join(str(row) for row in rows).replace("\n", "\n    ")
-            cls.__doc__ = cls.__doc__.replace("{attributes}", table)
+            cls.__doc__ = inserted(cls.__doc__, "attributes", "\n".join(map(str, rows)))
 
     def __init__(self, **attributes):
         with _Answer(self, "invalid_graph_op"):
