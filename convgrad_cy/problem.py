@@ -76,16 +76,6 @@ class AxisWalk(NamedTuple):
     filter_begin: int
     filter_step: int
 
-    @property
-    def padded(self):
-        """Whether some tap of some position lies outside the source."""
-        ends = [
-            p * self.source_step + t * self.source_tap + self.source_begin
-            for p in (0, self.positions - 1)
-            for t in (0, self.taps - 1)
-        ]
-        return min(ends) < 0 or max(ends) >= self.source_size
-
 
 def forward_axis(x, y, kernel, stride, dilation, pad_begin):
     """The walk of fprop and wgrad along one axis: source x, target y."""
