@@ -6,9 +6,14 @@ first array and must not import a library that the caller has not imported.
 
 from collections.abc import Callable
 from functools import reduce
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
+
+#: Vectors are loaded and stored faster where they do not cross cache lines, so large results begin at one.
+_LINE = 64
+_LEAST_ALIGNED = 1 << 16
 
 #: Steps that the exact search for overlap may take; what it cannot decide in them counts as overlap.
 _OVERLAP_WORK = 10_000
@@ -18,7 +23,7 @@ class Library(NamedTuple):
     """What validation needs of an array library."""
 
     plain: Callable  # (name, array) -> the array without its subclass; TypeError if it is not this library's
-    empty: Callable  # (shape, dtype) -> a new array, C-contiguous
+    empty: Callable  # (shape, dtype) -> a new array, C-contiguous; a large one begins at a cache line
     copy: Callable  # (array) -> a new array, C-contiguous
     overlap: Callable  # (array, array) -> whether they share an element in memory
     overlaps_itself: Callable  # (array) -> whether two of its elements share memory
@@ -52,8 +57,13 @@ def _plain(name, array):
 
 
 def _empty(shape, dtype):
+    size = prod(shape) * dtype.itemsize
     try:
-        return np.empty(shape, dtype)
+        if size < _LEAST_ALIGNED:
+            return np.empty(shape, dtype)
+        memory = np.empty(size + _LINE, np.uint8)
+        begin = -memory.ctypes.data % _LINE
+        return memory[begin : begin + size].view(dtype).reshape(shape)
     except ValueError as error:  # NumPy's answer to a size that does not fit into its index type
         raise MemoryError(f"no memory for an array of shape {shape} and dtype {dtype}") from error
 

@@ -21,7 +21,8 @@ MOST_POSITIONS = 256
 DEPTH_BYTES = 2304
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
-#: Below this many products, starting a second thread costs more than it saves.
+#: Below this many products, starting a second thread costs more than it saves; where each element that is read or
+#: written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
 
 #: wgrad has as many tasks as blocks of the filter; where those are fewer, the positions are cut into slices.
@@ -198,7 +199,8 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-    threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    work = problem.multiplications * (8 if channelwise else 1)
+    threads = 1 if work < SERIAL_MULTIPLICATIONS else machine.threads
     rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
     return Plan(
         steps=np.array(rows, np.int64),

@@ -8,17 +8,21 @@ of the channels it fills the box's window and adds the products to its sums, and
     positions across    output channels     positions of a row
 """
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, multiples, transposed_multiples
+from blocks cimport Blocks, Step, allocate, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
-from correlation cimport Correlation, describe_correlation, pack_filter, takes_sums
+from correlation cimport (
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_filter, takes_sums,
+)
+from depthwise cimport correlate_rows
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
+from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport multiply_strip, strip_width, whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
@@ -97,7 +101,6 @@ cdef inline void correlate_block(
     cdef int32_t *column = position + conv.box_positions
     positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
                          task // conv.output_blocks % conv.box_count)
-    position_offsets(&conv.window, &box, position)
     source += g * conv.x.group
     filter += g * conv.w.group
     target += g * conv.y.group + o0 * conv.y.channel
@@ -105,12 +108,16 @@ cdef inline void correlate_block(
     if conv.blocks.channelwise:
         source += o0 * conv.x.channel
     if scalar is compute:
+        if conv.run_count:
+            correlate_rows(conv, &box, source, target, packed + o0 * conv.taps, outputs)
+            return
         direct = takes_sums(c, &box, outputs, sums[0])
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
             if conv.blocks.positions_across:
                 sums_row = conv.y.channel
+    position_offsets(&conv.window, &box, position)
     if conv.blocks.positions_across:
         sums_w, sums_h, sums_o = 1, whole_vectors(box.count[3], sums[0]), sums_row
         rows, columns = outputs, positions // box.count[3] * sums_h
@@ -152,52 +159,86 @@ cdef inline void correlate_block(
                 row += 1
 
 
+cdef inline const Correlation *step_of(const Correlation *steps, int64_t count, bint packing, int64_t task) noexcept nogil:
+    """The step that a task belongs to: the last one that begins at it or before it."""
+    cdef int64_t low = 0, high = count, middle
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (steps[middle].first_pack if packing else steps[middle].first_task) <= task:
+            low = middle
+        else:
+            high = middle
+    return steps + low
+
+
+cdef inline void pack_tasks(
+    const Correlation *steps, int64_t count, const scalar *filter, compute *packed,
+    task_range *ranges, int threads, int thread,
+) noexcept nogil:
+    cdef const Correlation *c
+    cdef int64_t task = take_task(ranges, threads, thread)
+    while task >= 0:
+        c = step_of(steps, count, True, task)
+        pack_filter(c, filter, packed + c.packed, task - c.first_pack)
+        task = take_task(ranges, threads, thread)
+
+
+cdef inline void correlate_tasks(
+    const Correlation *steps, int64_t count, const scalar *source, const scalar *filter, scalar *target,
+    const compute *packed, char *scratch, task_range *ranges, int threads, int thread,
+) noexcept nogil:
+    cdef const Correlation *c
+    cdef int64_t task = take_task(ranges, threads, thread)
+    while task >= 0:
+        c = step_of(steps, count, False, task)
+        correlate_block(c, source, filter, target, packed + c.packed, scratch, task - c.first_task)
+        task = take_task(ranges, threads, thread)
+
+
 cdef inline int correlate_steps(
     const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
 ) except -1:
-    cdef Correlation c
+    cdef Correlation *c = NULL
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, tasks, task, rest, most_depth = 0, most_filter = 0, most_scratch = 0
-    cdef int threads = <int>blocks.threads
-    cdef int32_t *tables = NULL
-    cdef int32_t *filter_rows
-    cdef int32_t *filter_line
+    cdef int64_t i, packs = 0, tasks = 0, packed_size = 0, scratch_size = 0, tables_size = 0
+    cdef int64_t count = step_array.shape[0]
+    cdef int thread, threads = <int>blocks.threads
+    cdef task_range *ranges = NULL
+    cdef char *tables = NULL
     cdef compute *packed = NULL
     cdef char *scratch = NULL
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
     try:
-        # All memory for all steps comes first: where there is too little, nothing has been written.
-        for i in range(step_array.shape[0]):
-            describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-            most_depth = max(most_depth, c.conv.taps * blocks.chunk)
-            most_filter = max(most_filter, c.conv.groups * c.filter_size)
-            most_scratch = max(most_scratch, threads * c.scratch)
-        tables = <int32_t *>allocate((3 * most_depth + 2 * blocks.outputs) * sizeof(int32_t))
-        packed = <compute *>allocate(most_filter * sizeof(compute))
-        scratch = <char *>allocate(most_scratch)
-        multiples(tables, 1 if blocks.positions_across else strip_width(kind), most_depth)
-        filter_rows = tables + most_depth
-        filter_line = filter_rows + 2 * blocks.outputs
-        for i in range(step_array.shape[0]):
-            describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-            c.filter_depth = tables
-            c.filter_rows, c.last_filter_rows = filter_rows, filter_rows + blocks.outputs
-            c.filter_line, c.last_filter_line = filter_line, filter_line + most_depth
-            rest = c.conv.channels % blocks.chunk
-            multiples(filter_rows, c.conv.taps * blocks.chunk, blocks.outputs)
-            multiples(filter_rows + blocks.outputs, c.conv.taps * rest, blocks.outputs)
-            transposed_multiples(filter_line, strip_width(kind), blocks.chunk, c.conv.taps)
-            transposed_multiples(filter_line + most_depth, strip_width(kind), rest, c.conv.taps)
-            tasks = c.conv.groups * c.filter_strips
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                pack_filter(&c, w, packed, task)
-            tasks = c.conv.groups * c.conv.box_count * c.conv.output_blocks
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                correlate_block(&c, x, w, y, packed, scratch + threadid() * c.scratch, task)
+        # All memory comes first: where there is too little, nothing has been written.
+        c = <Correlation *>allocate(count * sizeof(Correlation))
+        for i in range(count):
+            describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            c[i].first_pack, c[i].first_task, c[i].packed = packs, tasks, packed_size
+            packs += c[i].conv.groups * c[i].filter_strips
+            tasks += c[i].conv.groups * c[i].conv.box_count * c[i].conv.output_blocks
+            packed_size += in_lines(c[i].conv.groups * c[i].filter_size * sizeof(compute)) // sizeof(compute)
+            scratch_size = max(scratch_size, c[i].scratch)
+            tables_size += filter_tables_size(c + i)
+        ranges = <task_range *>allocate(threads * sizeof(task_range))
+        tables = <char *>allocate(tables_size)
+        packed = <compute *>allocate(packed_size * sizeof(compute))
+        scratch = <char *>allocate(threads * scratch_size)
+        tables_size = 0
+        for i in range(count):
+            make_filter_tables(c + i, tables + tables_size, kind)
+            tables_size += filter_tables_size(c + i)
+        share_tasks(ranges, threads, packs)
+        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            pack_tasks(c, count, w, packed, ranges, threads, thread)
+        share_tasks(ranges, threads, tasks)
+        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            correlate_tasks(c, count, x, w, y, packed, scratch + thread * scratch_size, ranges, threads, thread)
     finally:
+        free(c)
+        free(ranges)
         free(tables)
         free(packed)
         free(scratch)

@@ -8,8 +8,8 @@
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
-from convolution cimport Convolution, describe_convolution, tables_size
+from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
+from convolution cimport Convolution, describe_convolution, make_run_tables, run_tables_size, tables_size
 from copy cimport load_block, load_transposed
 from scalar cimport compute, scalar
 from tensor cimport filter_offset
@@ -22,12 +22,14 @@ cdef struct Correlation:
     int64_t row  # elements between rows of a block of sums
     int64_t sums_size, scratch  # of one thread: elements, and bytes in all
     bint taps_adjacent  # in the filter: tap t is t elements from the first
+    int64_t first_pack, first_task  # of all steps' tasks
+    int64_t packed  # where its packed filter begins
     # Tables for a whole chunk of channels and for the last one:
-    const int32_t *filter_rows  # multiples of its depth
-    const int32_t *last_filter_rows
-    const int32_t *filter_line  # where channel c and tap t, as number c * taps + t, are in a packed strip
-    const int32_t *last_filter_line
-    const int32_t *filter_depth  # multiples of the strip's width, or of one
+    int32_t *filter_rows  # multiples of its depth
+    int32_t *last_filter_rows
+    int32_t *filter_line  # where channel c and tap t, as number c * taps + t, are in a packed strip
+    int32_t *last_filter_line
+    int32_t *filter_depth  # multiples of the strip's width, or of one
 
 
 cdef inline void describe_correlation(
@@ -56,7 +58,32 @@ cdef inline void describe_correlation(
     c.scratch = (c.conv.window_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
 
 
-cdef inline void pack_filter(const Correlation *c, const scalar *filter, compute *packed, int64_t task) noexcept nogil:
+cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
+    """Bytes that ``make_filter_tables`` needs."""
+    cdef int64_t depth = c.conv.taps * c.conv.blocks.chunk
+    return in_lines((3 * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t)) + run_tables_size(&c.conv)
+
+
+cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) noexcept nogil:
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t chunk = conv.blocks.chunk, outputs = conv.blocks.outputs, rest = conv.channels % chunk
+    cdef int64_t width = strip_width(kind)
+    make_run_tables(&c.conv, memory, width)
+    c.filter_rows = <int32_t *>(memory + run_tables_size(conv))
+    c.last_filter_rows = c.filter_rows + outputs
+    c.filter_depth = c.last_filter_rows + outputs
+    c.filter_line = c.filter_depth + conv.taps * chunk
+    c.last_filter_line = c.filter_line + conv.taps * chunk
+    multiples(c.filter_rows, conv.taps * chunk, outputs)
+    multiples(c.last_filter_rows, conv.taps * rest, outputs)
+    multiples(c.filter_depth, 1 if conv.blocks.positions_across else width, conv.taps * chunk)
+    transposed_multiples(c.filter_line, width, chunk, conv.taps)
+    transposed_multiples(c.last_filter_line, width, rest, conv.taps)
+
+
+cdef inline void pack_filter(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t task
+) noexcept nogil:
     """A strip of output channels of one group."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0])

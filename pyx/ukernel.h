@@ -1,7 +1,8 @@
 /* The register tile's shape on each instruction set, and the tile of each compute type.
  *
- * This is the only file that asks which instruction set it is compiled for. A tile has TILE_ROWS x TILE_VECTORS sums
- * in registers, beside TILE_VECTORS registers for a line of b and one for an element of a.
+ * This is the only file that asks which instruction set it is compiled for. A full tile has TILE_ROWS x TILE_VECTORS sums
+ * in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of fewer vectors has at
+ * most NARROW_ROWS rows: more independent sums, since each waits for its last product.
  */
 #ifndef CONVGRAD_UKERNEL_H
 #define CONVGRAD_UKERNEL_H
@@ -10,21 +11,23 @@
 
 #if defined(__AVX512F__) /* 32 registers of 64 bytes */
 #define VECTOR_BYTES 64
-#define TILE_ROWS 6
 #define TILE_VECTORS 4
+#define TILE_ROWS 6
 #elif defined(__AVX2__) /* 16 registers of 32 bytes */
 #define VECTOR_BYTES 32
-#define TILE_ROWS 6
 #define TILE_VECTORS 2
+#define TILE_ROWS 6
 #elif defined(__aarch64__) /* 32 registers of 16 bytes */
 #define VECTOR_BYTES 16
-#define TILE_ROWS 6
 #define TILE_VECTORS 4
+#define TILE_ROWS 6
 #else /* 16 registers of 16 bytes, one of them for a product */
 #define VECTOR_BYTES 16
-#define TILE_ROWS 4
 #define TILE_VECTORS 2
+#define TILE_ROWS 4
 #endif
+#define NARROW_ROWS 8
+#define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
 
 #define TYPE float
 #define TILE tile_f32

@@ -9,13 +9,15 @@ cdef extern from "ukernel.h" nogil:
         VECTOR_BYTES
         TILE_ROWS
         TILE_VECTORS
+        NARROW_ROWS
+    int MOST_ROWS(int vectors)
     ctypedef unsigned int uint32_t
     void tile_f32(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
-                  const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, int64_t c_row, bint fresh)
+                  const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row, bint fresh)
     void tile_f64(int channelwise, int rows, int vectors, int64_t depth, const double *a, const int32_t *a_row,
-                  const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, int64_t c_row, bint fresh)
+                  const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, const int64_t *c_row, bint fresh)
     void tile_u32(int channelwise, int rows, int vectors, int64_t depth, const uint32_t *a, const int32_t *a_row,
-                  const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, int64_t c_row,
+                  const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, const int64_t *c_row,
                   bint fresh)
 
 
@@ -38,24 +40,50 @@ cdef inline int64_t whole_strips(int64_t columns, compute kind) noexcept nogil:
     return (columns + strip_width(kind) - 1) // strip_width(kind) * strip_width(kind)
 
 
+cdef inline void multiply_tile(
+    bint channelwise, int rows, int vectors, int64_t depth,
+    const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
+    compute *c, const int64_t *c_row, bint fresh,
+) noexcept nogil:
+    if compute is float:
+        tile_f32(channelwise, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh)
+    elif compute is double:
+        tile_f64(channelwise, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh)
+    else:
+        tile_u32(channelwise, rows, vectors, depth, <const uint32_t *>a, a_row, a_depth,
+                 <const uint32_t *>b, b_depth, <uint32_t *>c, c_row, fresh)
+
+
+cdef inline int vectors_of(int64_t columns, compute kind) noexcept nogil:
+    """Vectors that hold the columns."""
+    return <int>(whole_vectors(columns, kind) // vector_length(kind))
+
+
+cdef inline int rows_of_tile(int64_t rows, int vectors) noexcept nogil:
+    """Rows of the next tile, of the many that are left.
+
+    The last tiles share theirs: one of few rows would leave the multipliers waiting for each other.
+    """
+    cdef int64_t most = MOST_ROWS(vectors)
+    return <int>most if rows >= 3 * most else <int>(rows // ((rows + most - 1) // most))
+
+
 cdef inline void multiply_strip(
     bint channelwise, int64_t rows, int64_t columns, int64_t depth,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, int64_t c_row, bint fresh,
 ) noexcept nogil:
-    """c[r][j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip.
+    """c[r * c_row + j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip.
 
     Operands as for a tile. b may be read, and c is written, up to whole vectors of columns.
     """
-    cdef int64_t r = 0
-    cdef int count, vectors = <int>(whole_vectors(columns, c[0]) // vector_length(c[0]))
+    cdef int64_t r = 0, i
+    cdef int rows_now, vectors = vectors_of(columns, c[0])
+    cdef int64_t[NARROW_ROWS] c_rows
+    for i in range(NARROW_ROWS):
+        c_rows[i] = i * c_row
     while r < rows:
-        count = <int>min(<int64_t>TILE_ROWS, rows - r)
-        if compute is float:
-            tile_f32(channelwise, count, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_row, fresh)
-        elif compute is double:
-            tile_f64(channelwise, count, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_row, fresh)
-        else:
-            tile_u32(channelwise, count, vectors, depth, <const uint32_t *>a, a_row + r, a_depth,
-                     <const uint32_t *>b, b_depth, <uint32_t *>c + r * c_row, c_row, fresh)
-        r += count
+        rows_now = rows_of_tile(rows - r, vectors)
+        multiply_tile(channelwise, rows_now, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
+                      fresh)
+        r += rows_now

@@ -6,7 +6,7 @@
  *
  *     a[r][k] = a[a_row[r] + a_depth[k]]      one element at a time, or from there on whole vectors, unaligned
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
- *     c[r][j] = c[r * c_row + j]              whole vectors, unaligned
+ *     c[r][j] = c[c_row[r] + j]               whole vectors, unaligned
  *
  * The sums are carried in c from call to call, in the order of k: cutting the depth into blocks changes no bit.
  */
@@ -21,16 +21,16 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 /* channelwise, rows and vectors are constants in every call, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void
 SUM(const int channelwise, const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-    const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+    const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
-    VECTOR sum[TILE_ROWS][TILE_VECTORS];
-    const TYPE *row[TILE_ROWS];
+    VECTOR sum[NARROW_ROWS][TILE_VECTORS];
+    const TYPE *row[NARROW_ROWS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         row[r] = a + a_row[r];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = fresh ? (VECTOR){0} : ((const VECTOR *)(c + r * c_row))[v];
+            sum[r][v] = fresh ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
     }
     for (int64_t k = 0; k < depth; k++) {
         VECTOR line[TILE_VECTORS];
@@ -49,30 +49,37 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, con
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            ((VECTOR *)(c + r * c_row))[v] = sum[r][v];
+            ((VECTOR *)(c + c_row[r]))[v] = sum[r][v];
 }
+
+#define CASE(count)                                                                                                    \
+    case count:                                                                                                        \
+        if (count <= MOST_ROWS(vectors))                                                                               \
+            SUM(channelwise, count, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);                   \
+        break;
 
 static inline __attribute__((always_inline)) void
 ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-     const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+     const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
     switch (rows) {
-    case 1: SUM(channelwise, 1, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 2: SUM(channelwise, 2, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 3: SUM(channelwise, 3, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 4: SUM(channelwise, 4, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-#if TILE_ROWS > 4
-    case 5: SUM(channelwise, 5, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 6: SUM(channelwise, 6, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-#endif
+    CASE(1)
+    CASE(2)
+    CASE(3)
+    CASE(4)
+    CASE(5)
+    CASE(6)
+    CASE(7)
+    CASE(8)
     }
 }
 
+#undef CASE
 #define VECTORS TILE_JOIN(TILE, _vectors)
 
 static inline __attribute__((always_inline)) void
 VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-        const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+        const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
     switch (vectors) {
     case 1: ROWS(channelwise, rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
@@ -84,9 +91,9 @@ VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE 
     }
 }
 
-/* 1 <= rows <= TILE_ROWS, 1 <= vectors <= TILE_VECTORS. */
+/* 1 <= vectors <= TILE_VECTORS, 1 <= rows <= MOST_ROWS(vectors). */
 static void TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-                 const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, int64_t c_row, int fresh)
+                 const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
     if (channelwise)
         VECTORS(1, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);

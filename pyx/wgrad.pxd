@@ -5,16 +5,18 @@ and the depth is the positions of one box after the other. Where there are few b
 of its own, and the slices are added in order.
 """
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row
-from convolution cimport Convolution, describe_convolution, tables_size
+from convolution cimport Convolution, describe_convolution, make_run_tables, run_tables_size, tables_size
 from copy cimport load_block, store_block
+from depthwise cimport accumulate_rows
 from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
+from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
 from ukernel cimport multiply_strip, strip_width, whole_strips
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
@@ -24,7 +26,7 @@ cdef struct Accumulation:
     int64_t chunk_blocks
     int64_t row  # elements between rows of sums
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
-    const int32_t *panel_depth  # multiples of the strip's width
+    int32_t *panel_depth  # multiples of the strip's width
 
 cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
     int64_t g, o0, outputs, c0, channels
@@ -81,10 +83,14 @@ cdef inline void accumulate(
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     column_offsets(&conv.window, &conv.walk, part.channels, column)
     first_box = conv.box_count * slice // conv.blocks.slices
-    if conv.box_count == 0:
+    if conv.box_count == 0 or conv.run_count:
         memset(sums, 0, rows * c.row * sizeof(compute))
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
         positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
+        if scalar is compute:
+            if conv.run_count:
+                accumulate_rows(conv, &box, source, target, sums, c.row, part.outputs)
+                continue
         position_offsets(&conv.window, &box, position)
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &box, source, &conv.x,
@@ -113,7 +119,7 @@ cdef inline void finish(
         for i in range(rows * c.row):
             sums[i] += sums[slice * c.sums_size + i]
     if compute is not int:
-        if conv.padded and any_nan(sums, rows, part.outputs, c.row):
+        if conv.padded and not conv.run_count and any_nan(sums, rows, part.outputs, c.row):
             for q in range(rows):
                 for o in range(part.outputs):
                     if sums[q * c.row + o] != sums[q * c.row + o]:
@@ -152,6 +158,19 @@ cdef inline void finish_task(
     finish(c, &part, source, filter, target, partial + block * conv.blocks.slices * c.sums_size)
 
 
+cdef inline void wgrad_tasks(
+    const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
+    bint finishing, task_range *ranges, int threads, int thread,
+) noexcept nogil:
+    cdef int64_t task = take_task(ranges, threads, thread)
+    while task >= 0:
+        if finishing:
+            finish_task(c, source, filter, target, partial, task)
+        else:
+            wgrad_task(c, source, filter, target, partial, scratch, task)
+        task = take_task(ranges, threads, thread)
+
+
 cdef inline int wgrad_step(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
@@ -159,9 +178,10 @@ cdef inline int wgrad_step(
     cdef Accumulation c
     cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t block_count, tasks, task
-    cdef int threads = <int>blocks.threads
-    cdef int32_t *table = NULL
+    cdef int64_t block_count, tasks
+    cdef int thread, threads = <int>blocks.threads
+    cdef task_range *ranges = NULL
+    cdef char *tables = NULL
     cdef compute *partial = NULL
     cdef char *scratch = NULL
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
@@ -174,22 +194,28 @@ cdef inline int wgrad_step(
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
     try:
-        table = <int32_t *>allocate(c.conv.box_positions * sizeof(int32_t))
-        multiples(table, strip_width(kind), c.conv.box_positions)
-        c.panel_depth = table
+        ranges = <task_range *>allocate(threads * sizeof(task_range))
+        tables = <char *>allocate(run_tables_size(&c.conv) + c.conv.box_positions * sizeof(int32_t))
+        make_run_tables(&c.conv, tables, 1)
+        c.panel_depth = <int32_t *>(tables + run_tables_size(&c.conv))
+        multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
         block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
         tasks = block_count * blocks.slices
         if blocks.slices > 1:
             partial = <compute *>allocate(tasks * c.sums_size * sizeof(compute))
         scratch = <char *>allocate(threads * c.scratch)
-        for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            wgrad_task(&c, x, w, y, partial, scratch + threadid() * c.scratch, task)
+        share_tasks(ranges, threads, tasks)
+        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            wgrad_tasks(&c, x, w, y, partial, scratch + thread * c.scratch, False, ranges, threads, thread)
         if blocks.slices > 1:
-            tasks = block_count
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                finish_task(&c, x, w, y, partial, task)
+            share_tasks(ranges, threads, block_count)
+            for thread in prange(
+                threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True
+            ):
+                wgrad_tasks(&c, x, w, y, partial, NULL, True, ranges, threads, thread)
     finally:
-        free(table)
+        free(ranges)
+        free(tables)
         free(partial)
         free(scratch)
     return 0

@@ -8,6 +8,7 @@ import numpy as np
 import convgrad_cy as cg
 from bench.case import activation_in, filter_in, written_plainly
 from convgrad_cy import cpu, dtypes
+from convgrad_cy.arrays import NUMPY
 
 TILE_DEPTH = 128
 TILES = 1000
@@ -24,7 +25,9 @@ def dtype_of(name):
 
 def poisoned(shape, dtype):
     """An array that no correct call leaves as it is: NaN, or the least integer."""
-    return np.full(shape, np.iinfo(dtype).min if dtype.kind == "i" else np.nan, dtype)
+    array = NUMPY.empty(shape, dtype)
+    array[...] = np.iinfo(dtype).min if dtype.kind == "i" else np.nan
+    return array
 
 
 class Library:
@@ -48,7 +51,11 @@ class Library:
         }
 
         def tensor(array, in_layout=activation_in):
-            return in_layout(case.layout, array).astype(dtype)
+            made = in_layout(case.layout, array)
+            # Aligned to cache lines, as the other libraries keep theirs.
+            aligned = NUMPY.empty(made.shape, dtype)
+            aligned[...] = made
+            return aligned
 
         def result_like(array, in_layout=activation_in):
             return poisoned(in_layout(case.layout, np.broadcast_to(np.int8(0), array.shape)).shape, dtype)

@@ -1,0 +1,9 @@
+"""How threads share the tasks of a parallel loop."""
+
+from libc.stdint cimport int64_t
+
+cdef extern from "threads.h" nogil:
+    ctypedef struct task_range:
+        pass
+    void share_tasks(task_range *ranges, int threads, int64_t tasks)
+    int64_t take_task(task_range *ranges, int threads, int thread)
