@@ -6,7 +6,7 @@ from math import prod
 from pathlib import Path
 
 from . import _cpu_features
-from .plan import DGRAD, FPROP, WGRAD, Machine, is_channelwise
+from .plan import DGRAD, FPROP, WGRAD, Machine
 from .plan import plan as make_plan
 
 
@@ -97,8 +97,6 @@ def _run(kernel, operation, problem, dtype, source, filter, target, result):
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
     plan = make_plan(operation, problem, dtype, positions_adjacent, machine())
-    if is_channelwise(problem):
-        source, filter, target = source.swapaxes(1, 2), filter.swapaxes(0, 1), target.swapaxes(1, 2)
     operands = (array.view(dtype.view) for array in (source, filter, target))
     kernel(dtype.code, *operands, plan.steps, plan.blocks)
 

@@ -21,6 +21,11 @@ MOST_POSITIONS = 256
 DEPTH_BYTES = 2304
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
+#: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
+LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
+#: Entries of a table of taps (pyx/runs.pxd), of all runs together.
+MOST_TABLE = 65536
+
 #: Below this many products, starting a second thread costs more than it saves; where each element that is read or
 #: written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
@@ -41,14 +46,13 @@ class Machine(NamedTuple):
 class Blocks(NamedTuple):
     """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
 
-    ``channelwise``: each output channel takes one input channel; the groups of a depthwise problem are its channels.
-    ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
+    ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
     a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
     share the boxes of one block of the filter.
     """
 
     threads: int
-    channelwise: bool
+    lanewise: bool
     positions_across: bool
     images: int
     chunk: int
@@ -139,12 +143,56 @@ def _crosses_positions(walk, outputs, positions_adjacent, machine, itemsize):
     return tile_cycles(outputs, row, machine, itemsize) < (1.1 if in_place else 0.8) * across_channels
 
 
-def is_channelwise(problem):
-    """Whether the groups are computed side by side, as channels: where each has one channel."""
-    return problem.groups > 1 and problem.x_channels == problem.y_channels == 1
+def _lane_extents(walks, channels, lanes, itemsize):
+    """Extents of boxes on the axes depth, height, width for which a task's copies have LANE_BYTES; None if too large."""
+    walks = [walk for walk in walks if walk[2].taps] or walks
+    largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
+    most = prod(axis.positions for axis in largest)
+    while True:
+        _, *extents = box_of(largest, 1, most)
+        seen = made = 1
+        for i, extent in enumerate(extents):
+            axes = [walk[i] for walk in walks]
+            ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, max(axis.taps, 1) - 1)]
+            span = (extent - 1) * axes[0].source_step + max(ends) - min(ends) + 1
+            seen *= min(axes[0].source_size, span)
+            made *= (extent + 1) * axes[0].target_step
+        size = (seen * channels + made) * lanes * itemsize
+        if size <= LANE_BYTES:
+            return extents
+        if most == 1:
+            return extents if size <= MOST_LANE_BYTES else None
+        most = max(1, most // 2)
 
 
-def _boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across):
+def _lanewise(operation, problem, walks, channels, outputs, in_place, machine, itemsize):
+    """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way."""
+    lanes = machine.vector_bytes // itemsize
+    tables = max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) * channels
+    if problem.groups == 1 or not 1 <= channels <= max(1, lanes // 2) or not 1 <= outputs <= max(1, lanes // 2):
+        return None
+    strip = machine.tile_column_bytes // itemsize
+    if tables > MOST_TABLE:
+        return None
+    total = problem.groups * outputs
+    for width in (strip, strip // 2, lanes):
+        block = min(width // outputs * outputs, total)
+        extents = _lane_extents(walks, channels, -(-block // lanes) * lanes, itemsize)
+        if extents == [axis.positions for axis in walks[-1]]:
+            break
+    if extents is None:
+        return None
+    slices = 1
+    if operation == WGRAD:
+        boxes = problem.batch
+        for axis, extent in zip(walks[0], extents, strict=True):
+            boxes *= -(-axis.positions // extent)
+        slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
+    # In place, more lanes are longer pieces of memory; a copy of them would not fit into the cache.
+    return extents, min(strip, total) if in_place else block, slices
+
+
+def _boxed(walks, batch, channels, chunk, most, machine, itemsize, across):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share."""
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     while True:
@@ -154,13 +202,18 @@ def _boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across
             for walk in walks
         ]
         elements = images * max(prod(axis.extent for axis in window) for window in windows)
-        if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):
+        if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= 1 and most == 1):
             return images, windows, chunk
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
-        if chunk > max(4, least) or (chunk > least and most <= 24):
-            chunk = _even(channels, max(least, chunk // 2), 4 if chunk > 4 else 1)
+        if chunk > 4 or (chunk > 1 and most <= 24):
+            chunk = _even(channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
             most = max(1, most // 2)
+
+
+def _plan(walks, windows, blocks):
+    rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
+    return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
 @lru_cache(maxsize=4096)
@@ -176,21 +229,23 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     itemsize = dtype.compute_itemsize
     strip = machine.tile_column_bytes // itemsize
     taps = max(prod(axis.taps for axis in walk) for walk in walks)
-    channelwise = is_channelwise(problem)
-    if channelwise:
-        groups, outputs = 1, groups
+    threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    in_place = channels == outputs == 1 and not positions_adjacent and dtype.itemsize == itemsize
+    found = _lanewise(operation, problem, walks, channels, outputs, in_place, machine, itemsize)
+    if found is not None:
+        extents, block, slices = found
+        if 8 * problem.multiplications >= SERIAL_MULTIPLICATIONS:
+            threads = machine.threads
+        windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(walks)
+        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices))
     across = (
         operation != WGRAD
-        and not channelwise
         and _crosses_positions(walks[-1], outputs, positions_adjacent, machine, itemsize)
     )
-    most_outputs = strip if channelwise else MOST_OUTPUTS[operation]
-    block = _even(outputs, most_outputs, machine.tile_rows if across else strip)
-    chunk = block if channelwise else _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
+    block = _even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
+    chunk = _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
-    # A window has the channels of a chunk, or those of a block of outputs where each of these takes one of them.
-    least = block if channelwise else 1
-    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, least, most, machine, itemsize, across)
+    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, itemsize, across)
     chunk = max(1, min(chunk, channels))
     slices = 1
     if operation == WGRAD:
@@ -199,10 +254,4 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-    work = problem.multiplications * (8 if channelwise else 1)
-    threads = 1 if work < SERIAL_MULTIPLICATIONS else machine.threads
-    rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
-    return Plan(
-        steps=np.array(rows, np.int64),
-        blocks=np.array(Blocks(threads, channelwise, across, images, chunk, block, slices), np.int64),
-    )
+    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices))

@@ -12,7 +12,7 @@ cdef extern from "<stdlib.h>" nogil:
 
 cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
-    int64_t channelwise  # whether output channel o takes input channel o alone: depthwise, its groups as channels
+    int64_t lanewise  # whether small groups are computed side by side (lanes.pxd), a block of outputs being lanes, at most a strip
     int64_t positions_across  # whether the columns of a tile are positions, not output channels
     int64_t images  # of a box; its other axes are in the step's WindowAxis
     int64_t chunk  # channels of a window
@@ -49,7 +49,7 @@ cdef inline int64_t padded_row(int64_t columns, compute kind) noexcept nogil:
 cdef inline void window_of(Window *m, const Blocks *blocks, const Step *step) noexcept nogil:
     cdef int axis
     m.images = blocks.images
-    m.channels = blocks.outputs if blocks.channelwise else blocks.chunk
+    m.channels = blocks.chunk
     for axis in range(3):
         m.axis[axis] = step.axis[axis]
 

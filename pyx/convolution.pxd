@@ -2,10 +2,9 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, window_of
+from blocks cimport Blocks, Step, count_blocks, in_lines, window_of
 from exact cimport is_padded
 from problem cimport conv_walk
-from runs cimport Run, fill_tables, find_runs, have_tables
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
 from ukernel cimport strip_width, whole_vectors
@@ -23,13 +22,6 @@ cdef struct Convolution:
     int64_t window_size  # elements of memory for it
     bint padded  # some tap of some position lies outside the source
     bint in_place  # the source is its own window
-    # Depthwise in place: the runs of a row, and the tables of their taps and of the positions.
-    int64_t run_count
-    Run *runs
-    int32_t *tap_source
-    int32_t *tap_filter
-    int32_t *position_source
-    int32_t *position_target
 
 
 cdef inline bint reads_in_place(const Convolution *c, const Step *step, compute kind) noexcept nogil:
@@ -38,9 +30,6 @@ cdef inline bint reads_in_place(const Convolution *c, const Step *step, compute 
     Vectors are read whole, and beyond a tensor's last one there may be no memory.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
-    if c.blocks.channelwise:
-        return (c.x.channel == c.y.channel == 1 and c.outputs == whole_vectors(c.outputs, kind)
-                and have_tables(&c.walk, &c.x, &c.y, box_row))
     if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):
         return False
     return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))
@@ -70,33 +59,8 @@ cdef inline void describe_convolution(
     if c.in_place:
         c.window_size = 0
         lay_over(&c.window, &c.walk, &c.x)
-    c.run_count = find_runs(&c.walk, NULL) if c.in_place and blocks.channelwise else 0
 
 
 cdef inline int64_t tables_size(const Convolution *c) noexcept nogil:
     """Bytes of a thread's tables of offsets: of a box's positions, and of a chunk's columns."""
     return in_lines((c.box_positions + c.taps * c.blocks.chunk) * sizeof(int32_t))
-
-
-cdef inline int64_t run_tables_size(const Convolution *c) noexcept nogil:
-    """Bytes that ``make_run_tables`` needs at most."""
-    cdef int64_t taps = c.walk.axis[1].taps * c.walk.axis[2].taps
-    if c.run_count == 0:
-        return 0
-    return in_lines((c.run_count + 1) * sizeof(Run)
-                    + 2 * (c.run_count * taps + c.window.axis[2].positions) * sizeof(int32_t))
-
-
-cdef inline void make_run_tables(Convolution *c, char *memory, int64_t filter_pitch) noexcept nogil:
-    cdef int64_t positions = c.window.axis[2].positions
-    if c.run_count == 0:
-        return
-    c.runs = <Run *>memory
-    find_runs(&c.walk, c.runs)
-    c.position_source = <int32_t *>(c.runs + c.run_count + 1)
-    c.position_target = c.position_source + positions
-    c.tap_source = c.position_target + positions
-    c.tap_filter = c.tap_source + c.runs[c.run_count].table
-    multiples(c.position_source, c.walk.axis[2].source_step * c.x.axis[2], positions)
-    multiples(c.position_target, c.walk.axis[2].target_step * c.y.axis[2], positions)
-    fill_tables(&c.walk, &c.x, c.runs, c.run_count, c.tap_source, c.tap_filter, filter_pitch)

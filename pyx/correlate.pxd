@@ -19,7 +19,6 @@ from copy cimport store_block
 from correlation cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_filter, takes_sums,
 )
-from depthwise cimport correlate_rows
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
@@ -42,9 +41,8 @@ cdef inline void add_products(
     cdef int64_t sums_h = whole_vectors(row, sums[0])
     if not conv.blocks.positions_across:
         while j < outputs:
-            multiply_strip(conv.blocks.channelwise, positions, min(width, outputs - j), depth,
-                           window + (j if conv.blocks.channelwise else 0), position, column, packed + j * depth,
-                           c.filter_depth, sums + j, sums_row, fresh)
+            multiply_strip(False, positions, min(width, outputs - j), depth, window, position, column,
+                           packed + j * depth, c.filter_depth, sums + j, sums_row, fresh)
             j += width
         return
     for r in range(positions // row):
@@ -77,9 +75,7 @@ cdef inline void repair(
                         for o in range(outputs):
                             sum = sums + row * sums_h + w * sums_w + o * sums_o
                             if sum[0] != sum[0]:
-                                sum[0] = filter_sum(&conv.walk,
-                                                    source + (o * conv.x.channel if conv.blocks.channelwise else 0),
-                                                    &conv.x, position,
+                                sum[0] = filter_sum(&conv.walk, source, &conv.x, position,
                                                     filter + (o0 + o) * conv.w.batch, &conv.w, conv.channels, sum[0])
                     row += 1
 
@@ -105,12 +101,7 @@ cdef inline void correlate_block(
     filter += g * conv.w.group
     target += g * conv.y.group + o0 * conv.y.channel
     packed += g * c.filter_size
-    if conv.blocks.channelwise:
-        source += o0 * conv.x.channel
     if scalar is compute:
-        if conv.run_count:
-            correlate_rows(conv, &box, source, target, packed + o0 * conv.taps, outputs)
-            return
         direct = takes_sums(c, &box, outputs, sums[0])
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
@@ -132,8 +123,7 @@ cdef inline void correlate_block(
             column_offsets(&conv.window, &conv.walk, channels, column)
             last = channels
         if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x,
-                        outputs if conv.blocks.channelwise else channels)
+            fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x, channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x) + c0 * conv.x.channel
         add_products(
@@ -201,7 +191,7 @@ cdef inline int correlate_steps(
 ) except -1:
     cdef Correlation *c = NULL
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, packs = 0, tasks = 0, packed_size = 0, scratch_size = 0, tables_size = 0
+    cdef int64_t i, first, packs = 0, tasks = 0, packed_size = 0, scratch_size = 0, tables_size = 0
     cdef int64_t count = step_array.shape[0]
     cdef int thread, threads = <int>blocks.threads
     cdef task_range *ranges = NULL
@@ -230,10 +220,18 @@ cdef inline int correlate_steps(
         for i in range(count):
             make_filter_tables(c + i, tables + tables_size, kind)
             tables_size += filter_tables_size(c + i)
-        share_tasks(ranges, threads, packs)
+        share_tasks(ranges, threads, 0, packs)
         for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
             pack_tasks(c, count, w, packed, ranges, threads, thread)
-        share_tasks(ranges, threads, tasks)
+        # A first step without taps leaves zeros everywhere, before any sum.
+        first = c[1].first_task if count > 1 and c.conv.taps == 0 else 0
+        if first > 0:
+            share_tasks(ranges, threads, 0, first)
+            for thread in prange(
+                threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True
+            ):
+                correlate_tasks(c, count, x, w, y, packed, scratch + thread * scratch_size, ranges, threads, thread)
+        share_tasks(ranges, threads, first, tasks)
         for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
             correlate_tasks(c, count, x, w, y, packed, scratch + thread * scratch_size, ranges, threads, thread)
     finally:

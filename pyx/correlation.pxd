@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
-from convolution cimport Convolution, describe_convolution, make_run_tables, run_tables_size, tables_size
+from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block, load_transposed
 from scalar cimport compute, scalar
 from tensor cimport filter_offset
@@ -61,15 +61,14 @@ cdef inline void describe_correlation(
 cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
     """Bytes that ``make_filter_tables`` needs."""
     cdef int64_t depth = c.conv.taps * c.conv.blocks.chunk
-    return in_lines((3 * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t)) + run_tables_size(&c.conv)
+    return in_lines((3 * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t))
 
 
 cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     cdef int64_t chunk = conv.blocks.chunk, outputs = conv.blocks.outputs, rest = conv.channels % chunk
     cdef int64_t width = strip_width(kind)
-    make_run_tables(&c.conv, memory, width)
-    c.filter_rows = <int32_t *>(memory + run_tables_size(conv))
+    c.filter_rows = <int32_t *>memory
     c.last_filter_rows = c.filter_rows + outputs
     c.filter_depth = c.last_filter_rows + outputs
     c.filter_line = c.filter_depth + conv.taps * chunk

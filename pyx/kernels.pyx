@@ -2,14 +2,17 @@
 
 Compiled once for each instruction set. A block of the result belongs to one thread from its first product to its store,
 so the bits do not depend on the threads. Read correlate.pxd and wgrad.pxd for the loops, window.pxd for what they
-multiply, ukernel_template.h for the multiplication. Here begins what Python calls; each function picks its types once.
+multiply, ukernel_template.h for the multiplication; lanes.pxd for many small groups. Here begins what Python calls; each function picks its types once.
 """
 
 from libc.stdint cimport int64_t
 
+from blocks cimport Blocks
 from correlate cimport correlate_steps
+from lanes_correlate cimport correlate_lanes
+from lanes_wgrad cimport wgrad_lanes
 from peak cimport repeat_tiles
-from scalar cimport BF16, F16, F32, F64, I32, bf16, f16
+from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from ukernel cimport TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 from wgrad cimport wgrad_step
 
@@ -33,6 +36,24 @@ def openmp():
     return threads_runtime().decode()
 
 
+cdef int correlate_problem(
+    const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
+    const int64_t[:, ::1] steps, const int64_t[::1] blocks, compute kind,
+) except -1:
+    if (<const Blocks *>&blocks[0]).lanewise:
+        return correlate_lanes(source, filter, target, steps, blocks, kind)
+    return correlate_steps(source, filter, target, steps, blocks, kind)
+
+
+cdef int wgrad_problem(
+    const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
+    const int64_t[:, ::1] steps, const int64_t[::1] blocks, compute kind,
+) except -1:
+    if (<const Blocks *>&blocks[0]).lanewise:
+        return wgrad_lanes(source, filter, target, steps, blocks, kind)
+    return wgrad_step(source, filter, target, steps, blocks, kind)
+
+
 def correlate(int dtype, source, filter, target, steps, blocks):
     """target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c), for each step in turn.
 
@@ -40,29 +61,29 @@ def correlate(int dtype, source, filter, target, steps, blocks):
     channel, depth, height, width); the target is not empty. ``steps`` and ``blocks`` are those of a Plan.
     """
     if dtype == F16:
-        correlate_steps[f16, float](source, filter, target, steps, blocks, 0)
+        correlate_problem[f16, float](source, filter, target, steps, blocks, 0)
     elif dtype == BF16:
-        correlate_steps[bf16, float](source, filter, target, steps, blocks, 0)
+        correlate_problem[bf16, float](source, filter, target, steps, blocks, 0)
     elif dtype == F32:
-        correlate_steps[float, float](source, filter, target, steps, blocks, 0)
+        correlate_problem[float, float](source, filter, target, steps, blocks, 0)
     elif dtype == F64:
-        correlate_steps[double, double](source, filter, target, steps, blocks, 0)
+        correlate_problem[double, double](source, filter, target, steps, blocks, 0)
     elif dtype == I32:
-        correlate_steps[int, int](source, filter, target, steps, blocks, 0)
+        correlate_problem[int, int](source, filter, target, steps, blocks, 0)
 
 
 def wgrad(int dtype, source, filter, target, steps, blocks):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``, one step."""
     if dtype == F16:
-        wgrad_step[f16, float](source, filter, target, steps, blocks, 0)
+        wgrad_problem[f16, float](source, filter, target, steps, blocks, 0)
     elif dtype == BF16:
-        wgrad_step[bf16, float](source, filter, target, steps, blocks, 0)
+        wgrad_problem[bf16, float](source, filter, target, steps, blocks, 0)
     elif dtype == F32:
-        wgrad_step[float, float](source, filter, target, steps, blocks, 0)
+        wgrad_problem[float, float](source, filter, target, steps, blocks, 0)
     elif dtype == F64:
-        wgrad_step[double, double](source, filter, target, steps, blocks, 0)
+        wgrad_problem[double, double](source, filter, target, steps, blocks, 0)
     elif dtype == I32:
-        wgrad_step[int, int](source, filter, target, steps, blocks, 0)
+        wgrad_problem[int, int](source, filter, target, steps, blocks, 0)
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):

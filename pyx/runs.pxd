@@ -1,8 +1,8 @@
 """Rows of positions cut into runs: neighbours along the width under which the same taps lie inside the source.
 
 Where a source is read in place, taps in padding are left out. Those of the depth and of the height are a range for a
-whole row of positions; those of the width are a range for each run. Tables give, for the taps (height, width) of a run,
-the height outside, where they are in the source and which they are in the filter.
+whole row of positions; those of the width are a range for each run. Tables give, for the taps (height, width) of a run
+and the channels of a group, in this order, where they are in the source and which they are in the filter.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -11,9 +11,6 @@ from libc.stdlib cimport llabs
 from problem cimport conv_axis, conv_source, conv_walk
 from tensor cimport Tensor
 from window cimport first_from
-
-cdef enum:
-    MOST_TABLE = 65536  # entries; where there would be more, a window is used
 
 cdef struct Run:
     int64_t begin, count  # positions
@@ -61,8 +58,8 @@ cdef inline int64_t find_runs(const conv_walk *walk, Run *runs) noexcept nogil:
     return number
 
 
-cdef inline bint have_tables(const conv_walk *walk, const Tensor *x, const Tensor *y, int64_t positions) noexcept nogil:
-    """Whether the tables of a walk are small and their offsets fit into 32 bits, for rows of so many positions."""
+cdef inline bint fits_tables(const conv_walk *walk, const Tensor *x, const Tensor *y, int64_t positions) noexcept nogil:
+    """Whether the offsets fit into 32 bits, for rows of so many positions."""
     cdef int axis
     cdef int64_t reach = 0
     cdef const conv_axis *a
@@ -70,21 +67,26 @@ cdef inline bint have_tables(const conv_walk *walk, const Tensor *x, const Tenso
         a = &walk.axis[axis]
         reach += a.taps * llabs(a.source_tap * x.axis[axis])
     reach += positions * (walk.axis[2].source_step * llabs(x.axis[2]) + walk.axis[2].target_step * llabs(y.axis[2]))
-    a = &walk.axis[2]
-    # Positions at the rim have runs of their own, at most one for each tap and end, and one more.
-    return reach < INT32_MAX and (2 * a.taps + 1) * a.taps * walk.axis[1].taps <= MOST_TABLE
+    return reach < INT32_MAX
+
+
+cdef inline int64_t most_entries(const conv_walk *walk, int64_t runs, int64_t channels) noexcept nogil:
+    """An upper limit of the tables' length."""
+    return runs * walk.axis[1].taps * walk.axis[2].taps * channels
 
 
 cdef inline void fill_tables(
-    const conv_walk *walk, const Tensor *x, const Run *runs, int64_t count, int32_t *source, int32_t *filter,
-    int64_t filter_pitch,
+    const conv_walk *walk, const Tensor *x, const Run *runs, int64_t count, int64_t channels, int64_t channel_pitch,
+    int32_t *source, int32_t *filter, int64_t filter_pitch,
 ) noexcept nogil:
-    """source[i] = offset of a tap from the first one, filter[i] = its number on the axes height, width x the pitch."""
-    cdef int64_t run, h, w, i
+    """source[i] = offset from the first tap and channel, filter[i] = (number on the axes height, width, channel) x pitch."""
+    cdef int64_t run, h, w, c, i
     for run in range(count):
-        i = runs[run].table
+        i = runs[run].table * channels
         for h in range(walk.axis[1].taps):
             for w in range(runs[run].first, runs[run].first + runs[run].taps):
-                source[i] = <int32_t>(h * walk.axis[1].source_tap * x.axis[1] + w * walk.axis[2].source_tap * x.axis[2])
-                filter[i] = <int32_t>((h * walk.axis[2].taps + w) * filter_pitch)
-                i += 1
+                for c in range(channels):
+                    source[i] = <int32_t>(h * walk.axis[1].source_tap * x.axis[1]
+                                          + w * walk.axis[2].source_tap * x.axis[2] + c * channel_pitch)
+                    filter[i] = <int32_t>(((h * walk.axis[2].taps + w) * channels + c) * filter_pitch)
+                    i += 1

@@ -5,5 +5,5 @@ from libc.stdint cimport int64_t
 cdef extern from "threads.h" nogil:
     ctypedef struct task_range:
         pass
-    void share_tasks(task_range *ranges, int threads, int64_t tasks)
+    void share_tasks(task_range *ranges, int threads, int64_t first, int64_t end)
     int64_t take_task(task_range *ranges, int threads, int thread)

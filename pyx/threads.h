@@ -2,6 +2,8 @@
 #ifndef CONVGRAD_THREADS_H
 #define CONVGRAD_THREADS_H
 
+#include <stdint.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #define CONVGRAD_TEXT_(x) #x
@@ -26,18 +28,18 @@ static inline const char *threads_runtime(void)
 #endif
 }
 
-/* Tasks 0 .. tasks - 1, a range for each thread. A thread first takes those of its own range, the same in every call, so
+/* Tasks first .. end - 1, a range for each thread. A thread first takes those of its own range, the same in every call, so
  * that it finds in its cache what it left there; then it helps the others. */
 typedef struct {
     int64_t next, end;
     char rest_of_line[48]; /* no two threads count in one cache line */
 } task_range;
 
-static inline void share_tasks(task_range *ranges, int threads, int64_t tasks)
+static inline void share_tasks(task_range *ranges, int threads, int64_t first, int64_t end)
 {
     for (int thread = 0; thread < threads; thread++) {
-        ranges[thread].next = tasks * thread / threads;
-        ranges[thread].end = tasks * (thread + 1) / threads;
+        ranges[thread].next = first + (end - first) * thread / threads;
+        ranges[thread].end = first + (end - first) * (thread + 1) / threads;
     }
 }
 

@@ -11,9 +11,8 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row
-from convolution cimport Convolution, describe_convolution, make_run_tables, run_tables_size, tables_size
+from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block, store_block
-from depthwise cimport accumulate_rows
 from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
@@ -79,29 +78,23 @@ cdef inline void accumulate(
     cdef compute *panel = window + conv.window_size
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
     cdef int32_t *column = position + conv.box_positions
-    source += part.g * conv.x.group + (part.o0 if conv.blocks.channelwise else part.c0) * conv.x.channel
+    source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     column_offsets(&conv.window, &conv.walk, part.channels, column)
     first_box = conv.box_count * slice // conv.blocks.slices
-    if conv.box_count == 0 or conv.run_count:
+    if conv.box_count == 0:
         memset(sums, 0, rows * c.row * sizeof(compute))
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
         positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
-        if scalar is compute:
-            if conv.run_count:
-                accumulate_rows(conv, &box, source, target, sums, c.row, part.outputs)
-                continue
         position_offsets(&conv.window, &box, position)
         if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &box, source, &conv.x,
-                        part.outputs if conv.blocks.channelwise else part.channels)
+            fill_window(window, &conv.window, &conv.walk, &box, source, &conv.x, part.channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x)
         pack_target(c, &box, target, part.outputs, positions, panel)
         j = 0
         while j < part.outputs:
-            multiply_strip(conv.blocks.channelwise, rows, min(width, part.outputs - j), positions,
-                           seen + (j if conv.blocks.channelwise else 0), column, position,
+            multiply_strip(False, rows, min(width, part.outputs - j), positions, seen, column, position,
                            panel + j * positions, c.panel_depth, sums + j, c.row, box_index == first_box)
             j += width
 
@@ -112,19 +105,19 @@ cdef inline void finish(
     """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t slice, i, t, q, o, rows = conv.taps * part.channels
-    source += part.g * conv.x.group + (part.o0 if conv.blocks.channelwise else part.c0) * conv.x.channel
+    source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
     for slice in range(1, conv.blocks.slices):
         for i in range(rows * c.row):
             sums[i] += sums[slice * c.sums_size + i]
     if compute is not int:
-        if conv.padded and not conv.run_count and any_nan(sums, rows, part.outputs, c.row):
+        if conv.padded and any_nan(sums, rows, part.outputs, c.row):
             for q in range(rows):
                 for o in range(part.outputs):
                     if sums[q * c.row + o] != sums[q * c.row + o]:
                         sums[q * c.row + o] = position_sum(
-                            &conv.walk, source + (o if conv.blocks.channelwise else q % part.channels) * conv.x.channel,
+                            &conv.walk, source + q % part.channels * conv.x.channel,
                             &conv.x, q // part.channels,
                             target + o * conv.y.channel, &conv.y, conv.batch, sums[0],
                         )
@@ -195,20 +188,19 @@ cdef inline int wgrad_step(
     c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
     try:
         ranges = <task_range *>allocate(threads * sizeof(task_range))
-        tables = <char *>allocate(run_tables_size(&c.conv) + c.conv.box_positions * sizeof(int32_t))
-        make_run_tables(&c.conv, tables, 1)
-        c.panel_depth = <int32_t *>(tables + run_tables_size(&c.conv))
+        tables = <char *>allocate(c.conv.box_positions * sizeof(int32_t))
+        c.panel_depth = <int32_t *>tables
         multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
         block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
         tasks = block_count * blocks.slices
         if blocks.slices > 1:
             partial = <compute *>allocate(tasks * c.sums_size * sizeof(compute))
         scratch = <char *>allocate(threads * c.scratch)
-        share_tasks(ranges, threads, tasks)
+        share_tasks(ranges, threads, 0, tasks)
         for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
             wgrad_tasks(&c, x, w, y, partial, scratch + thread * c.scratch, False, ranges, threads, thread)
         if blocks.slices > 1:
-            share_tasks(ranges, threads, block_count)
+            share_tasks(ranges, threads, 0, block_count)
             for thread in prange(
                 threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True
             ):

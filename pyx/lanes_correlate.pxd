@@ -1,0 +1,159 @@
+"""fprop and dgrad of many small groups: target(p, lane) = sum over taps t and channels i of source(p, t, i) * filter(t, i).
+
+The filter is packed once. A task is a box of positions and a block of lanes, all steps of it: what the phases of a strided
+dgrad see is copied once for all of them.
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from blocks cimport Blocks, Step, allocate, in_lines
+from lane_rows cimport LaneWalk, correlate_rows, describe_walk, make_walk_tables, walk_tables_size
+from lanes cimport (
+    LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, make_expansion, origin_of, store_result,
+)
+from scalar cimport compute, scalar, widen
+from tasks cimport share_tasks, take_task, task_range
+from tensor cimport filter_offset
+
+
+cdef inline void pack_block(
+    const Lanes *c, const LaneWalk *walk, const scalar *filter, compute *packed, int64_t block
+) noexcept nogil:
+    """packed[t][i][lane], zero in the lanes beyond the last."""
+    cdef int64_t width = walk.line, lane, t, i, l0 = block * c.block, lanes = min(c.block, c.lanes - l0)
+    cdef const scalar *of
+    if lanes < width:
+        memset(packed, 0, walk.taps * c.channels * width * sizeof(compute))
+    for t in range(walk.taps):
+        of = filter + filter_offset(&c.w, &walk.walk, t)
+        for i in range(c.channels):
+            if c.outputs == 1:
+                for lane in range(lanes):
+                    packed[lane] = widen(of[(l0 + lane) * c.w.group], packed[0])
+            else:
+                for lane in range(lanes):
+                    packed[lane] = widen(
+                        of[(l0 + lane) // c.outputs * c.w.group + (l0 + lane) % c.outputs * c.w.batch], packed[0])
+            packed += width
+            of += c.w.channel
+
+
+cdef inline void zero_target(
+    const Lanes *c, const LaneBox *box, compute *target
+) noexcept nogil:
+    """What a box makes, in place; ``target`` points at where the coordinates are zero."""
+    cdef int64_t d, h, w
+    target += origin_of(&c.y, box.target)
+    for d in range(box.target_count[0]):
+        for h in range(box.target_count[1]):
+            for w in range(box.target_count[2]):
+                memset(target + d * c.y.axis[0] + h * c.y.axis[1] + w * c.y.axis[2], 0, box.lanes * sizeof(compute))
+
+
+cdef inline void correlate_lane_box(
+    const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, scalar *target, const compute *packed,
+    compute *scratch, int64_t task,
+) noexcept nogil:
+    cdef LaneBox box
+    cdef int64_t i, line = c.channels * walks.line
+    cdef compute *plain = scratch + c.part_size
+    cdef compute *result = plain + c.plain_size
+    cdef const compute *seen = scratch
+    cdef compute *made = result
+    find_lane_box(&box, c, task)
+    source += box.image * c.x.batch
+    target += box.image * c.y.batch
+    if not c.x_in_place:
+        load_part(c, &box, source, scratch, plain)
+        seen = scratch - origin_of(&c.part, box.source)
+    elif scalar is compute:
+        seen = source + box.lane
+    if not c.y_in_place:
+        made = result - origin_of(&c.result, box.target)
+        if c.incomplete:
+            memset(result, 0, c.result_size * sizeof(compute))
+    elif scalar is compute:
+        made = target + box.lane
+        if c.incomplete:
+            zero_target(c, &box, made)
+    for i in range(count):
+        correlate_rows(&walks[i], &box, seen, packed + walks[i].packed + box.lane // c.block * line * walks[i].taps, made)
+    if not c.y_in_place:
+        store_result(c, &box, result, target)
+
+
+cdef inline void lane_tasks(
+    const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, const scalar *filter, scalar *target,
+    compute *packed, compute *scratch, bint packing, task_range *ranges, int threads, int thread,
+) noexcept nogil:
+    cdef int64_t task = take_task(ranges, threads, thread)
+    cdef const LaneWalk *walk
+    while task >= 0:
+        if packing:
+            walk = walks + task // c.blocks
+            pack_block(c, walk, filter,
+                       packed + walk.packed + task % c.blocks * walk.line * walk.taps * c.channels, task % c.blocks)
+        else:
+            correlate_lane_box(c, walks, count, source, target, packed, scratch, task)
+        task = take_task(ranges, threads, thread)
+
+
+cdef inline int correlate_lanes(
+    const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
+) except -1:
+    cdef Lanes c
+    cdef LaneWalk *walks = NULL
+    cdef const Blocks *blocks = <const Blocks *>&block_array[0]
+    cdef const Step *steps = <const Step *>&step_array[0, 0]
+    cdef int64_t i, packed_size = 0, tables_size, scratch_size, count = step_array.shape[0]
+    cdef int thread, threads = <int>blocks.threads
+    cdef task_range *ranges = NULL
+    cdef char *tables = NULL
+    cdef compute *packed = NULL
+    cdef compute *scratch = NULL
+    cdef bint incomplete = count > 1 and steps[0].walk.axis[2].taps == 0
+    cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
+    cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
+    cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
+    if incomplete:  # the first step leaves zeros everywhere; here each task leaves them where its box is
+        steps += 1
+        count -= 1
+    describe_lanes(&c, source, filter, target, steps, count, blocks, kind)
+    c.incomplete = incomplete
+    tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
+    try:
+        # All memory comes first: where there is too little, nothing has been written.
+        walks = <LaneWalk *>allocate(count * sizeof(LaneWalk))
+        for i in range(count):
+            describe_walk(walks + i, &c, steps + i, kind)
+            walks[i].packed = packed_size
+            packed_size += c.blocks * walks[i].line * walks[i].taps * c.channels
+            tables_size += walk_tables_size(walks + i, &c)
+        scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
+        ranges = <task_range *>allocate(threads * sizeof(task_range))
+        tables = <char *>allocate(tables_size)
+        packed = <compute *>allocate(packed_size * sizeof(compute))
+        scratch = <compute *>allocate(threads * scratch_size * sizeof(compute))
+        make_expansion(&c, <int32_t *>tables, kind)
+        tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
+        for i in range(count):
+            make_walk_tables(walks + i, &c, tables + tables_size, walks[i].line)
+            tables_size += walk_tables_size(walks + i, &c)
+        share_tasks(ranges, threads, 0, count * c.blocks)
+        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            lane_tasks(&c, walks, count, x, w, y, packed, scratch, True, ranges, threads, thread)
+        share_tasks(ranges, threads, 0, c.batch * c.box_count * c.blocks)
+        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            lane_tasks(&c, walks, count, x, w, y, packed, scratch + thread * scratch_size, False, ranges, threads,
+                       thread)
+    finally:
+        free(walks)
+        free(ranges)
+        free(tables)
+        free(packed)
+        free(scratch)
+    return 0
