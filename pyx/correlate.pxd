@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, multiples, transposed_multiples
+from blocks cimport Blocks, Step, allocate, first_line, in_lines, multiples, transposed_multiples
 from convolution cimport Convolution
 from copy cimport store_block
 from correlation cimport Correlation, describe_correlation, pack_filter, takes_sums
@@ -158,13 +158,14 @@ cdef inline int correlate_steps(
 ) except -1:
     cdef Correlation c
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, tasks, task, rest, most_depth = 0, most_filter = 0, most_scratch = 0
+    cdef int64_t i, tasks, task, rest, most_depth = 0, most_filter = 0, most_scratch = 0, tables_size
     cdef int threads = <int>blocks.threads
-    cdef int32_t *tables = NULL
+    cdef void *memory = NULL
+    cdef int32_t *tables
     cdef int32_t *filter_rows
     cdef int32_t *filter_line
-    cdef compute *packed = NULL
-    cdef char *scratch = NULL
+    cdef compute *packed
+    cdef char *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
@@ -173,16 +174,19 @@ cdef inline int correlate_steps(
         for i in range(step_array.shape[0]):
             describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             most_depth = max(most_depth, c.conv.taps * blocks.chunk)
-            most_filter = max(most_filter, c.conv.groups * c.filter_size)
+            most_filter = max(most_filter, in_lines(c.conv.groups * c.filter_size * sizeof(compute)))
             most_scratch = max(most_scratch, threads * c.scratch)
-        tables = <int32_t *>allocate((3 * most_depth + 2 * blocks.outputs) * sizeof(int32_t))
-        packed = <compute *>allocate(most_filter * sizeof(compute))
-        scratch = <char *>allocate(most_scratch)
+        tables_size = in_lines((3 * most_depth + 2 * blocks.outputs) * sizeof(int32_t))
+        memory = allocate(tables_size, most_filter, most_scratch)
+        tables = <int32_t *>first_line(memory)
+        packed = <compute *>(first_line(memory) + tables_size)
+        scratch = first_line(memory) + tables_size + most_filter
         multiples(tables, 1 if blocks.positions_across else strip_width(kind), most_depth)
         filter_rows = tables + most_depth
         filter_line = filter_rows + 2 * blocks.outputs
         for i in range(step_array.shape[0]):
-            describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            if step_array.shape[0] > 1:
+                describe_correlation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c.filter_depth = tables
             c.filter_rows, c.last_filter_rows = filter_rows, filter_rows + blocks.outputs
             c.filter_line, c.last_filter_line = filter_line, filter_line + most_depth
@@ -192,13 +196,21 @@ cdef inline int correlate_steps(
             transposed_multiples(filter_line, strip_width(kind), blocks.chunk, c.conv.taps)
             transposed_multiples(filter_line + most_depth, strip_width(kind), rest, c.conv.taps)
             tasks = c.conv.groups * c.filter_strips
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                pack_filter(&c, w, packed, task)
+            if threads == 1:  # a team of one would cost a system call
+                with nogil:
+                    for task in range(tasks):
+                        pack_filter(&c, w, packed, task)
+            else:
+                for task in prange(tasks, schedule="dynamic", num_threads=threads, nogil=True):
+                    pack_filter(&c, w, packed, task)
             tasks = c.conv.groups * c.conv.box_count * c.conv.output_blocks
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                correlate_block(&c, x, w, y, packed, scratch + threadid() * c.scratch, task)
+            if threads == 1:
+                with nogil:
+                    for task in range(tasks):
+                        correlate_block(&c, x, w, y, packed, scratch, task)
+            else:
+                for task in prange(tasks, schedule="dynamic", num_threads=threads, nogil=True):
+                    correlate_block(&c, x, w, y, packed, scratch + threadid() * c.scratch, task)
     finally:
-        free(tables)
-        free(packed)
-        free(scratch)
+        free(memory)
     return 0

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row
+from blocks cimport Blocks, Step, allocate, count_blocks, first_line, in_lines, multiples, padded_row
 from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block, store_block
 from exact cimport any_nan, position_sum
@@ -159,11 +159,12 @@ cdef inline int wgrad_step(
     cdef Accumulation c
     cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t block_count, tasks, task
+    cdef int64_t block_count, tasks, task, table_size, partial_size = 0
     cdef int threads = <int>blocks.threads
-    cdef int32_t *table = NULL
-    cdef compute *partial = NULL
-    cdef char *scratch = NULL
+    cdef void *memory = NULL
+    cdef int32_t *table
+    cdef compute *partial
+    cdef char *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
@@ -174,22 +175,29 @@ cdef inline int wgrad_step(
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
     try:
-        table = <int32_t *>allocate(c.conv.box_positions * sizeof(int32_t))
-        multiples(table, strip_width(kind), c.conv.box_positions)
-        c.panel_depth = table
         block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
         tasks = block_count * blocks.slices
+        table_size = in_lines(c.conv.box_positions * sizeof(int32_t))
         if blocks.slices > 1:
-            partial = <compute *>allocate(tasks * c.sums_size * sizeof(compute))
-        scratch = <char *>allocate(threads * c.scratch)
-        for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            partial_size = in_lines(tasks * c.sums_size * sizeof(compute))
+        memory = allocate(table_size, partial_size, threads * c.scratch)
+        table = <int32_t *>first_line(memory)
+        partial = <compute *>(first_line(memory) + table_size)
+        scratch = first_line(memory) + table_size + partial_size
+        multiples(table, strip_width(kind), c.conv.box_positions)
+        c.panel_depth = table
+        if threads == 1:  # a team of one would cost a system call
+            with nogil:
+                for task in range(tasks):
+                    wgrad_task(&c, x, w, y, partial, scratch, task)
+                for task in range(block_count if blocks.slices > 1 else 0):
+                    finish_task(&c, x, w, y, partial, task)
+            return 0
+        for task in prange(tasks, schedule="dynamic", num_threads=threads, nogil=True):
             wgrad_task(&c, x, w, y, partial, scratch + threadid() * c.scratch, task)
         if blocks.slices > 1:
-            tasks = block_count
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+            for task in prange(block_count, schedule="dynamic", num_threads=threads, nogil=True):
                 finish_task(&c, x, w, y, partial, task)
     finally:
-        free(table)
-        free(partial)
-        free(scratch)
+        free(memory)
     return 0
