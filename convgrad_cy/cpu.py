@@ -1,9 +1,13 @@
-"""The CPU backend: chooses the instruction set at import; fprop, dgrad and wgrad run a plan on NumPy arrays."""
+"""The CPU backend: chooses the instruction set at import; ``prepare`` plans a call and ``run`` carries it out."""
 
 import os
+from collections.abc import Callable
 from importlib import import_module, util
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from . import _cpu_features
 from .plan import DGRAD, FPROP, WGRAD, Machine, is_channelwise
@@ -61,7 +65,7 @@ if hasattr(os, "register_at_fork"):
 def threads():
     """Threads that a large problem would use now: OpenMP's number, at most the control group's CPUs; 1 in a fork."""
     available = _kernels.max_threads()
-    return available if _most_threads is None else min(available, _most_threads)
+    return available if _most_threads is None or available < _most_threads else _most_threads
 
 
 def openmp():
@@ -79,40 +83,85 @@ def run_tiles(dtype, depth, count):
     return _kernels.run_tiles(dtype.code, depth, count, threads())
 
 
-def _merged(problem, source, target):
-    """A pointwise problem in one dimension, where the spatial axes of both tensors are one in memory too."""
-    if problem.is_pointwise():
-        for tensor in (source, target):
-            *_, depth, height, width = tensor.strides
-            if height != width * tensor.shape[5] or depth != height * tensor.shape[4]:
-                return problem, source, target
-        row = (*source.shape[:3], 1, 1, prod(source.shape[3:]))
-        return problem.merged(), source.reshape(row), target.reshape((*target.shape[:3], *row[3:]))
-    return problem, source, target
+#: The filter as (group, in, out, ..); depthwise tensors as (batch, channel, group, ..), and their filter.
+_SWAPPED_CHANNELS = (0, 2, 1, 3, 4, 5)
+_SWAPPED_GROUPS = (1, 0, 2, 3, 4, 5)
 
 
-def _run(kernel, operation, problem, dtype, source, filter, target, result):
-    if result.size == 0:
-        return
-    problem, source, target = _merged(problem, source, target)
-    positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
-    plan = make_plan(operation, problem, dtype, positions_adjacent, machine())
+class View(NamedTuple):
+    """How a kernel sees one of the three arrays: which one, and the steps to six axes, None where one is not needed."""
+
+    place: int
+    order: tuple  # the caller's axes in the order (batch, channels, spatial) or (out, in, spatial)
+    shape: tuple  # channels split by groups, missing spatial axes of extent one
+    swapped: tuple  # the six axes in the order of the kernel
+    dtype: np.dtype
+
+    def of(self, arrays):
+        place, order, shape, swapped, dtype = self
+        array = arrays[place]
+        if order is not None:
+            array = array.transpose(order)
+        array = array.reshape(shape)
+        if swapped is not None:
+            array = array.transpose(swapped)
+        return array if dtype is None else array.view(dtype)
+
+
+class Work(NamedTuple):
+    """What ``run`` does for arrays of certain shapes and strides, wherever they are."""
+
+    kernel: Callable
+    code: int  # of the dtype
+    views: tuple  # of source, filter and target
+    steps: np.ndarray
+    blocks: np.ndarray
+
+
+def _is_one_axis(tensor):
+    """Whether the spatial axes of a tensor are one in memory, too."""
+    *_, depth, height, width = tensor.strides
+    return height == width * tensor.shape[5] and depth == height * tensor.shape[4]
+
+
+def prepare(problem, dtype, places, views, arrays):
+    """The work of a call; ``places[i]`` is the place of x, w, y in ``arrays``, of which the last is the result."""
+    x, w, y = (
+        View(place, None if list(order) == sorted(order) else order, shape, None, None)
+        for place, (order, shape) in zip(places, views, strict=True)
+    )
+    if arrays[2].size == 0:
+        return Work(_leave_empty, dtype.code, (x, w, y), None, None)
+    operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
+    source, target = (y, x) if operation == DGRAD else (x, y)
+    if problem.is_pointwise() and _is_one_axis(source.of(arrays)) and _is_one_axis(target.of(arrays)):
+        problem = problem.merged()
+        source, target = (
+            view._replace(shape=(*view.shape[:3], 1, 1, prod(view.shape[3:]))) for view in (source, target)
+        )
+    strides = source.of(arrays).strides
+    plan = make_plan(operation, problem, dtype, abs(strides[5]) < abs(strides[2]), machine())
+    swaps = [None, _SWAPPED_CHANNELS if operation == DGRAD else None, None]
     if is_channelwise(problem):
-        source, filter, target = source.swapaxes(1, 2), filter.swapaxes(0, 1), target.swapaxes(1, 2)
-    operands = (array.view(dtype.view) for array in (source, filter, target))
-    kernel(dtype.code, *operands, plan.steps, plan.blocks)
+        swaps = [_SWAPPED_CHANNELS, _SWAPPED_GROUPS, _SWAPPED_CHANNELS]
+    return Work(
+        _kernels.wgrad if operation == WGRAD else _kernels.correlate,
+        dtype.code,
+        tuple(
+            view._replace(swapped=swap, dtype=None if dtype.view == arrays[0].dtype else dtype.view)
+            for view, swap in zip((source, w, target), swaps, strict=True)
+        ),
+        plan.steps,
+        plan.blocks,
+    )
 
 
-def fprop(problem, dtype, x, w, y):
-    """Write y; x, w and y are the six-dimensional views that ``arguments`` makes."""
-    _run(_kernels.correlate, FPROP, problem, dtype, x, w, y, y)
+def _leave_empty(*_):
+    """The kernel of a result without elements."""
 
 
-def dgrad(problem, dtype, x, w, y):
-    """Write x."""
-    _run(_kernels.correlate, DGRAD, problem, dtype, y, w.swapaxes(1, 2), x, x)
-
-
-def wgrad(problem, dtype, x, w, y):
-    """Write w."""
-    _run(_kernels.wgrad, WGRAD, problem, dtype, x, w, y, w)
+def run(work, first, second, result):
+    """Write the result."""
+    kernel, code, (source, filter, target), steps, blocks = work
+    arrays = (first, second, result)
+    kernel(code, source.of(arrays), filter.of(arrays), target.of(arrays), steps, blocks)
