@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module, util
 from math import prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,8 +114,7 @@ class Work(NamedTuple):
     kernel: Callable
     code: int  # of the dtype
     views: tuple  # of source, filter and target
-    steps: np.ndarray
-    blocks: np.ndarray
+    program: Any  # the plan, as the kernels take it
 
 
 def _is_one_axis(tensor):
@@ -131,7 +130,7 @@ def prepare(problem, dtype, places, views, arrays):
         for place, (order, shape) in zip(places, views, strict=True)
     )
     if arrays[2].size == 0:
-        return Work(_leave_empty, dtype.code, (x, w, y), None, None)
+        return Work(_leave_empty, dtype.code, (x, w, y), None)
     operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
     source, target = (y, x) if operation == DGRAD else (x, y)
     if problem.is_pointwise() and _is_one_axis(source.of(arrays)) and _is_one_axis(target.of(arrays)):
@@ -151,8 +150,7 @@ def prepare(problem, dtype, places, views, arrays):
             view._replace(swapped=swap, dtype=None if dtype.view == arrays[0].dtype else dtype.view)
             for view, swap in zip((source, w, target), swaps, strict=True)
         ),
-        plan.steps,
-        plan.blocks,
+        _kernels.Program(plan.steps, plan.blocks),
     )
 
 
@@ -162,6 +160,6 @@ def _leave_empty(*_):
 
 def run(work, first, second, result):
     """Write the result."""
-    kernel, code, (source, filter, target), steps, blocks = work
+    kernel, code, (source, filter, target), program = work
     arrays = (first, second, result)
-    kernel(code, source.of(arrays), filter.of(arrays), target.of(arrays), steps, blocks)
+    kernel(code, source.of(arrays), filter.of(arrays), target.of(arrays), program)

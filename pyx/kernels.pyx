@@ -33,36 +33,45 @@ def openmp():
     return threads_runtime().decode()
 
 
-def correlate(int dtype, source, filter, target, steps, blocks):
+cdef class Program:
+    """The ``steps`` and ``blocks`` of a Plan, received once for all calls with this plan."""
+    cdef const int64_t[:, ::1] steps
+    cdef const int64_t[::1] blocks
+
+    def __cinit__(self, steps, blocks):
+        self.steps, self.blocks = steps, blocks
+
+
+def correlate(int dtype, source, filter, target, Program plan not None):
     """target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c), for each step in turn.
 
     The tensors have shape (batch, group, channel, depth, height, width), the filter (group, output channel, input
-    channel, depth, height, width); the target is not empty. ``steps`` and ``blocks`` are those of a Plan.
+    channel, depth, height, width); the target is not empty.
     """
     if dtype == F16:
-        correlate_steps[f16, float](source, filter, target, steps, blocks, 0)
+        correlate_steps[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == BF16:
-        correlate_steps[bf16, float](source, filter, target, steps, blocks, 0)
+        correlate_steps[bf16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F32:
-        correlate_steps[float, float](source, filter, target, steps, blocks, 0)
+        correlate_steps[float, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F64:
-        correlate_steps[double, double](source, filter, target, steps, blocks, 0)
+        correlate_steps[double, double](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == I32:
-        correlate_steps[int, int](source, filter, target, steps, blocks, 0)
+        correlate_steps[int, int](source, filter, target, plan.steps, plan.blocks, 0)
 
 
-def wgrad(int dtype, source, filter, target, steps, blocks):
+def wgrad(int dtype, source, filter, target, Program plan not None):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``, one step."""
     if dtype == F16:
-        wgrad_step[f16, float](source, filter, target, steps, blocks, 0)
+        wgrad_step[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == BF16:
-        wgrad_step[bf16, float](source, filter, target, steps, blocks, 0)
+        wgrad_step[bf16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F32:
-        wgrad_step[float, float](source, filter, target, steps, blocks, 0)
+        wgrad_step[float, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F64:
-        wgrad_step[double, double](source, filter, target, steps, blocks, 0)
+        wgrad_step[double, double](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == I32:
-        wgrad_step[int, int](source, filter, target, steps, blocks, 0)
+        wgrad_step[int, int](source, filter, target, plan.steps, plan.blocks, 0)
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
