@@ -7,7 +7,7 @@ the shape of its result, how a kernel views its arrays, and its plan.
 from typing import NamedTuple
 
 from . import arguments, cpu
-from ._call_key import call_key
+from ._repeat import Work, call_key
 from .arrays import Library, is_addressable, library_of
 
 #: Calls that were carried out, by all that they depend on; emptied when there are so many.
@@ -21,7 +21,7 @@ class Known(NamedTuple):
     library: Library
     shape: tuple  # of the result
     copied: bool  # an input lies in memory as no kernel can read it
-    work: cpu.Work
+    work: Work
 
 
 def call(function, first, second, asked, keywords, out):
@@ -48,11 +48,13 @@ def call(function, first, second, asked, keywords, out):
     if copied:
         first, second = [array if is_addressable(array) else library.copy(array) for array in (first, second)]
     if work is None:
+        if target.size == 0:
+            return result
         places = [{function.first: 0, function.second: 1}.get(part, 2) for part in geometry.parts]
         work = cpu.prepare(geometry.problem, geometry.dtype, places, geometry.views, (first, second, target))
         if key is not None:
             if len(_KNOWN) >= _MOST_KNOWN:
                 _KNOWN.clear()
             _KNOWN[key] = known._replace(work=work)
-    cpu.run(work, first, second, target)
+    work.run(first, second, target)
     return result

@@ -1,15 +1,12 @@
 """The CPU backend: chooses the instruction set at import; ``prepare`` plans a call and ``run`` carries it out."""
 
 import os
-from collections.abc import Callable
 from importlib import import_module, util
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
 
 from . import _cpu_features
+from ._repeat import View, Work
 from .plan import DGRAD, FPROP, WGRAD, Machine, is_channelwise
 from .plan import plan as make_plan
 
@@ -88,35 +85,6 @@ _SWAPPED_CHANNELS = (0, 2, 1, 3, 4, 5)
 _SWAPPED_GROUPS = (1, 0, 2, 3, 4, 5)
 
 
-class View(NamedTuple):
-    """How a kernel sees one of the three arrays: which one, and the steps to six axes, None where one is not needed."""
-
-    place: int
-    order: tuple  # the caller's axes in the order (batch, channels, spatial) or (out, in, spatial)
-    shape: tuple  # channels split by groups, missing spatial axes of extent one
-    swapped: tuple  # the six axes in the order of the kernel
-    dtype: np.dtype
-
-    def of(self, arrays):
-        place, order, shape, swapped, dtype = self
-        array = arrays[place]
-        if order is not None:
-            array = array.transpose(order)
-        array = array.reshape(shape)
-        if swapped is not None:
-            array = array.transpose(swapped)
-        return array if dtype is None else array.view(dtype)
-
-
-class Work(NamedTuple):
-    """What ``run`` does for arrays of certain shapes and strides, wherever they are."""
-
-    kernel: Callable
-    code: int  # of the dtype
-    views: tuple  # of source, filter and target
-    program: Any  # the plan, as the kernels take it
-
-
 def _is_one_axis(tensor):
     """Whether the spatial axes of a tensor are one in memory, too."""
     *_, depth, height, width = tensor.strides
@@ -124,42 +92,30 @@ def _is_one_axis(tensor):
 
 
 def prepare(problem, dtype, places, views, arrays):
-    """The work of a call; ``places[i]`` is the place of x, w, y in ``arrays``, of which the last is the result."""
-    x, w, y = (
-        View(place, None if list(order) == sorted(order) else order, shape, None, None)
-        for place, (order, shape) in zip(places, views, strict=True)
-    )
-    if arrays[2].size == 0:
-        return Work(_leave_empty, dtype.code, (x, w, y), None)
+    """The work of a call whose result is not empty.
+
+    ``arrays`` are the two inputs and the result; ``places`` says which of them x, w and y are, and ``views`` has for
+    each of these the order of its axes and its shape in six dimensions.
+    """
     operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
-    source, target = (y, x) if operation == DGRAD else (x, y)
-    if problem.is_pointwise() and _is_one_axis(source.of(arrays)) and _is_one_axis(target.of(arrays)):
+    orders = [None if list(order) == sorted(order) else order for order, _ in views]
+    shapes = [shape for _, shape in views]
+    i, j = (2, 0) if operation == DGRAD else (0, 2)  # source and target among x, w, y
+    tensors = [View(*view).of(arrays) for view in zip(places, orders, shapes, strict=True)]
+    if problem.is_pointwise() and _is_one_axis(tensors[i]) and _is_one_axis(tensors[j]):
         problem = problem.merged()
-        source, target = (
-            view._replace(shape=(*view.shape[:3], 1, 1, prod(view.shape[3:]))) for view in (source, target)
-        )
-    strides = source.of(arrays).strides
+        for k in (i, j):
+            shapes[k] = (*shapes[k][:3], 1, 1, prod(shapes[k][3:]))
+            tensors[k] = tensors[k].reshape(shapes[k])
+    strides = tensors[i].strides
     plan = make_plan(operation, problem, dtype, abs(strides[5]) < abs(strides[2]), machine())
     swaps = [None, _SWAPPED_CHANNELS if operation == DGRAD else None, None]
     if is_channelwise(problem):
         swaps = [_SWAPPED_CHANNELS, _SWAPPED_GROUPS, _SWAPPED_CHANNELS]
+    seen_as = None if dtype.view == arrays[0].dtype else dtype.view
     return Work(
         _kernels.wgrad if operation == WGRAD else _kernels.correlate,
         dtype.code,
-        tuple(
-            view._replace(swapped=swap, dtype=None if dtype.view == arrays[0].dtype else dtype.view)
-            for view, swap in zip((source, w, target), swaps, strict=True)
-        ),
         _kernels.Program(plan.steps, plan.blocks),
+        *(View(places[k], orders[k], shapes[k], swaps[k], seen_as) for k in (i, 1, j)),
     )
-
-
-def _leave_empty(*_):
-    """The kernel of a result without elements."""
-
-
-def run(work, first, second, result):
-    """Write the result."""
-    kernel, code, (source, filter, target), program = work
-    arrays = (first, second, result)
-    kernel(code, source.of(arrays), filter.of(arrays), target.of(arrays), program)
