@@ -37,12 +37,11 @@ def geometry_of(function, first, second, asked, keywords):
     return function.geometry(common, (function.first, first.shape), (function.second, second.shape), *asked)
 
 
-def checked_out(library, out, shape, inputs):
-    """``out`` without its subclass, if it is fit to be written; ``inputs`` are the arrays by name."""
+def checked_out(library, function, first, out, shape):
+    """``out`` without its subclass, if it is such as the result would be and can be written."""
     plain = library.plain("out", out)
-    first_name, first = next(iter(inputs.items()))
     if plain.dtype != first.dtype:
-        raise TypeError(f"out must have the dtype of {first_name}, {first.dtype}, not {plain.dtype}")
+        raise TypeError(f"out must have the dtype of {function.first}, {first.dtype}, not {plain.dtype}")
     if plain.shape != shape:
         raise ValueError(f"out must have the shape {shape}, not {plain.shape}")
     if not plain.flags.writeable:
@@ -51,7 +50,11 @@ def checked_out(library, out, shape, inputs):
         raise ValueError(f"out must be aligned to its itemsize {plain.itemsize}, not have the strides {plain.strides}")
     if library.overlaps_itself(plain):
         raise ValueError(f"out must have one place for each element, not the strides {plain.strides}")
-    for name, array in inputs.items():
-        if library.overlap(plain, array):
-            raise ValueError(f"out must not overlap {name} in memory")
     return plain
+
+
+def check_no_overlap(library, function, first, second, out):
+    """The only check of ``out`` that shapes, strides and types do not decide."""
+    for name, array in ((function.first, first), (function.second, second)):
+        if library.overlap(out, array):
+            raise ValueError(f"out must not overlap {name} in memory")

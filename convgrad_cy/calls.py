@@ -9,6 +9,7 @@ from typing import NamedTuple
 from . import arguments, cpu
 from ._repeat import Work, call_key
 from .arrays import Library, is_addressable, library_of
+from .plan import DGRAD, FPROP, WGRAD
 
 #: Calls that were carried out, by all that they depend on; emptied when there are so many.
 _KNOWN = {}
@@ -22,6 +23,18 @@ class Known(NamedTuple):
     shape: tuple  # of the result
     copied: bool  # an input lies in memory as no kernel can read it
     work: Work
+
+
+def _prepare(function, geometry, arrays):
+    """The work of a call on these two inputs and this result."""
+    names = (function.first, function.second)
+    places = [names.index(part) if part in names else 2 for part in geometry.parts]
+    tensors = [
+        arrays[place].transpose(order).reshape(shape)
+        for place, (order, shape) in zip(places, geometry.views, strict=True)
+    ]
+    operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
+    return cpu.prepare(operation, geometry.problem, geometry.dtype, places, tensors)
 
 
 def call(function, first, second, asked, keywords, out):
@@ -41,20 +54,19 @@ def call(function, first, second, asked, keywords, out):
         known = Known(library, geometry.shape, not (is_addressable(first) and is_addressable(second)), None)
     library, shape, copied, work = known
     if out is None:
-        result = target = library.empty(shape, first.dtype)
+        target = out = library.empty(shape, first.dtype)
     else:
-        result = out
-        target = arguments.checked_out(library, out, shape, {function.first: first, function.second: second})
+        target = arguments.checked_out(library, function, first, out, shape) if work is None else out
+        arguments.check_no_overlap(library, function, first, second, target)
     if copied:
         first, second = [array if is_addressable(array) else library.copy(array) for array in (first, second)]
     if work is None:
         if target.size == 0:
-            return result
-        places = [{function.first: 0, function.second: 1}.get(part, 2) for part in geometry.parts]
-        work = cpu.prepare(geometry.problem, geometry.dtype, places, geometry.views, (first, second, target))
+            return out
+        work = _prepare(function, geometry, (first, second, target))
         if key is not None:
             if len(_KNOWN) >= _MOST_KNOWN:
                 _KNOWN.clear()
             _KNOWN[key] = known._replace(work=work)
     work.run(first, second, target)
-    return result
+    return out

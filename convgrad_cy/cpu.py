@@ -1,4 +1,4 @@
-"""The CPU backend: chooses the instruction set at import; ``prepare`` plans a call and ``run`` carries it out."""
+"""The CPU backend: chooses the instruction set at import; ``prepare`` plans the work of a call."""
 
 import os
 from importlib import import_module, util
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import _cpu_features
 from ._repeat import View, Work
-from .plan import DGRAD, FPROP, WGRAD, Machine, is_channelwise
+from .plan import DGRAD, WGRAD, Machine, is_channelwise
 from .plan import plan as make_plan
 
 
@@ -80,42 +80,31 @@ def run_tiles(dtype, depth, count):
     return _kernels.run_tiles(dtype.code, depth, count, threads())
 
 
-#: The filter as (group, in, out, ..); depthwise tensors as (batch, channel, group, ..), and their filter.
-_SWAPPED_CHANNELS = (0, 2, 1, 3, 4, 5)
-_SWAPPED_GROUPS = (1, 0, 2, 3, 4, 5)
+def _merged(problem, source, target):
+    """A pointwise problem in one dimension, where the spatial axes of both tensors are one in memory too."""
+    if problem.is_pointwise():
+        for tensor in (source, target):
+            *_, depth, height, width = tensor.strides
+            if height != width * tensor.shape[5] or depth != height * tensor.shape[4]:
+                return problem, source, target
+        row = (*source.shape[:3], 1, 1, prod(source.shape[3:]))
+        return problem.merged(), source.reshape(row), target.reshape((*target.shape[:3], *row[3:]))
+    return problem, source, target
 
 
-def _is_one_axis(tensor):
-    """Whether the spatial axes of a tensor are one in memory, too."""
-    *_, depth, height, width = tensor.strides
-    return height == width * tensor.shape[5] and depth == height * tensor.shape[4]
+def prepare(operation, problem, dtype, places, tensors):
+    """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
 
-
-def prepare(problem, dtype, places, views, arrays):
-    """The work of a call whose result is not empty.
-
-    ``arrays`` are the two inputs and the result; ``places`` says which of them x, w and y are, and ``views`` has for
-    each of these the order of its axes and its shape in six dimensions.
+    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
     """
-    operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
-    orders = [None if list(order) == sorted(order) else order for order, _ in views]
-    shapes = [shape for _, shape in views]
-    i, j = (2, 0) if operation == DGRAD else (0, 2)  # source and target among x, w, y
-    tensors = [View(*view).of(arrays) for view in zip(places, orders, shapes, strict=True)]
-    if problem.is_pointwise() and _is_one_axis(tensors[i]) and _is_one_axis(tensors[j]):
-        problem = problem.merged()
-        for k in (i, j):
-            shapes[k] = (*shapes[k][:3], 1, 1, prod(shapes[k][3:]))
-            tensors[k] = tensors[k].reshape(shapes[k])
-    strides = tensors[i].strides
-    plan = make_plan(operation, problem, dtype, abs(strides[5]) < abs(strides[2]), machine())
-    swaps = [None, _SWAPPED_CHANNELS if operation == DGRAD else None, None]
+    source, filter, target = tensors
+    if operation == DGRAD:
+        source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
+    problem, source, target = _merged(problem, source, target)
+    positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
+    plan = make_plan(operation, problem, dtype, positions_adjacent, machine())
     if is_channelwise(problem):
-        swaps = [_SWAPPED_CHANNELS, _SWAPPED_GROUPS, _SWAPPED_CHANNELS]
-    seen_as = None if dtype.view == arrays[0].dtype else dtype.view
-    return Work(
-        _kernels.wgrad if operation == WGRAD else _kernels.correlate,
-        dtype.code,
-        _kernels.Program(plan.steps, plan.blocks),
-        *(View(places[k], orders[k], shapes[k], swaps[k], seen_as) for k in (i, 1, j)),
-    )
+        source, filter, target = source.swapaxes(1, 2), filter.swapaxes(0, 1), target.swapaxes(1, 2)
+    kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
+    views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
+    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views)

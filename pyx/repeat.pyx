@@ -3,6 +3,9 @@
 Compiled once, not for each instruction set; in Python these would take longer than the kernel of a small call.
 """
 
+cimport cython
+from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+
 from numpy import ndarray
 
 
@@ -43,37 +46,57 @@ def call_key(function, first, second, out, tuple asked, tuple keywords, int thre
         function, threads, asked, keywords,
         first.dtype, first.shape, first.strides, first.flags.aligned,
         second.dtype, second.shape, second.strides, second.flags.aligned,
-        None if out is None else (out.dtype, out.shape, out.strides, out.flags.aligned),
+        None if out is None else (out.dtype, out.shape, out.strides, out.flags.aligned, out.flags.writeable),
     )
 
 
+@cython.final
 cdef class View:
-    """How a kernel sees one of the three arrays of a call.
+    """How a kernel sees one of the three arrays of a call, wherever that one is: as six axes.
 
-    ``place``: which of the three. ``order``: the caller's axes in the order (batch, channels, spatial) or (out, in,
-    spatial). ``shape``: the channels split by groups, missing spatial axes of extent one. ``swapped``: these six axes
-    in the order of the kernel. ``dtype``: as which the kernel takes the elements. Except for the shape, None where
-    nothing has to be changed.
+    Made from the array's place among the three and a NumPy view of it, of the type that the kernel takes.
     """
-    cdef readonly int place
-    cdef readonly tuple order, shape, swapped
-    cdef readonly object dtype
+    cdef int place
+    cdef Py_ssize_t itemsize, size
+    cdef Py_ssize_t shape[6]
+    cdef Py_ssize_t strides[6]
+    cdef bytes format
 
-    def __init__(self, int place, tuple order, tuple shape, tuple swapped=None, dtype=None):
-        self.place, self.order, self.shape, self.swapped, self.dtype = place, order, shape, swapped, dtype
-
-    cpdef of(self, tuple arrays):
-        array = arrays[self.place]
-        if self.order is not None:
-            array = array.transpose(self.order)
-        array = array.reshape(self.shape)
-        if self.swapped is not None:
-            array = array.transpose(self.swapped)
-        return array if self.dtype is None else array.view(self.dtype)
+    def __init__(self, int place, view):
+        cdef int axis
+        self.place, self.itemsize, self.size = place, view.itemsize, view.nbytes
+        self.format = memoryview(view).format.encode()
+        for axis in range(6):
+            self.shape[axis], self.strides[axis] = view.shape[axis], view.strides[axis]
 
 
+@cython.final
+@cython.freelist(8)
+cdef class Seen:
+    """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel."""
+    cdef View view
+    cdef Py_buffer memory
+
+    def __cinit__(self, View view not None, tuple arrays):
+        self.view = view
+        PyObject_GetBuffer(arrays[view.place], &self.memory, PyBUF_STRIDES)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.memory)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        cdef View view = self.view
+        if self.memory.readonly and flags & PyBUF_WRITABLE:
+            raise BufferError("the array is read-only")
+        buffer.obj, buffer.buf, buffer.readonly = self, self.memory.buf, self.memory.readonly
+        buffer.format, buffer.itemsize, buffer.len, buffer.ndim = view.format, view.itemsize, view.size, 6
+        buffer.shape, buffer.strides, buffer.suboffsets = view.shape, view.strides, NULL
+        buffer.internal = NULL
+
+
+@cython.final
 cdef class Work:
-    """What computes the result of a call, for arrays of certain shapes and strides, wherever they are."""
+    """What computes the result of a call, for arrays of certain shapes and strides."""
     cdef object kernel, program
     cdef int code
     cdef View source, filter, target
@@ -85,4 +108,6 @@ cdef class Work:
     def run(self, first, second, result):
         """Write the result."""
         cdef tuple arrays = (first, second, result)
-        self.kernel(self.code, self.source.of(arrays), self.filter.of(arrays), self.target.of(arrays), self.program)
+        self.kernel(
+            self.code, Seen(self.source, arrays), Seen(self.filter, arrays), Seen(self.target, arrays), self.program
+        )

@@ -21,7 +21,7 @@ ALLOWED = {
     "operations": {"", "shims"},
     "shims": {"", "api", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},
-    "calls": {"arguments", "arrays", "cpu", "gpu", "_repeat"},
+    "calls": {"arguments", "arrays", "cpu", "gpu", "plan", "_repeat"},
     "arguments": {"arrays", "geometry", "keywords"},
     "geometry": {"keywords", "shapes", "dtypes", "problem"},
     "keywords": {"problem"},
