@@ -32,22 +32,35 @@ cdef object plain(tuple values, int depth):
     return values if changed is None else tuple(changed)
 
 
-def call_key(function, first, second, out, tuple asked, tuple keywords, int threads):
-    """The key, or None for a call that has to be checked each time: other than plain arrays and plain keywords.
+cdef bytes layout(array):
+    """Shape, strides, the address's alignment and whether the memory is read-only; None where no call is legal.
 
-    Shape and strides do not say whether the address is aligned.
+    Bytes, since tuples of shape and strides take longer to be made, hashed and compared.
     """
+    cdef Py_buffer memory
+    cdef Py_ssize_t numbers[11]
+    cdef int axis
+    PyObject_GetBuffer(array, &memory, PyBUF_STRIDES)
+    try:
+        if memory.ndim > 5 or memory.itemsize == 0:
+            return None
+        numbers[0] = 2 * (<size_t>memory.buf % <size_t>memory.itemsize) + memory.readonly
+        for axis in range(memory.ndim):
+            numbers[1 + 2 * axis], numbers[2 + 2 * axis] = memory.shape[axis], memory.strides[axis]
+        return (<const char *>numbers)[:(1 + 2 * memory.ndim) * sizeof(Py_ssize_t)]
+    finally:
+        PyBuffer_Release(&memory)
+
+
+def call_key(function, first, second, out, tuple asked, tuple keywords, int threads):
+    """The key, or None for a call that has to be checked each time: other than plain arrays and plain keywords."""
     if type(first) is not ndarray or type(second) is not ndarray or (out is not None and type(out) is not ndarray):
         return None
     asked, keywords = plain(asked, 1), plain(keywords, 2)
     if asked is None or keywords is None:
         return None
-    return (
-        function, threads, asked, keywords,
-        first.dtype, first.shape, first.strides, first.flags.aligned,
-        second.dtype, second.shape, second.strides, second.flags.aligned,
-        None if out is None else (out.dtype, out.shape, out.strides, out.flags.aligned, out.flags.writeable),
-    )
+    of_out = None if out is None else (out.dtype, layout(out))
+    return function, threads, asked, keywords, first.dtype, layout(first), second.dtype, layout(second), of_out
 
 
 @cython.final

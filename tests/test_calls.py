@@ -184,6 +184,15 @@ def test_from_many_threads(few_known):
     assert wrong == []
 
 
+@pytest.mark.parametrize("dtype", ["V0", "V3", "S5", "M8[s]", "O", "g", "G", "?"])
+def test_elements_that_no_kernel_knows(dtype):
+    """An element may have no bytes, or a size that is no power of two."""
+    array = np.empty((1, 1, 1), dtype)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="^x must have a dtype among"):
+            cg.conv(array, array, out=array)
+
+
 @pytest.mark.parametrize("writeable", [False, True])
 def test_a_view_is_a_buffer(writeable):
     """The shape and strides of one array, the memory of another; writable where that is."""
