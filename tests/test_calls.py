@@ -189,7 +189,7 @@ def test_elements_that_no_kernel_knows(dtype):
     """An element may have no bytes, or a size that is no power of two."""
     array = np.empty((1, 1, 1), dtype)
     for _ in range(2):
-        with pytest.raises(TypeError, match="^x must have a dtype among"):
+        with pytest.raises(TypeError, match=r"^x must have a dtype among"):
             cg.conv(array, array, out=array)
 
 
