@@ -150,6 +150,7 @@ class BuildExt(build_ext):
 setup(
     ext_modules=[
         extension("_cpu_features", "pyx/cpu_features.pyx"),
+        extension("_repeat", "pyx/repeat.pyx"),
         *(extension(f"_kernels_{isa}", "pyx/kernels.pyx", flags) for isa, flags in rows().items()),
     ],
     cmdclass={"build_ext": BuildExt},

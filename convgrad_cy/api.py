@@ -1,8 +1,8 @@
 """The six functions: check the arguments, run the kernel, return the result."""
 
-from . import arguments, cpu
+from . import arguments
+from .calls import call
 from .documentation import documented
-from .keywords import Options
 
 
 @documented
@@ -44,10 +44,8 @@ def conv(
     >>> cg.conv(x, w, padding=1)
     array([[[ 2.,  3.,  5.,  7., -7.]]], dtype=float32)
     """
-    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
-    call = arguments.conv(x, w, options)
-    cpu.fprop(*call.operands)
-    return call.result
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    return call(arguments.CONV, x, w, (), keywords, out)
 
 
 @documented
@@ -93,10 +91,8 @@ def conv_backward_data(
     >>> cg.conv_backward_data(dy, w, (1, 1, 6), stride=2)
     array([[[ 1.,  2., 13., 20., 30.,  0.]]], dtype=float32)
     """
-    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
-    call = arguments.conv_backward_data(dy, w, x_shape, options)
-    cpu.dgrad(*call.operands)
-    return call.result
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    return call(arguments.CONV_BACKWARD_DATA, dy, w, (x_shape,), keywords, out)
 
 
 @documented
@@ -142,10 +138,8 @@ def conv_backward_filter(
     >>> cg.conv_backward_filter(x, dy, (1, 1, 3))
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
-    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
-    call = arguments.conv_backward_filter(x, dy, w_shape, options)
-    cpu.wgrad(*call.operands)
-    return call.result
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    return call(arguments.CONV_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)
 
 
 @documented
@@ -192,10 +186,8 @@ def conv_transpose(
     >>> cg.conv_transpose(x, w, stride=2)
     array([[[ 1.,  2., 13., 20., 30.]]], dtype=float32)
     """
-    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
-    call = arguments.conv_transpose(x, w, output_padding, output_shape, options)
-    cpu.dgrad(*call.operands)
-    return call.result
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    return call(arguments.CONV_TRANSPOSE, x, w, (output_padding, output_shape), keywords, out)
 
 
 @documented
@@ -240,10 +232,8 @@ def conv_transpose_backward_data(
     >>> cg.conv_transpose_backward_data(dy, w, stride=2)
     array([[[3., 7.]]], dtype=float32)
     """
-    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
-    call = arguments.conv_transpose_backward_data(dy, w, output_padding, options)
-    cpu.fprop(*call.operands)
-    return call.result
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    return call(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (output_padding,), keywords, out)
 
 
 @documented
@@ -288,7 +278,5 @@ def conv_transpose_backward_filter(
     >>> cg.conv_transpose_backward_filter(x, dy, (1, 1, 3), stride=2)
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
-    options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, out)
-    call = arguments.conv_transpose_backward_filter(x, dy, w_shape, options)
-    cpu.wgrad(*call.operands)
-    return call.result
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    return call(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)

@@ -1,4 +1,4 @@
-"""The CPU backend: chooses the instruction set at import; fprop, dgrad and wgrad run a plan on NumPy arrays."""
+"""The CPU backend: chooses the instruction set at import; ``prepare`` plans the work of a call."""
 
 import os
 from importlib import import_module, util
@@ -6,7 +6,8 @@ from math import prod
 from pathlib import Path
 
 from . import _cpu_features
-from .plan import DGRAD, FPROP, WGRAD, Machine
+from ._repeat import View, Work
+from .plan import DGRAD, WGRAD, Machine
 from .plan import plan as make_plan
 
 
@@ -61,7 +62,7 @@ if hasattr(os, "register_at_fork"):
 def threads():
     """Threads that a large problem would use now: OpenMP's number, at most the control group's CPUs; 1 in a fork."""
     available = _kernels.max_threads()
-    return available if _most_threads is None else min(available, _most_threads)
+    return available if _most_threads is None or available < _most_threads else _most_threads
 
 
 def openmp():
@@ -91,26 +92,17 @@ def _merged(problem, source, target):
     return problem, source, target
 
 
-def _run(kernel, operation, problem, dtype, source, filter, target, result):
-    if result.size == 0:
-        return
+def prepare(operation, problem, dtype, places, tensors):
+    """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
+
+    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
+    """
+    source, filter, target = tensors
+    if operation == DGRAD:
+        source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
     plan = make_plan(operation, problem, dtype, positions_adjacent, machine())
-    operands = (array.view(dtype.view) for array in (source, filter, target))
-    kernel(dtype.code, *operands, plan.steps, plan.blocks)
-
-
-def fprop(problem, dtype, x, w, y):
-    """Write y; x, w and y are the six-dimensional views that ``arguments`` makes."""
-    _run(_kernels.correlate, FPROP, problem, dtype, x, w, y, y)
-
-
-def dgrad(problem, dtype, x, w, y):
-    """Write x."""
-    _run(_kernels.correlate, DGRAD, problem, dtype, y, w.swapaxes(1, 2), x, x)
-
-
-def wgrad(problem, dtype, x, w, y):
-    """Write w."""
-    _run(_kernels.wgrad, WGRAD, problem, dtype, x, w, y, w)
+    kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
+    views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
+    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views)

@@ -9,7 +9,7 @@ from .problem import INDEX_LIMIT
 
 
 class Options(NamedTuple):
-    """The keywords that all six functions have, as the caller gave them."""
+    """The keywords that all six functions have beside ``out``, as the caller gave them."""
 
     stride: Any = 1
     padding: Any = 0
@@ -18,7 +18,6 @@ class Options(NamedTuple):
     data_format: Any = "NCX"
     filter_format: Any = "OIX"
     algorithm: Any = "auto"
-    out: Any = None
 
 
 _RANKS = (1, 2, 3)

@@ -1,14 +1,12 @@
 """The blocks that ``plan.py`` cuts the work into, and their memory."""
 
 from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport malloc
 
 from problem cimport conv_walk
 from scalar cimport compute
 from ukernel cimport VECTOR_BYTES, whole_vectors
 from window cimport Window, WindowAxis
-
-cdef extern from "<stdlib.h>" nogil:
-    void *aligned_alloc(size_t alignment, size_t size)
 
 cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
@@ -24,12 +22,22 @@ cdef struct Step:  # plan.Step, field for field: one walk
     WindowAxis axis[3]
 
 
-cdef inline void *allocate(int64_t size) except NULL:
-    """size bytes at the start of a cache line."""
-    cdef void *memory = aligned_alloc(64, <size_t>in_lines(max(size, 64)))
+cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
+    """Memory for three parts, whole cache lines each, that lie one after the other from ``first_line`` on.
+
+    One malloc: three calls of aligned_alloc would take as long as the products of a small convolution.
+    """
+    cdef void *memory = NULL
+    if max(one, two, three) < <int64_t>1 << 60:  # so that their sum fits into an int64
+        memory = malloc(<size_t>(one + two + three + 64))
     if memory == NULL:
-        raise MemoryError(f"no {size} bytes of scratch memory for the convolution")
+        raise MemoryError(f"no {one}, {two} and {three} bytes of scratch memory for the convolution")
     return memory
+
+
+cdef inline char *first_line(void *memory) noexcept nogil:
+    """The start of a cache line within the first 64 bytes."""
+    return <char *>in_lines(<int64_t>memory)
 
 
 cdef inline int64_t in_lines(int64_t size) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, in_lines
+from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
 from correlation cimport (
@@ -161,27 +161,19 @@ cdef inline const Correlation *step_of(const Correlation *steps, int64_t count, 
     return steps + low
 
 
-cdef inline void pack_tasks(
-    const Correlation *steps, int64_t count, const scalar *filter, compute *packed,
-    task_range *ranges, int threads, int thread,
+cdef inline void run_tasks(
+    const Correlation *steps, int64_t count, bint packing, const scalar *source, const scalar *filter, scalar *target,
+    compute *packed, char *scratch, task_range *ranges, int threads, int thread,
 ) noexcept nogil:
+    """Pack strips of the filter, or compute blocks, until none is left."""
     cdef const Correlation *c
     cdef int64_t task = take_task(ranges, threads, thread)
     while task >= 0:
-        c = step_of(steps, count, True, task)
-        pack_filter(c, filter, packed + c.packed, task - c.first_pack)
-        task = take_task(ranges, threads, thread)
-
-
-cdef inline void correlate_tasks(
-    const Correlation *steps, int64_t count, const scalar *source, const scalar *filter, scalar *target,
-    const compute *packed, char *scratch, task_range *ranges, int threads, int thread,
-) noexcept nogil:
-    cdef const Correlation *c
-    cdef int64_t task = take_task(ranges, threads, thread)
-    while task >= 0:
-        c = step_of(steps, count, False, task)
-        correlate_block(c, source, filter, target, packed + c.packed, scratch, task - c.first_task)
+        c = step_of(steps, count, packing, task)
+        if packing:
+            pack_filter(c, filter, packed + c.packed, task - c.first_pack)
+        else:
+            correlate_block(c, source, filter, target, packed + c.packed, scratch, task - c.first_task)
         task = take_task(ranges, threads, thread)
 
 
@@ -189,21 +181,25 @@ cdef inline int correlate_steps(
     const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
 ) except -1:
-    cdef Correlation *c = NULL
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, first, packs = 0, tasks = 0, packed_size = 0, scratch_size = 0, tables_size = 0
-    cdef int64_t count = step_array.shape[0]
+    cdef int64_t i, count = step_array.shape[0], packed_size = 0, scratch_size = 0, tables_size = 0
+    cdef int64_t turn, first, end, zeros, packs = 0, tasks = 0
     cdef int thread, threads = <int>blocks.threads
-    cdef task_range *ranges = NULL
-    cdef char *tables = NULL
-    cdef compute *packed = NULL
-    cdef char *scratch = NULL
+    cdef void *steps = NULL
+    cdef void *memory = NULL
+    cdef Correlation *c
+    cdef task_range *ranges
+    cdef char *tables
+    cdef compute *packed
+    cdef char *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
     try:
         # All memory comes first: where there is too little, nothing has been written.
-        c = <Correlation *>allocate(count * sizeof(Correlation))
+        steps = allocate(in_lines(count * sizeof(Correlation)), threads * sizeof(task_range), 0)
+        c = <Correlation *>first_line(steps)
+        ranges = <task_range *>(first_line(steps) + in_lines(count * sizeof(Correlation)))
         for i in range(count):
             describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c[i].first_pack, c[i].first_task, c[i].packed = packs, tasks, packed_size
@@ -212,32 +208,28 @@ cdef inline int correlate_steps(
             packed_size += in_lines(c[i].conv.groups * c[i].filter_size * sizeof(compute)) // sizeof(compute)
             scratch_size = max(scratch_size, c[i].scratch)
             tables_size += filter_tables_size(c + i)
-        ranges = <task_range *>allocate(threads * sizeof(task_range))
-        tables = <char *>allocate(tables_size)
-        packed = <compute *>allocate(packed_size * sizeof(compute))
-        scratch = <char *>allocate(threads * scratch_size)
-        tables_size = 0
+        memory = allocate(tables_size, packed_size * sizeof(compute), threads * scratch_size)
+        tables = first_line(memory)
+        packed = <compute *>(tables + tables_size)
+        scratch = <char *>(packed + packed_size)
         for i in range(count):
-            make_filter_tables(c + i, tables + tables_size, kind)
-            tables_size += filter_tables_size(c + i)
-        share_tasks(ranges, threads, 0, packs)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            pack_tasks(c, count, w, packed, ranges, threads, thread)
-        # A first step without taps leaves zeros everywhere, before any sum.
-        first = c[1].first_task if count > 1 and c.conv.taps == 0 else 0
-        if first > 0:
-            share_tasks(ranges, threads, 0, first)
-            for thread in prange(
-                threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True
-            ):
-                correlate_tasks(c, count, x, w, y, packed, scratch + thread * scratch_size, ranges, threads, thread)
-        share_tasks(ranges, threads, first, tasks)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            correlate_tasks(c, count, x, w, y, packed, scratch + thread * scratch_size, ranges, threads, thread)
+            make_filter_tables(c + i, tables, kind)
+            tables += filter_tables_size(c + i)
+        # The filter is packed first. Then a first step without taps leaves zeros everywhere, before any sum.
+        zeros = c[1].first_task if count > 1 and c.conv.taps == 0 else 0
+        for turn in range(3):
+            first, end = zeros if turn == 2 else 0, packs if turn == 0 else zeros if turn == 1 else tasks
+            if first == end:
+                continue
+            share_tasks(ranges, threads, first, end)
+            if threads == 1:  # a team of one would cost a system call
+                with nogil:
+                    run_tasks(c, count, turn == 0, x, w, y, packed, scratch, ranges, 1, 0)
+            else:
+                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
+                    run_tasks(c, count, turn == 0, x, w, y, packed, scratch + thread * scratch_size, ranges, threads,
+                              thread)
     finally:
-        free(c)
-        free(ranges)
-        free(tables)
-        free(packed)
-        free(scratch)
+        free(steps)
+        free(memory)
     return 0

@@ -37,15 +37,17 @@ cdef inline void describe_correlation(
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
 ) noexcept nogil:
     """Everything about one step but its memory and tables."""
-    cdef int64_t rows, t
+    cdef int64_t rows, taps = 1
+    cdef int axis
     describe_convolution(&c.conv, source, filter, target, step, blocks, kind)
     c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
     c.taps_adjacent = c.conv.w.batch != 1 and (c.conv.taps > 1 or c.conv.taps == c.conv.w.channel == 1)
-    for t in range(c.conv.taps):
-        if filter_offset(&c.conv.w, &c.conv.walk, t) - filter_offset(&c.conv.w, &c.conv.walk, 0) != t:
+    for axis in range(2, -1, -1):
+        if c.conv.walk.axis[axis].taps > 1 and c.conv.walk.axis[axis].filter_step * c.conv.w.axis[axis] != taps:
             c.taps_adjacent = False
+        taps *= c.conv.walk.axis[axis].taps
     if blocks.positions_across:
         rows = blocks.outputs
         c.row = padded_row(

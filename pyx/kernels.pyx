@@ -36,6 +36,15 @@ def openmp():
     return threads_runtime().decode()
 
 
+cdef class Program:
+    """The ``steps`` and ``blocks`` of a Plan, received once for all calls with this plan."""
+    cdef const int64_t[:, ::1] steps
+    cdef const int64_t[::1] blocks
+
+    def __cinit__(self, steps, blocks):
+        self.steps, self.blocks = steps, blocks
+
+
 cdef int correlate_problem(
     const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] steps, const int64_t[::1] blocks, compute kind,
@@ -54,36 +63,36 @@ cdef int wgrad_problem(
     return wgrad_step(source, filter, target, steps, blocks, kind)
 
 
-def correlate(int dtype, source, filter, target, steps, blocks):
+def correlate(int dtype, source, filter, target, Program plan not None):
     """target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c), for each step in turn.
 
     The tensors have shape (batch, group, channel, depth, height, width), the filter (group, output channel, input
-    channel, depth, height, width); the target is not empty. ``steps`` and ``blocks`` are those of a Plan.
+    channel, depth, height, width); the target is not empty.
     """
     if dtype == F16:
-        correlate_problem[f16, float](source, filter, target, steps, blocks, 0)
+        correlate_problem[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == BF16:
-        correlate_problem[bf16, float](source, filter, target, steps, blocks, 0)
+        correlate_problem[bf16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F32:
-        correlate_problem[float, float](source, filter, target, steps, blocks, 0)
+        correlate_problem[float, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F64:
-        correlate_problem[double, double](source, filter, target, steps, blocks, 0)
+        correlate_problem[double, double](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == I32:
-        correlate_problem[int, int](source, filter, target, steps, blocks, 0)
+        correlate_problem[int, int](source, filter, target, plan.steps, plan.blocks, 0)
 
 
-def wgrad(int dtype, source, filter, target, steps, blocks):
+def wgrad(int dtype, source, filter, target, Program plan not None):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``, one step."""
     if dtype == F16:
-        wgrad_problem[f16, float](source, filter, target, steps, blocks, 0)
+        wgrad_problem[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == BF16:
-        wgrad_problem[bf16, float](source, filter, target, steps, blocks, 0)
+        wgrad_problem[bf16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F32:
-        wgrad_problem[float, float](source, filter, target, steps, blocks, 0)
+        wgrad_problem[float, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == F64:
-        wgrad_problem[double, double](source, filter, target, steps, blocks, 0)
+        wgrad_problem[double, double](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == I32:
-        wgrad_problem[int, int](source, filter, target, steps, blocks, 0)
+        wgrad_problem[int, int](source, filter, target, plan.steps, plan.blocks, 0)
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):

@@ -104,8 +104,9 @@ cdef inline void describe_lanes(
     c.x_in_place = c.y_in_place = False
     pad = whole_vectors(c.block, kind)
     if scalar is compute:
-        c.y_in_place = c.y_lane == 1 and c.lanes == whole_vectors(c.lanes, kind)
-        c.x_in_place = c.channels == c.outputs == 1 and c.x_lane == 1 and c.lanes == whole_vectors(c.lanes, kind)
+        # Vectors are loaded and stored whole, so no task may end inside one.
+        c.y_in_place = c.y_lane == 1 and c.block == pad and c.lanes == whole_vectors(c.lanes, kind)
+        c.x_in_place = c.channels == c.outputs == 1 and c.x_lane == 1
         for i in range(count):
             c.y_in_place = c.y_in_place and fits_tables(&steps[i].walk, &c.x, &c.y, c.extent[2])
         c.x_in_place = c.x_in_place and c.y_in_place

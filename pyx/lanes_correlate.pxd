@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, in_lines
+from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from lane_rows cimport LaneWalk, correlate_rows, describe_walk, make_walk_tables, walk_tables_size
 from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, make_expansion, origin_of, store_result,
@@ -106,16 +106,18 @@ cdef inline int correlate_lanes(
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
 ) except -1:
     cdef Lanes c
-    cdef LaneWalk *walks = NULL
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *steps = <const Step *>&step_array[0, 0]
-    cdef int64_t i, packed_size = 0, tables_size, scratch_size, count = step_array.shape[0]
-    cdef int thread, threads = <int>blocks.threads
-    cdef task_range *ranges = NULL
-    cdef char *tables = NULL
-    cdef compute *packed = NULL
-    cdef compute *scratch = NULL
+    cdef int64_t i, count = step_array.shape[0], walks_size, packed_size = 0, tables_size, scratch_size
+    cdef int thread, turn, threads = <int>blocks.threads
     cdef bint incomplete = count > 1 and steps[0].walk.axis[2].taps == 0
+    cdef void *walk_memory = NULL
+    cdef void *memory = NULL
+    cdef LaneWalk *walks
+    cdef task_range *ranges
+    cdef char *tables
+    cdef compute *packed
+    cdef compute *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
@@ -124,36 +126,39 @@ cdef inline int correlate_lanes(
         count -= 1
     describe_lanes(&c, source, filter, target, steps, count, blocks, kind)
     c.incomplete = incomplete
+    walks_size = in_lines(count * sizeof(LaneWalk))
+    scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
     tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
     try:
         # All memory comes first: where there is too little, nothing has been written.
-        walks = <LaneWalk *>allocate(count * sizeof(LaneWalk))
+        walk_memory = allocate(walks_size, threads * sizeof(task_range), 0)
+        walks = <LaneWalk *>first_line(walk_memory)
+        ranges = <task_range *>(first_line(walk_memory) + walks_size)
         for i in range(count):
             describe_walk(walks + i, &c, steps + i, kind)
             walks[i].packed = packed_size
             packed_size += c.blocks * walks[i].line * walks[i].taps * c.channels
             tables_size += walk_tables_size(walks + i, &c)
-        scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
-        ranges = <task_range *>allocate(threads * sizeof(task_range))
-        tables = <char *>allocate(tables_size)
-        packed = <compute *>allocate(packed_size * sizeof(compute))
-        scratch = <compute *>allocate(threads * scratch_size * sizeof(compute))
+        packed_size = in_lines(packed_size * sizeof(compute)) // sizeof(compute)
+        memory = allocate(tables_size, packed_size * sizeof(compute), threads * scratch_size * sizeof(compute))
+        tables = first_line(memory)
+        packed = <compute *>(tables + tables_size)
+        scratch = packed + packed_size
         make_expansion(&c, <int32_t *>tables, kind)
-        tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
+        tables += in_lines(expansion_size(&c, kind) * sizeof(int32_t))
         for i in range(count):
-            make_walk_tables(walks + i, &c, tables + tables_size, walks[i].line)
-            tables_size += walk_tables_size(walks + i, &c)
-        share_tasks(ranges, threads, 0, count * c.blocks)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            lane_tasks(&c, walks, count, x, w, y, packed, scratch, True, ranges, threads, thread)
-        share_tasks(ranges, threads, 0, c.batch * c.box_count * c.blocks)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            lane_tasks(&c, walks, count, x, w, y, packed, scratch + thread * scratch_size, False, ranges, threads,
-                       thread)
+            make_walk_tables(walks + i, &c, tables, walks[i].line)
+            tables += walk_tables_size(walks + i, &c)
+        for turn in range(2):
+            share_tasks(ranges, threads, 0, count * c.blocks if turn == 0 else c.batch * c.box_count * c.blocks)
+            if threads == 1:  # a team of one would cost a system call
+                with nogil:
+                    lane_tasks(&c, walks, count, x, w, y, packed, scratch, turn == 0, ranges, 1, 0)
+            else:
+                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
+                    lane_tasks(&c, walks, count, x, w, y, packed, scratch + thread * scratch_size, turn == 0, ranges,
+                               threads, thread)
     finally:
-        free(walks)
-        free(ranges)
-        free(tables)
-        free(packed)
-        free(scratch)
+        free(walk_memory)
+        free(memory)
     return 0

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, in_lines
+from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from lane_rows cimport LaneWalk, accumulate_rows, describe_walk, make_walk_tables, walk_tables_size
 from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
@@ -96,12 +96,12 @@ cdef inline int wgrad_lanes(
     cdef LaneWalk walk
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *step = <const Step *>&step_array[0, 0]
-    cdef int64_t slices = blocks.slices, scratch_size, size, tables_size
-    cdef int thread, threads = <int>blocks.threads
-    cdef task_range *ranges = NULL
-    cdef char *tables = NULL
-    cdef compute *partial = NULL
-    cdef compute *scratch = NULL
+    cdef int64_t slices = blocks.slices, expansion, tables_size, partial_size, scratch_size, size
+    cdef int thread, turn, threads = <int>blocks.threads
+    cdef void *memory = NULL
+    cdef task_range *ranges
+    cdef compute *partial
+    cdef compute *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
@@ -109,24 +109,25 @@ cdef inline int wgrad_lanes(
     describe_walk(&walk, &c, step, kind)
     size = walk.taps * c.channels * whole_vectors(c.block, kind)
     scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
-    tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
+    expansion = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
+    tables_size = expansion + walk_tables_size(&walk, &c) + in_lines(threads * sizeof(task_range))
+    partial_size = in_lines(c.blocks * slices * size * sizeof(compute))
     try:
-        ranges = <task_range *>allocate(threads * sizeof(task_range))
-        tables = <char *>allocate(tables_size + walk_tables_size(&walk, &c))
-        partial = <compute *>allocate(c.blocks * slices * size * sizeof(compute))
-        scratch = <compute *>allocate(threads * scratch_size * sizeof(compute))
-        make_expansion(&c, <int32_t *>tables, kind)
-        make_walk_tables(&walk, &c, tables + tables_size, 1)
-        share_tasks(ranges, threads, 0, c.blocks * slices)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch + thread * scratch_size, size, False,
-                             ranges, threads, thread)
-        share_tasks(ranges, threads, 0, c.blocks)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch, size, True, ranges, threads, thread)
+        memory = allocate(tables_size, partial_size, threads * scratch_size * sizeof(compute))
+        make_expansion(&c, <int32_t *>first_line(memory), kind)
+        make_walk_tables(&walk, &c, first_line(memory) + expansion, 1)
+        ranges = <task_range *>(first_line(memory) + expansion + walk_tables_size(&walk, &c))
+        partial = <compute *>(first_line(memory) + tables_size)
+        scratch = <compute *>(first_line(memory) + tables_size + partial_size)
+        for turn in range(2):
+            share_tasks(ranges, threads, 0, c.blocks * slices if turn == 0 else c.blocks)
+            if threads == 1:  # a team of one would cost a system call
+                with nogil:
+                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch, size, turn == 1, ranges, 1, 0)
+            else:
+                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
+                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch + thread * scratch_size, size,
+                                     turn == 1, ranges, threads, thread)
     finally:
-        free(ranges)
-        free(tables)
-        free(partial)
-        free(scratch)
+        free(memory)
     return 0

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport allocate, in_lines, multiples
+from blocks cimport allocate, first_line, in_lines, multiples
 from scalar cimport compute
 from ukernel cimport TILE_ROWS, multiply_strip, strip_width
 
@@ -31,9 +31,10 @@ cdef inline void repeat_tile(char *scratch, int64_t depth, int64_t count, comput
 cdef inline int64_t repeat_tiles(int64_t depth, int64_t count, int threads, compute kind) except -1:
     cdef int64_t elements = TILE_ROWS * depth + strip_width(kind) * depth + TILE_ROWS * strip_width(kind)
     cdef int64_t size = in_lines(elements * sizeof(compute) + (TILE_ROWS + 2 * depth) * sizeof(int32_t))
-    cdef char *scratch = <char *>allocate(threads * size)
+    cdef void *memory = allocate(threads * size, 0, 0)
+    cdef char *scratch = first_line(memory)
     cdef int _thread
     for _thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
         repeat_tile(scratch + threadid() * size, depth, count, kind)
-    free(scratch)
+    free(memory)
     return 2 * threads * count * depth * TILE_ROWS * strip_width(kind)

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, count_blocks, in_lines, multiples, padded_row
+from blocks cimport Blocks, Step, allocate, count_blocks, first_line, in_lines, multiples, padded_row
 from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block, store_block
 from exact cimport any_nan, position_sum
@@ -171,12 +171,12 @@ cdef inline int wgrad_step(
     cdef Accumulation c
     cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t block_count, tasks
-    cdef int thread, threads = <int>blocks.threads
-    cdef task_range *ranges = NULL
-    cdef char *tables = NULL
-    cdef compute *partial = NULL
-    cdef char *scratch = NULL
+    cdef int64_t block_count, tasks, table_size, ranges_size, partial_size = 0
+    cdef int thread, turn, threads = <int>blocks.threads
+    cdef void *memory = NULL
+    cdef task_range *ranges
+    cdef compute *partial
+    cdef char *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
@@ -186,28 +186,27 @@ cdef inline int wgrad_step(
     c.panel_size = c.conv.box_positions * whole_strips(blocks.outputs, kind)
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
+    block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
+    tasks = block_count * blocks.slices
+    table_size = in_lines(c.conv.box_positions * sizeof(int32_t))
+    ranges_size = in_lines(threads * sizeof(task_range))
+    if blocks.slices > 1:
+        partial_size = tasks * c.sums_size * sizeof(compute)
     try:
-        ranges = <task_range *>allocate(threads * sizeof(task_range))
-        tables = <char *>allocate(c.conv.box_positions * sizeof(int32_t))
-        c.panel_depth = <int32_t *>tables
+        memory = allocate(table_size + ranges_size, partial_size, threads * c.scratch)
+        c.panel_depth = <int32_t *>first_line(memory)
+        ranges = <task_range *>(first_line(memory) + table_size)
+        partial = <compute *>(first_line(memory) + table_size + ranges_size)
+        scratch = <char *>partial + partial_size
         multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
-        block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
-        tasks = block_count * blocks.slices
-        if blocks.slices > 1:
-            partial = <compute *>allocate(tasks * c.sums_size * sizeof(compute))
-        scratch = <char *>allocate(threads * c.scratch)
-        share_tasks(ranges, threads, 0, tasks)
-        for thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            wgrad_tasks(&c, x, w, y, partial, scratch + thread * c.scratch, False, ranges, threads, thread)
-        if blocks.slices > 1:
-            share_tasks(ranges, threads, 0, block_count)
-            for thread in prange(
-                threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True
-            ):
-                wgrad_tasks(&c, x, w, y, partial, NULL, True, ranges, threads, thread)
+        for turn in range(2 if blocks.slices > 1 else 1):
+            share_tasks(ranges, threads, 0, tasks if turn == 0 else block_count)
+            if threads == 1:  # a team of one would cost a system call
+                with nogil:
+                    wgrad_tasks(&c, x, w, y, partial, scratch, turn == 1, ranges, 1, 0)
+            else:
+                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
+                    wgrad_tasks(&c, x, w, y, partial, scratch + thread * c.scratch, turn == 1, ranges, threads, thread)
     finally:
-        free(ranges)
-        free(tables)
-        free(partial)
-        free(scratch)
+        free(memory)
     return 0

@@ -115,9 +115,15 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
-    assert blocks.channelwise == (problem.groups > 1 and channels == outputs == 1)
-    if blocks.channelwise:
-        outputs = problem.groups
+    if blocks.lanewise:
+        lanes = tile[2] // itemsize
+        assert problem.groups > 1
+        assert max(channels, outputs) <= max(1, lanes // 2)
+        assert blocks.outputs <= tile[1] // itemsize
+        assert blocks.outputs % outputs == 0  # whole groups
+        for axis, window in enumerate(windows[0]):
+            assert 1 <= window.positions <= max(walk[axis].positions for walk in walks)
+        return
     assert 1 <= blocks.chunk <= channels
     assert 1 <= blocks.outputs <= outputs
     if not blocks.positions_across:  # a block of outputs begins at a strip
@@ -125,8 +131,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
     assert operation != WGRAD or not blocks.positions_across
     for walk, window in zip(walks, windows, strict=True):
         positions = blocks.images * prod(axis.positions for axis in window)
-        in_window = blocks.outputs if blocks.channelwise else blocks.chunk
-        elements = blocks.images * prod(axis.extent for axis in window) * in_window
+        elements = blocks.images * prod(axis.extent for axis in window) * blocks.chunk
         assert elements < 2**31  # its offsets are int32
         assert elements * itemsize <= WINDOW_BYTES or blocks.chunk == positions == 1
         assert positions * blocks.outputs * itemsize <= SUMS_BYTES or positions <= tile[0]
@@ -134,14 +139,23 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))
 
 
-@given(problem=problems)
+@given(problem=problems | depthwise)
+def test_layouts_share_the_boxes_of_lanes(problem):
+    """Else the bits of wgrad would depend on the layout of the tensors."""
+    plans = [unpacked(plan(WGRAD, problem, FLOAT32, adjacent, Machine(*TILES[0], 2))) for adjacent in (False, True)]
+    assert plans[0][1] == plans[1][1]
+    assert plans[0][2].slices == plans[1][2].slices
+
+
+@given(problem=problems | depthwise)
 def test_threads_change_nothing_else(problem):
     """Else the bits of a result would depend on them."""
     for operation in (FPROP, DGRAD, WGRAD):
         one, many = (unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], n))) for n in (1, 7))
         assert one[:2] == many[:2]
         assert one[2] == many[2]._replace(threads=1)
-        assert many[2].threads == (7 if problem.multiplications >= SERIAL_MULTIPLICATIONS else 1)
+        worth = problem.multiplications * (8 if many[2].lanewise else 1)
+        assert many[2].threads == (7 if worth >= SERIAL_MULTIPLICATIONS else 1)
 
 
 @pytest.mark.parametrize("operation, channels", ((FPROP, (0, 5)), (DGRAD, (5, 0))))
