@@ -173,7 +173,7 @@ def test_choices():
         problem = problem_of(8, groups, ins, outs, (1, extent, extent), (1, 3, 3), (1, 1, 1))
         return unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=2)))[2]
 
-    assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).positions_across
+    assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).lanewise
     assert not blocks(FPROP, 3, 64, 56).positions_across
     assert blocks(DGRAD, 3, 64, 56).positions_across
     assert blocks(WGRAD, 16, 16, 56).slices > 1
