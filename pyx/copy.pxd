@@ -8,11 +8,56 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
-from scalar cimport compute, narrow, scalar, widen
+from scalar cimport bf16, compute, f16, narrow, narrow_row, scalar, widen, widen_row
 
 cdef extern from "transpose.h" nogil:
     void transpose_words(void *to, const int32_t *to_rows, int64_t to_row, const void *of, int64_t of_row,
                          int64_t rows, int64_t columns)
+
+
+cdef enum:
+    PIECE = 64  # elements of a row that are widened or narrowed before they are transposed
+    ROWS = 16
+
+
+cdef inline void load_halves_transposed(
+    float *block, const int32_t *block_rows, int64_t block_row, const scalar *tensor, int64_t tensor_row, int64_t rows,
+    int64_t columns,
+) noexcept nogil:
+    """block[row i + j] = tensor[j * tensor_row + i] for i < rows, j < columns, in pieces that are widened first."""
+    cdef float[ROWS * PIECE] wide
+    cdef int64_t i0 = 0, j0, j, count, lines
+    while i0 < rows:
+        count = min(<int64_t>PIECE, rows - i0)
+        j0 = 0
+        while j0 < columns:
+            lines = min(<int64_t>ROWS, columns - j0)
+            for j in range(lines):
+                widen_row(<float *>wide + j * PIECE, tensor + (j0 + j) * tensor_row + i0, count)
+            if block_rows == NULL:
+                transpose_words(block + i0 * block_row + j0, NULL, block_row, <float *>wide, PIECE, count, lines)
+            else:
+                transpose_words(block + j0, block_rows + i0, 0, <float *>wide, PIECE, count, lines)
+            j0 += lines
+        i0 += count
+
+
+cdef inline void store_halves_transposed(
+    scalar *tensor, int64_t tensor_row, const float *block, int64_t block_row, int64_t rows, int64_t columns
+) noexcept nogil:
+    """tensor[i * tensor_row + j] = block[j * block_row + i] for i < rows, j < columns, in pieces narrowed afterwards."""
+    cdef float[ROWS * PIECE] wide
+    cdef int64_t i0 = 0, i, j0, count, lines
+    while i0 < rows:
+        lines = min(<int64_t>ROWS, rows - i0)
+        j0 = 0
+        while j0 < columns:
+            count = min(<int64_t>PIECE, columns - j0)
+            transpose_words(<float *>wide, NULL, PIECE, block + j0 * block_row + i0, block_row, lines, count)
+            for i in range(lines):
+                narrow_row(tensor + (i0 + i) * tensor_row + j0, <float *>wide + i * PIECE, count)
+            j0 += count
+        i0 += lines
 
 
 cdef inline void load_block(
@@ -30,13 +75,21 @@ cdef inline void load_block(
         if block_p == 1 and tensor_q == 1 and tensor_p != 1 and positions > 1:
             transpose_words(block, NULL, block_q, tensor, tensor_p, columns, positions)
             return
-    if block_q == 1:
+    elif (scalar is f16 or scalar is bf16) and compute is float:
+        if block_q == 1 and tensor_p == 1 and tensor_q != 1 and columns > 1:
+            load_halves_transposed(block, NULL, block_p, tensor, tensor_q, positions, columns)
+            return
+        if block_p == 1 and tensor_q == 1 and tensor_p != 1 and positions > 1:
+            load_halves_transposed(block, NULL, block_q, tensor, tensor_p, columns, positions)
+            return
+    if block_q == tensor_q == 1 and block_p == tensor_p == columns:  # all in one piece: a row of few channels
+        widen_row(block, tensor, positions * columns)
+    elif block_q == 1:
         for p in range(positions):
             to = block + p * block_p
             of = tensor + p * tensor_p
             if tensor_q == 1:
-                for q in range(columns):
-                    to[q] = widen(of[q], to[0])
+                widen_row(to, of, columns)
             else:
                 for q in range(columns):
                     to[q] = widen(of[q * tensor_q], to[0])
@@ -45,8 +98,7 @@ cdef inline void load_block(
             to = block + q * block_q
             of = tensor + q * tensor_q
             if block_p == 1 and tensor_p == 1:
-                for p in range(positions):
-                    to[p] = widen(of[p], to[0])
+                widen_row(to, of, positions)
             else:
                 for p in range(positions):
                     to[p * block_p] = widen(of[p * tensor_p], to[0])
@@ -59,6 +111,8 @@ cdef inline void load_transposed(
     cdef int64_t i, j
     if (scalar is float and compute is float) or (scalar is int and compute is int):
         transpose_words(block, block_rows, 0, tensor, tensor_row, rows, columns)
+    elif (scalar is f16 or scalar is bf16) and compute is float:
+        load_halves_transposed(block, block_rows, 0, tensor, tensor_row, rows, columns)
     else:
         for i in range(rows):
             for j in range(columns):
@@ -93,13 +147,19 @@ cdef inline void store_block(
         if tensor_q == 1 and block_p == 1 and tensor_p != 1 and positions > 1:
             transpose_words(tensor, NULL, tensor_p, block, block_q, positions, columns)
             return
+    elif (scalar is f16 or scalar is bf16) and compute is float:
+        if tensor_p == 1 and block_q == 1 and tensor_q != 1 and columns > 1:
+            store_halves_transposed(tensor, tensor_q, block, block_p, columns, positions)
+            return
+        if tensor_q == 1 and block_p == 1 and tensor_p != 1 and positions > 1:
+            store_halves_transposed(tensor, tensor_p, block, block_q, positions, columns)
+            return
     if llabs(tensor_q) <= llabs(tensor_p):
         for p in range(positions):
             to = tensor + p * tensor_p
             of = block + p * block_p
             if tensor_q == 1 and block_q == 1:
-                for q in range(columns):
-                    to[q] = narrow(of[q], to[0])
+                narrow_row(to, of, columns)
             else:
                 for q in range(columns):
                     to[q * tensor_q] = narrow(of[q * block_q], to[0])
@@ -108,8 +168,7 @@ cdef inline void store_block(
             to = tensor + q * tensor_q
             of = block + q * block_q
             if tensor_p == 1 and block_p == 1:
-                for p in range(positions):
-                    to[p] = narrow(of[p], to[0])
+                narrow_row(to, of, positions)
             else:
                 for p in range(positions):
                     to[p * tensor_p] = narrow(of[p * block_p], to[0])

@@ -61,4 +61,40 @@ static inline bf16 bf16_narrow(float value)
     return (bf16){(uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded)};
 }
 
+/* Rows of adjacent elements. Where the processor converts float16 itself it does so many times faster; to the same values,
+ * but a NaN keeps more of its payload. */
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+static inline void f16_widen_row(float *to, const f16 *of, int64_t count)
+{
+    int64_t i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(of + i))));
+#endif
+#ifdef __F16C__
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(of + i))));
+#endif
+    for (; i < count; i++)
+        to[i] = f16_widen(of[i]);
+}
+
+static inline void f16_narrow_row(f16 *to, const float *of, int64_t count)
+{
+    int64_t i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i *)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(of + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+#ifdef __F16C__
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(of + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; i++)
+        to[i] = f16_narrow(of[i]);
+}
+
 #endif

@@ -1,5 +1,7 @@
 """The types that arrays store and the types that sums are formed in; the row numbers of dtypes.TABLE."""
 
+from libc.stdint cimport int64_t
+
 cdef extern from "scalar.h" nogil:
     ctypedef struct f16:
         unsigned short bits
@@ -7,6 +9,8 @@ cdef extern from "scalar.h" nogil:
         unsigned short bits
     float f16_widen(f16 value)
     f16 f16_narrow(float value)
+    void f16_widen_row(float *to, const f16 *of, int64_t count)
+    void f16_narrow_row(f16 *to, const float *of, int64_t count)
     float bf16_widen(bf16 value)
     bf16 bf16_narrow(float value)
 
@@ -52,3 +56,23 @@ cdef inline scalar narrow(compute value, scalar kind) noexcept nogil:
         return bf16_narrow(<float>value)
     else:
         return <scalar>value
+
+
+cdef inline void widen_row(compute *to, const scalar *of, int64_t count) noexcept nogil:
+    """Adjacent elements."""
+    cdef int64_t i
+    if scalar is f16 and compute is float:
+        f16_widen_row(to, of, count)
+    else:
+        for i in range(count):
+            to[i] = widen(of[i], to[0])
+
+
+cdef inline void narrow_row(scalar *to, const compute *of, int64_t count) noexcept nogil:
+    """Adjacent elements."""
+    cdef int64_t i
+    if scalar is f16 and compute is float:
+        f16_narrow_row(to, of, count)
+    else:
+        for i in range(count):
+            to[i] = narrow(of[i], to[0])
