@@ -35,11 +35,12 @@ WANTED_TASKS = 16
 
 
 class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile and the number of threads."""
+    """What a plan needs to know of the machine: the register tile, and the number of threads."""
 
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
+    multiplies_pairs: bool  # of bfloat16
     threads: int
 
 
@@ -48,7 +49,7 @@ class Blocks(NamedTuple):
 
     ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
     a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
-    share the boxes of one block of the filter.
+    share the boxes of one block of the filter. ``pairs``: the tile takes pairs of bfloat16.
     """
 
     threads: int
@@ -58,6 +59,7 @@ class Blocks(NamedTuple):
     chunk: int
     outputs: int
     slices: int
+    pairs: bool
 
 
 class WindowAxis(NamedTuple):
@@ -237,15 +239,18 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         if 8 * problem.multiplications >= SERIAL_MULTIPLICATIONS:
             threads = machine.threads
         windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(walks)
-        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices))
+        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, False))
     across = (
         operation != WGRAD
         and _crosses_positions(walks[-1], outputs, positions_adjacent, machine, itemsize)
     )
     block = _even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
-    chunk = _even(channels, DEPTH_BYTES // itemsize // max(taps, 1), 4)
+    pairs = dtype.name == "bfloat16" and machine.multiplies_pairs and not across and operation != WGRAD
+    # A window of pairs of channels has half as much for each.
+    channel_bytes = itemsize // 2 if pairs and operation != WGRAD else itemsize
+    chunk = _even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
-    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, itemsize, across)
+    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, channel_bytes, across)
     chunk = max(1, min(chunk, channels))
     slices = 1
     if operation == WGRAD:
@@ -254,4 +259,4 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices))
+    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, pairs))

@@ -16,6 +16,7 @@ cdef struct Blocks:  # plan.Blocks, field for field
     int64_t chunk  # channels of a window
     int64_t outputs  # output channels of a block
     int64_t slices  # of the positions in wgrad, summed in order
+    int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
 
 cdef struct Step:  # plan.Step, field for field: one walk
     conv_walk walk
@@ -57,7 +58,7 @@ cdef inline int64_t padded_row(int64_t columns, compute kind) noexcept nogil:
 cdef inline void window_of(Window *m, const Blocks *blocks, const Step *step) noexcept nogil:
     cdef int axis
     m.images = blocks.images
-    m.channels = blocks.chunk
+    m.channels, m.pairs = blocks.chunk, False
     for axis in range(3):
         m.axis[axis] = step.axis[axis]
 

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, window_of
+from copy cimport words_of
 from exact cimport is_padded
 from problem cimport conv_walk
 from scalar cimport compute, scalar
@@ -37,7 +38,8 @@ cdef inline bint reads_in_place(const Convolution *c, const Step *step, compute 
 
 cdef inline void describe_convolution(
     Convolution *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
-    const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
+    const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks,
+    bint paired_channels, compute kind,
 ) noexcept nogil:
     c.walk = step.walk
     c.blocks = blocks[0]
@@ -48,6 +50,8 @@ cdef inline void describe_convolution(
     c.taps = count_taps(&c.walk)
     c.padded = is_padded(&c.walk)
     window_of(&c.window, blocks, step)
+    if paired_channels:
+        c.window.channels, c.window.pairs = words_of(c.window.channels, True), True
     c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
     c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions

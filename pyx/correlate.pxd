@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
-from copy cimport store_block
+from copy cimport store_block, words_of
 from correlation cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_filter, takes_sums,
 )
@@ -23,7 +23,7 @@ from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
-from ukernel cimport multiply_strip, strip_width, whole_vectors
+from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
 
 
@@ -37,19 +37,20 @@ cdef inline void add_products(
     ``packed`` is the chunk's filter from output channel o0 on.
     """
     cdef const Convolution *conv = &c.conv
+    cdef int64_t words = conv.taps * words_of(channels, conv.blocks.pairs)
     cdef int64_t depth = conv.taps * channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
     cdef int64_t sums_h = whole_vectors(row, sums[0])
     if not conv.blocks.positions_across:
         while j < outputs:
-            multiply_strip(False, positions, min(width, outputs - j), depth, window, position, column,
-                           packed + j * depth, c.filter_depth, sums + j, sums_row, fresh)
+            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, positions, min(width, outputs - j), words, window,
+                           position, column, packed + j * depth, c.filter_depth, sums + j, sums_row, fresh)
             j += width
         return
     for r in range(positions // row):
         w = 0
         while w < row:
             multiply_strip(
-                False, outputs, min(width, row - w), depth, packed,
+                SCALARS, outputs, min(width, row - w), depth, packed,
                 c.filter_rows if channels == conv.blocks.chunk else c.last_filter_rows, c.filter_depth,
                 window + position[r * row + w], column, sums + r * sums_h + w, sums_row, fresh,
             )
@@ -120,7 +121,7 @@ cdef inline void correlate_block(
     while c0 < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - c0)
         if channels != last:
-            column_offsets(&conv.window, &conv.walk, channels, column)
+            column_offsets(&conv.window, &conv.walk, words_of(channels, conv.blocks.pairs), column)
             last = channels
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x, channels)

@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
 from convolution cimport Convolution, describe_convolution, tables_size
-from copy cimport load_block, load_transposed
+from copy cimport join_lines, load_block, load_transposed, shift_line, words_of
 from scalar cimport compute, scalar
 from tensor cimport filter_offset
 from ukernel cimport strip_width, whole_strips, whole_vectors
@@ -39,7 +39,7 @@ cdef inline void describe_correlation(
     """Everything about one step but its memory and tables."""
     cdef int64_t rows, taps = 1
     cdef int axis
-    describe_convolution(&c.conv, source, filter, target, step, blocks, kind)
+    describe_convolution(&c.conv, source, filter, target, step, blocks, blocks.pairs, kind)
     c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
@@ -82,6 +82,18 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
     transposed_multiples(c.last_filter_line, width, rest, conv.taps)
 
 
+cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:
+    """From a line for each (tap, channel) to one for each (tap, pair of channels), in the same memory."""
+    cdef int64_t t, i, words = words_of(channels, True)
+    for t in range(taps):
+        for i in range(words):
+            if 2 * i + 1 < channels:
+                join_lines(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width,
+                           packed + (t * channels + 2 * i + 1) * width, width)
+            else:
+                shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
+
+
 cdef inline void pack_filter(
     const Correlation *c, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
@@ -117,6 +129,8 @@ cdef inline void pack_filter(
             for t in range(conv.taps):
                 load_block(to + t * channels * width, 1, width, of + filter_offset(&conv.w, &conv.walk, t),
                            conv.w.batch, conv.w.channel, outputs, channels)
+        if conv.blocks.pairs:
+            join_channels(to, conv.taps, channels, width)
         c0 += channels
 
 

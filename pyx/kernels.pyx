@@ -13,7 +13,7 @@ from lanes_correlate cimport correlate_lanes
 from lanes_wgrad cimport wgrad_lanes
 from peak cimport repeat_tiles
 from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
-from ukernel cimport TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
+from ukernel cimport TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
 from wgrad cimport wgrad_step
 
 cdef extern from "threads.h" nogil:
@@ -22,8 +22,8 @@ cdef extern from "threads.h" nogil:
 
 
 def tile():
-    """(rows of a register tile, bytes of its columns, bytes of a vector)."""
-    return TILE_ROWS, TILE_VECTORS * VECTOR_BYTES, VECTOR_BYTES
+    """(rows of a register tile, bytes of its columns, bytes of a vector, whether it takes pairs of bfloat16)."""
+    return TILE_ROWS, TILE_VECTORS * VECTOR_BYTES, VECTOR_BYTES, bool(has_pairs())
 
 
 def max_threads():

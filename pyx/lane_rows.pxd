@@ -15,7 +15,7 @@ from problem cimport conv_source, conv_target, conv_walk
 from runs cimport Run, fill_tables, find_runs, find_taps, most_entries
 from scalar cimport compute
 from tensor cimport Tensor, count_taps
-from ukernel cimport NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, vectors_of, whole_vectors
+from ukernel cimport LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, vectors_of, whole_vectors
 
 cdef struct LaneWalk:
     conv_walk walk
@@ -110,7 +110,7 @@ cdef inline void correlate_rows(
                     continue
                 for t in range(max(row.depths, <int64_t>1)):
                     multiply_strip(
-                        True, piece.count, box.lanes, piece.depth if row.depths else 0,
+                        LANES, piece.count, box.lanes, piece.depth if row.depths else 0,
                         source + piece.source + t * tap, c.position_source, c.tap_source + piece.table,
                         packed + (row.depth + t) * area, c.tap_filter + piece.table,
                         target + piece.target, step, t == 0,
@@ -144,7 +144,7 @@ cdef inline void accumulate_rows(
                         for k in range(rows):
                             sum_rows[k] = ((row.depth + t) * area + c.tap_filter[piece.table + i + k]) * sums_row
                         multiply_tile(
-                            True, rows, vectors, piece.count, source + piece.source + t * tap,
+                            LANES, rows, vectors, piece.count, source + piece.source + t * tap,
                             c.tap_source + piece.table + i, c.position_source,
                             target + piece.target, c.position_target, sums, sum_rows, False,
                         )

@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from blocks cimport allocate, first_line, in_lines, multiples
 from scalar cimport compute
-from ukernel cimport TILE_ROWS, multiply_strip, strip_width
+from ukernel cimport SCALARS, TILE_ROWS, multiply_strip, strip_width
 
 
 cdef inline void repeat_tile(char *scratch, int64_t depth, int64_t count, compute kind) noexcept nogil:
@@ -25,7 +25,7 @@ cdef inline void repeat_tile(char *scratch, int64_t depth, int64_t count, comput
         a[i] = <compute>(1 + i % 3)
     memset(c, 0, TILE_ROWS * width * sizeof(compute))
     for _repetition in range(count):
-        multiply_strip(False, TILE_ROWS, width, depth, a, row, a_depth, b, b_depth, c, width, False)
+        multiply_strip(SCALARS, TILE_ROWS, width, depth, a, row, a_depth, b, b_depth, c, width, False)
 
 
 cdef inline int64_t repeat_tiles(int64_t depth, int64_t count, int threads, compute kind) except -1:

@@ -48,4 +48,26 @@
 #undef TYPE
 #undef TILE
 
+/* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
+#if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
+#include <immintrin.h>
+#define PAIRS
+#define TYPE float
+#define TILE tile_pairs
+#include "ukernel_template.h"
+#undef TYPE
+#undef TILE
+#undef PAIRS
+static inline int has_pairs(void)
+{
+    return __builtin_cpu_supports("avx512bf16") != 0;
+}
+#else
+#define tile_pairs tile_f32
+static inline int has_pairs(void)
+{
+    return 0;
+}
+#endif
+
 #endif

@@ -14,11 +14,21 @@ cdef extern from "ukernel.h" nogil:
     ctypedef unsigned int uint32_t
     void tile_f32(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
                   const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row, bint fresh)
+    void tile_pairs(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
+                    const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
+                    bint fresh)
+    bint has_pairs()
     void tile_f64(int channelwise, int rows, int vectors, int64_t depth, const double *a, const int32_t *a_row,
                   const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, const int64_t *c_row, bint fresh)
     void tile_u32(int channelwise, int rows, int vectors, int64_t depth, const uint32_t *a, const int32_t *a_row,
                   const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, const int64_t *c_row,
                   bint fresh)
+
+
+cdef enum:  # how a tile multiplies
+    SCALARS = 0  # an element of a with a vector of b
+    LANES = 1  # a vector of a with a vector of b
+    PAIRS = 2  # as SCALARS, the elements being pairs of bfloat16
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -41,11 +51,14 @@ cdef inline int64_t whole_strips(int64_t columns, compute kind) noexcept nogil:
 
 
 cdef inline void multiply_tile(
-    bint channelwise, int rows, int vectors, int64_t depth,
+    int way, int rows, int vectors, int64_t depth,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, const int64_t *c_row, bint fresh,
 ) noexcept nogil:
-    if compute is float:
+    cdef bint channelwise = way == LANES
+    if compute is float and way == PAIRS:
+        tile_pairs(False, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh)
+    elif compute is float:
         tile_f32(channelwise, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh)
     elif compute is double:
         tile_f64(channelwise, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh)
@@ -69,7 +82,7 @@ cdef inline int rows_of_tile(int64_t rows, int vectors) noexcept nogil:
 
 
 cdef inline void multiply_strip(
-    bint channelwise, int64_t rows, int64_t columns, int64_t depth,
+    int way, int64_t rows, int64_t columns, int64_t depth,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, int64_t c_row, bint fresh,
 ) noexcept nogil:
@@ -84,6 +97,6 @@ cdef inline void multiply_strip(
         c_rows[i] = i * c_row
     while r < rows:
         rows_now = rows_of_tile(rows - r, vectors)
-        multiply_tile(channelwise, rows_now, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
+        multiply_tile(way, rows_now, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
                       fresh)
         r += rows_now

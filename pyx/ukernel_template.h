@@ -8,6 +8,9 @@
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
  *     c[r][j] = c[c_row[r] + j]               whole vectors, unaligned
  *
+ * With PAIRS an element of a or b is two neighbours of the depth as bfloat16 in the 32 bits of a float, and both of its
+ * products are added.
+ *
  * The sums are carried in c from call to call, in the order of k: cutting the depth into blocks changes no bit.
  */
 #define TILE_JOIN_(a, b) a##b
@@ -19,7 +22,16 @@
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
 /* channelwise, rows and vectors are constants in every call, so that the sums stay in registers. */
-static inline __attribute__((always_inline)) void
+#ifdef PAIRS
+#define TARGET __attribute__((target("avx512bf16")))
+#define ADD_PRODUCT(sum, factor, line)                                                                                 \
+    sum = (VECTOR)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(*(factor)), (__m512bh)line)
+#else
+#define TARGET
+#define ADD_PRODUCT(sum, factor, line) sum += channelwise ? *(const VECTOR *)(factor) * line : *(factor) * line
+#endif
+
+static inline __attribute__((always_inline)) TARGET void
 SUM(const int channelwise, const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
     const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
@@ -42,7 +54,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, con
             const TYPE *factor = row[r] + a_depth[k];
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
-                sum[r][v] += channelwise ? ((const VECTOR *)factor)[v] * line[v] : *factor * line[v];
+                ADD_PRODUCT(sum[r][v], factor + (channelwise ? v * (VECTOR_BYTES / (int)sizeof(TYPE)) : 0), line[v]);
         }
     }
 #pragma GCC unroll 8
@@ -58,7 +70,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, con
             SUM(channelwise, count, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);                   \
         break;
 
-static inline __attribute__((always_inline)) void
+static inline __attribute__((always_inline)) TARGET void
 ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
      const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
@@ -77,7 +89,7 @@ ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TY
 #undef CASE
 #define VECTORS TILE_JOIN(TILE, _vectors)
 
-static inline __attribute__((always_inline)) void
+static inline __attribute__((always_inline)) TARGET void
 VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
         const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
@@ -92,12 +104,14 @@ VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE 
 }
 
 /* 1 <= vectors <= TILE_VECTORS, 1 <= rows <= MOST_ROWS(vectors). */
-static void TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
+static TARGET void TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
                  const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
+#ifndef PAIRS
     if (channelwise)
         VECTORS(1, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);
     else
+#endif
         VECTORS(0, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);
 }
 
@@ -107,3 +121,5 @@ static void TILE(int channelwise, int rows, int vectors, int64_t depth, const TY
 #undef SUM
 #undef ROWS
 #undef VECTORS
+#undef TARGET
+#undef ADD_PRODUCT

@@ -180,7 +180,7 @@ cdef inline int wgrad_step(
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
-    describe_convolution(&c.conv, source, filter, target, step, blocks, kind)
+    describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
     c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.row = padded_row(blocks.outputs, kind)
     c.panel_size = c.conv.box_positions * whole_strips(blocks.outputs, kind)

@@ -15,7 +15,7 @@ and no element is copied once for each tap. The window's coordinate on an axis, 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 
-from copy cimport load_block, zero_block
+from copy cimport load_block, load_pairs, words_of, zero_block
 from problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, find_tap
@@ -28,7 +28,8 @@ cdef struct WindowAxis:  # plan.WindowAxis, field for field
 
 cdef struct Window:
     int64_t images  # of a whole box
-    int64_t channels  # of a whole chunk
+    int64_t channels  # of a whole chunk, or pairs of them
+    bint pairs
     WindowAxis axis[3]
     int64_t batch_pitch, channel_pitch  # elements between neighbours
     int64_t pitch[3]
@@ -175,7 +176,7 @@ cdef inline void fill_row(
 ) noexcept nogil:
     """One row of a window, from the row of the source, or all zeros."""
     cdef const conv_axis *a = &walk.axis[2]
-    cdef int64_t tap, begin, end, pitch = m.pitch[2]
+    cdef int64_t tap, begin, end, pitch = m.pitch[2], words = words_of(channels, m.pairs)
     cdef Part part
     cdef compute *to
     for tap in range(a.taps if m.axis[2].apart else 1):
@@ -183,12 +184,15 @@ cdef inline void fill_row(
         begin = part.length if outside else min(first_from(part.source, 0, part.source_step), part.length)
         end = max(begin, min(first_from(part.source, a.source_size, part.source_step), part.length))
         to = row + part.first * pitch
-        zero_block(to, pitch, m.channel_pitch, begin, channels)
-        if end > begin:
+        zero_block(to, pitch, m.channel_pitch, begin, words)
+        if end > begin and m.pairs:
+            load_pairs(to + begin * pitch, pitch, source + (part.source + begin * part.source_step) * x.axis[2],
+                       part.source_step * x.axis[2], x.channel, end - begin, channels)
+        elif end > begin:
             load_block(to + begin * pitch, pitch, m.channel_pitch,
                        source + (part.source + begin * part.source_step) * x.axis[2], part.source_step * x.axis[2],
                        x.channel, end - begin, channels)
-        zero_block(to + end * pitch, pitch, m.channel_pitch, part.length - end, channels)
+        zero_block(to + end * pitch, pitch, m.channel_pitch, part.length - end, words)
 
 
 cdef inline void fill_window(
