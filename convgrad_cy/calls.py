@@ -34,7 +34,7 @@ def _prepare(function, geometry, arrays):
         for place, (order, shape) in zip(places, geometry.views, strict=True)
     ]
     operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
-    return cpu.prepare(operation, geometry.problem, geometry.dtype, places, tensors)
+    return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
 
 
 def call(function, first, second, asked, keywords, out):

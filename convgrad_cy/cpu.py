@@ -92,7 +92,7 @@ def _merged(problem, source, target):
     return problem, source, target
 
 
-def prepare(operation, problem, dtype, places, tensors):
+def prepare(operation, problem, dtype, algorithm, places, tensors):
     """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
 
     ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
@@ -102,7 +102,10 @@ def prepare(operation, problem, dtype, places, tensors):
         source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
-    plan = make_plan(operation, problem, dtype, positions_adjacent, machine())
+    here = machine()
+    if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
+        here = here._replace(multiplies_pairs=False)
+    plan = make_plan(operation, problem, dtype, positions_adjacent, here)
     kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
     views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
     return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views)

@@ -30,6 +30,7 @@ class Geometry(NamedTuple):
 
     problem: ConvProblem
     dtype: dtypes.DType
+    algorithm: str
     parts: tuple
     shape: tuple
     views: tuple
@@ -107,6 +108,7 @@ class Common(NamedTuple):
     groups: int
     data_order: tuple
     filter_order: tuple
+    algorithm: str
 
     def data(self, argument):
         name, shape = argument
@@ -171,8 +173,8 @@ def common(first_name, first, second_name, second, options):
         integer(options.groups, "groups", 1),
         choice(options.data_format, "data_format", DATA_ORDERS[rank]),
         choice(options.filter_format, "filter_format", FILTER_ORDERS[rank]),
+        choice(options.algorithm, "algorithm", ALGORITHMS),
     )
-    choice(options.algorithm, "algorithm", ALGORITHMS)
     return checked
 
 
@@ -207,4 +209,4 @@ def _geometry(common, axes, x, w, y):
         (w.order, (groups, outs // groups, ins, *problem.kernel)),
         (y.order, (x.sizes[0], groups, outs // groups, *problem.y)),
     )
-    return Geometry(problem, common.dtype, (x.name, w.name, y.name), result.shape, views)
+    return Geometry(problem, common.dtype, common.algorithm, (x.name, w.name, y.name), result.shape, views)

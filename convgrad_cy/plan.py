@@ -133,15 +133,17 @@ def tile_cycles(rows, columns, machine, itemsize):
     return cycles
 
 
-def _crosses_positions(walk, outputs, positions_adjacent, machine, itemsize):
-    """Whether tiles across positions are faster than tiles across output channels.
+def _crosses_positions(walk, outputs, positions_adjacent, machine, stored, itemsize, worth):
+    """Whether tiles across positions are faster than tiles across output channels, of which a step takes ``worth``.
 
     They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
     """
     row = walk[2].positions
     lanes = machine.vector_bytes // itemsize
-    in_place = positions_adjacent and row % lanes == 0 and all(axis.taps == 1 for axis in walk)
-    across_channels = tile_cycles(row, outputs, machine, itemsize)
+    in_place = (
+        positions_adjacent and stored == itemsize and row % lanes == 0 and all(axis.taps == 1 for axis in walk)
+    )
+    across_channels = worth * tile_cycles(row, outputs, machine, itemsize)
     return tile_cycles(outputs, row, machine, itemsize) < (1.1 if in_place else 0.8) * across_channels
 
 
@@ -194,13 +196,19 @@ def _lanewise(operation, problem, walks, channels, outputs, in_place, machine, i
     return extents, min(strip, total) if in_place else block, slices
 
 
-def _boxed(walks, batch, channels, chunk, most, machine, itemsize, across):
+def _width_axis(axis, positions, across, paired):
+    """The window's axis of the width; where positions are paired, it has room for a whole number of pairs."""
+    room = positions + positions % 2 if paired else positions
+    return window_axis(axis, room, contiguous=across)._replace(positions=positions)
+
+
+def _boxed(walks, batch, channels, chunk, most, machine, itemsize, across, paired):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share."""
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     while True:
         images, *extents = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
         windows = [
-            [window_axis(*pair, contiguous=across and i == 2) for i, pair in enumerate(zip(walk, extents, strict=True))]
+            [*map(window_axis, walk[:2], extents[:2]), _width_axis(walk[2], extents[2], across, paired)]
             for walk in walks
         ]
         elements = images * max(prod(axis.extent for axis in window) for window in windows)
@@ -240,17 +248,19 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
             threads = machine.threads
         windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(walks)
         return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, False))
-    across = (
-        operation != WGRAD
-        and _crosses_positions(walks[-1], outputs, positions_adjacent, machine, itemsize)
+    pairs = dtype.name == "bfloat16" and machine.multiplies_pairs
+    worth = 0.5 if pairs else 1.0  # of a step across channels
+    across = operation != WGRAD and _crosses_positions(
+        walks[-1], outputs, positions_adjacent, machine, dtype.itemsize, itemsize, worth
     )
     block = _even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
-    pairs = dtype.name == "bfloat16" and machine.multiplies_pairs and not across and operation != WGRAD
+    pairs = pairs and not across
+    paired = pairs and operation == WGRAD
     # A window of pairs of channels has half as much for each.
-    channel_bytes = itemsize // 2 if pairs and operation != WGRAD else itemsize
+    channel_bytes = itemsize // 2 if pairs and not paired else itemsize
     chunk = _even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
-    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, channel_bytes, across)
+    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, channel_bytes, across, paired)
     chunk = max(1, min(chunk, channels))
     slices = 1
     if operation == WGRAD:

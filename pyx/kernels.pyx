@@ -13,7 +13,7 @@ from lanes_correlate cimport correlate_lanes
 from lanes_wgrad cimport wgrad_lanes
 from peak cimport repeat_tiles
 from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
-from ukernel cimport TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
+from ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
 from wgrad cimport wgrad_step
 
 cdef extern from "threads.h" nogil:
@@ -101,7 +101,7 @@ def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
     What a kernel can reach at most: the benchmarks time it beside the kernels.
     """
     if dtype == F64:
-        return repeat_tiles(depth, count, threads, <double>0)
+        return repeat_tiles(SCALARS, depth, count, threads, <double>0)
     if dtype == I32:
-        return repeat_tiles(depth, count, threads, <int>0)
-    return repeat_tiles(depth, count, threads, <float>0)
+        return repeat_tiles(SCALARS, depth, count, threads, <int>0)
+    return repeat_tiles(PAIRS if dtype == BF16 and has_pairs() else SCALARS, depth, count, threads, <float>0)

@@ -7,10 +7,10 @@ from libc.string cimport memset
 
 from blocks cimport allocate, first_line, in_lines, multiples
 from scalar cimport compute
-from ukernel cimport SCALARS, TILE_ROWS, multiply_strip, strip_width
+from ukernel cimport PAIRS, TILE_ROWS, multiply_strip, strip_width
 
 
-cdef inline void repeat_tile(char *scratch, int64_t depth, int64_t count, compute kind) noexcept nogil:
+cdef inline void repeat_tile(char *scratch, int way, int64_t depth, int64_t count, compute kind) noexcept nogil:
     cdef int64_t i, _repetition, width = strip_width(kind)
     cdef compute *a = <compute *>scratch
     cdef compute *b = a + TILE_ROWS * depth
@@ -25,16 +25,16 @@ cdef inline void repeat_tile(char *scratch, int64_t depth, int64_t count, comput
         a[i] = <compute>(1 + i % 3)
     memset(c, 0, TILE_ROWS * width * sizeof(compute))
     for _repetition in range(count):
-        multiply_strip(SCALARS, TILE_ROWS, width, depth, a, row, a_depth, b, b_depth, c, width, False)
+        multiply_strip(way, TILE_ROWS, width, depth, a, row, a_depth, b, b_depth, c, width, False)
 
 
-cdef inline int64_t repeat_tiles(int64_t depth, int64_t count, int threads, compute kind) except -1:
+cdef inline int64_t repeat_tiles(int way, int64_t depth, int64_t count, int threads, compute kind) except -1:
     cdef int64_t elements = TILE_ROWS * depth + strip_width(kind) * depth + TILE_ROWS * strip_width(kind)
     cdef int64_t size = in_lines(elements * sizeof(compute) + (TILE_ROWS + 2 * depth) * sizeof(int32_t))
     cdef void *memory = allocate(threads * size, 0, 0)
     cdef char *scratch = first_line(memory)
     cdef int _thread
     for _thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-        repeat_tile(scratch + threadid() * size, depth, count, kind)
+        repeat_tile(scratch + threadid() * size, way, depth, count, kind)
     free(memory)
-    return 2 * threads * count * depth * TILE_ROWS * strip_width(kind)
+    return (4 if way == PAIRS else 2) * threads * count * depth * TILE_ROWS * strip_width(kind)

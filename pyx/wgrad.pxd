@@ -12,17 +12,18 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, count_blocks, first_line, in_lines, multiples, padded_row
 from convolution cimport Convolution, describe_convolution, tables_size
-from copy cimport load_block, store_block
+from copy cimport join_lines, load_block, store_block
 from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport multiply_strip, strip_width, whole_strips
+from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_strips
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
 
 cdef struct Accumulation:
     Convolution conv
     int64_t chunk_blocks
+    int64_t window_elements
     int64_t row  # elements between rows of sums
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
     int32_t *panel_depth  # multiples of the strip's width
@@ -40,28 +41,49 @@ cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexc
     part.g = block // (conv.output_blocks * c.chunk_blocks)
 
 
+cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept nogil:
+    """Lines of the panel for a row of positions: a whole number of pairs of them."""
+    return box.count[3] + box.count[3] % 2 if c.conv.blocks.pairs else box.count[3]
+
+
+cdef inline void pair_window(const Accumulation *c, compute *window, int32_t *position, int64_t *positions) noexcept nogil:
+    """Join each element with the one that the next position sees there; keep the offset of every second position."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t i, shift = conv.window.axis[2].step * conv.window.pitch[2]
+    join_lines(window, window, window + shift, c.window_elements)
+    for i in range(positions[0] // 2):
+        position[i] = position[2 * i]
+    positions[0] = positions[0] // 2
+
+
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
 ) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o]; the last one filled up with zeros."""
+    """Strips of output channels: panel[strip][p][o]; the last one filled up with zeros.
+
+    Where positions are paired, a row of an odd number of them has a line of zeros more.
+    """
     cdef const Convolution *conv = &c.conv
-    cdef int64_t j = 0, n, d, h, row, count, width = strip_width(panel[0])
+    cdef int64_t j = 0, n, d, h, p, row, count, width = strip_width(panel[0]), lines = row_lines(c, box)
     while j < outputs:
         count = min(width, outputs - j)
-        if count < width:
-            memset(panel, 0, positions * width * sizeof(compute))
+        if count < width or lines > box.count[3]:
+            memset(panel, 0, positions // box.count[3] * lines * width * sizeof(compute))
         row = 0
         for n in range(box.count[0]):
             for d in range(box.count[1]):
                 for h in range(box.count[2]):
                     load_block(
-                        panel + row * box.count[3] * width, width, 1,
+                        panel + row * lines * width, width, 1,
                         target + j * conv.y.channel + target_offset(
                             &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h, box.begin[3]),
                         conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel, box.count[3], count,
                     )
                     row += 1
-        panel += positions * width
+        if conv.blocks.pairs:
+            for p in range(row * lines // 2):
+                join_lines(panel + p * width, panel + 2 * p * width, panel + (2 * p + 1) * width, width)
+        panel += row * lines * width
         j += width
 
 
@@ -71,8 +93,10 @@ cdef inline void accumulate(
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t positions, j, box_index, first_box, rows = conv.taps * part.channels, width = strip_width(sums[0])
+    cdef int64_t positions, depth, j, box_index, first_box, rows = conv.taps * part.channels
+    cdef int64_t width = strip_width(sums[0]), strip_size
     cdef Box box
+    cdef Box seen_box  # with the positions that fill up pairs
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
     cdef compute *panel = window + conv.window_size
@@ -86,16 +110,23 @@ cdef inline void accumulate(
         memset(sums, 0, rows * c.row * sizeof(compute))
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
         positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
-        position_offsets(&conv.window, &box, position)
+        seen_box = box
+        seen_box.count[3] = row_lines(c, &box)
+        depth = positions // box.count[3] * seen_box.count[3]
+        position_offsets(&conv.window, &seen_box, position)
         if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &box, source, &conv.x, part.channels)
+            fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, part.channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x)
         pack_target(c, &box, target, part.outputs, positions, panel)
+        strip_size = depth * width
+        if conv.blocks.pairs:
+            pair_window(c, window, position, &depth)
         j = 0
         while j < part.outputs:
-            multiply_strip(False, rows, min(width, part.outputs - j), positions, seen, column, position,
-                           panel + j * positions, c.panel_depth, sums + j, c.row, box_index == first_box)
+            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth, seen,
+                           column, position,
+                           panel + j // width * strip_size, c.panel_depth, sums + j, c.row, box_index == first_box)
             j += width
 
 
@@ -171,7 +202,7 @@ cdef inline int wgrad_step(
     cdef Accumulation c
     cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t block_count, tasks, table_size, ranges_size, partial_size = 0
+    cdef int64_t block_count, tasks, table_size, ranges_size, shift, row, partial_size = 0
     cdef int thread, turn, threads = <int>blocks.threads
     cdef void *memory = NULL
     cdef task_range *ranges
@@ -181,6 +212,13 @@ cdef inline int wgrad_step(
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
     describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
+    c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
+    if blocks.pairs:
+        shift = c.conv.window.axis[2].step * c.conv.window.pitch[2]
+        c.conv.window_size += in_lines(shift * sizeof(compute)) // sizeof(compute)
+        row = step.axis[2].positions
+        c.conv.box_positions = c.conv.box_positions // row * (row + row % 2)
+        c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
     c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.row = padded_row(blocks.outputs, kind)
     c.panel_size = c.conv.box_positions * whole_strips(blocks.outputs, kind)

@@ -133,7 +133,9 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         positions = blocks.images * prod(axis.positions for axis in window)
         elements = blocks.images * prod(axis.extent for axis in window) * blocks.chunk
         assert elements < 2**31  # its offsets are int32
-        assert elements * itemsize <= WINDOW_BYTES or blocks.chunk == positions == 1
+        held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
+        assert elements * held <= WINDOW_BYTES or blocks.chunk == positions == 1
+        assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
         assert positions * blocks.outputs * itemsize <= SUMS_BYTES or positions <= tile[0]
         assert [axis.positions for axis in window] == [axis.positions for axis in windows[0]]
         assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))

@@ -1,0 +1,58 @@
+"""bfloat16 multiplied in pairs, as algorithm="auto" may do where the processor can: exact but for subnormal numbers."""
+
+import numpy as np
+import pytest
+from operations import DATA_FORMATS, DTYPES, FILTER_FORMATS, OPERATIONS, Tensors, assert_exact, dtype_of, integer_tensors
+from problems import PROBLEMS, parse
+
+from convgrad_cy import cpu
+from convgrad_cy.dtypes import TABLE
+from convgrad_cy.plan import FPROP, plan
+from convgrad_cy.problem import ConvProblem
+
+pytestmark = [
+    pytest.mark.skipif(not cpu.machine().multiplies_pairs, reason="this processor or build multiplies no pairs"),
+    pytest.mark.skipif("bfloat16" not in DTYPES, reason="ml_dtypes is not installed"),
+]
+operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+def test_are_planned():
+    problem = ConvProblem(1, 1, 20, 70, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
+    assert plan(FPROP, problem, TABLE[1], False, cpu.machine()).blocks[-1]
+    assert not plan(FPROP, problem, TABLE[2], False, cpu.machine()).blocks[-1]
+
+
+@operations
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
+def test_exact(operation, problem):
+    tensors, results = integer_tensors(problem, "bfloat16")
+    assert_exact(operation.call(problem, tensors, algorithm="auto"), results[operation.kernel], "bfloat16")
+
+
+@operations
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+@pytest.mark.parametrize("text", ("ic7ih9oc70kh3ph1", "ic66ih11oc33kh3sh2ph1", "ic5ih7oc80kh1"))
+def test_formats(operation, data_format, filter_format, text):
+    """Odd channels and odd rows, whose last pair has one element."""
+    problem = parse(f'mb2{text}n"paired"')
+    tensors, _ = integer_tensors(problem, "bfloat16")
+    expected = operation.expected(problem, tensors, data_format, filter_format)
+    assert_exact(operation.call(problem, tensors, data_format, filter_format, algorithm="auto"), expected, "bfloat16")
+
+
+@operations
+def test_what_fills_a_pair_adds_nothing(operation):
+    """An infinity beyond the last position of a row, or in a window from the task before, is multiplied by nothing."""
+    problem = parse('mb3ic5ih7iw9oc70kh3kw3sw2n"paired"')
+    rng = np.random.default_rng(0)
+    tensors = Tensors(*(rng.normal(size=getattr(problem, f"{name}_shape")).astype(dtype_of("bfloat16")) for name in "xwy"))
+    for name in operation.reads:
+        getattr(tensors, name).reshape(-1)[::17] = np.inf
+    direct = operation.call(problem, tensors, algorithm="direct").astype(np.float32)
+    paired = operation.call(problem, tensors, algorithm="auto").astype(np.float32)
+    assert not np.isfinite(direct).all()
+    np.testing.assert_array_equal(np.isnan(paired), np.isnan(direct))
+    np.testing.assert_array_equal(np.isinf(paired), np.isinf(direct))
+    np.testing.assert_allclose(paired[np.isfinite(direct)], direct[np.isfinite(direct)], rtol=2**-7, atol=1e-2)
