@@ -19,6 +19,8 @@ WINDOW_BYTES = 256 * 1024
 MOST_POSITIONS = 256
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
+#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
+LARGE_FILTER_BYTES, FEW_POSITIONS = 1 << 20, 512
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
@@ -49,7 +51,8 @@ class Blocks(NamedTuple):
 
     ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
     a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
-    share the boxes of one block of the filter. ``pairs``: the tile takes pairs of bfloat16.
+    share the boxes of one block of the filter. ``packs``: each task packs its part of the
+    filter. ``pairs``: the tile takes pairs of bfloat16.
     """
 
     threads: int
@@ -59,6 +62,7 @@ class Blocks(NamedTuple):
     chunk: int
     outputs: int
     slices: int
+    packs: bool
     pairs: bool
 
 
@@ -247,7 +251,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         if 8 * problem.multiplications >= SERIAL_MULTIPLICATIONS:
             threads = machine.threads
         windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(walks)
-        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, False))
+        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, False, False))
     pairs = dtype.name == "bfloat16" and machine.multiplies_pairs
     worth = 0.5 if pairs else 1.0  # of a step across channels
     across = operation != WGRAD and _crosses_positions(
@@ -260,6 +264,15 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     channel_bytes = itemsize // 2 if pairs and not paired else itemsize
     chunk = _even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
+    positions = problem.batch * max(prod(axis.positions for axis in walk) for walk in walks)
+    packs = (
+        operation != WGRAD
+        and not across
+        and positions <= FEW_POSITIONS
+        and channels * outputs * prod(problem.kernel) * itemsize >= LARGE_FILTER_BYTES
+    )
+    if packs:
+        block, most = min(outputs, strip), FEW_POSITIONS
     images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, channel_bytes, across, paired)
     chunk = max(1, min(chunk, channels))
     slices = 1
@@ -269,4 +282,4 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, pairs))
+    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, packs, pairs))

@@ -1,6 +1,6 @@
 """fprop and dgrad: target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c).
 
-The filter is packed once, for all boxes of positions. A task is a box and a block of output channels; chunk after chunk
+The filter is packed once, for all boxes of positions, or, where it is large and the boxes are few, by each task. A task is a box and a block of output channels; chunk after chunk
 of the channels it fills the box's window and adds the products to its sums, and in the end it stores them.
 
                         rows of a tile      columns of a tile
@@ -17,7 +17,7 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_filter, takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_sums,
 )
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
@@ -93,8 +93,10 @@ cdef inline void correlate_block(
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
+    cdef const compute *held
     cdef compute *sums = window + conv.window_size
-    cdef int32_t *position = <int32_t *>(sums + c.sums_size)
+    cdef compute *bank = sums + c.sums_size
+    cdef int32_t *position = <int32_t *>(bank + c.bank_size)
     cdef int32_t *column = position + conv.box_positions
     positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
                          task // conv.output_blocks % conv.box_count)
@@ -127,11 +129,11 @@ cdef inline void correlate_block(
             fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x, channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x) + c0 * conv.x.channel
-        add_products(
-            c, &box, positions, o0, outputs, channels, seen,
-            packed + c0 * conv.taps * c.filter_outputs + o0 * conv.taps * channels, position, column, sums, sums_row,
-            c0 == 0,
-        )
+        held = packed + (c0 * c.filter_outputs + o0 * channels) * conv.taps
+        if conv.blocks.packs:
+            pack_chunk(c, filter + o0 * conv.w.batch + c0 * conv.w.channel, bank, outputs, channels)
+            held = bank
+        add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, c0 == 0)
         c0 += channels
     if compute is not int:
         if conv.padded and any_nan(sums, rows, columns, sums_row):
@@ -204,7 +206,7 @@ cdef inline int correlate_steps(
         for i in range(count):
             describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c[i].first_pack, c[i].first_task, c[i].packed = packs, tasks, packed_size
-            packs += c[i].conv.groups * c[i].filter_strips
+            packs += 0 if blocks.packs else c[i].conv.groups * c[i].filter_strips
             tasks += c[i].conv.groups * c[i].conv.box_count * c[i].conv.output_blocks
             packed_size += in_lines(c[i].conv.groups * c[i].filter_size * sizeof(compute)) // sizeof(compute)
             scratch_size = max(scratch_size, c[i].scratch)

@@ -19,6 +19,7 @@ from window cimport Box
 cdef struct Correlation:
     Convolution conv
     int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
+    int64_t bank_size  # of a task's part of it, where each task packs what it needs
     int64_t row  # elements between rows of a block of sums
     int64_t sums_size, scratch  # of one thread: elements, and bytes in all
     bint taps_adjacent  # in the filter: tap t is t elements from the first
@@ -43,6 +44,11 @@ cdef inline void describe_correlation(
     c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
+    c.bank_size = 0
+    if blocks.packs:
+        c.filter_size = 0
+        c.bank_size = in_lines(
+            blocks.chunk * c.conv.taps * whole_strips(blocks.outputs, kind) * sizeof(compute)) // sizeof(compute)
     c.taps_adjacent = c.conv.w.batch != 1 and (c.conv.taps > 1 or c.conv.taps == c.conv.w.channel == 1)
     for axis in range(2, -1, -1):
         if c.conv.walk.axis[axis].taps > 1 and c.conv.walk.axis[axis].filter_step * c.conv.w.axis[axis] != taps:
@@ -57,7 +63,7 @@ cdef inline void describe_correlation(
         rows = c.conv.box_positions
         c.row = padded_row(blocks.outputs, kind)
     c.sums_size = in_lines(rows * c.row * sizeof(compute)) // sizeof(compute)
-    c.scratch = (c.conv.window_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
+    c.scratch = (c.conv.window_size + c.sums_size + c.bank_size) * sizeof(compute) + tables_size(&c.conv)
 
 
 cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
@@ -94,43 +100,48 @@ cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, 
                 shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
 
 
+cdef inline void pack_chunk(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
+) noexcept nogil:
+    """At most a strip of output channels by at most a chunk of channels, from the first of each on."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t width = strip_width(packed[0]), depth = conv.taps * channels, together, t, i
+    cdef const int32_t *line
+    if not conv.blocks.positions_across and outputs < width:
+        memset(packed, 0, depth * width * sizeof(compute))
+    if conv.blocks.positions_across:
+        for t in range(conv.taps):
+            load_block(packed + t * channels, depth, 1, filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
+                       conv.w.channel, outputs, channels)
+    elif c.taps_adjacent:
+        # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
+        line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
+        together = channels if conv.w.channel == conv.taps else 1
+        filter += filter_offset(&conv.w, &conv.walk, 0)
+        for i in range(channels // together):
+            load_transposed(packed + i * width, line, filter + i * conv.w.channel, conv.w.batch, together * conv.taps,
+                            outputs)
+    else:
+        for t in range(conv.taps):
+            load_block(packed + t * channels * width, 1, width, filter + filter_offset(&conv.w, &conv.walk, t),
+                       conv.w.batch, conv.w.channel, outputs, channels)
+    if conv.blocks.pairs:
+        join_channels(packed, conv.taps, channels, width)
+
+
 cdef inline void pack_filter(
     const Correlation *c, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
     """A strip of output channels of one group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0])
-    cdef int64_t outputs = min(strip_width(packed[0]), conv.outputs - o0), c0 = 0, channels, t, i, depth
-    cdef int64_t width = strip_width(packed[0]), together
-    cdef const int32_t *line
-    cdef compute *to
-    cdef const scalar *of
+    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0]), c0 = 0, channels
     filter += g * conv.w.group + o0 * conv.w.batch
     packed += g * c.filter_size
     while c0 < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - c0)
-        depth = conv.taps * channels
-        to = packed + c0 * conv.taps * c.filter_outputs + o0 * depth
-        of = filter + c0 * conv.w.channel
-        if not conv.blocks.positions_across and outputs < width:
-            memset(to, 0, depth * width * sizeof(compute))
-        if conv.blocks.positions_across:
-            for t in range(conv.taps):
-                load_block(to + t * channels, depth, 1, of + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
-                           conv.w.channel, outputs, channels)
-        elif c.taps_adjacent:
-            # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
-            line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
-            together = channels if conv.w.channel == conv.taps else 1
-            for i in range(channels // together):
-                load_transposed(to + i * width, line, of + filter_offset(&conv.w, &conv.walk, 0) + i * conv.w.channel,
-                                conv.w.batch, together * conv.taps, outputs)
-        else:
-            for t in range(conv.taps):
-                load_block(to + t * channels * width, 1, width, of + filter_offset(&conv.w, &conv.walk, t),
-                           conv.w.batch, conv.w.channel, outputs, channels)
-        if conv.blocks.pairs:
-            join_channels(to, conv.taps, channels, width)
+        pack_chunk(c, filter + c0 * conv.w.channel,
+                   packed + c0 * conv.taps * c.filter_outputs + o0 * conv.taps * channels,
+                   min(strip_width(packed[0]), conv.outputs - o0), channels)
         c0 += channels
 
 
