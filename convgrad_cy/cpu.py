@@ -49,6 +49,17 @@ def _cpu_quota():
 _most_threads = None if os.environ.get("OMP_NUM_THREADS") else _cpu_quota()
 
 
+def _cache_bytes():
+    """Size of the last cache, or a common one where the system does not say."""
+    try:
+        return int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().removesuffix("K\n")) << 10
+    except (OSError, ValueError):
+        return 32 << 20
+
+
+_last_cache = _cache_bytes()
+
+
 def _after_fork_in_child():
     # The threads of an OpenMP team do not survive a fork, and libgomp would wait for them for ever.
     global _most_threads
@@ -72,7 +83,7 @@ def openmp():
 
 def machine():
     """What ``plan.plan`` needs to know."""
-    return Machine(*_tile, threads())
+    return Machine(*_tile, _last_cache, threads())
 
 
 def run_tiles(dtype, depth, count):

@@ -19,8 +19,10 @@ WINDOW_BYTES = 256 * 1024
 MOST_POSITIONS = 256
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
+#: Where source and target are more than this part of the last cache, storing the one would push out the other.
+STREAM_PART = 0.75
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
-LARGE_FILTER_BYTES, FEW_POSITIONS = 1 << 20, 512
+LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
@@ -37,12 +39,13 @@ WANTED_TASKS = 16
 
 
 class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile, and the number of threads."""
+    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
 
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
     multiplies_pairs: bool  # of bfloat16
+    cache_bytes: int  # of the last cache
     threads: int
 
 
@@ -51,7 +54,8 @@ class Blocks(NamedTuple):
 
     ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
     a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
-    share the boxes of one block of the filter. ``packs``: each task packs its part of the
+    share the boxes of one block of the filter. ``streams``: the target is stored
+    past the cache. ``packs``: each task packs its part of the
     filter. ``pairs``: the tile takes pairs of bfloat16.
     """
 
@@ -62,6 +66,7 @@ class Blocks(NamedTuple):
     chunk: int
     outputs: int
     slices: int
+    streams: bool
     packs: bool
     pairs: bool
 
@@ -196,8 +201,12 @@ def _lanewise(operation, problem, walks, channels, outputs, in_place, machine, i
         for axis, extent in zip(walks[0], extents, strict=True):
             boxes *= -(-axis.positions // extent)
         slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
-    # In place, more lanes are longer pieces of memory; a copy of them would not fit into the cache.
-    return extents, min(strip, total) if in_place else block, slices
+    if in_place:
+        # More lanes are longer pieces of memory, and smaller boxes leave what lies between them in the cache.
+        block = min(strip, total)
+        if operation != WGRAD:
+            extents = box_of(walks[-1], 1, MOST_POSITIONS)[1:]
+    return extents, block, slices
 
 
 def _width_axis(axis, positions, across, paired):
@@ -244,6 +253,8 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     strip = machine.tile_column_bytes // itemsize
     taps = max(prod(axis.taps for axis in walk) for walk in walks)
     threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    tensors = problem.x_channels * prod(problem.x) + problem.y_channels * prod(problem.y)
+    streams = tensors * problem.batch * groups * dtype.itemsize > STREAM_PART * machine.cache_bytes
     in_place = channels == outputs == 1 and not positions_adjacent and dtype.itemsize == itemsize
     found = _lanewise(operation, problem, walks, channels, outputs, in_place, machine, itemsize)
     if found is not None:
@@ -251,7 +262,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         if 8 * problem.multiplications >= SERIAL_MULTIPLICATIONS:
             threads = machine.threads
         windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(walks)
-        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, False, False))
+        return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, streams, False, False))
     pairs = dtype.name == "bfloat16" and machine.multiplies_pairs
     worth = 0.5 if pairs else 1.0  # of a step across channels
     across = operation != WGRAD and _crosses_positions(
@@ -269,6 +280,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         operation != WGRAD
         and not across
         and positions <= FEW_POSITIONS
+        and taps <= FEW_TAPS  # the more, the more each task copies
         and channels * outputs * prod(problem.kernel) * itemsize >= LARGE_FILTER_BYTES
     )
     if packs:
@@ -282,4 +294,4 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, packs, pairs))
+    return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, streams, packs, pairs))

@@ -17,7 +17,8 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, streams_sums,
+    takes_sums,
 )
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
@@ -25,6 +26,10 @@ from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
+
+cdef extern from "stream.h" nogil:
+    void stream_lines(void *to, const void *of, int64_t bytes)
+    void end_stream()
 
 
 cdef inline void add_products(
@@ -87,9 +92,9 @@ cdef inline void correlate_block(
 ) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     cdef int64_t g = task // (conv.box_count * conv.output_blocks), o0 = task % conv.output_blocks * conv.blocks.outputs
-    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0, n, d, h, row = 0
+    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0, n, d, h, w, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
-    cdef bint direct = False
+    cdef bint direct = False, streamed = False
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
@@ -105,7 +110,8 @@ cdef inline void correlate_block(
     target += g * conv.y.group + o0 * conv.y.channel
     packed += g * c.filter_size
     if scalar is compute:
-        direct = takes_sums(c, &box, outputs, sums[0])
+        streamed = streams_sums(c, target, outputs)
+        direct = not streamed and takes_sums(c, &box, outputs, sums[0])
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
@@ -143,13 +149,18 @@ cdef inline void correlate_block(
     for n in range(box.count[0]):
         for d in range(box.count[1]):
             for h in range(box.count[2]):
-                store_block(
-                    target + target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
-                                           box.begin[3]),
-                    conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
-                    sums + row * sums_h, sums_w, sums_o, box.count[3], outputs,
-                )
+                place = target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
+                                      box.begin[3])
+                if streamed:
+                    for w in range(box.count[3]):
+                        stream_lines(target + place + w * conv.walk.axis[2].target_step * conv.y.axis[2],
+                                     sums + row * sums_h + w * sums_w, outputs * sizeof(compute))
+                else:
+                    store_block(target + place, conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
+                                sums + row * sums_h, sums_w, sums_o, box.count[3], outputs)
                 row += 1
+    if streamed:
+        end_stream()
 
 
 cdef inline const Correlation *step_of(const Correlation *steps, int64_t count, bint packing, int64_t task) noexcept nogil:

@@ -17,6 +17,10 @@ from scalar cimport compute
 from tensor cimport Tensor, count_taps
 from ukernel cimport LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, vectors_of, whole_vectors
 
+cdef extern from "stream.h" nogil:
+    void stream_lines(void *to, const void *of, int64_t bytes)
+    void end_stream()
+
 cdef struct LaneWalk:
     conv_walk walk
     Tensor x, y  # the tensors themselves or their copies
@@ -92,11 +96,12 @@ cdef inline bint find_piece(
 
 
 cdef inline void correlate_rows(
-    const LaneWalk *c, const LaneBox *box, const compute *source, const compute *packed, compute *target
+    const LaneWalk *c, const LaneBox *box, const compute *source, const compute *packed, compute *target,
+    compute *sums, bint streamed
 ) noexcept nogil:
     """target = the sums of a box. The packed filter is [tap][channel][lane]; the tables' pitch is that of a lane's line.
 
-    ``source`` and ``target`` point at where the coordinates are zero.
+    ``source`` and ``target`` point at where the coordinates are zero. ``streamed`` sums of a row stay in ``sums`` first.
     """
     cdef int64_t d, h, r, t, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels * c.line
     cdef int64_t step = c.walk.axis[2].target_step * c.y.axis[2], tap = c.walk.axis[0].source_tap * c.x.axis[0]
@@ -113,8 +118,14 @@ cdef inline void correlate_rows(
                         LANES, piece.count, box.lanes, piece.depth if row.depths else 0,
                         source + piece.source + t * tap, c.position_source, c.tap_source + piece.table,
                         packed + (row.depth + t) * area, c.tap_filter + piece.table,
-                        target + piece.target, step, t == 0,
+                        sums if streamed else target + piece.target, box.lanes if streamed else step, t == 0,
                     )
+                if streamed:
+                    for t in range(piece.count):
+                        stream_lines(target + piece.target + t * step, sums + t * box.lanes,
+                                     box.lanes * sizeof(compute))
+    if streamed:
+        end_stream()
 
 
 cdef inline void accumulate_rows(

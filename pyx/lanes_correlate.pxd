@@ -53,6 +53,16 @@ cdef inline void zero_target(
                 memset(target + d * c.y.axis[0] + h * c.y.axis[1] + w * c.y.axis[2], 0, box.lanes * sizeof(compute))
 
 
+cdef inline bint lines_are_whole(const Lanes *c, const compute *target) noexcept nogil:
+    """Whether each position's lanes of a task are whole cache lines."""
+    cdef int axis
+    cdef int64_t line = 64 // <int64_t>sizeof(compute)
+    for axis in range(3):
+        if c.y.axis[axis] % line:
+            return False
+    return <int64_t>target % 64 == 0 and c.block % line == 0 and c.lanes % line == 0
+
+
 cdef inline void correlate_lane_box(
     const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, scalar *target, const compute *packed,
     compute *scratch, int64_t task,
@@ -80,7 +90,8 @@ cdef inline void correlate_lane_box(
         if c.incomplete:
             zero_target(c, &box, made)
     for i in range(count):
-        correlate_rows(&walks[i], &box, seen, packed + walks[i].packed + box.lane // c.block * line * walks[i].taps, made)
+        correlate_rows(&walks[i], &box, seen, packed + walks[i].packed + box.lane // c.block * line * walks[i].taps, made,
+                       result, c.streamed and lines_are_whole(c, made))
     if not c.y_in_place:
         store_result(c, &box, result, target)
 

@@ -26,7 +26,7 @@ from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, con
 
 FLOAT32 = dtypes.TABLE[2]
 # Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/ukernel.h.
-TILES = [(6, 256, 64, True), (6, 64, 32, False), (4, 32, 16, False)]
+TILES = [(6, 256, 64, True, 32 << 20), (6, 64, 32, False, 8 << 20), (4, 32, 16, False, 1 << 20)]
 
 
 def problem_of(batch, groups, ins, outs, x, kernel, stride):
