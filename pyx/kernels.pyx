@@ -12,6 +12,7 @@ from peak cimport repeat_tiles
 from scalar cimport BF16, F16, F32, F64, I32, bf16, f16
 from ukernel cimport TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 from wgrad cimport wgrad_step
+from winograd_correlate cimport correlate_tiled
 
 cdef extern from "threads.h" nogil:
     int threads_available()
@@ -63,6 +64,18 @@ def wgrad(int dtype, source, filter, target, steps, blocks):
         wgrad_step[double, double](source, filter, target, steps, blocks, 0)
     elif dtype == I32:
         wgrad_step[int, int](source, filter, target, steps, blocks, 0)
+
+
+def winograd_correlate(int dtype, source, filter, target, steps, blocks):
+    """``correlate`` by Winograd's algorithm, with ``steps`` and ``blocks`` of a TilePlan.
+
+    False where it has met NaN, infinity, overflow or nothing but tiny values: the result is then to be formed directly.
+    """
+    if dtype == F16:
+        return bool(correlate_tiled[f16](source, filter, target, steps, blocks))
+    if dtype == BF16:
+        return bool(correlate_tiled[bf16](source, filter, target, steps, blocks))
+    return bool(correlate_tiled[float](source, filter, target, steps, blocks))
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
