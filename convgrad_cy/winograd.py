@@ -20,6 +20,7 @@ FILTER_BYTES = 24 << 20
 #: Tiles of a box. A row of them passes through the L1 cache.
 MOST_TILES, MOST_ROW = 48, 16
 MOST_OUTPUTS, MOST_CHUNK = 128, 128
+WANTED_TASKS = 8
 
 
 class TileBlocks(NamedTuple):
@@ -127,10 +128,21 @@ def plan(operation, problem, tiling, machine):
     count = images * prod(box)
     chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * most_points * count) // lanes * lanes)
     chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
+    slices = 1
+    if operation == WGRAD:
+        block = chunk = 64
+        block, chunk = min(block, -(-outputs // strip) * strip), min(chunk, -(-channels // lanes) * lanes)
+        tiles = 32
+        images, *box = _box(walks, given, problem.batch, tiles)
+        boxes = -(-problem.batch // images)
+        for axis, m, n in zip(walks[0], given[0], box, strict=True):
+            boxes *= -(-axis.positions // (m * n))
+        parts = problem.groups * -(-channels // chunk) * -(-outputs // block)
+        slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
     group = max(block, FILTER_BYTES // (4 * most_points * channels * problem.groups) // block * block)
     threads = machine.threads
     rows = [[*sum(walk, ()), *row, *m, *box] for walk, row, m in zip(walks, points, given, strict=True)]
     return TilePlan(
         steps=np.array(rows, np.int64),
-        blocks=np.array(TileBlocks(threads, images, chunk, block, group, 1), np.int64),
+        blocks=np.array(TileBlocks(threads, images, chunk, block, group, slices), np.int64),
     )

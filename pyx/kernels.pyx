@@ -13,6 +13,7 @@ from scalar cimport BF16, F16, F32, F64, I32, bf16, f16
 from ukernel cimport TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 from wgrad cimport wgrad_step
 from winograd_correlate cimport correlate_tiled
+from winograd_wgrad cimport wgrad_tiled
 
 cdef extern from "threads.h" nogil:
     int threads_available()
@@ -76,6 +77,15 @@ def winograd_correlate(int dtype, source, filter, target, steps, blocks):
     if dtype == BF16:
         return bool(correlate_tiled[bf16](source, filter, target, steps, blocks))
     return bool(correlate_tiled[float](source, filter, target, steps, blocks))
+
+
+def winograd_wgrad(int dtype, source, filter, target, steps, blocks):
+    """``wgrad`` by Winograd's algorithm; arguments and result as those of ``winograd_correlate``."""
+    if dtype == F16:
+        return bool(wgrad_tiled[f16](source, filter, target, steps, blocks))
+    if dtype == BF16:
+        return bool(wgrad_tiled[bf16](source, filter, target, steps, blocks))
+    return bool(wgrad_tiled[float](source, filter, target, steps, blocks))
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):

@@ -66,9 +66,23 @@ cdef struct Tiling:  # the boxes of one step
     int64_t box_count, box_tiles, point_count
 
 
-cdef inline bint out_of_range(uint32_t largest) noexcept nogil:
-    """Whether the algorithm must not be used; zeros alone are in order."""
-    return largest != 0 and (largest < LEAST_BITS or largest >= INFINITE_BITS)
+cdef inline void note_largest(uint32_t *largest, int thread, int which, uint32_t value) noexcept nogil:
+    """Keep the largest magnitude that a thread has seen of an operand (0) or the result (1): a cache line for each."""
+    largest += thread * 32 + which * 16
+    largest[0] = max(largest[0], value)
+
+
+cdef inline bint stands(const uint32_t *largest, int threads) noexcept nogil:
+    """Whether operand and result are in the algorithm's range; zeros alone are."""
+    cdef int which, thread
+    cdef uint32_t most
+    for which in range(2):
+        most = 0
+        for thread in range(threads):
+            most = max(most, largest[thread * 32 + which * 16])
+        if most != 0 and (most < LEAST_BITS or most >= INFINITE_BITS):
+            return False
+    return True
 
 
 cdef inline void describe_tiling(Tiling *t, const TileStep *step, int64_t images, int64_t batch) noexcept nogil:

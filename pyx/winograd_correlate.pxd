@@ -21,7 +21,7 @@ from ukernel cimport VECTOR_BYTES, multiply_strip, strip_width, whole_vectors
 from window cimport Box, Window, fill_window
 from winograd cimport (
     WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, elements_of,
-    find_tiles, lay_out_tiles, out_of_range, row_size, source_walk, stored, tile_size, transform_box, transform_one,
+    find_tiles, lay_out_tiles, note_largest, row_size, source_walk, stands, stored, tile_size, transform_box, transform_one,
     winograd_largest,
 )
 from winograd_filter cimport FilterBank, describe_filters, filter_scratch, transform_filters
@@ -193,7 +193,6 @@ cdef inline int correlate_tiled(
     cdef float *filters = NULL
     cdef char *scratch = NULL
     cdef uint32_t *largest = NULL
-    cdef uint32_t most[2]
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
     cdef const stored *w = &filter[0, 0, 0, 0, 0, 0]
     cdef stored *y = &target[0, 0, 0, 0, 0, 0]
@@ -209,8 +208,8 @@ cdef inline int correlate_tiled(
         tables = <int32_t *>allocate((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
         filters = <float *>allocate(most_filter * sizeof(float))
         scratch = <char *>allocate(most_scratch)
-        largest = <uint32_t *>allocate(threads * 2 * 64)
-        memset(largest, 0, threads * 2 * 64)
+        largest = <uint32_t *>allocate(threads * 128)
+        memset(largest, 0, threads * 128)
         multiples(tables, 1, blocks.chunk)
         multiples(tables + blocks.chunk, width, blocks.chunk)
         multiples(tables + 2 * blocks.chunk, blocks.chunk, most_tiles)
@@ -223,25 +222,16 @@ cdef inline int correlate_tiled(
                 tasks = c.groups * count_blocks(outputs, width)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
-                    note(largest, threadid(), 0,
+                    note_largest(largest, threadid(), 0,
                          transform_strip(&c, w, filters, o, outputs, scratch + threadid() * c.scratch, task))
                 tasks = c.groups * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
-                    note(largest, threadid(), 1,
+                    note_largest(largest, threadid(), 1,
                          correlate_tiles(&c, x, filters, y, o, outputs, scratch + threadid() * c.scratch, task))
-        most[0] = most[1] = 0
-        for i in range(threads):
-            most[0], most[1] = max(most[0], largest[i * 32]), max(most[1], largest[i * 32 + 16])
-        return not (out_of_range(most[0]) or out_of_range(most[1]))
+        return stands(largest, threads)
     finally:
         free(tables)
         free(filters)
         free(scratch)
         free(largest)
-
-
-cdef inline void note(uint32_t *largest, int thread, int which, uint32_t value) noexcept nogil:
-    """Keep the largest magnitude that a thread has seen, on a cache line of its own."""
-    largest += thread * 32 + which * 16
-    largest[0] = max(largest[0], value)
