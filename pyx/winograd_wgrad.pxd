@@ -88,9 +88,11 @@ cdef inline void describe_tiled_sums(
     c.sums_size = c.tiling.point_count * c.sum_point
     c.scratch = c.window_size + c.values_size + c.target_size
     c.scratch += max(row_size(&c.tiling, &c.source), row_size(&c.tiling, &c.target))
+    # Behind the finished values: a part's sums of one channel, and the buffer of the transform.
     t = (FINISHED_CHANNELS * c.taps + c.tiling.point_count) * c.target_row
     t += tile_size(&c.result, c.target_row // WINOGRAD_LANES)
-    c.scratch = in_lines(max(c.scratch, t) * sizeof(float))
+    # Where a part has one slice, its task also finishes it, with the sums in its own memory.
+    c.scratch = in_lines((max(c.scratch, t) + (c.sums_size if blocks.slices == 1 else 0)) * sizeof(float))
     c.natural = c.w.channel == c.taps and c.w.batch != 1
     for t in range(c.taps):
         if filter_offset(&c.w, &step.walk, t) - filter_offset(&c.w, &step.walk, 0) != t:
@@ -115,16 +117,14 @@ cdef inline uint32_t largest_of(const Window *m, const Box *elements, const floa
 
 
 cdef inline uint32_t accumulate_tiles(
-    const TiledAccumulation *c, const stored *source, const stored *target, float *partial, char *scratch, int64_t task
+    const TiledAccumulation *c, const stored *source, const stored *target, float *sums, float *window, int64_t task
 ) noexcept nogil:
     """The products of one slice of a part; the largest magnitude of the target."""
-    cdef int64_t p, strip, j, count, box_index, width = strip_width(partial[0]), slice = task % c.blocks.slices
+    cdef int64_t p, strip, j, count, box_index, width = strip_width(sums[0]), slice = task % c.blocks.slices
     cdef int64_t first_box = c.tiling.box_count * slice // c.blocks.slices
-    cdef float *window = <float *>scratch
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
     cdef float *buffer = gradients + c.target_size
-    cdef float *sums = partial + task * c.sums_size
     cdef Box tiles, elements
     cdef TilePart part
     cdef uint32_t largest = 0
@@ -154,21 +154,18 @@ cdef inline uint32_t accumulate_tiles(
 
 
 cdef inline uint32_t finish_tiles(
-    const TiledAccumulation *c, stored *filter, const float *partial, char *scratch, int64_t task
+    const TiledAccumulation *c, stored *filter, const float *sums, float *block, int64_t part_index, int64_t first
 ) noexcept nogil:
     """Add the slices of some channels of a part, transform and store them; their largest magnitude."""
-    cdef int64_t groups = count_blocks(c.blocks.chunk, FINISHED_CHANNELS), first = task % groups * FINISHED_CHANNELS
     cdef int64_t channels, i, p, j, t, slice, columns
-    cdef const float *sums = partial + task // groups * c.blocks.slices * c.sums_size
     cdef const float *of
-    cdef float *block = <float *>scratch
     cdef float *total = block + FINISHED_CHANNELS * c.taps * c.target_row
     cdef float *buffer = total + c.tiling.point_count * c.target_row
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
     cdef TilePart part
     cdef uint32_t largest = 0
-    part_of_tiles(c, task // groups, &part)
+    part_of_tiles(c, part_index, &part)
     channels = min(<int64_t>FINISHED_CHANNELS, part.channels - first)
     if channels <= 0:
         return 0
@@ -201,6 +198,32 @@ cdef inline uint32_t finish_tiles(
     return largest
 
 
+cdef inline void sum_tiles(
+    const TiledAccumulation *c, const stored *source, stored *filter, const stored *target, float *partial,
+    char *scratch, uint32_t *largest, int thread, int64_t task,
+) noexcept nogil:
+    """One slice of a part; the whole of it, stored as well, where there is one slice."""
+    cdef float *memory = <float *>scratch
+    cdef int64_t i
+    if c.blocks.slices > 1:
+        note_largest(largest, thread, 0, accumulate_tiles(c, source, target, partial + task * c.sums_size, memory, task))
+        return
+    note_largest(largest, thread, 0, accumulate_tiles(c, source, target, memory, memory + c.sums_size, task))
+    for i in range(count_blocks(c.blocks.chunk, FINISHED_CHANNELS)):
+        note_largest(largest, thread, 1,
+                     finish_tiles(c, filter, memory, memory + c.sums_size, task, i * FINISHED_CHANNELS))
+
+
+cdef inline void add_slices(
+    const TiledAccumulation *c, stored *filter, const float *partial, char *scratch, uint32_t *largest, int thread,
+    int64_t task,
+) noexcept nogil:
+    """Some channels of a part that has several slices."""
+    cdef int64_t count = count_blocks(c.blocks.chunk, FINISHED_CHANNELS), part = task // count
+    note_largest(largest, thread, 1, finish_tiles(c, filter, partial + part * c.blocks.slices * c.sums_size,
+                                                  <float *>scratch, part, task % count * FINISHED_CHANNELS))
+
+
 cdef inline int wgrad_tiled(
     const stored[:, :, :, :, :, :] source, stored[:, :, :, :, :, :] filter, const stored[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array,
@@ -226,17 +249,16 @@ cdef inline int wgrad_tiled(
         multiples(tables + blocks.chunk + tiles, c.target_row, tiles)
         c.number, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
         tasks = c.parts * blocks.slices
-        partial = <float *>allocate(tasks * c.sums_size * sizeof(float))
+        if blocks.slices > 1:
+            partial = <float *>allocate(tasks * c.sums_size * sizeof(float))
         scratch = <char *>allocate(threads * c.scratch)
         largest = <uint32_t *>allocate(threads * 128)
         memset(largest, 0, threads * 128)
         for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            note_largest(largest, threadid(), 0,
-                         accumulate_tiles(&c, x, y, partial, scratch + threadid() * c.scratch, task))
-        tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS)
+            sum_tiles(&c, x, w, y, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
+        tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS) if blocks.slices > 1 else 0
         for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            note_largest(largest, threadid(), 1,
-                         finish_tiles(&c, w, partial, scratch + threadid() * c.scratch, task))
+            add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
         return stands(largest, threads)
     finally:
         free(tables)
