@@ -23,12 +23,13 @@ class Call(NamedTuple):
     x: np.ndarray
     w: np.ndarray
     y: np.ndarray
+    algorithm: str
     result: np.ndarray
 
     @property
     def operands(self):
         """What a backend takes."""
-        return self[:5]
+        return self[:6]
 
 
 def conv(x, w, options):
@@ -100,7 +101,7 @@ def _call(check, first_name, first, second_name, second, asked, options):
         result = options.out
         out = _checked_out(library, result, found.shape, inputs)
     views = [_view(library, inputs.get(name, out), *view) for name, view in zip(found.parts, found.views, strict=True)]
-    return Call(found.problem, found.dtype, *views, result)
+    return Call(found.problem, found.dtype, *views, found.algorithm, result)
 
 
 def _checked_out(library, out, shape, inputs):

@@ -5,7 +5,8 @@ from importlib import import_module, util
 from math import prod
 from pathlib import Path
 
-from . import _cpu_features
+from . import _cpu_features, winograd
+from .algorithm import tiling_of
 from .plan import DGRAD, FPROP, WGRAD, Machine, is_channelwise
 from .plan import plan as make_plan
 
@@ -91,8 +92,22 @@ def _merged(problem, source, target):
     return problem, source, target
 
 
-def _run(kernel, operation, problem, dtype, source, filter, target, result):
+def _by_winograd(kernel, operation, problem, dtype, operands, forced):
+    """Whether the result has been formed by Winograd's algorithm: not where that is slower, or out of its range."""
+    here = machine()
+    tiling = tiling_of(operation, problem, dtype, forced, here._replace(threads=1))
+    if tiling is None:
+        return False
+    plan = winograd.plan(operation, problem, tiling, here)
+    return kernel(dtype.code, *(array.view(dtype.view) for array in operands), plan.steps, plan.blocks)
+
+
+def _run(kernel, tiled, operation, problem, dtype, source, filter, target, result, algorithm):
     if result.size == 0:
+        return
+    if algorithm != "direct" and _by_winograd(
+        tiled, operation, problem, dtype, (source, filter, target), algorithm == "winograd"
+    ):
         return
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
@@ -103,16 +118,17 @@ def _run(kernel, operation, problem, dtype, source, filter, target, result):
     kernel(dtype.code, *operands, plan.steps, plan.blocks)
 
 
-def fprop(problem, dtype, x, w, y):
+def fprop(problem, dtype, x, w, y, algorithm="auto"):
     """Write y; x, w and y are the six-dimensional views that ``arguments`` makes."""
-    _run(_kernels.correlate, FPROP, problem, dtype, x, w, y, y)
+    _run(_kernels.correlate, _kernels.winograd_correlate, FPROP, problem, dtype, x, w, y, y, algorithm)
 
 
-def dgrad(problem, dtype, x, w, y):
+def dgrad(problem, dtype, x, w, y, algorithm="auto"):
     """Write x."""
-    _run(_kernels.correlate, DGRAD, problem, dtype, y, w.swapaxes(1, 2), x, x)
+    w = w.swapaxes(1, 2)
+    _run(_kernels.correlate, _kernels.winograd_correlate, DGRAD, problem, dtype, y, w, x, x, algorithm)
 
 
-def wgrad(problem, dtype, x, w, y):
+def wgrad(problem, dtype, x, w, y, algorithm="auto"):
     """Write w."""
-    _run(_kernels.wgrad, WGRAD, problem, dtype, x, w, y, w)
+    _run(_kernels.wgrad, _kernels.winograd_wgrad, WGRAD, problem, dtype, x, w, y, w, algorithm)

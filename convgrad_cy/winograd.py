@@ -49,10 +49,15 @@ class TilePlan(NamedTuple):
         three axes: int64, one row for each.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
+    outputs, chunk, slices : int
+        Of these blocks, for the model of the time.
     """
 
     steps: np.ndarray
     blocks: np.ndarray
+    outputs: int
+    chunk: int
+    slices: int
 
 
 def _spread(axis):
@@ -113,12 +118,13 @@ def _box(walks, outputs, batch, most):
 
 @lru_cache(maxsize=4096)
 def plan(operation, problem, tiling, machine):
-    """The plan of an operation whose tiles have, on an axis with t taps, ``tiling[t]`` points."""
+    """The plan of an operation whose tiles have, on an axis with t taps, n points for each (t, n) of ``tiling``."""
     walks = tile_walks(operation, problem)
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
-    points = [[tiling[axis.taps] for axis in walk] for walk in walks]
+    points_of = dict(tiling)
+    points = [[points_of[axis.taps] for axis in walk] for walk in walks]
     most_points = max(map(prod, points))
     given = [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in zip(points, walks)]
     lanes, strip = machine.vector_bytes // 4, machine.tile_column_bytes // 4
@@ -145,4 +151,7 @@ def plan(operation, problem, tiling, machine):
     return TilePlan(
         steps=np.array(rows, np.int64),
         blocks=np.array(TileBlocks(threads, images, chunk, block, group, slices), np.int64),
+        outputs=block,
+        chunk=chunk,
+        slices=slices,
     )
