@@ -13,22 +13,25 @@ import numpy as np
 from .plan import DGRAD, WGRAD
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.
-VALUES_BYTES = 288 * 1024
-SUMS_BYTES = 448 * 1024
+VALUES_BYTES = 448 * 1024
+SUMS_BYTES = 480 * 1024
 #: The transformed filters that are in memory at a time.
 FILTER_BYTES = 24 << 20
 #: Tiles of a box. A row of them passes through the L1 cache.
-MOST_TILES, MOST_ROW = 48, 16
-MOST_OUTPUTS, MOST_CHUNK = 128, 128
+MOST_TILES, MOST_ROW = 49, 16
+MOST_OUTPUTS, MOST_CHUNK = 64, 96
 WANTED_TASKS = 8
+SHARED_BYTES = 24 << 20
+INSIDE_BYTES = 3 << 20
 
 
 class TileBlocks(NamedTuple):
     """The integers that steer the loops of ``pyx/winograd*.pxd``; the fields are those of ``TileBlocks`` there.
 
     ``images``: batch extent of a box of tiles. ``chunk``: channels of a window. ``outputs``: output channels of a
-    block. ``group``: output channels whose transformed filters are in memory at a time. ``slices``: tasks that share
-    the boxes of one block of the filter.
+    block. ``group``: output channels whose transformed filters are in memory at a time; 0: each task transforms its own.
+    ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``: tasks that share the
+    boxes of one block of the filter.
     """
 
     threads: int
@@ -36,6 +39,7 @@ class TileBlocks(NamedTuple):
     chunk: int
     outputs: int
     group: int
+    shared: bool
     slices: int
 
 
@@ -116,6 +120,14 @@ def _box(walks, outputs, batch, most):
     return box[::-1]
 
 
+def most_values(walks, points, given, batch):
+    """Transformed values of a channel, of the walk that has most."""
+    return max(
+        batch * prod(n * -(-axis.positions // m) for axis, n, m in zip(*row, strict=True))
+        for row in zip(walks, points, given, strict=True)
+    )
+
+
 @lru_cache(maxsize=4096)
 def plan(operation, problem, tiling, machine):
     """The plan of an operation whose tiles have, on an axis with t taps, n points for each (t, n) of ``tiling``."""
@@ -134,7 +146,7 @@ def plan(operation, problem, tiling, machine):
     count = images * prod(box)
     chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * most_points * count) // lanes * lanes)
     chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
-    slices = 1
+    slices, shared = 1, False
     if operation == WGRAD:
         block = chunk = 64
         block, chunk = min(block, -(-outputs // strip) * strip), min(chunk, -(-channels // lanes) * lanes)
@@ -146,11 +158,15 @@ def plan(operation, problem, tiling, machine):
         parts = problem.groups * -(-channels // chunk) * -(-outputs // block)
         slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
     group = max(block, FILTER_BYTES // (4 * most_points * channels * problem.groups) // block * block)
+    if operation != WGRAD:
+        shared = outputs > block and problem.groups * most_values(walks, points, given, problem.batch) * channels * 4 <= SHARED_BYTES
+        if 4 * most_points * channels * outputs * problem.groups > INSIDE_BYTES:
+            group = 0
     threads = machine.threads
     rows = [[*sum(walk, ()), *row, *m, *box] for walk, row, m in zip(walks, points, given, strict=True)]
     return TilePlan(
         steps=np.array(rows, np.int64),
-        blocks=np.array(TileBlocks(threads, images, chunk, block, group, slices), np.int64),
+        blocks=np.array(TileBlocks(threads, images, chunk, block, group, shared, slices), np.int64),
         outputs=block,
         chunk=chunk,
         slices=slices,

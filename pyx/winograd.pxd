@@ -46,7 +46,8 @@ cdef struct TileBlocks:  # winograd_plan.TileBlocks, field for field
     int64_t images  # of a box
     int64_t chunk  # channels of a window
     int64_t outputs  # output channels of a block
-    int64_t group  # output channels whose transformed filters are in memory at a time
+    int64_t group  # output channels whose transformed filters are in memory at a time; 0: each task transforms its own
+    int64_t shared  # whether transformed tiles of the source are kept for all blocks of outputs
     int64_t slices  # of the boxes in wgrad, summed in order
 
 cdef struct Transform:  # of tiles, separably

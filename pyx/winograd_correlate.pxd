@@ -37,9 +37,9 @@ cdef struct TiledCorrelation:
     conv_walk seen  # the walk that fills windows
     Window window
     Tensor x, y
-    int64_t groups
+    int64_t groups, channels, outputs, chunks
     int64_t value_point, sum_point, sum_row  # elements from point to point, and from tile to tile
-    int64_t window_size, values_size, sums_size, rows_size, buffer_size, scratch  # elements; the last in bytes
+    int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size, scratch  # elements; the last in bytes
     const int32_t *tile_rows  # multiples of the chunk
     const int32_t *channel  # 0, 1, 2 ..
     const int32_t *filter_rows  # multiples of the strip's width
@@ -65,7 +65,9 @@ cdef inline void describe_tiled(
     describe_tensor(&c.y, target.strides, sizeof(stored))
     source_walk(&c.seen, &step.walk)
     c.groups = source.shape[1]
-    c.filters.walk, c.filters.channels, c.filters.outputs = step.walk, filter.shape[2], filter.shape[1]
+    c.channels, c.outputs = filter.shape[2], filter.shape[1]
+    c.chunks = count_blocks(c.channels, blocks.chunk)
+    c.filters.walk, c.filters.channels = step.walk, c.channels if blocks.group else blocks.chunk
     describe_filters(&c.filters, c.tiling.point_count)
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
     c.value_point = c.tiling.box_tiles * blocks.chunk + WINOGRAD_LANES
@@ -75,8 +77,11 @@ cdef inline void describe_tiled(
     c.sums_size = c.tiling.point_count * c.sum_point
     c.rows_size = c.result.given[0] * c.result.given[1] * c.result.given[2] * c.tiling.tiles[2] * RESULT_CHANNELS
     c.buffer_size = max(row_size(&c.tiling, &c.source), tile_size(&c.result, RESULT_CHANNELS // WINOGRAD_LANES))
-    c.scratch = c.window_size + c.values_size + c.sums_size + c.rows_size + c.buffer_size
-    c.scratch = in_lines(max(c.scratch, filter_scratch(&c.filters)) * sizeof(float))
+    # One buffer serves all transforms, the filters' included.
+    c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
+    c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, strip_width(kind)) * c.filters.strip
+    c.scratch = c.window_size + c.values_size + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
+    c.scratch = in_lines(c.scratch * sizeof(float))
 
 
 cdef inline void multiply_points(
@@ -144,29 +149,62 @@ cdef inline uint32_t store_tiles(
     return largest
 
 
-cdef inline uint32_t correlate_tiles(
-    const TiledCorrelation *c, const stored *source, const float *filters, stored *target, int64_t first_output,
-    int64_t group_outputs, char *scratch, int64_t task,
+cdef inline void transform_chunk(
+    const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk, float *values,
+    float *window, float *buffer,
 ) noexcept nogil:
-    """A box of tiles, and a block of the outputs from ``first_output`` on whose filters there are."""
+    """The values of a box of tiles and a chunk of channels."""
+    cdef int64_t c0 = chunk * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
+    cdef Box elements
+    elements_of(&c.tiling, tiles, &c.source, &elements)
+    fill_window(window, &c.window, &c.seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
+    transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, c.blocks.chunk, buffer)
+
+
+cdef inline void share_chunk(
+    const TiledCorrelation *c, const stored *source, float *shared, char *scratch, int64_t task
+) noexcept nogil:
+    """One chunk of one box, for all blocks of outputs."""
+    cdef float *window = <float *>scratch
+    cdef Box tiles
+    find_tiles(&c.tiling, task // c.chunks % c.tiling.box_count, &tiles)
+    transform_chunk(c, &tiles, source, task // c.chunks // c.tiling.box_count, task % c.chunks,
+                    shared + task * c.values_size, window, window + c.window_size)
+
+
+cdef inline uint32_t correlate_tiles(
+    const TiledCorrelation *c, const stored *source, const stored *filter, const float *filters, float *shared,
+    stored *target, int64_t first_output, int64_t group_outputs, char *scratch, uint32_t *largest_filter, int64_t task,
+) noexcept nogil:
+    """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude."""
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
     cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
-    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, channels, count
+    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, j, c0, channels, count
+    cdef int64_t width = strip_width(shared[0])
     cdef float *window = <float *>scratch
     cdef float *values = window + c.window_size
     cdef float *sums = values + c.values_size
     cdef float *rows = sums + c.sums_size
     cdef float *buffer = rows + c.rows_size
-    cdef Box tiles, elements
+    cdef float *bank = buffer + c.buffer_size
+    cdef Box tiles
     count = find_tiles(&c.tiling, box_index, &tiles)
-    elements_of(&c.tiling, &tiles, &c.source, &elements)
-    filters += (g * count_blocks(group_outputs, strip_width(sums[0])) + o // strip_width(sums[0])) * c.filters.strip
-    for i in range(count_blocks(c.filters.channels, c.blocks.chunk)):
+    filters += (g * count_blocks(group_outputs, width) + o // width) * c.filters.strip
+    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    for i in range(c.chunks):
         c0 = i * c.blocks.chunk
-        channels = min(c.blocks.chunk, c.filters.channels - c0)
-        fill_window(window, &c.window, &c.seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
-        transform_box(&c.source, &tiles, window, &c.window, channels, values, c.value_point, c.blocks.chunk, buffer)
-        multiply_points(c, values, filters + c0 * strip_width(sums[0]), sums, count, channels, outputs, c0 == 0)
+        channels = min(c.blocks.chunk, c.channels - c0)
+        if c.blocks.shared:
+            values = shared + ((g * c.tiling.box_count + box_index) * c.chunks + i) * c.values_size
+        else:
+            transform_chunk(c, &tiles, source, g, i, values, window, buffer)
+        if not c.blocks.group:
+            for j in range(count_blocks(outputs, width)):
+                largest_filter[0] = max(largest_filter[0], transform_filters(
+                    &c.filters, filter + j * width * c.filters.w.batch + c0 * c.filters.w.channel,
+                    bank + j * c.filters.strip, channels, min(width, outputs - j * width), buffer))
+        multiply_points(c, values, filters + c0 * width if c.blocks.group else bank, sums, count, channels, outputs,
+                        c0 == 0)
     return store_tiles(c, &tiles, sums, target + g * c.y.group + (first_output + o) * c.y.channel, outputs, rows, buffer)
 
 
@@ -177,7 +215,8 @@ cdef inline uint32_t transform_strip(
     cdef float *buffer = <float *>scratch
     cdef int64_t width = strip_width(buffer[0]), strips = count_blocks(group_outputs, width), o = task % strips * width
     filter += task // strips * c.filters.w.group + (first_output + o) * c.filters.w.batch
-    return transform_filters(&c.filters, filter, filters + task * c.filters.strip, min(width, group_outputs - o), buffer)
+    return transform_filters(&c.filters, filter, filters + task * c.filters.strip, c.channels,
+                             min(width, group_outputs - o), buffer)
 
 
 cdef inline int correlate_tiled(
@@ -187,10 +226,12 @@ cdef inline int correlate_tiled(
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledCorrelation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t i, group, o, outputs, task, tasks, most_filter = 0, most_scratch = 0, most_tiles = 0, width
+    cdef int64_t i, o, outputs, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
+    cdef int64_t most_shared = 0
     cdef int threads = <int>blocks.threads
     cdef int32_t *tables = NULL
     cdef float *filters = NULL
+    cdef float *shared = NULL
     cdef char *scratch = NULL
     cdef uint32_t *largest = NULL
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
@@ -198,15 +239,18 @@ cdef inline int correlate_tiled(
     cdef stored *y = &target[0, 0, 0, 0, 0, 0]
     cdef float compute = 0
     width = strip_width(compute)
+    group = blocks.group if blocks.group else filter.shape[1]
     try:
         for i in range(step_array.shape[0]):
             describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
-            tasks = c.groups * count_blocks(min(blocks.group, c.filters.outputs), width)
+            tasks = c.groups * count_blocks(min(group, c.outputs), width) if blocks.group else 0
+            most_shared = max(most_shared, c.groups * c.tiling.box_count * c.chunks * c.values_size)
             most_filter = max(most_filter, tasks * c.filters.strip)
             most_scratch = max(most_scratch, threads * c.scratch)
             most_tiles = max(most_tiles, c.tiling.box_tiles)
         tables = <int32_t *>allocate((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
         filters = <float *>allocate(most_filter * sizeof(float))
+        shared = <float *>allocate(most_shared * sizeof(float) if blocks.shared else 0)
         scratch = <char *>allocate(most_scratch)
         largest = <uint32_t *>allocate(threads * 128)
         memset(largest, 0, threads * 128)
@@ -216,10 +260,12 @@ cdef inline int correlate_tiled(
         for i in range(step_array.shape[0]):
             describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
             c.channel, c.filter_rows, c.tile_rows = tables, tables + blocks.chunk, tables + 2 * blocks.chunk
-            for group in range(count_blocks(c.filters.outputs, blocks.group)):
-                o = group * blocks.group
-                outputs = min(blocks.group, c.filters.outputs - o)
-                tasks = c.groups * count_blocks(outputs, width)
+            tasks = c.groups * c.tiling.box_count * c.chunks if blocks.shared else 0
+            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+                share_chunk(&c, x, shared, scratch + threadid() * c.scratch, task)
+            for o in range(0, c.outputs, group):
+                outputs = min(group, c.outputs - o)
+                tasks = c.groups * count_blocks(outputs, width) if blocks.group else 0
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
                     note_largest(largest, threadid(), 0,
@@ -227,11 +273,13 @@ cdef inline int correlate_tiled(
                 tasks = c.groups * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
-                    note_largest(largest, threadid(), 1,
-                         correlate_tiles(&c, x, filters, y, o, outputs, scratch + threadid() * c.scratch, task))
+                    note_largest(largest, threadid(), 1, correlate_tiles(
+                        &c, x, w, filters, shared, y, o, outputs, scratch + threadid() * c.scratch,
+                        largest + threadid() * 32, task))
         return stands(largest, threads)
     finally:
         free(tables)
         free(filters)
+        free(shared)
         free(scratch)
         free(largest)

@@ -1,4 +1,4 @@
-"""The filters of fprop and dgrad, transformed once for all tiles.
+"""The filters of fprop and dgrad, transformed: all channels once for all tiles, or a chunk for the tiles of one task.
 
     filters[group][strip of outputs][point][channel][output of the strip]
 """
@@ -20,13 +20,13 @@ cdef struct FilterBank:
     Transform transform
     conv_walk walk
     Tensor w
-    int64_t channels, outputs, taps
+    int64_t channels, taps  # of a strip in memory
     int64_t point, strip  # elements from point to point, and of a strip
     int64_t direction  # 1 or -1 where taps are adjacent in memory, in order or in reverse; else 0
 
 
 cdef inline void describe_filters(FilterBank *f, int64_t points) noexcept nogil:
-    """All that follows from transform, walk, tensor, channels and outputs."""
+    """All that follows from transform, walk, tensor and channels."""
     cdef int64_t t, first = filter_offset(&f.w, &f.walk, 0)
     cdef float kind = 0
     f.taps = count_taps(&f.walk)
@@ -49,11 +49,11 @@ cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
 
 
 cdef inline uint32_t transform_filters(
-    const FilterBank *f, const stored *filter, float *to, int64_t outputs, float *scratch
+    const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
 ) noexcept nogil:
-    """A strip, whose first output ``filter`` points at; the largest magnitude of its elements."""
+    """Channels of a strip, whose first output and channel ``filter`` points at; the largest magnitude among them."""
     cdef float kind = 0
-    cdef int64_t width = strip_width(kind), i, c0, c, t, channels, axis, lowest, size
+    cdef int64_t width = strip_width(kind), i, c0, c, t, some, axis, lowest, size
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
     cdef const stored *of
@@ -70,23 +70,23 @@ cdef inline uint32_t transform_filters(
     if outputs < width:
         memset(scratch, 0, FILTER_CHANNELS * f.taps * width * sizeof(float))
     lowest = filter_offset(&f.w, &f.walk, f.taps - 1 if f.direction < 0 else 0)
-    for i in range(count_blocks(f.channels, FILTER_CHANNELS)):
+    for i in range(count_blocks(channels, FILTER_CHANNELS)):
         c0 = i * FILTER_CHANNELS
-        channels = min(<int64_t>FILTER_CHANNELS, f.channels - c0)
+        some = min(<int64_t>FILTER_CHANNELS, channels - c0)
         of = filter + c0 * f.w.channel
         if f.direction and f.w.channel == f.taps:
-            load_block(scratch, width, 1, of + lowest, 1, f.w.batch, channels * f.taps, outputs)
+            load_block(scratch, width, 1, of + lowest, 1, f.w.batch, some * f.taps, outputs)
         elif f.direction:
-            for c in range(channels):
+            for c in range(some):
                 load_block(scratch + c * f.taps * width, width, 1, of + lowest + c * f.w.channel, 1, f.w.batch,
                            f.taps, outputs)
         else:
             for t in range(f.taps):
                 load_block(scratch + t * width, f.taps * width, 1, of + filter_offset(&f.w, &f.walk, t),
-                           f.w.channel, f.w.batch, channels, outputs)
-        size = channels * f.taps * width
+                           f.w.channel, f.w.batch, some, outputs)
+        size = some * f.taps * width
         largest = winograd_largest(scratch, size, largest)
-        for c in range(channels):
+        for c in range(some):
             first = scratch + (c * f.taps + (f.taps - 1 if f.direction < 0 else 0)) * width
             transform_one(&f.transform, first, pitch, to + (c0 + c) * width, to_pitch,
                           width * sizeof(float) // VECTOR_BYTES, buffer)
