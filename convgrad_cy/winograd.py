@@ -18,8 +18,8 @@ SUMS_BYTES = 480 * 1024
 #: The transformed filters that are in memory at a time.
 FILTER_BYTES = 24 << 20
 #: Tiles of a box. A row of them passes through the L1 cache.
-MOST_TILES, MOST_ROW = 49, 16
-MOST_OUTPUTS, MOST_CHUNK = 64, 96
+MOST_TILES, MOST_TILES_INSIDE, MOST_ROW = 42, 64, 16
+MOST_OUTPUTS, MOST_OUTPUTS_INSIDE, MOST_CHUNK = 128, 64, 128
 WANTED_TASKS = 8
 SHARED_BYTES = 24 << 20
 INSIDE_BYTES = 3 << 20
@@ -140,8 +140,9 @@ def plan(operation, problem, tiling, machine):
     most_points = max(map(prod, points))
     given = [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in zip(points, walks)]
     lanes, strip = machine.vector_bytes // 4, machine.tile_column_bytes // 4
-    block = min(-(-outputs // strip) * strip, MOST_OUTPUTS)
-    tiles = max(1, min(MOST_TILES, SUMS_BYTES // (4 * most_points * block)))
+    inside = 4 * most_points * channels * outputs * problem.groups > INSIDE_BYTES
+    block = min(-(-outputs // strip) * strip, MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS)
+    tiles = max(1, MOST_TILES_INSIDE if inside else MOST_TILES)
     images, *box = _box(walks, given, problem.batch, tiles)
     count = images * prod(box)
     chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * most_points * count) // lanes * lanes)
@@ -160,8 +161,7 @@ def plan(operation, problem, tiling, machine):
     group = max(block, FILTER_BYTES // (4 * most_points * channels * problem.groups) // block * block)
     if operation != WGRAD:
         shared = outputs > block and problem.groups * most_values(walks, points, given, problem.batch) * channels * 4 <= SHARED_BYTES
-        if 4 * most_points * channels * outputs * problem.groups > INSIDE_BYTES:
-            group = 0
+        group = 0 if inside else group
     threads = machine.threads
     rows = [[*sum(walk, ()), *row, *m, *box] for walk, row, m in zip(walks, points, given, strict=True)]
     return TilePlan(

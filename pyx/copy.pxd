@@ -6,7 +6,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport llabs
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from scalar cimport compute, narrow, scalar, widen
 
@@ -29,6 +29,12 @@ cdef inline void load_block(
             return
         if block_p == 1 and tensor_q == 1 and tensor_p != 1 and positions > 1:
             transpose_words(block, NULL, block_q, tensor, tensor_p, columns, positions)
+            return
+        if block_q == 1 and tensor_q == 1:
+            if block_p == columns and tensor_p == columns:
+                positions, columns = min(positions, <int64_t>1), positions * columns
+            for p in range(positions):
+                memcpy(block + p * block_p, tensor + p * tensor_p, columns * sizeof(compute))
             return
     if block_q == 1:
         for p in range(positions):
