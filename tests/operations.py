@@ -46,8 +46,10 @@ class Operation:
     def call(self, problem, tensors, data_format="NCX", filter_format="OIX", layout=None, **keywords):
         """The result for tensors in NCX and OIX, brought into the formats and then through ``layout``.
 
-        The result is in the formats asked for.
+        The result is in the formats asked for. The algorithm is the direct one, whose sums of integers are exact,
+        unless the keywords name another; test_winograd.py is about the others.
         """
+        keywords = {"algorithm": "direct", **keywords}
         formats = (data_format, filter_format)
         arrays = [to_formats(name, getattr(tensors, name), *formats) for name in self.reads]
         if layout is not None:
