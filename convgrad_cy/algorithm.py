@@ -4,28 +4,53 @@ Nothing is tried at run time, and the choice depends on neither the threads nor 
 the bits of the result.
 """
 
+from collections import defaultdict
 from functools import lru_cache
 from math import prod
 
 from . import winograd
-from .plan import DGRAD, WGRAD
+from .plan import DGRAD, WGRAD, tile_cycles
 
-#: Points on an axis with so many taps (pyx/cook_toom.py has the sets): with few outputs in a tile, and with more.
+#: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6, 6: 8, 7: 8}
 LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6, 6: 8, 7: 8}
-TILINGS = (tuple(LARGE.items()), tuple(SMALL.items()))
+LARGEST = {1: 1, 2: 5, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8}
+#: Tables for the axes depth, height, width.
+TILINGS = tuple(
+    tuple(tuple(table.items()) for table in tables)
+    for tables in (
+        (SMALL, SMALL, SMALL),
+        (SMALL, LARGE, LARGE),
+        (LARGE, LARGE, LARGE),
+        (LARGE, LARGE, LARGEST),
+    )
+)
 
-#: Seconds for 10**9 of each, on one thread, from ``python -m bench.fit_algorithm``.
+#: The accuracy contract: points of a tile, and the most terms per tap of a sum up to which the error has been measured
+#: to stay well below 2e-5 of the greatest element (docs/performance.md). Eight points are for a single axis.
+MOST_CHANNELS = {36: 4096, 144: 1024, 216: 256}
+
+#: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``.
 COSTS = {
-    "direct": 9.2e-3,  # products of the definition
-    "product": 8.6e-3,  # products of transformed values
-    "value": 0.25,  # transformed values of the source, and of the target in wgrad
-    "filter": 0.6,  # transformed values of the filter
-    "sum": 0.35,  # values that are transformed back
+    "direct product": 0.27,
+    "direct wgrad product": 0.3,
+    "direct filter": 0.5,
+    "product": 0.27,
+    "value": 0.25,
+    "filter": 0.6,
+    "kept filter": 0.6,
+    "load": 0.1,
+    "wgrad load": 0.1,
+    "sum": 0.35,
+    "wgrad product": 0.3,
+    "wgrad value": 0.25,
+    "wgrad sum": 0.35,
 }
 #: The model has to promise this much before another algorithm than the direct one is taken.
 LEAST_GAIN = 1.1
-#: Beyond this, or twice the result, the memory beside the arrays does not go.
+#: Below so many products a call's own time counts.
+LEAST_PRODUCTS = 2_000_000
+#: Memory beside the arrays, or twice the result if that is more.
 SCRATCH_BYTES = 64 << 20
 
 
@@ -33,59 +58,102 @@ def refusal(operation, problem, dtype):
     """Why Winograd's algorithm cannot compute this, or None."""
     if dtype.compute != "float32":
         return f"the dtype {dtype.name}"
-    if max(problem.kernel) == 1:
+    if prod(problem.kernel) == 1:
         return "a filter of one tap"
+    most = max(SMALL)
     walks = winograd.tile_walks(operation, problem)
     if not walks:
         return "these strides and dilations"
-    most = max(LARGE)
     if any(axis.taps > most for walk in walks for axis in walk):
         return f"more than {most} taps on an axis"
     return None
 
 
-def _is_empty(problem):
-    return 0 in (problem.batch, problem.groups, problem.x_channels, problem.y_channels, *problem.x, *problem.y)
+def _channels(operation, problem):
+    """(channels that are summed over, or the rows of wgrad's filter; output channels)."""
+    if operation == DGRAD:
+        return problem.y_channels, problem.x_channels
+    return problem.x_channels, problem.y_channels
 
 
-def _seconds(operation, problem, tiling, machine):
-    """The model's time of one tiling, on one thread."""
-    strip = machine.tile_column_bytes // 4
-    points_of = dict(tiling)
-    outputs = problem.x_channels if operation == DGRAD else problem.y_channels
-    channels = problem.y_channels if operation == DGRAD else problem.x_channels
+def direct_work(operation, problem, machine):
+    """What the direct algorithm does, as counts by the names of ``COSTS``."""
+    channels, outputs = _channels(operation, problem)
+    # Cycles of whole tiles, across channels or across positions, whichever is better.
+    column = min(tile_cycles(60, outputs, machine, 4), tile_cycles(outputs, 60, machine, 4)) / 60
+    depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
+    name = "direct wgrad product" if operation == WGRAD else "direct product"
+    return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
+
+
+def tiled_work(operation, problem, tiling, machine):
+    """What Winograd's algorithm does, likewise."""
+    channels, outputs = _channels(operation, problem)
     plan = winograd.plan(operation, problem, tiling, machine)
-    block = min(plan.outputs, -(-outputs // strip) * strip)
-    blocks = -(-outputs // block)
-    total = 0.0
-    for walk in winograd.tile_walks(operation, problem):
-        points = [points_of[axis.taps] for axis in walk]
-        tiles = problem.batch * problem.groups
+    walks = winograd.tile_walks(operation, problem)
+    wide = -(-outputs // (machine.vector_bytes // 4)) * (machine.vector_bytes // 4)
+    blocks = -(-outputs // plan.chosen.outputs)
+    work = defaultdict(float)
+    for walk, points in zip(walks, winograd.points_of(tiling, walks), strict=True):
+        count, tiles = prod(points), problem.batch * problem.groups
         for axis, n in zip(walk, points, strict=True):
             tiles *= -(-axis.positions // (n + 1 - axis.taps))
-        count = prod(points)
-        lanes = machine.vector_bytes // 4
-        wide = -(-outputs // lanes) * lanes
-        total += COSTS["product"] * count * tiles * channels * wide
         if operation == WGRAD:
-            total += COSTS["value"] * count * tiles * (channels * blocks + outputs * -(-channels // plan.chunk))
-            total += COSTS["sum"] * count * problem.groups * channels * wide * plan.slices
+            rows = min(plan.chosen.chunk, channels)
+            cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
+            work["wgrad product"] += count * tiles * cycles
+            work["wgrad load"] += count * tiles / plan.tiles * channels * wide
+            work["wgrad value"] += count * tiles * (channels * blocks + wide * -(-channels // plan.chosen.chunk))
+            work["wgrad sum"] += count * problem.groups * channels * wide * plan.chosen.slices
         else:
-            total += COSTS["value"] * count * tiles * channels * blocks
-            total += COSTS["filter"] * count * problem.groups * channels * wide
-            total += COSTS["sum"] * count * tiles * wide
-    return total * 1e-9
+            box = min(plan.tiles, tiles)
+            cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks
+            work["product"] += count * tiles * channels * cycles
+            work["value"] += count * tiles * channels * (1 if plan.chosen.shared else blocks)
+            boxes = 1 if plan.chosen.group else -(-tiles // (problem.groups * plan.tiles))
+            work["filter" if plan.chosen.group == 0 else "kept filter"] += (
+                count * problem.groups * channels * wide * boxes
+            )
+            work["load"] += count * tiles * wide * -(-channels // plan.chosen.chunk)
+            work["sum"] += count * tiles * wide
+    return work
+
+
+def seconds(work):
+    """The model's time for what is done, on one thread."""
+    return sum(COSTS[name] * count for name, count in work.items()) * 1e-9
+
+
+def _is_accurate(operation, problem, tiling):
+    """Whether the accuracy contract allows a tiling."""
+    channels, _ = _channels(operation, problem)
+    walks = winograd.tile_walks(operation, problem)
+    for points in winograd.points_of(tiling, walks):
+        if max(points) == 8 and sorted(points)[1] > 1:
+            return False
+        allowed = [most for count, most in MOST_CHANNELS.items() if prod(points) <= count]
+        if not allowed or channels > max(allowed):
+            return False
+    return True
 
 
 @lru_cache(maxsize=4096)
 def tiling_of(operation, problem, dtype, forced, machine):
     """The tiling to compute by, or None for the direct algorithm. ``forced``: not to compare it with that."""
-    if _is_empty(problem) or refusal(operation, problem, dtype) is not None:
+    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
         return None
-    if not forced and (dtype.name != "float32" or problem.multiplications < 2_000_000):
+    if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
         return None
-    choices = {tiling: _seconds(operation, problem, tiling, machine) for tiling in TILINGS}
-    best = min(choices, key=choices.get)
-    if forced or choices[best] * LEAST_GAIN < COSTS["direct"] * 1e-9 * problem.multiplications:
+    times = {
+        tiling: seconds(tiled_work(operation, problem, tiling, machine))
+        for tiling in TILINGS
+        if _is_accurate(operation, problem, tiling)
+    }
+    if not times:
+        return TILINGS[0] if forced else None
+    best = min(times, key=times.get)
+    if forced:
         return best
-    return None
+    if winograd.plan(operation, problem, best, machine).memory > SCRATCH_BYTES:
+        return None
+    return best if times[best] * LEAST_GAIN < seconds(direct_work(operation, problem, machine)) else None

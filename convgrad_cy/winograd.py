@@ -14,22 +14,27 @@ from .plan import DGRAD, WGRAD
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.
 VALUES_BYTES = 448 * 1024
-SUMS_BYTES = 480 * 1024
-#: The transformed filters that are in memory at a time.
-FILTER_BYTES = 24 << 20
+SUMS_BYTES = 800 * 1024
 #: Tiles of a box. A row of them passes through the L1 cache.
-MOST_TILES, MOST_TILES_INSIDE, MOST_ROW = 42, 64, 16
-MOST_OUTPUTS, MOST_OUTPUTS_INSIDE, MOST_CHUNK = 128, 64, 128
-WANTED_TASKS = 8
+MOST_TILES, MOST_ROW = 42, 16
+MOST_OUTPUTS, MOST_CHUNK = 128, 128
+#: Transformed filters of more than this are not kept: each task transforms those of its outputs, chunk by chunk, for as
+#: many tiles as then pay for it. Else all tasks share them, as many at a time as fit into the second number.
+KEPT_FILTER_BYTES, FILTER_BYTES = 3 << 20, 24 << 20
+MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_POINTS_INSIDE = 64, 64, 64
+#: Transformed tiles are kept for all blocks of outputs where there are several, up to this.
 SHARED_BYTES = 24 << 20
-INSIDE_BYTES = 3 << 20
+#: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
+WGRAD_TILES, WGRAD_CHANNELS, WGRAD_SUMS_BYTES = 32, 64, 1280 * 1024
+#: Where the filter has fewer blocks, the boxes are cut into slices.
+WANTED_TASKS = 8
 
 
 class TileBlocks(NamedTuple):
     """The integers that steer the loops of ``pyx/winograd*.pxd``; the fields are those of ``TileBlocks`` there.
 
     ``images``: batch extent of a box of tiles. ``chunk``: channels of a window. ``outputs``: output channels of a
-    block. ``group``: output channels whose transformed filters are in memory at a time; 0: each task transforms its own.
+    block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task transforms its own.
     ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``: tasks that share the
     boxes of one block of the filter.
     """
@@ -53,15 +58,19 @@ class TilePlan(NamedTuple):
         three axes: int64, one row for each.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
-    outputs, chunk, slices : int
-        Of these blocks, for the model of the time.
+    chosen : TileBlocks
+        The same by name.
+    tiles : int
+        Of a box.
+    memory : int
+        Bytes beside the arrays, but for what each thread has.
     """
 
     steps: np.ndarray
     blocks: np.ndarray
-    outputs: int
-    chunk: int
-    slices: int
+    chosen: TileBlocks
+    tiles: int
+    memory: int
 
 
 def _spread(axis):
@@ -120,54 +129,70 @@ def _box(walks, outputs, batch, most):
     return box[::-1]
 
 
-def most_values(walks, points, given, batch):
-    """Transformed values of a channel, of the walk that has most."""
-    return max(
-        batch * prod(n * -(-axis.positions // m) for axis, n, m in zip(*row, strict=True))
-        for row in zip(walks, points, given, strict=True)
+def points_of(tiling, walks):
+    """The points on the axes of each walk."""
+    return [[table[axis.taps] for table, axis in zip(map(dict, tiling), walk, strict=True)] for walk in walks]
+
+
+def _boxes(walks, given, batch, images, box):
+    """Boxes of the walk that has most."""
+    return -(-batch // images) * max(
+        prod(-(-axis.positions // (m * n)) for axis, m, n in zip(walk, row, box, strict=True))
+        for walk, row in zip(walks, given, strict=True)
     )
+
+
+def _correlation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
+    """(blocks, tiles of a box, bytes) of fprop and dgrad."""
+    filters = 4 * points * channels * groups
+    inside = points <= MOST_POINTS_INSIDE and filters * outputs > KEPT_FILTER_BYTES
+    block = min(-(-outputs // strip) * strip, MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS)
+    if points > MOST_POINTS_INSIDE:
+        block = min(block, MOST_OUTPUTS_INSIDE)
+    most = min(MOST_TILES_INSIDE if inside else MOST_TILES, SUMS_BYTES // (4 * points * block))
+    images, *box = _box(walks, given, batch, max(1, most))
+    count = images * prod(box)
+    chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
+    chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
+    values = 4 * points * count * chunk * -(-channels // chunk) * groups * _boxes(walks, given, batch, images, box)
+    shared = outputs > block and values <= SHARED_BYTES
+    group = 0 if inside else max(block, FILTER_BYTES // filters // block * block)
+    memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
+    return TileBlocks(1, images, chunk, block, group, shared, 1), box, memory
+
+
+def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
+    """The same of wgrad."""
+    block = min(-(-outputs // strip) * strip, WGRAD_CHANNELS)
+    chunk = min(WGRAD_CHANNELS, WGRAD_SUMS_BYTES // (4 * points * block) // lanes * lanes)
+    chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
+    images, *box = _box(walks, given, batch, WGRAD_TILES)
+    parts = groups * -(-channels // chunk) * -(-outputs // block)
+    slices = max(1, min(-(-WANTED_TASKS // parts), _boxes(walks, given, batch, images, box) // 2))
+    memory = 4 * points * parts * slices * chunk * block if slices > 1 else 0
+    return TileBlocks(1, images, chunk, block, 0, False, slices), box, memory
 
 
 @lru_cache(maxsize=4096)
 def plan(operation, problem, tiling, machine):
-    """The plan of an operation whose tiles have, on an axis with t taps, n points for each (t, n) of ``tiling``."""
+    """The plan of an operation whose tiles have, on an axis with t taps, n points for each (t, n) of its ``tiling``."""
     walks = tile_walks(operation, problem)
+    points = points_of(tiling, walks)
+    given = [
+        [n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in zip(points, walks, strict=True)
+    ]
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
-    points_of = dict(tiling)
-    points = [[points_of[axis.taps] for axis in walk] for walk in walks]
-    most_points = max(map(prod, points))
-    given = [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in zip(points, walks)]
-    lanes, strip = machine.vector_bytes // 4, machine.tile_column_bytes // 4
-    inside = 4 * most_points * channels * outputs * problem.groups > INSIDE_BYTES
-    block = min(-(-outputs // strip) * strip, MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS)
-    tiles = max(1, MOST_TILES_INSIDE if inside else MOST_TILES)
-    images, *box = _box(walks, given, problem.batch, tiles)
-    count = images * prod(box)
-    chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * most_points * count) // lanes * lanes)
-    chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
-    slices, shared = 1, False
-    if operation == WGRAD:
-        block = chunk = 64
-        block, chunk = min(block, -(-outputs // strip) * strip), min(chunk, -(-channels // lanes) * lanes)
-        tiles = 32
-        images, *box = _box(walks, given, problem.batch, tiles)
-        boxes = -(-problem.batch // images)
-        for axis, m, n in zip(walks[0], given[0], box, strict=True):
-            boxes *= -(-axis.positions // (m * n))
-        parts = problem.groups * -(-channels // chunk) * -(-outputs // block)
-        slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
-    group = max(block, FILTER_BYTES // (4 * most_points * channels * problem.groups) // block * block)
-    if operation != WGRAD:
-        shared = outputs > block and problem.groups * most_values(walks, points, given, problem.batch) * channels * 4 <= SHARED_BYTES
-        group = 0 if inside else group
-    threads = machine.threads
+    sizes = max(map(prod, points)), problem.groups, channels, outputs, problem.batch
+    vectors = machine.vector_bytes // 4, machine.tile_column_bytes // 4
+    blocks, box, memory = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
+    blocks = blocks._replace(threads=machine.threads)
     rows = [[*sum(walk, ()), *row, *m, *box] for walk, row, m in zip(walks, points, given, strict=True)]
     return TilePlan(
         steps=np.array(rows, np.int64),
-        blocks=np.array(TileBlocks(threads, images, chunk, block, group, shared, slices), np.int64),
-        outputs=block,
-        chunk=chunk,
-        slices=slices,
+        blocks=np.array(blocks, np.int64),
+        chosen=blocks,
+        tiles=blocks.images * prod(box),
+        memory=memory,
     )
