@@ -17,7 +17,9 @@ from .suites import NAMES, rows
 from .verify import draw
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
-SECONDS = 0.06
+SECONDS = 0.03
+#: Larger layers behave as others and take long.
+MOST_PRODUCTS = 4e9
 
 
 def shortest(call):
@@ -56,13 +58,13 @@ def measured(suites):
     for row in rows(suites):
         operation = OPERATIONS[row.kernel]
         problem = problem_of(row)
-        if problem.multiplications < algorithm.LEAST_PRODUCTS or problem.multiplications > 8e9:
+        if problem.multiplications < algorithm.LEAST_PRODUCTS or problem.multiplications > MOST_PRODUCTS:
             continue
         if algorithm.refusal(operation, problem, arguments.dtypes.TABLE[2]) is not None:
             continue
         tensors = [draw(shape, "float32", random) for shape in shapes(row.case)]
         call = Library(threads=None).operation(row.case, row.kernel, *tensors)
-        kept = algorithm.TILINGS
+        kept, gain = algorithm.TILINGS, algorithm.LEAST_GAIN
         name = f"{row.case.name} {row.kernel} {row.case.layout}"
         found = {}
         try:
@@ -78,7 +80,8 @@ def measured(suites):
                 )
                 found[str(tiling)] = (work, shortest(call) * cpu.threads())
         finally:
-            algorithm.TILINGS = kept
+            algorithm.TILINGS, algorithm.LEAST_GAIN = kept, gain
+            algorithm.tiling_of.cache_clear()
         print(name, *(f"{seconds * 1e3:.2f}" for _, seconds in found.values()), file=sys.stderr, flush=True)
         yield name, found
 
@@ -112,7 +115,7 @@ def main(suites):
         direct = choices["None"]
         others = [choice for key, choice in choices.items() if key != "None"]
         predicted = min(others, key=lambda choice: algorithm.seconds(choice[0]), default=direct)
-        gains = algorithm.seconds(predicted[0]) * 1.1 < algorithm.seconds(direct[0])
+        gains = algorithm.seconds(predicted[0]) * algorithm.LEAST_GAIN < algorithm.seconds(direct[0])
         chosen = predicted[1] if gains else direct[1]
         least = min(seconds for _, seconds in choices.values())
         taken, best = taken + chosen, best + least

@@ -14,13 +14,13 @@ from .plan import DGRAD, WGRAD
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.
 VALUES_BYTES = 448 * 1024
-SUMS_BYTES = 800 * 1024
+SUMS_BYTES = 1040 * 1024
 #: Tiles of a box. A row of them passes through the L1 cache.
 MOST_TILES, MOST_ROW = 42, 16
-MOST_OUTPUTS, MOST_CHUNK = 128, 128
-#: Transformed filters of more than this are not kept: each task transforms those of its outputs, chunk by chunk, for as
-#: many tiles as then pay for it. Else all tasks share them, as many at a time as fit into the second number.
-KEPT_FILTER_BYTES, FILTER_BYTES = 3 << 20, 24 << 20
+MOST_OUTPUTS, MOST_CHUNK = 256, 128
+#: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
+#: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles.
+SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
 MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_POINTS_INSIDE = 64, 64, 64
 #: Transformed tiles are kept for all blocks of outputs where there are several, up to this.
 SHARED_BYTES = 24 << 20
@@ -135,7 +135,7 @@ def points_of(tiling, walks):
 
 
 def _boxes(walks, given, batch, images, box):
-    """Boxes of the walk that has most."""
+    """Boxes of so many images and tiles, of the walk that has most."""
     return -(-batch // images) * max(
         prod(-(-axis.positions // (m * n)) for axis, m, n in zip(walk, row, box, strict=True))
         for walk, row in zip(walks, given, strict=True)
@@ -145,7 +145,9 @@ def _boxes(walks, given, batch, images, box):
 def _correlation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
     """(blocks, tiles of a box, bytes) of fprop and dgrad."""
     filters = 4 * points * channels * groups
-    inside = points <= MOST_POINTS_INSIDE and filters * outputs > KEPT_FILTER_BYTES
+    tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
+    most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
+    inside = points <= MOST_POINTS_INSIDE and filters * outputs > most
     block = min(-(-outputs // strip) * strip, MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS)
     if points > MOST_POINTS_INSIDE:
         block = min(block, MOST_OUTPUTS_INSIDE)
