@@ -25,9 +25,11 @@ MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_POINTS_INSIDE = 64, 64, 64
 #: Transformed tiles are kept for all blocks of outputs where there are several, up to this.
 SHARED_BYTES = 24 << 20
 #: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
-WGRAD_TILES, WGRAD_CHANNELS, WGRAD_SUMS_BYTES = 32, 64, 1280 * 1024
+WGRAD_TILES, WGRAD_CHANNELS, WGRAD_SUMS_BYTES = 56, 128, 2400 * 1024
 #: Where the filter has fewer blocks, the boxes are cut into slices.
 WANTED_TASKS = 8
+#: Blocks of a filter for which the transformed tiles of both operands are kept.
+SHARING_PARTS = 16
 
 
 class TileBlocks(NamedTuple):
@@ -172,7 +174,10 @@ def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes,
     parts = groups * -(-channels // chunk) * -(-outputs // block)
     slices = max(1, min(-(-WANTED_TASKS // parts), _boxes(walks, given, batch, images, box) // 2))
     memory = 4 * points * parts * slices * chunk * block if slices > 1 else 0
-    return TileBlocks(1, images, chunk, block, 0, False, slices), box, memory
+    tiles = groups * images * prod(box) * _boxes(walks, given, batch, images, box)
+    values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
+    shared = parts >= SHARING_PARTS * groups and values <= SHARED_BYTES
+    return TileBlocks(1, images, chunk, block, 0, shared, slices), box, memory + (values if shared else 0)
 
 
 @lru_cache(maxsize=4096)
