@@ -13,16 +13,18 @@ from convgrad_cy import algorithm
 
 CHANNELS = (16, 64, 256, 1024, 2048)
 KINDS = ("normal", "uniform", "positive", "scaled channels", "scaled values")
-#: name -> (tiling, spatial axes, kernel). The last two are there to show why they are not used.
+#: name -> (tiling, spatial axes, kernel). The last is there to show why it is not used.
 TILES = {
     "F(2x2, 3x3)": (0, (18, 18), (3, 3)),
     "F(4x4, 3x3)": (1, (18, 18), (3, 3)),
     "F(2x2, 5x5)": (1, (18, 18), (5, 5)),
     "F(4x4, 2x2)": (1, (18, 18), (2, 2)),
-    "F(6, 3)": (3, (300,), (3,)),
+    "F(5x5, 3x3)": (3, (18, 18), (3, 3)),
+    "F(3x3, 5x5)": (3, (18, 18), (5, 5)),
+    "F(6, 3)": (4, (300,), (3,)),
     "F(2x4x4, 3x3x3)": (1, (6, 10, 10), (3, 3, 3)),
     "F(4x4x4, 3x3x3)": (2, (6, 10, 10), (3, 3, 3)),
-    "F(4x6, 3x3), not used": (3, (18, 18), (3, 3)),
+    "F(4x6, 3x3), not used": (4, (18, 18), (3, 3)),
 }
 OUTPUTS = 32
 

@@ -21,7 +21,7 @@ MOST_OUTPUTS, MOST_CHUNK = 256, 128
 #: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
 #: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles.
 SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
-MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_POINTS_INSIDE = 64, 64, 64
+MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 64, 64, 64, 64
 #: Transformed tiles are kept for all blocks of outputs where there are several, up to this.
 SHARED_BYTES = 24 << 20
 #: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
@@ -156,7 +156,7 @@ def _correlation(walks, given, points, groups, channels, outputs, batch, lanes, 
     most = min(MOST_TILES_INSIDE if inside else MOST_TILES, SUMS_BYTES // (4 * points * block))
     images, *box = _box(walks, given, batch, max(1, most))
     count = images * prod(box)
-    chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
+    chunk = MOST_CHUNK_INSIDE if inside else min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
     chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
     values = 4 * points * count * chunk * -(-channels // chunk) * groups * _boxes(walks, given, batch, images, box)
     shared = outputs > block and values <= SHARED_BYTES

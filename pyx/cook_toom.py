@@ -24,6 +24,7 @@ POINTS = {
     4: (0, 1, -1),
     5: (0, Fraction(3, 4), Fraction(-3, 4), 2),
     6: (0, Fraction(2, 3), Fraction(-2, 3), Fraction(3, 2), Fraction(-3, 2)),
+    7: (0, 1, -1, Fraction(3, 5), Fraction(-3, 5), 3),
     8: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2, -2),
 }
 
