@@ -75,6 +75,10 @@ def machine():
     return Machine(*_tile, threads())
 
 
+#: What the choice of an algorithm may know: not the number of threads.
+_alone = Machine(*_tile, 1)
+
+
 def run_tiles(dtype, depth, count):
     """Run ``count`` full register tiles on each thread and return how many FLOP that was: the kernels' limit."""
     return _kernels.run_tiles(dtype.code, depth, count, threads())
@@ -94,11 +98,10 @@ def _merged(problem, source, target):
 
 def _by_winograd(kernel, operation, problem, dtype, operands, forced):
     """Whether the result has been formed by Winograd's algorithm: not where that is slower, or out of its range."""
-    here = machine()
-    tiling = tiling_of(operation, problem, dtype, forced, here._replace(threads=1))
+    tiling = tiling_of(operation, problem, dtype, forced, _alone)
     if tiling is None:
         return False
-    plan = winograd.plan(operation, problem, tiling, here)
+    plan = winograd.plan(operation, problem, tiling, machine())
     return kernel(dtype.code, *(array.view(dtype.view) for array in operands), plan.steps, plan.blocks)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .plan import DGRAD, WGRAD
+from .plan import DGRAD, SERIAL_MULTIPLICATIONS, WGRAD
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.
 VALUES_BYTES = 448 * 1024
@@ -194,7 +194,8 @@ def plan(operation, problem, tiling, machine):
     sizes = max(map(prod, points)), problem.groups, channels, outputs, problem.batch
     vectors = machine.vector_bytes // 4, machine.tile_column_bytes // 4
     blocks, box, memory = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
-    blocks = blocks._replace(threads=machine.threads)
+    serial = problem.multiplications < SERIAL_MULTIPLICATIONS
+    blocks = blocks._replace(threads=1 if serial else machine.threads)
     rows = [[*sum(walk, ()), *row, *m, *box] for walk, row, m in zip(walks, points, given, strict=True)]
     return TilePlan(
         steps=np.array(rows, np.int64),
