@@ -21,8 +21,8 @@ from ukernel cimport VECTOR_BYTES, multiply_strip, strip_width, whole_vectors
 from window cimport Box, Window, fill_window
 from winograd cimport (
     WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, elements_of,
-    find_tiles, lay_out_tiles, note_largest, row_size, source_walk, stands, stored, tile_size, transform_box, transform_one,
-    winograd_largest,
+    find_tiles, lay_out_tiles, note_largest, row_size, source_walk, stands, stored, tile_size, transform_box,
+    transform_one, winograd_largest,
 )
 from winograd_filter cimport FilterBank, describe_filters, filter_scratch, transform_filters
 
@@ -39,7 +39,8 @@ cdef struct TiledCorrelation:
     Tensor x, y
     int64_t groups, channels, outputs, chunks
     int64_t value_point, sum_point, sum_row  # elements from point to point, and from tile to tile
-    int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size, scratch  # elements; the last in bytes
+    int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size  # elements
+    int64_t scratch  # of one thread, in bytes
     const int32_t *tile_rows  # multiples of the chunk
     const int32_t *channel  # 0, 1, 2 ..
     const int32_t *filter_rows  # multiples of the strip's width
@@ -205,7 +206,8 @@ cdef inline uint32_t correlate_tiles(
                     bank + j * c.filters.strip, channels, min(width, outputs - j * width), buffer))
         multiply_points(c, values, filters + c0 * width if c.blocks.group else bank, sums, count, channels, outputs,
                         c0 == 0)
-    return store_tiles(c, &tiles, sums, target + g * c.y.group + (first_output + o) * c.y.channel, outputs, rows, buffer)
+    target += g * c.y.group + (first_output + o) * c.y.channel
+    return store_tiles(c, &tiles, sums, target, outputs, rows, buffer)
 
 
 cdef inline uint32_t transform_strip(
@@ -268,8 +270,8 @@ cdef inline int correlate_tiled(
                 tasks = c.groups * count_blocks(outputs, width) if blocks.group else 0
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
-                    note_largest(largest, threadid(), 0,
-                         transform_strip(&c, w, filters, o, outputs, scratch + threadid() * c.scratch, task))
+                    note_largest(largest, threadid(), 0, transform_strip(
+                        &c, w, filters, o, outputs, scratch + threadid() * c.scratch, task))
                 tasks = c.groups * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):

@@ -13,8 +13,8 @@ from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter
 from ukernel cimport whole_vectors
 from window cimport Box, Window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, lay_out_tiles, row_size,
-    source_walk, stored, target_walk, tile_size, winograd_largest,
+    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, lay_out_tiles,
+    row_size, source_walk, stored, target_walk, tile_size, winograd_largest,
 )
 
 cdef enum:
@@ -93,7 +93,9 @@ cdef inline void describe_tiled_sums(
             c.natural = False
 
 
-cdef inline uint32_t largest_of(const Window *m, const Box *elements, const float *window, int64_t channels) noexcept nogil:
+cdef inline uint32_t largest_of(
+    const Window *m, const Box *elements, const float *window, int64_t channels
+) noexcept nogil:
     """The largest magnitude in a window."""
     cdef int64_t n, d, h, w
     cdef uint32_t largest = 0

@@ -110,7 +110,7 @@ cdef inline uint32_t finish_tiles(
     const TiledAccumulation *c, stored *filter, const float *sums, float *block, int64_t part_index, int64_t first
 ) noexcept nogil:
     """Add the slices of some channels of a part, transform and store them; their largest magnitude."""
-    cdef int64_t channels, i, p, j, t, slice, columns
+    cdef int64_t channels, i, p, j, t, _slice, columns
     cdef const float *of
     cdef float *total = block + FINISHED_CHANNELS * c.taps * c.target_row
     cdef float *buffer = total + c.tiling.point_count * c.target_row
@@ -140,7 +140,7 @@ cdef inline uint32_t finish_tiles(
             of = sums + p * c.sum_point + (first + i) * c.target_row
             for j in range(columns):
                 total[p * c.target_row + j] = of[j]
-            for slice in range(1, c.blocks.slices):
+            for _slice in range(1, c.blocks.slices):
                 of += c.sums_size
                 for j in range(columns):
                     total[p * c.target_row + j] += of[j]
@@ -226,7 +226,8 @@ cdef inline int wgrad_tiled(
             note_largest(largest, threadid(), 0, share_tiles(
                 &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), task))
         for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            sum_tiles(&c, x, w, y, values, gradients, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
+            sum_tiles(&c, x, w, y, values, gradients, partial, scratch + threadid() * c.scratch, largest, threadid(),
+                      task)
         tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS) if blocks.slices > 1 else 0
         for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
             add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
