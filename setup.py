@@ -8,6 +8,7 @@ Variables for developers (a user needs none of them):
 """
 
 import os
+import runpy
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -56,6 +57,8 @@ HEADERS = sorted(
     if path.suffix in (".h", ".pxd")
 )
 
+TRANSFORMS = "build/generated/winograd_transforms.h"
+
 OPENMP_PROGRAM = """
 #include <omp.h>
 int main(void) {
@@ -65,6 +68,15 @@ int main(void) {
     return n != 4;
 }
 """
+
+
+def write_transforms():
+    """The header with the transforms of Winograd's algorithm, made from their exact matrices."""
+    text = runpy.run_path("pyx/transform_code.py")["header"](runpy.run_path("pyx/cook_toom.py"))
+    path = Path(TRANSFORMS)
+    if not path.exists() or path.read_text() != text:  # its time says when it has changed
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def rows():
@@ -89,8 +101,8 @@ def extension(module, source, isa_flags=()):
     return Extension(
         f"convgrad_cy.{module}",
         [source],
-        include_dirs=["pyx", "convgrad_cy/include"],
-        depends=HEADERS,
+        include_dirs=["pyx", "convgrad_cy/include", str(Path(TRANSFORMS).parent)],
+        depends=[*HEADERS, TRANSFORMS],
         extra_compile_args=[*COMPILE_FLAGS, *isa_flags],
         extra_link_args=list(LINK_FLAGS),
     )
@@ -102,6 +114,7 @@ class BuildExt(build_ext):
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
+        write_transforms()
 
     def build_extensions(self):
         openmp = [] if NO_OPENMP or not self.has_openmp() else ["-fopenmp"]

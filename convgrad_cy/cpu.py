@@ -5,8 +5,9 @@ from importlib import import_module, util
 from math import prod
 from pathlib import Path
 
-from . import _cpu_features
+from . import _cpu_features, winograd
 from ._repeat import View, Work
+from .algorithm import tiling_of
 from .plan import DGRAD, WGRAD, Machine
 from .plan import plan as make_plan
 
@@ -111,6 +112,9 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     source, filter, target = tensors
     if operation == DGRAD:
         source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
+    tiling = None
+    if algorithm != "direct":
+        tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", machine()._replace(threads=1))
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
     here = machine()
@@ -119,4 +123,9 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     plan = make_plan(operation, problem, dtype, positions_adjacent, here)
     kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
     views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
-    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views)
+    direct = Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, None)
+    if tiling is None:
+        return direct
+    plan = winograd.plan(operation, problem, tiling, machine())
+    kernel = _kernels.winograd_wgrad if operation == WGRAD else _kernels.winograd_correlate
+    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, direct)

@@ -7,8 +7,9 @@ the shapes that the caller asks for.
 from math import prod
 from typing import Any, NamedTuple
 
-from . import dtypes
+from . import algorithm, dtypes
 from .keywords import ALGORITHMS, DATA_ORDERS, FILTER_ORDERS, choice, entries, integer, padding_of, per_axis, shown
+from .plan import DGRAD, FPROP, WGRAD
 from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
 from .shapes import (
     Axis,
@@ -209,4 +210,9 @@ def _geometry(common, axes, x, w, y):
         (w.order, (groups, outs // groups, ins, *problem.kernel)),
         (y.order, (x.sizes[0], groups, outs // groups, *problem.y)),
     )
+    if common.algorithm == "winograd":
+        operation = {id(x): DGRAD, id(w): WGRAD, id(y): FPROP}[id(result)]
+        reason = algorithm.refusal(operation, problem, common.dtype)
+        if reason is not None:
+            raise ValueError(f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'")
     return Geometry(problem, common.dtype, common.algorithm, (x.name, w.name, y.name), result.shape, views)

@@ -22,7 +22,7 @@ class Options(NamedTuple):
 
 _RANKS = (1, 2, 3)
 
-ALGORITHMS = {"auto": "auto", "direct": "direct"}
+ALGORITHMS = {name: name for name in ("auto", "direct", "winograd")}
 
 
 def _orders(general, specific, order):

@@ -8,6 +8,9 @@ from scalar cimport compute
 from ukernel cimport VECTOR_BYTES, whole_vectors
 from window cimport Window, WindowAxis
 
+cdef extern from "<stdlib.h>" nogil:
+    void *aligned_alloc(size_t alignment, size_t size)
+
 cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
     int64_t lanewise  # whether small groups are computed side by side (lanes.pxd), a block of outputs being lanes, at most a strip
@@ -35,6 +38,16 @@ cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
         memory = malloc(<size_t>(one + two + three + 64))
     if memory == NULL:
         raise MemoryError(f"no {one}, {two} and {three} bytes of scratch memory for the convolution")
+    return memory
+
+
+cdef inline void *allocate_lines(int64_t size) except NULL:
+    """size bytes at the start of a cache line."""
+    cdef void *memory = NULL
+    if size < <int64_t>1 << 60:
+        memory = aligned_alloc(64, <size_t>in_lines(max(size, 64)))
+    if memory == NULL:
+        raise MemoryError(f"no {size} bytes of scratch memory for the convolution")
     return memory
 
 

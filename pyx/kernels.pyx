@@ -15,6 +15,8 @@ from peak cimport repeat_tiles
 from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
 from wgrad cimport wgrad_step
+from winograd_correlate cimport correlate_tiled
+from winograd_wgrad cimport wgrad_tiled
 
 cdef extern from "threads.h" nogil:
     int threads_available()
@@ -93,6 +95,27 @@ def wgrad(int dtype, source, filter, target, Program plan not None):
         wgrad_problem[double, double](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == I32:
         wgrad_problem[int, int](source, filter, target, plan.steps, plan.blocks, 0)
+
+
+def winograd_correlate(int dtype, source, filter, target, Program plan not None):
+    """``correlate`` by Winograd's algorithm, with the program of a TilePlan.
+
+    False where it has met NaN, infinity, overflow or nothing but tiny values: the result is then to be formed directly.
+    """
+    if dtype == F16:
+        return bool(correlate_tiled[f16](source, filter, target, plan.steps, plan.blocks))
+    if dtype == BF16:
+        return bool(correlate_tiled[bf16](source, filter, target, plan.steps, plan.blocks))
+    return bool(correlate_tiled[float](source, filter, target, plan.steps, plan.blocks))
+
+
+def winograd_wgrad(int dtype, source, filter, target, Program plan not None):
+    """``wgrad`` by Winograd's algorithm; arguments and result as those of ``winograd_correlate``."""
+    if dtype == F16:
+        return bool(wgrad_tiled[f16](source, filter, target, plan.steps, plan.blocks))
+    if dtype == BF16:
+        return bool(wgrad_tiled[bf16](source, filter, target, plan.steps, plan.blocks))
+    return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks))
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):

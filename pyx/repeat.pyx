@@ -109,18 +109,24 @@ cdef class Seen:
 
 @cython.final
 cdef class Work:
-    """What computes the result of a call, for arrays of certain shapes and strides."""
+    """What computes the result of a call, for arrays of certain shapes and strides.
+
+    A kernel that returns False has met values out of its range: then the work ``instead`` is done.
+    """
     cdef object kernel, program
+    cdef Work instead
     cdef int code
     cdef View source, filter, target
 
-    def __init__(self, kernel, int code, program, View source, View filter, View target):
+    def __init__(self, kernel, int code, program, View source, View filter, View target, Work instead):
         self.kernel, self.code, self.program = kernel, code, program
-        self.source, self.filter, self.target = source, filter, target
+        self.source, self.filter, self.target, self.instead = source, filter, target, instead
 
     def run(self, first, second, result):
         """Write the result."""
         cdef tuple arrays = (first, second, result)
-        self.kernel(
+        done = self.kernel(
             self.code, Seen(self.source, arrays), Seen(self.filter, arrays), Seen(self.target, arrays), self.program
         )
+        if done is False:
+            self.instead.run(first, second, result)

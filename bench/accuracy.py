@@ -1,0 +1,93 @@
+"""``python -m bench.accuracy``: the errors of Winograd's algorithm and of the direct one, as a Markdown table.
+
+Greatest difference from the result in float64, relative to its greatest element, over fprop, dgrad and wgrad, for each
+tiling, number of channels and kind of data.
+"""
+
+import sys
+
+import numpy as np
+
+import convgrad_cy as cg
+from convgrad_cy import algorithm
+
+CHANNELS = (16, 64, 256, 1024, 2048)
+KINDS = ("normal", "uniform", "positive", "scaled channels", "scaled values")
+#: name -> (tiling, spatial axes, kernel). The last is there to show why it is not used.
+TILES = {
+    "F(2x2, 3x3)": (0, (18, 18), (3, 3)),
+    "F(4x4, 3x3)": (1, (18, 18), (3, 3)),
+    "F(2x2, 5x5)": (1, (18, 18), (5, 5)),
+    "F(4x4, 2x2)": (1, (18, 18), (2, 2)),
+    "F(5x5, 3x3)": (3, (18, 18), (3, 3)),
+    "F(3x3, 5x5)": (3, (18, 18), (5, 5)),
+    "F(6, 3)": (4, (300,), (3,)),
+    "F(2x4x4, 3x3x3)": (1, (6, 10, 10), (3, 3, 3)),
+    "F(4x4x4, 3x3x3)": (2, (6, 10, 10), (3, 3, 3)),
+    "F(4x6, 3x3), not used": (4, (18, 18), (3, 3)),
+}
+OUTPUTS = 32
+
+
+def drawn(kind, shape, random):
+    """Data of a kind: channels, or values, of very different size in the last two."""
+    if kind == "uniform":
+        return random.uniform(-1, 1, shape)
+    if kind == "positive":
+        return random.uniform(0, 1, shape)
+    data = random.standard_normal(shape)
+    if kind == "scaled channels":
+        return data * 10.0 ** random.uniform(-4, 4, (1, shape[1]) + (1,) * (len(shape) - 2))
+    return data * np.exp(2 * random.standard_normal(shape)) if kind == "scaled values" else data
+
+
+def errors(channels, spatial, kernel, kind, random):
+    """(of Winograd's algorithm, of the direct one), the greatest of the three kernels."""
+    padding = tuple(k // 2 for k in kernel)
+    y = tuple(size + 2 * p - k + 1 for size, p, k in zip(spatial, padding, kernel, strict=True))
+    shapes = (2, channels, *spatial), (OUTPUTS, channels, *kernel), (2, OUTPUTS, *y)
+    x, w, dy = (drawn(kind, shape, random).astype(np.float32) for shape in shapes)
+    calls = (
+        lambda x, w, dy, how: cg.conv(x, w, padding=padding, algorithm=how),
+        # The data gradient sums over the outputs: with x and y exchanged it has as many terms as the others.
+        lambda x, w, dy, how: cg.conv_backward_data(
+            x, np.ascontiguousarray(w.swapaxes(0, 1)), (2, OUTPUTS, *grown(spatial, padding, kernel)),
+            padding=padding, algorithm=how,
+        ),
+        lambda x, w, dy, how: cg.conv_backward_filter(x, dy, shapes[1], padding=padding, algorithm=how),
+    )  # fmt: skip
+    worst = {"winograd": 0.0, "direct": 0.0}
+    for call in calls:
+        exact = call(*(array.astype(np.float64) for array in (x, w, dy)), "direct")
+        for how in worst:
+            error = np.abs(call(x, w, dy, how) - exact).max() / np.abs(exact).max()
+            worst[how] = max(worst[how], float(error))
+    return worst["winograd"], worst["direct"]
+
+
+def grown(spatial, padding, kernel):
+    """The input whose convolution has the extents ``spatial``."""
+    return tuple(size - 2 * p + k - 1 for size, p, k in zip(spatial, padding, kernel, strict=True))
+
+
+def main():
+    print("| tile | data |", *(f"{channels} |" for channels in CHANNELS))
+    print("|---|---|" + "---|" * len(CHANNELS))
+    kept, contract = algorithm.TILINGS, algorithm._is_accurate
+    try:
+        algorithm._is_accurate = lambda *call: True
+        for name, (tiling, spatial, kernel) in TILES.items():
+            algorithm.TILINGS = (kept[tiling],)
+            algorithm.tiling_of.cache_clear()
+            for kind in KINDS:
+                random = np.random.default_rng(0)
+                cells = (errors(channels, spatial, kernel, kind, random) for channels in CHANNELS)
+                print(f"| {name} | {kind} |", *(f"{a:.1e} ({b:.1e}) |" for a, b in cells))
+                sys.stdout.flush()
+    finally:
+        algorithm.TILINGS, algorithm._is_accurate = kept, contract
+        algorithm.tiling_of.cache_clear()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Which algorithm a call is computed by: a model of both algorithms' time, fitted from measurements.
+
+Nothing is tried at run time, and the choice depends on neither the threads nor the layout of the arrays, for it reaches
+the bits of the result.
+"""
+
+from collections import defaultdict
+from functools import lru_cache
+from math import prod
+
+from . import winograd
+from .plan import DGRAD, WGRAD, tile_cycles
+
+#: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
+SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6, 6: 8, 7: 8}
+LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6, 6: 8, 7: 8}
+LARGER = {1: 1, 2: 5, 3: 7, 4: 7, 5: 7, 6: 8, 7: 8}
+LARGEST = {1: 1, 2: 5, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8}
+#: Tables for the axes depth, height, width.
+TILINGS = tuple(
+    tuple(tuple(table.items()) for table in tables)
+    for tables in (
+        (SMALL, SMALL, SMALL),
+        (SMALL, LARGE, LARGE),
+        (LARGE, LARGE, LARGE),
+        (SMALL, LARGER, LARGER),
+        (SMALL, LARGE, LARGEST),
+    )
+)
+
+#: The accuracy contract: points of a tile on its axes, in descending order, and the channels that are summed over up to
+#: which the error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
+MOST_CHANNELS = {(8, 1, 1): 2048, (6, 6, 1): 2048, (7, 7, 1): 128, (6, 6, 4): 1024, (6, 6, 6): 256}
+
+#: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``.
+COSTS = {
+    "direct product": 0.2982,  # steps of depth of a tile, in cycles
+    "direct wgrad product": 0.2949,
+    "direct filter": 0.3551,  # elements of the filter
+    "product": 0.2613,  # as of the direct algorithm
+    "value": 0.2129,  # transformed values of the source
+    "filter": 0.1123,  # of the filter, by the tasks; taken from memory where they are kept
+    "kept filter": 0.2902,
+    "scattered filter": 0.1263,
+    "load": 0.0546,  # that a chunk of channels is added to
+    "sum": 0.1645,  # that are transformed back
+    "wgrad product": 0.2193,
+    "wgrad value": 0.2082,  # of both operands
+    "wgrad load": 0.1018,
+    "wgrad sum": 0.041,
+}
+#: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
+#: suites was slower than that.
+LEAST_GAIN = 1.3
+#: Nor does wgrad then pay for transforming its sums back, and the model errs, where these have fewer terms.
+LEAST_WGRAD_TILES = 16
+#: Below so many products a call's own time counts.
+LEAST_PRODUCTS = 2_000_000
+#: Memory beside the arrays, or twice the result if that is more.
+SCRATCH_BYTES = 64 << 20
+
+
+def refusal(operation, problem, dtype):
+    """Why Winograd's algorithm cannot compute this, or None."""
+    if dtype.compute != "float32":
+        return f"the dtype {dtype.name}"
+    if prod(problem.kernel) == 1:
+        return "a filter of one tap"
+    most = max(SMALL)
+    walks = winograd.tile_walks(operation, problem)
+    if not walks:
+        return "these strides and dilations"
+    if any(axis.taps > most for walk in walks for axis in walk):
+        return f"more than {most} taps on an axis"
+    return None
+
+
+def _channels(operation, problem):
+    """(channels that are summed over, or the rows of wgrad's filter; output channels)."""
+    if operation == DGRAD:
+        return problem.y_channels, problem.x_channels
+    return problem.x_channels, problem.y_channels
+
+
+def direct_work(operation, problem, machine):
+    """What the direct algorithm does, as counts by the names of ``COSTS``."""
+    channels, outputs = _channels(operation, problem)
+    # Cycles of whole tiles, across channels or across positions, whichever is better.
+    column = min(tile_cycles(60, outputs, machine, 4), tile_cycles(outputs, 60, machine, 4)) / 60
+    depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
+    name = "direct wgrad product" if operation == WGRAD else "direct product"
+    return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
+
+
+def tiled_work(operation, problem, tiling, machine):
+    """What Winograd's algorithm does, likewise."""
+    channels, outputs = _channels(operation, problem)
+    plan = winograd.plan(operation, problem, tiling, machine)
+    walks = winograd.tile_walks(operation, problem)
+    wide = -(-outputs // (machine.vector_bytes // 4)) * (machine.vector_bytes // 4)
+    blocks = -(-outputs // plan.chosen.outputs)
+    work = defaultdict(float)
+    for walk, points in zip(walks, winograd.points_of(tiling, walks), strict=True):
+        count, tiles = prod(points), problem.batch * problem.groups
+        for axis, n in zip(walk, points, strict=True):
+            tiles *= -(-axis.positions // (n + 1 - axis.taps))
+        if operation == WGRAD:
+            rows = min(plan.chosen.chunk, channels)
+            cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
+            work["wgrad product"] += count * tiles * cycles
+            work["wgrad load"] += count * tiles / plan.tiles * channels * wide
+            work["wgrad value"] += count * tiles * (channels * blocks + wide * -(-channels // plan.chosen.chunk))
+            work["wgrad sum"] += count * problem.groups * channels * wide * plan.chosen.slices
+        else:
+            box = min(plan.tiles, tiles)
+            cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks
+            work["product"] += count * tiles * channels * cycles
+            work["value"] += count * tiles * channels * (1 if plan.chosen.shared else blocks)
+            boxes = 1 if plan.chosen.group else -(-tiles // (problem.groups * plan.tiles))
+            # Of stride phases, the taps lie scattered in memory.
+            scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
+            name = "scattered filter" if scattered else "filter" if plan.chosen.group == 0 else "kept filter"
+            work[name] += count * problem.groups * channels * wide * boxes
+            work["load"] += count * tiles * wide * -(-channels // plan.chosen.chunk)
+            work["sum"] += count * tiles * wide
+    return work
+
+
+def seconds(work):
+    """The model's time for what is done, on one thread."""
+    return sum(COSTS[name] * count for name, count in work.items()) * 1e-9
+
+
+def _is_accurate(operation, problem, tiling):
+    """Whether the accuracy contract allows a tiling."""
+    channels, _ = _channels(operation, problem)
+    allowed = [limits for limits, most in MOST_CHANNELS.items() if channels <= most]
+    return all(
+        any(
+            all(n <= limit for n, limit in zip(sorted(points, reverse=True), limits, strict=True)) for limits in allowed
+        )
+        for points in winograd.points_of(tiling, winograd.tile_walks(operation, problem))
+    )
+
+
+@lru_cache(maxsize=4096)
+def tiling_of(operation, problem, dtype, forced, machine):
+    """The tiling to compute by, or None for the direct algorithm. ``forced``: not to compare it with that."""
+    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
+        return None
+    if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
+        return None
+    times = {
+        tiling: seconds(tiled_work(operation, problem, tiling, machine))
+        for tiling in TILINGS
+        if _is_accurate(operation, problem, tiling)
+    }
+    if not times:
+        return TILINGS[0] if forced else None
+    best = min(times, key=times.get)
+    if forced:
+        return best
+    plan = winograd.plan(operation, problem, best, machine)
+    if plan.memory > SCRATCH_BYTES or (operation == WGRAD and plan.tiles < LEAST_WGRAD_TILES):
+        return None
+    return best if times[best] * LEAST_GAIN < seconds(direct_work(operation, problem, machine)) else None

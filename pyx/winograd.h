@@ -1,0 +1,34 @@
+/* The transforms of Winograd's algorithm, and what else of it is a loop over vectors. */
+#ifndef CONVGRAD_WINOGRAD_H
+#define CONVGRAD_WINOGRAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ukernel.h"
+
+#define WINOGRAD_LANES (VECTOR_BYTES / (int64_t)sizeof(float))
+
+typedef float winograd_vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(float)), may_alias));
+
+/* Applies one matrix along an axis: value i of a line is the vectors at of + i * of_step, result k those at
+ * to + k * to_step, and lines lie of_line and to_line apart. */
+typedef void (*winograd_transform)(const float *of, int64_t of_step, int64_t of_line, float *to, int64_t to_step,
+                                   int64_t to_line, int64_t lines, int64_t vectors);
+
+#include "winograd_transforms.h"
+
+/* The largest magnitude among the elements, as the bits of a float: NaN and infinity are larger than all others. */
+static inline uint32_t winograd_largest(const float *of, int64_t count, uint32_t largest)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, of + i, sizeof bits);
+        bits &= 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+#endif

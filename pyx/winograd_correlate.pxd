@@ -1,0 +1,287 @@
+"""fprop and dgrad by Winograd's algorithm: a tile is transformed, multiplied point by point, and transformed back.
+
+A task is a box of tiles and a block of outputs. Chunk after chunk of the channels it fills a window, transforms its
+tiles and adds, of each point, the product (tiles x channels) * (channels x outputs) to its sums:
+
+    values[point][tile][channel]       sums[point][tile][output]
+
+Outputs whose filters would take too much memory at once are computed group after group.
+"""
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from blocks cimport allocate_lines, count_blocks, in_lines, multiples
+from copy cimport store_block
+from problem cimport conv_walk
+from tensor cimport Tensor, describe_filter, describe_tensor, target_offset
+from ukernel cimport SCALARS, VECTOR_BYTES, multiply_strip, strip_width, whole_vectors
+from window cimport Box, Window, fill_window
+from winograd cimport (
+    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, elements_of,
+    find_tiles, lay_out_tiles, note_largest, row_size, source_walk, stands, stored, tile_size, transform_box,
+    transform_one, winograd_largest,
+)
+from winograd_filter cimport FilterBank, describe_filters, filter_scratch, transform_filters
+
+cdef enum:
+    RESULT_CHANNELS = 32  # transformed back together: a row of tiles of them stays in the L1 cache
+
+cdef struct TiledCorrelation:
+    Tiling tiling
+    TileBlocks blocks
+    FilterBank filters
+    Transform source, result
+    conv_walk seen  # the walk that fills windows
+    Window window
+    Tensor x, y
+    int64_t groups, channels, outputs, chunks
+    int64_t value_point, sum_point, sum_row  # elements from point to point, and from tile to tile
+    int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size  # elements
+    int64_t scratch  # of one thread, in bytes
+    const int32_t *tile_rows  # multiples of the chunk
+    const int32_t *channel  # 0, 1, 2 ..
+    const int32_t *filter_rows  # multiples of the strip's width
+
+
+cdef inline void describe_tiled(
+    TiledCorrelation *c, const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter,
+    const stored[:, :, :, :, :, :] target, const TileStep *step, const TileBlocks *blocks,
+) noexcept nogil:
+    cdef float kind = 0
+    cdef int64_t taps[3]
+    cdef int64_t none[3]
+    cdef int axis
+    for axis in range(3):
+        taps[axis], none[axis] = step.walk.axis[axis].taps, 0
+    c.blocks = blocks[0]
+    describe_tiling(&c.tiling, step, blocks.images, source.shape[0])
+    describe_transform(&c.source, step.points, step.points, step.points, step.outputs, 0)
+    describe_transform(&c.filters.transform, step.points, taps, step.points, none, 1)
+    describe_transform(&c.result, step.points, step.points, step.outputs, none, 2)
+    describe_tensor(&c.x, source.strides, sizeof(stored))
+    describe_filter(&c.filters.w, filter.strides, sizeof(stored))
+    describe_tensor(&c.y, target.strides, sizeof(stored))
+    source_walk(&c.seen, &step.walk)
+    c.groups = source.shape[1]
+    c.channels, c.outputs = filter.shape[2], filter.shape[1]
+    c.chunks = count_blocks(c.channels, blocks.chunk)
+    c.filters.walk, c.filters.channels = step.walk, c.channels if blocks.group else blocks.chunk
+    describe_filters(&c.filters, c.tiling.point_count)
+    c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
+    c.value_point = c.tiling.box_tiles * blocks.chunk + WINOGRAD_LANES
+    c.sum_row = whole_vectors(blocks.outputs, kind)
+    c.sum_point = c.tiling.box_tiles * c.sum_row + WINOGRAD_LANES
+    c.values_size = c.tiling.point_count * c.value_point
+    c.sums_size = c.tiling.point_count * c.sum_point
+    c.rows_size = c.result.given[0] * c.result.given[1] * c.result.given[2] * c.tiling.tiles[2] * RESULT_CHANNELS
+    c.buffer_size = max(row_size(&c.tiling, &c.source), tile_size(&c.result, RESULT_CHANNELS // WINOGRAD_LANES))
+    # One buffer serves all transforms, the filters' included.
+    c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
+    c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, strip_width(kind)) * c.filters.strip
+    c.scratch = c.window_size + c.values_size + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
+    c.scratch = in_lines(c.scratch * sizeof(float))
+
+
+cdef inline void multiply_points(
+    const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t channels,
+    int64_t outputs, bint fresh,
+) noexcept nogil:
+    """sums += values * filters of each point; ``filters`` is the first strip from the chunk's first channel on."""
+    cdef int64_t p, strip, j, width = strip_width(sums[0])
+    for p in range(c.tiling.point_count):
+        for strip in range(count_blocks(outputs, width)):
+            j = strip * width
+            multiply_strip(
+                SCALARS, tiles, min(width, outputs - j), channels, values + p * c.value_point, c.tile_rows, c.channel,
+                filters + strip * c.filters.strip + p * c.filters.point, c.filter_rows,
+                sums + p * c.sum_point + j, c.sum_row, fresh,
+            )
+
+
+cdef inline uint32_t store_tiles(
+    const TiledCorrelation *c, const Box *tiles, const float *sums, stored *target, int64_t outputs, float *rows,
+    float *buffer,
+) noexcept nogil:
+    """Transform the sums back, row of tiles by row, and store what lies within the target; its largest magnitude."""
+    cdef const Tiling *t = &c.tiling
+    cdef int64_t part, o, n, d, h, w, i, tile, count, channels, columns = tiles.count[3] * t.outputs[2], column
+    cdef int64_t at[3]
+    cdef int64_t pitch[3]
+    cdef int64_t to_pitch[3]
+    cdef uint32_t largest = 0
+    cdef const float *row
+    pitch[2], to_pitch[2] = c.sum_point, RESULT_CHANNELS
+    pitch[1], to_pitch[1] = pitch[2] * t.points[2], to_pitch[2] * columns
+    pitch[0], to_pitch[0] = pitch[1] * t.points[1], to_pitch[1] * t.outputs[1]
+    column = tiles.begin[3] * t.outputs[2]
+    count = min(columns, t.walk.axis[2].positions - column)
+    for part in range(count_blocks(outputs, RESULT_CHANNELS)):
+        o = part * RESULT_CHANNELS
+        channels = min(<int64_t>RESULT_CHANNELS, outputs - o)
+        tile = 0
+        for n in range(tiles.count[0]):
+            for d in range(tiles.count[1]):
+                for h in range(tiles.count[2]):
+                    for w in range(tiles.count[3]):
+                        transform_one(&c.result, sums + tile * c.sum_row + o, pitch,
+                                      rows + w * t.outputs[2] * RESULT_CHANNELS, to_pitch,
+                                      whole_vectors(channels, sums[0]) // WINOGRAD_LANES, buffer)
+                        tile += 1
+                    for i in range(t.outputs[0] * t.outputs[1]):
+                        at[0] = (tiles.begin[1] + d) * t.outputs[0] + i // t.outputs[1]
+                        at[1] = (tiles.begin[2] + h) * t.outputs[1] + i % t.outputs[1]
+                        if at[0] >= t.walk.axis[0].positions or at[1] >= t.walk.axis[1].positions:
+                            continue
+                        row = rows + i * to_pitch[1]
+                        if channels == RESULT_CHANNELS:
+                            largest = winograd_largest(row, count * RESULT_CHANNELS, largest)
+                        else:
+                            for w in range(count):
+                                largest = winograd_largest(row + w * RESULT_CHANNELS, channels, largest)
+                        store_block(
+                            target + o * c.y.channel + target_offset(&c.y, &t.walk, tiles.begin[0] + n, at[0], at[1],
+                                                                     column),
+                            t.walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, RESULT_CHANNELS, 1, count,
+                            channels,
+                        )
+    return largest
+
+
+cdef inline void transform_chunk(
+    const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk, float *values,
+    float *window, float *buffer,
+) noexcept nogil:
+    """The values of a box of tiles and a chunk of channels."""
+    cdef int64_t c0 = chunk * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
+    cdef Box elements
+    elements_of(&c.tiling, tiles, &c.source, &elements)
+    fill_window(window, &c.window, &c.seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
+    transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, c.blocks.chunk, buffer)
+
+
+cdef inline void share_chunk(
+    const TiledCorrelation *c, const stored *source, float *shared, char *scratch, int64_t task
+) noexcept nogil:
+    """One chunk of one box, for all blocks of outputs."""
+    cdef float *window = <float *>scratch
+    cdef Box tiles
+    find_tiles(&c.tiling, task // c.chunks % c.tiling.box_count, &tiles)
+    transform_chunk(c, &tiles, source, task // c.chunks // c.tiling.box_count, task % c.chunks,
+                    shared + task * c.values_size, window, window + c.window_size)
+
+
+cdef inline uint32_t correlate_tiles(
+    const TiledCorrelation *c, const stored *source, const stored *filter, const float *filters, float *shared,
+    stored *target, int64_t first_output, int64_t group_outputs, char *scratch, uint32_t *largest_filter, int64_t task,
+) noexcept nogil:
+    """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude."""
+    cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
+    cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
+    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, j, c0, channels, count
+    cdef int64_t width = strip_width(shared[0])
+    cdef float *window = <float *>scratch
+    cdef float *values = window + c.window_size
+    cdef float *sums = values + c.values_size
+    cdef float *rows = sums + c.sums_size
+    cdef float *buffer = rows + c.rows_size
+    cdef float *bank = buffer + c.buffer_size
+    cdef Box tiles
+    count = find_tiles(&c.tiling, box_index, &tiles)
+    filters += (g * count_blocks(group_outputs, width) + o // width) * c.filters.strip
+    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    for i in range(c.chunks):
+        c0 = i * c.blocks.chunk
+        channels = min(c.blocks.chunk, c.channels - c0)
+        if c.blocks.shared:
+            values = shared + ((g * c.tiling.box_count + box_index) * c.chunks + i) * c.values_size
+        else:
+            transform_chunk(c, &tiles, source, g, i, values, window, buffer)
+        if not c.blocks.group:
+            for j in range(count_blocks(outputs, width)):
+                largest_filter[0] = max(largest_filter[0], transform_filters(
+                    &c.filters, filter + j * width * c.filters.w.batch + c0 * c.filters.w.channel,
+                    bank + j * c.filters.strip, channels, min(width, outputs - j * width), buffer))
+        multiply_points(c, values, filters + c0 * width if c.blocks.group else bank, sums, count, channels, outputs,
+                        c0 == 0)
+    target += g * c.y.group + (first_output + o) * c.y.channel
+    return store_tiles(c, &tiles, sums, target, outputs, rows, buffer)
+
+
+cdef inline uint32_t transform_strip(
+    const TiledCorrelation *c, const stored *filter, float *filters, int64_t first_output, int64_t group_outputs,
+    char *scratch, int64_t task,
+) noexcept nogil:
+    cdef float *buffer = <float *>scratch
+    cdef int64_t width = strip_width(buffer[0]), strips = count_blocks(group_outputs, width), o = task % strips * width
+    filter += task // strips * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    return transform_filters(&c.filters, filter, filters + task * c.filters.strip, c.channels,
+                             min(width, group_outputs - o), buffer)
+
+
+cdef inline int correlate_tiled(
+    const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter, stored[:, :, :, :, :, :] target,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array,
+) except -1:
+    """Whether the result stands; if not, operands or results were out of the algorithm's range."""
+    cdef TiledCorrelation c
+    cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
+    cdef int64_t i, o, outputs, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
+    cdef int64_t most_shared = 0
+    cdef int threads = <int>blocks.threads
+    cdef int32_t *tables = NULL
+    cdef float *filters = NULL
+    cdef float *shared = NULL
+    cdef char *scratch = NULL
+    cdef uint32_t *largest = NULL
+    cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
+    cdef const stored *w = &filter[0, 0, 0, 0, 0, 0]
+    cdef stored *y = &target[0, 0, 0, 0, 0, 0]
+    cdef float compute = 0
+    width = strip_width(compute)
+    group = blocks.group if blocks.group else filter.shape[1]
+    try:
+        for i in range(step_array.shape[0]):
+            describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
+            tasks = c.groups * count_blocks(min(group, c.outputs), width) if blocks.group else 0
+            most_shared = max(most_shared, c.groups * c.tiling.box_count * c.chunks * c.values_size)
+            most_filter = max(most_filter, tasks * c.filters.strip)
+            most_scratch = max(most_scratch, threads * c.scratch)
+            most_tiles = max(most_tiles, c.tiling.box_tiles)
+        tables = <int32_t *>allocate_lines((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
+        filters = <float *>allocate_lines(most_filter * sizeof(float))
+        shared = <float *>allocate_lines(most_shared * sizeof(float) if blocks.shared else 0)
+        scratch = <char *>allocate_lines(most_scratch)
+        largest = <uint32_t *>allocate_lines(threads * 128)
+        memset(largest, 0, threads * 128)
+        multiples(tables, 1, blocks.chunk)
+        multiples(tables + blocks.chunk, width, blocks.chunk)
+        multiples(tables + 2 * blocks.chunk, blocks.chunk, most_tiles)
+        for i in range(step_array.shape[0]):
+            describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
+            c.channel, c.filter_rows, c.tile_rows = tables, tables + blocks.chunk, tables + 2 * blocks.chunk
+            tasks = c.groups * c.tiling.box_count * c.chunks if blocks.shared else 0
+            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+                share_chunk(&c, x, shared, scratch + threadid() * c.scratch, task)
+            for o in range(0, c.outputs, group):
+                outputs = min(group, c.outputs - o)
+                tasks = c.groups * count_blocks(outputs, width) if blocks.group else 0
+                for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
+                                   nogil=True):
+                    note_largest(largest, threadid(), 0, transform_strip(
+                        &c, w, filters, o, outputs, scratch + threadid() * c.scratch, task))
+                tasks = c.groups * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
+                for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
+                                   nogil=True):
+                    note_largest(largest, threadid(), 1, correlate_tiles(
+                        &c, x, w, filters, shared, y, o, outputs, scratch + threadid() * c.scratch,
+                        largest + threadid() * 32, task))
+        return stands(largest, threads)
+    finally:
+        free(tables)
+        free(filters)
+        free(shared)
+        free(scratch)
+        free(largest)

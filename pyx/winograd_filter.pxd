@@ -1,0 +1,93 @@
+"""The filters of fprop and dgrad, transformed: all channels once for all tiles, or a chunk for the tiles of one task.
+
+    filters[group][strip of outputs][point][channel][output of the strip]
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memset
+
+from blocks cimport count_blocks
+from copy cimport load_block
+from problem cimport conv_walk
+from tensor cimport Tensor, count_taps, filter_offset
+from ukernel cimport VECTOR_BYTES, strip_width
+from winograd cimport Transform, stored, tile_size, transform_one, winograd_largest
+
+cdef enum:
+    FILTER_CHANNELS = 8  # that are loaded together
+
+cdef struct FilterBank:
+    Transform transform
+    conv_walk walk
+    Tensor w
+    int64_t channels, taps  # of a strip in memory
+    int64_t point, strip  # elements from point to point, and of a strip
+    int64_t direction  # 1 or -1 where taps are adjacent in memory, in order or in reverse; else 0
+
+
+cdef inline void describe_filters(FilterBank *f, int64_t points) noexcept nogil:
+    """All that follows from transform, walk, tensor and channels."""
+    cdef int64_t t, first = filter_offset(&f.w, &f.walk, 0)
+    cdef float kind = 0
+    f.taps = count_taps(&f.walk)
+    # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
+    f.point = f.channels * strip_width(kind) + VECTOR_BYTES // <int64_t>sizeof(float)
+    f.strip = points * f.point
+    f.direction = 1 if f.taps == 1 else filter_offset(&f.w, &f.walk, 1) - first
+    for t in range(f.taps):
+        if f.direction * f.direction != 1 or filter_offset(&f.w, &f.walk, t) - first != t * f.direction:
+            f.direction = 0
+    if f.taps == 1 and f.w.channel != 1:
+        f.direction = 0
+
+
+cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
+    """Elements that a task needs."""
+    cdef float kind = 0
+    cdef int64_t width = strip_width(kind)
+    return FILTER_CHANNELS * f.taps * width + tile_size(&f.transform, width * sizeof(float) // VECTOR_BYTES)
+
+
+cdef inline uint32_t transform_filters(
+    const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
+) noexcept nogil:
+    """Channels of a strip, whose first output and channel ``filter`` points at; the largest magnitude among them."""
+    cdef float kind = 0
+    cdef int64_t width = strip_width(kind), i, c0, c, t, some, axis, lowest, size
+    cdef int64_t pitch[3]
+    cdef int64_t to_pitch[3]
+    cdef const stored *of
+    cdef const float *first
+    cdef float *buffer = scratch + FILTER_CHANNELS * f.taps * width
+    cdef uint32_t largest = 0
+    pitch[2], to_pitch[2] = width, f.point
+    for axis in range(1, -1, -1):
+        pitch[axis] = pitch[axis + 1] * f.walk.axis[axis + 1].taps
+        to_pitch[axis] = to_pitch[axis + 1] * f.transform.given[axis + 1]
+    if f.direction < 0:
+        for axis in range(3):
+            pitch[axis] = -pitch[axis]
+    if outputs < width:
+        memset(scratch, 0, FILTER_CHANNELS * f.taps * width * sizeof(float))
+    lowest = filter_offset(&f.w, &f.walk, f.taps - 1 if f.direction < 0 else 0)
+    for i in range(count_blocks(channels, FILTER_CHANNELS)):
+        c0 = i * FILTER_CHANNELS
+        some = min(<int64_t>FILTER_CHANNELS, channels - c0)
+        of = filter + c0 * f.w.channel
+        if f.direction and f.w.channel == f.taps:
+            load_block(scratch, width, 1, of + lowest, 1, f.w.batch, some * f.taps, outputs)
+        elif f.direction:
+            for c in range(some):
+                load_block(scratch + c * f.taps * width, width, 1, of + lowest + c * f.w.channel, 1, f.w.batch,
+                           f.taps, outputs)
+        else:
+            for t in range(f.taps):
+                load_block(scratch + t * width, f.taps * width, 1, of + filter_offset(&f.w, &f.walk, t),
+                           f.w.channel, f.w.batch, some, outputs)
+        size = some * f.taps * width
+        largest = winograd_largest(scratch, size, largest)
+        for c in range(some):
+            first = scratch + (c * f.taps + (f.taps - 1 if f.direction < 0 else 0)) * width
+            transform_one(&f.transform, first, pitch, to + (c0 + c) * width, to_pitch,
+                          width * sizeof(float) // VECTOR_BYTES, buffer)
+    return largest

@@ -1,0 +1,112 @@
+"""What all tasks of wgrad by Winograd's algorithm share: boxes of tiles, blocks of the filter, and where values are.
+
+    values      [group][box][chunk of input channels][point][tile][channel]
+    gradients   [group][box][block of output channels][point][tile][output]
+    sums        [point][channel][output]       of one block of the filter
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from blocks cimport count_blocks, in_lines
+from problem cimport conv_walk
+from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter_offset
+from ukernel cimport whole_vectors
+from window cimport Box, Window
+from winograd cimport (
+    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, lay_out_tiles,
+    row_size, source_walk, stored, target_walk, tile_size, winograd_largest,
+)
+
+cdef enum:
+    FINISHED_CHANNELS = 4  # of the filter that are transformed back together
+
+cdef struct TiledAccumulation:
+    Tiling tiling
+    TileBlocks blocks
+    Transform source, target, result
+    conv_walk seen, seen_target  # the walks that fill windows
+    Window window, target_window
+    Tensor x, w, y
+    int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
+    int64_t source_point, target_point, target_row, sum_point  # elements from point to point, from tile to tile
+    int64_t window_size, values_size, target_size, sums_size, scratch  # elements; the last in bytes
+    bint natural  # the filter's taps, and then its input channels, are adjacent in memory
+    const int32_t *number  # 0, 1, 2 ..
+    const int32_t *source_tiles  # multiples of the chunk
+    const int32_t *target_tiles  # multiples of target_row
+
+cdef struct TilePart:  # of the filter of group g: output channels o0 .. , input channels c0 ..
+    int64_t g, o0, outputs, c0, channels
+
+
+cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TilePart *part) noexcept nogil:
+    part.o0 = index % c.output_blocks * c.blocks.outputs
+    part.outputs = min(c.blocks.outputs, c.outputs - part.o0)
+    part.c0 = index // c.output_blocks % c.chunk_blocks * c.blocks.chunk
+    part.channels = min(c.blocks.chunk, c.channels - part.c0)
+    part.g = index // (c.output_blocks * c.chunk_blocks)
+
+
+cdef inline void describe_tiled_sums(
+    TiledAccumulation *c, const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter,
+    const stored[:, :, :, :, :, :] target, const TileStep *step, const TileBlocks *blocks,
+) noexcept nogil:
+    cdef float kind = 0
+    cdef int64_t taps[3]
+    cdef int64_t none[3]
+    cdef int64_t t
+    cdef int axis
+    for axis in range(3):
+        taps[axis], none[axis] = step.walk.axis[axis].taps, 0
+    c.blocks = blocks[0]
+    describe_tiling(&c.tiling, step, blocks.images, source.shape[0])
+    describe_transform(&c.source, step.points, step.points, step.points, step.outputs, 0)
+    describe_transform(&c.target, step.points, step.outputs, step.points, step.outputs, 1)
+    describe_transform(&c.result, step.points, step.points, taps, none, 2)
+    describe_tensor(&c.x, source.strides, sizeof(stored))
+    describe_filter(&c.w, filter.strides, sizeof(stored))
+    describe_tensor(&c.y, target.strides, sizeof(stored))
+    source_walk(&c.seen, &step.walk)
+    target_walk(&c.seen_target, &step.walk)
+    c.groups, c.channels, c.outputs, c.taps = source.shape[1], filter.shape[2], filter.shape[1], count_taps(&step.walk)
+    c.chunk_blocks, c.output_blocks = count_blocks(c.channels, blocks.chunk), count_blocks(c.outputs, blocks.outputs)
+    c.parts = c.groups * c.chunk_blocks * c.output_blocks
+    c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
+    c.target_row = whole_vectors(blocks.outputs, kind)
+    c.window_size = max(c.window_size, lay_out_tiles(&c.target_window, &c.tiling, &c.target, c.target_row))
+    c.source_point = c.tiling.box_tiles * blocks.chunk + WINOGRAD_LANES
+    c.target_point = c.tiling.box_tiles * c.target_row + WINOGRAD_LANES
+    c.sum_point = blocks.chunk * c.target_row + WINOGRAD_LANES
+    c.values_size = c.tiling.point_count * c.source_point
+    c.target_size = c.tiling.point_count * c.target_point
+    c.sums_size = c.tiling.point_count * c.sum_point
+    c.scratch = c.window_size + c.values_size + c.target_size
+    c.scratch += max(row_size(&c.tiling, &c.source), row_size(&c.tiling, &c.target))
+    # Behind the finished values: a part's sums of one channel, and the buffer of the transform.
+    t = (FINISHED_CHANNELS * c.taps + c.tiling.point_count) * c.target_row
+    t += tile_size(&c.result, c.target_row // WINOGRAD_LANES)
+    # Where a part has one slice, its task also finishes it, with the sums in its own memory.
+    c.scratch = in_lines((max(c.scratch, t) + (c.sums_size if blocks.slices == 1 else 0)) * sizeof(float))
+    c.natural = c.w.channel == c.taps and c.w.batch != 1
+    for t in range(c.taps):
+        if filter_offset(&c.w, &step.walk, t) - filter_offset(&c.w, &step.walk, 0) != t:
+            c.natural = False
+
+
+cdef inline uint32_t largest_of(
+    const Window *m, const Box *elements, const float *window, int64_t channels
+) noexcept nogil:
+    """The largest magnitude in a window."""
+    cdef int64_t n, d, h, w
+    cdef uint32_t largest = 0
+    cdef const float *row
+    for n in range(elements.count[0]):
+        for d in range(elements.count[1]):
+            for h in range(elements.count[2]):
+                row = window + n * m.batch_pitch + d * m.pitch[0] + h * m.pitch[1]
+                if channels == m.channels:
+                    largest = winograd_largest(row, elements.count[3] * channels, largest)
+                else:
+                    for w in range(elements.count[3]):
+                        largest = winograd_largest(row + w * m.pitch[2], channels, largest)
+    return largest

@@ -1,0 +1,198 @@
+"""Which algorithm is taken, what is refused, the accuracy contract on larger layers, and the plans' promises."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import convgrad_cy as cg
+from convgrad_cy import algorithm, cpu, dtypes, winograd
+from convgrad_cy.plan import DGRAD, FPROP, WGRAD, Machine
+from convgrad_cy.problem import ConvProblem, conv_size
+
+FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
+# The tiles of x86-64-v4, -v3 and -v2: those of pyx/ukernel.h.
+MACHINES = [Machine(6, 256, 64, 1), Machine(6, 64, 32, 1), Machine(4, 32, 16, 1)]
+RANDOM = np.random.default_rng(4)
+
+
+def problem_of(batch, groups, ins, outs, x, kernel, stride=(1, 1, 1), dilation=(1, 1, 1)):
+    pad = tuple(k // 2 for k in kernel)
+    y = tuple(conv_size(*axis, (p, p)) for *axis, p in zip(x, kernel, stride, dilation, pad, strict=True))
+    return ConvProblem(batch, groups, ins, outs, x, y, kernel, stride, dilation, pad)
+
+
+def test_choices():
+    """Large 3x3 layers, and no others."""
+
+    def tiled(operation, *sizes, dtype=FLOAT32):
+        problem = problem_of(*sizes)
+        return [algorithm.tiling_of(operation, problem, dtype, False, machine) is not None for machine in MACHINES]
+
+    for operation in (FPROP, DGRAD, WGRAD):
+        assert all(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3)))
+        assert all(tiled(operation, 2, 1, 256, 256, (1, 28, 28), (1, 3, 3)))
+        assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 1, 1)))
+        assert not any(tiled(operation, 1, 1, 4, 4, (1, 8, 8), (1, 3, 3)))
+        assert not any(tiled(operation, 8, 64, 1, 1, (1, 56, 56), (1, 3, 3)))
+        for row in dtypes.TABLE:
+            if row.name != "float32":
+                assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3), dtype=row))
+
+
+def test_threads_choose_nothing(monkeypatch):
+    """Else the bits of a result would depend on them."""
+    x, w = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 30, 29), (70, 64, 3, 3)))
+    dy = RANDOM.standard_normal((2, 70, 30, 29)).astype(np.float32)
+
+    def results():
+        for name in ("auto", "winograd"):
+            yield cg.conv(x, w, padding=1, algorithm=name)
+            yield cg.conv_backward_data(dy, w, x.shape, padding=1, algorithm=name)
+            yield cg.conv_backward_filter(x, dy, w.shape, padding=1, algorithm=name)
+
+    expected = [result.tobytes() for result in results()]
+    for threads in (1, 2, 3, 5):
+        monkeypatch.setattr(cpu, "threads", lambda threads=threads: threads)
+        assert [result.tobytes() for result in results()] == expected
+
+
+ARRAYS = {"x": (2, 8, 9, 9), "w": (8, 8, 3, 3)}
+REFUSED = [
+    ({"stride": 2}, np.float32, "these strides and dilations"),
+    ({"stride": 2, "dilation": 3}, np.float32, "these strides and dilations"),
+    ({}, np.float64, "the dtype float64"),
+    ({}, np.int32, "the dtype int32"),
+]
+
+
+@pytest.mark.parametrize("keywords, dtype, reason", REFUSED)
+def test_refused(keywords, dtype, reason):
+    x, w = (np.zeros(shape, dtype) for shape in ARRAYS.values())
+    with pytest.raises(ValueError) as caught:
+        cg.conv(x, w, algorithm="winograd", **keywords)
+    assert str(caught.value) == f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'"
+
+
+@pytest.mark.parametrize("kernel, reason", [((1, 1), "a filter of one tap"), ((8, 1), "more than 7 taps on an axis")])
+def test_refused_kernels(kernel, reason):
+    x, w = np.zeros((2, 8, 9, 9), np.float32), np.zeros((8, 8, *kernel), np.float32)
+    y = cg.conv(x, w)
+    calls = (
+        lambda: cg.conv(x, w, algorithm="winograd"),
+        lambda: cg.conv_backward_data(y, w, x.shape, algorithm="winograd"),
+        lambda: cg.conv_backward_filter(x, y, w.shape, algorithm="winograd"),
+    )
+    for call in calls:
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert str(caught.value) == f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'"
+
+
+def test_strided_wgrad_is_refused():
+    """Its phases would all be summed into one filter; dgrad, with a filter for each phase, is not refused."""
+    dy, x, w = (
+        np.zeros((2, 8, 4, 4), np.float32),
+        np.zeros((2, 8, 8, 8), np.float32),
+        np.zeros((8, 8, 4, 4), np.float32),
+    )
+    with pytest.raises(ValueError, match="these strides and dilations"):
+        cg.conv_backward_filter(x, dy, w.shape, stride=2, padding=1, algorithm="winograd")
+    cg.conv_backward_data(dy, w, x.shape, stride=2, padding=1, algorithm="winograd")
+
+
+@pytest.mark.parametrize("batch, ins, outs", [(0, 4, 4), (2, 0, 4)])
+def test_nothing_to_compute(batch, ins, outs):
+    x, w = np.ones((batch, ins, 6, 6), np.float32), np.ones((outs, ins, 3, 3), np.float32)
+    result = cg.conv(x, w, algorithm="winograd")
+    assert result.shape == (batch, outs, 4, 4) and not result.any()
+
+
+def drawn(kind, shape):
+    """Data of a distribution; channels or values of very different size in the last two."""
+    if kind == "uniform":
+        return RANDOM.uniform(-1, 1, shape)
+    if kind == "positive":
+        return RANDOM.uniform(0, 1, shape)
+    data = RANDOM.standard_normal(shape)
+    if kind == "scaled channels":
+        return data * 10.0 ** RANDOM.uniform(-4, 4, (1, shape[1]) + (1,) * (len(shape) - 2))
+    if kind == "scaled values":
+        return data * np.exp(2 * RANDOM.standard_normal(shape))
+    return data
+
+
+#: (input and output channels, spatial axes, kernel): tilings of two axes, of one and of three.
+LAYERS = [
+    (16, 64, (30, 30), (3, 3)),
+    (128, 128, (25, 25), (3, 3)),
+    (128, 64, (27, 27), (5, 5)),
+    (512, 64, (20, 20), (3, 3)),
+    (2048, 32, (12, 12), (3, 3)),
+    (512, 64, (16, 16), (5, 5)),
+    (512, 64, (500,), (3,)),
+    (256, 64, (8, 12, 12), (3, 3, 3)),
+]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("kind", ["normal", "uniform", "positive", "scaled channels", "scaled values"])
+def test_accuracy(layer, kind):
+    """The contract, against float64: three quarters of it, so that data drawn otherwise also keeps it."""
+    ins, outs, spatial, kernel = layer
+    padding = tuple(k // 2 for k in kernel)
+    shapes = (2, ins, *spatial), (outs, ins, *kernel), (2, outs, *spatial)
+    x, w, dy = (drawn(kind, shape).astype(np.float32) for shape in shapes)
+    calls = {
+        "fprop": lambda x, w, dy, **how: cg.conv(x, w, padding=padding, **how),
+        "dgrad": lambda x, w, dy, **how: cg.conv_backward_data(dy, w, shapes[0], padding=padding, **how),
+        "wgrad": lambda x, w, dy, **how: cg.conv_backward_filter(x, dy, shapes[1], padding=padding, **how),
+    }
+    for name, call in calls.items():
+        exact = call(*(array.astype(np.float64) for array in (x, w, dy)))
+        error = abs(call(x, w, dy, algorithm="winograd") - exact).max() / abs(exact).max()
+        assert error <= 1.5e-5, f"{name}: {error:.1e}"
+        assert error > 0
+
+
+def test_auto_is_winograd_where_it_is_chosen():
+    x, w = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
+    auto, direct, tiled = (cg.conv(x, w, padding=1, algorithm=name) for name in ("auto", "direct", "winograd"))
+    assert (auto == tiled).all() and (auto != direct).any()
+
+
+problems = st.builds(
+    problem_of,
+    batch=st.integers(1, 20),
+    groups=st.integers(1, 8),
+    ins=st.integers(1, 600),
+    outs=st.integers(1, 600),
+    x=st.tuples(st.integers(1, 20), st.integers(1, 60), st.integers(1, 60)),
+    kernel=st.tuples(*[st.integers(1, 7)] * 3),
+    stride=st.tuples(*[st.integers(1, 3)] * 3),
+    dilation=st.tuples(*[st.integers(1, 3)] * 3),
+)
+
+
+@pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
+@given(problem=problems, machine=st.sampled_from(MACHINES), tiling=st.sampled_from(algorithm.TILINGS))
+def test_plans(operation, problem, machine, tiling):
+    """Walks that reach every target once, whole vectors and strips, and no plan but for its threads depends on them."""
+    if algorithm.refusal(operation, problem, FLOAT32) is not None:
+        return
+    walks = winograd.tile_walks(operation, problem)
+    extents = problem.x if operation == DGRAD else problem.y
+    assert sum(prod(axis.positions for axis in walk) for walk in walks) == prod(extents)
+    for walk in walks:
+        for axis, extent in zip(walk, extents, strict=True):
+            assert axis.source_tap == axis.source_step
+            assert 0 <= axis.target_begin + (axis.positions - 1) * axis.target_step < extent
+    made = winograd.plan(operation, problem, tiling, machine)
+    many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
+    assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()
+    assert made.chosen.chunk % (machine.vector_bytes // 4) == 0
+    assert made.chosen.outputs % (machine.tile_column_bytes // 4) == 0
+    assert made.chosen.group % made.chosen.outputs == 0
+    assert min(made.chosen.images, made.chosen.chunk, made.chosen.outputs, made.chosen.slices, made.tiles) >= 1

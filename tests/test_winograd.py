@@ -1,0 +1,235 @@
+"""Winograd's algorithm: exact matrices, values within the accuracy contract, and what must not differ from direct."""
+
+import re
+import runpy
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from layouts import INPUTS, OUTPUTS
+from operations import (
+    DATA_FORMATS,
+    DTYPES,
+    FILTER_FORMATS,
+    OPERATIONS,
+    bits,
+    dtype_of,
+    real_tensors,
+    reference_kernel,
+)
+from problems import PROBLEMS, parse
+
+from convgrad_cy import algorithm, dtypes
+from convgrad_cy.plan import DGRAD, FPROP
+from convgrad_cy.problem import ConvProblem
+
+PYX = Path(__file__).parents[1] / "pyx"
+COOK_TOOM = runpy.run_path(str(PYX / "cook_toom.py"))
+CODE = runpy.run_path(str(PYX / "transform_code.py"))
+POINTS = COOK_TOOM["POINTS"]
+FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
+HALVES = [name for name in DTYPES if dtype_of(name).itemsize == 2]
+BY_KERNEL = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
+#: DESIGN's accuracy contract: error relative to the greatest element of the result.
+CONTRACT = 2e-5
+#: Half an ulp of a result, relative to it, of the types that results are rounded to.
+ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 0.0}
+SHAPES = [
+    *(PROBLEMS[name] for name in ("1d", "2d_same", "2d_valid", "2d_rectangular_kernel", "2d_odd_everything")),
+    *(PROBLEMS[name] for name in ("2d_4x4_same_upper", "2d_2x2", "2d_asymmetric", "2d_padding_of_kernel_size")),
+    *(PROBLEMS[name] for name in ("2d_groups2", "2d_groups_of_four", "2d_depthwise", "2d_channels65", "2d_depth810")),
+    *(PROBLEMS[name] for name in ("2d_blocks", "2d_one_row", "3d_same", "3d_mixed_kernel", "1d_row_beyond_a_box")),
+    parse('mb3ic20ih15iw17oc70kh3ph1n"2d_several_strips"'),
+    parse('mb1ic300ih6oc260kh3ph1n"2d_filters_inside_tasks"'),
+    parse('mb2ic17ih9iw23oc33kh5kw3ph2pw0n"2d_5x3"'),
+]
+#: With strides and dilations; wgrad refuses these.
+PHASES = [
+    *(PROBLEMS[name] for name in ("2d_4x4_stride2_gan", "2d_dilation2", "2d_dilation_per_axis", "1d_groups")),
+    *(PROBLEMS[name] for name in ("1d_vocoder_upsampling", "1d_even_kernel_stride2", "2d_stride2", "2d_dilation16")),
+]
+kernels = pytest.mark.parametrize("kernel", BY_KERNEL)
+shapes = pytest.mark.parametrize("problem", SHAPES, ids=str)
+
+
+def call(kernel, problem, tensors, *rest, **keywords):
+    keywords = {"algorithm": "winograd", **keywords}
+    return OPERATIONS[BY_KERNEL[kernel]].call(problem, tensors, *rest, **keywords)
+
+
+def assert_close(result, expected, dtype):
+    """Within the contract, plus one rounding of a narrower type."""
+    largest = abs(expected).max()
+    error = abs(result.astype(np.float64) - expected).max()
+    assert error <= (CONTRACT + ROUNDING[dtype]) * largest, f"{error / largest:.1e} of the greatest element"
+
+
+@pytest.mark.parametrize("count", POINTS)
+def test_matrices_multiply_polynomials(count):
+    """Values at the points, multiplied and interpolated, are the product's coefficients, exactly; so for each split."""
+    random = np.random.default_rng(count)
+    points = POINTS[count]
+    for taps in range(1, count + 1):
+        outputs = count + 1 - taps
+        result, filter, source = (
+            COOK_TOOM["result_matrix"](points, outputs),
+            COOK_TOOM["filter_matrix"](points, taps),
+            COOK_TOOM["source_matrix"](points),
+        )
+
+        def times(matrix, vector):
+            return [sum((a * b for a, b in zip(row, vector, strict=True)), Fraction(0)) for row in matrix]
+
+        def transposed(matrix):
+            return [list(column) for column in zip(*matrix, strict=True)]
+
+        g, d, h = (list(map(int, random.integers(-9, 10, size))) for size in (taps, count, outputs))
+        products = [a * b for a, b in zip(times(filter, g), times(source, d), strict=True)]
+        assert times(result, products) == [sum(d[i + t] * g[t] for t in range(taps)) for i in range(outputs)]
+        # The transpose of the same identity: the product of the polynomials g and h.
+        products = [a * b for a, b in zip(times(filter, g), times(transposed(result), h), strict=True)]
+        assert times(transposed(source), products) == [int(c) for c in np.convolve(g, h)]
+
+
+def evaluated(statements, vector):
+    """What the C statements compute, in Python: y0, y1 .. from x0, x1 .. ."""
+    names = {f"x{j}": value for j, value in enumerate(vector)}
+    for statement in statements:
+        for assignment in statement.removeprefix("const winograd_vector ").rstrip(";").split(", "):
+            name, expression = assignment.split(" = ")
+            names[name] = eval(re.sub(r"(\d)f\b", r"\1", expression), {}, dict(names))
+    return [names[f"y{i}"] for i in range(sum(name[0] == "y" for name in names))]
+
+
+@pytest.mark.parametrize("count", POINTS)
+def test_code_is_the_matrices(count):
+    for length in range(1, count + 1):
+        for kind in ("source", "filter", "result"):
+            arguments = (POINTS[count],) if kind == "source" else (POINTS[count], length)
+            matrix = COOK_TOOM[f"{kind}_matrix"](*arguments)
+            columns = [evaluated(CODE["statements"](matrix), row) for row in np.eye(len(matrix[0]))]
+            expected = np.array([[float(value) for value in row] for row in matrix])
+            np.testing.assert_allclose(np.transpose(columns), expected, rtol=1e-14, atol=1e-14)
+
+
+def test_points_that_the_choice_knows():
+    for table in (algorithm.SMALL, algorithm.LARGE, algorithm.LARGEST):
+        assert all(points in POINTS and points >= taps for taps, points in table.items())
+
+
+@kernels
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+@shapes
+def test_values(kernel, data_format, filter_format, problem):
+    tensors = real_tensors(problem, "float32")
+    expected = OPERATIONS[BY_KERNEL[kernel]].expected(problem, tensors, data_format, filter_format)
+    assert_close(call(kernel, problem, tensors, data_format, filter_format), expected, "float32")
+
+
+@pytest.mark.parametrize("problem", PHASES, ids=str)
+def test_values_of_phases(problem):
+    tensors = real_tensors(problem, "float32")
+    for kernel, operation in (("fprop", FPROP), ("dgrad", DGRAD)):
+        if algorithm.refusal(operation, problem_of(problem), FLOAT32) is None:
+            assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), "float32")
+
+
+def test_phases_are_covered():
+    for operation in (FPROP, DGRAD):
+        assert sum(algorithm.refusal(operation, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 2
+
+
+@kernels
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_types(kernel, dtype):
+    """Computed in float32 and rounded once."""
+    for problem in SHAPES:
+        tensors = real_tensors(problem, dtype)
+        assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), dtype)
+
+
+@kernels
+@pytest.mark.parametrize("tiling", algorithm.TILINGS, ids=range(len(algorithm.TILINGS)))
+def test_every_tiling(kernel, tiling, monkeypatch):
+    monkeypatch.setattr(algorithm, "TILINGS", (tiling,))
+    algorithm.tiling_of.cache_clear()
+    try:
+        for problem in SHAPES:
+            tensors = real_tensors(problem, "float32")
+            assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), "float32")
+    finally:
+        algorithm.tiling_of.cache_clear()
+
+
+@kernels
+def test_layouts_change_no_bit(kernel):
+    for problem in SHAPES:
+        tensors = real_tensors(problem, "float32")
+        plain = call(kernel, problem, tensors)
+        for layout in INPUTS:
+            assert bits(call(kernel, problem, tensors, layout=layout)) == bits(plain), f"{problem} {layout.__name__}"
+        for layout in OUTPUTS:
+            out = layout(np.full(plain.shape, 99, np.float32))
+            memory = out if out.base is None else out.base
+            before = bits(memory)
+            assert bits(call(kernel, problem, tensors, out=out)) == bits(plain), f"{problem} {layout.__name__}"
+            out[...] = 99
+            assert bits(memory) == before, "something beside the elements of out has changed"
+
+
+def problem_of(problem):
+    """A test's problem as the package has it."""
+    rank = len(problem.kernel)
+
+    def triple(values, fill):
+        return (fill,) * (3 - rank) + tuple(values)
+
+    return ConvProblem(
+        problem.batch,
+        problem.groups,
+        problem.x_channels // problem.groups,
+        problem.y_channels // problem.groups,
+        triple(problem.x, 1),
+        triple(problem.y, 1),
+        triple(problem.kernel, 1),
+        triple(problem.stride, 1),
+        triple(problem.dilation, 1),
+        triple((begin for begin, _ in problem.padding), 0),
+    )
+
+
+FAR = [PROBLEMS[name] for name in ("2d_same", "2d_blocks", "1d", "3d_same", "2d_padding_of_kernel_size", "2d_groups2")]
+SPOILERS = {
+    "nan": lambda array: place(array, np.nan),
+    "inf": lambda array: place(array, np.inf, -np.inf),
+    "all infinite": lambda array: np.full_like(array, np.inf),
+    "overflow": lambda array: array * np.float32(1e37),
+    "subnormal": lambda array: array * np.float32(1e-41),
+    "tiny": lambda array: array * np.float32(1e-34),
+}
+
+
+def place(array, *values):
+    array = array.copy()
+    array.reshape(-1)[[0, -1][: len(values)]] = values
+    return array
+
+
+@kernels
+@pytest.mark.parametrize("spoiler", SPOILERS)
+@pytest.mark.parametrize("problem", FAR, ids=str)
+def test_out_of_range_is_direct(kernel, spoiler, problem):
+    """NaN, infinity and overflow reach what they reach in the direct algorithm; all bits are that one's."""
+    tensors = real_tensors(problem, "float32")
+    names = OPERATIONS[BY_KERNEL[kernel]].reads
+    for spoiled in (*names, names):
+        with np.errstate(over="ignore", under="ignore"):
+            inputs = tensors._replace(**{name: SPOILERS[spoiler](getattr(tensors, name)) for name in spoiled})
+        direct = call(kernel, problem, inputs, algorithm="direct")
+        result = call(kernel, problem, inputs)
+        if bits(result) != bits(direct):  # then it is as good as any other
+            assert np.isfinite(direct).all() and np.isfinite(result).all()
+            exact = reference_kernel(kernel, problem, inputs)
+            assert abs(result - exact).max() <= CONTRACT * abs(exact).max()
