@@ -30,8 +30,8 @@ ctypedef fused stored:  # storage types whose compute type is float
     float
 
 cdef enum:
-    # Bits of 2^-100. Where the largest magnitude is below, the quotients in the transforms may leave the normal numbers;
-    # from those of infinity on, a result has to be formed from its own terms alone. Both are left to the direct algorithm.
+    # Bits of 2^-100. Where the largest magnitude is below, quotients in the transforms may leave the normal numbers;
+    # from those of infinity on, a result has to be formed from its own terms alone. Then the direct algorithm is used.
     LEAST_BITS = 27 << 23
     INFINITE_BITS = 255 << 23
 
