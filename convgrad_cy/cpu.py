@@ -112,12 +112,11 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     source, filter, target = tensors
     if operation == DGRAD:
         source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
-    tiling = None
+    here, tiling = machine(), None
     if algorithm != "direct":
-        tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", machine()._replace(threads=1))
+        tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
-    here = machine()
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
     plan = make_plan(operation, problem, dtype, positions_adjacent, here)
@@ -126,6 +125,6 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     direct = Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, None)
     if tiling is None:
         return direct
-    plan = winograd.plan(operation, problem, tiling, machine())
+    plan = winograd.plan(operation, problem, tiling, here)
     kernel = _kernels.winograd_wgrad if operation == WGRAD else _kernels.winograd_correlate
     return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, direct)

@@ -14,7 +14,10 @@ from convgrad_cy.problem import ConvProblem, conv_size
 
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
 # The tiles of x86-64-v4, -v3 and -v2: those of pyx/ukernel.h.
-MACHINES = [Machine(6, 256, 64, 1), Machine(6, 64, 32, 1), Machine(4, 32, 16, 1)]
+MACHINES = [
+    Machine(*tile, multiplies_pairs=False, cache_bytes=32 << 20, threads=1)
+    for tile in ((6, 256, 64), (6, 64, 32), (4, 32, 16))
+]
 RANDOM = np.random.default_rng(4)
 
 
