@@ -52,11 +52,11 @@ class Machine(NamedTuple):
 class Blocks(NamedTuple):
     """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
 
-    ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the columns of a tile are positions of a row, not output channels. ``images``: batch extent of
-    a box of positions. ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that
-    share the boxes of one block of the filter. ``streams``: the target is stored
-    past the cache. ``packs``: each task packs its part of the
-    filter. ``pairs``: the tile takes pairs of bfloat16.
+    ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the
+    columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
+    ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
+    one block of the filter. ``streams``: the target is stored past the cache. ``packs``: each task packs its part of
+    the filter. ``pairs``: the tile takes pairs of bfloat16.
     """
 
     threads: int
@@ -149,15 +149,13 @@ def _crosses_positions(walk, outputs, positions_adjacent, machine, stored, items
     """
     row = walk[2].positions
     lanes = machine.vector_bytes // itemsize
-    in_place = (
-        positions_adjacent and stored == itemsize and row % lanes == 0 and all(axis.taps == 1 for axis in walk)
-    )
+    in_place = positions_adjacent and stored == itemsize and row % lanes == 0 and all(axis.taps == 1 for axis in walk)
     across_channels = worth * tile_cycles(row, outputs, machine, itemsize)
     return tile_cycles(outputs, row, machine, itemsize) < (1.1 if in_place else 0.8) * across_channels
 
 
 def _lane_extents(walks, channels, lanes, itemsize):
-    """Extents of boxes on the axes depth, height, width for which a task's copies have LANE_BYTES; None if too large."""
+    """Extents of boxes (depth, height, width) for which a task's copies have LANE_BYTES; None if they are too large."""
     walks = [walk for walk in walks if walk[2].taps] or walks
     largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
     most = prod(axis.positions for axis in largest)

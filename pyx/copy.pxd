@@ -45,7 +45,7 @@ cdef inline void load_halves_transposed(
 cdef inline void store_halves_transposed(
     scalar *tensor, int64_t tensor_row, const float *block, int64_t block_row, int64_t rows, int64_t columns
 ) noexcept nogil:
-    """tensor[i * tensor_row + j] = block[j * block_row + i] for i < rows, j < columns, in pieces narrowed afterwards."""
+    """tensor[i * tensor_row + j] = block[j * block_row + i] for i < rows, j < columns, in pieces then narrowed."""
     cdef float[ROWS * PIECE] wide
     cdef int64_t i0 = 0, i, j0, count, lines
     while i0 < rows:
@@ -128,7 +128,7 @@ cdef inline void load_pairs(
     compute *block, int64_t block_p, const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions,
     int64_t columns,
 ) noexcept nogil:
-    """block[p * block_p + q], in the low half tensor[p * tensor_p + 2 * q * tensor_q], in the high half its neighbour."""
+    """block[p * block_p + q], its low half from tensor[p * tensor_p + 2 * q * tensor_q], its high half the next."""
     cdef int64_t p, q, p0 = 0, q0, count, lines
     cdef uint32_t *word
     cdef uint32_t[ROWS * PIECE] words

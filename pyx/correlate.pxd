@@ -1,7 +1,8 @@
 """fprop and dgrad: target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c).
 
-The filter is packed once, for all boxes of positions, or, where it is large and the boxes are few, by each task. A task is a box and a block of output channels; chunk after chunk
-of the channels it fills the box's window and adds the products to its sums, and in the end it stores them.
+The filter is packed once, for all boxes of positions, or, where it is large and the boxes are few, by each task. A task
+is a box and a block of output channels; chunk after chunk of the channels it fills the box's window and adds the
+products to its sums, and in the end it stores them.
 
                         rows of a tile      columns of a tile
     channels across     positions           output channels
@@ -92,7 +93,8 @@ cdef inline void correlate_block(
 ) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     cdef int64_t g = task // (conv.box_count * conv.output_blocks), o0 = task % conv.output_blocks * conv.blocks.outputs
-    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0, n, d, h, w, place, row = 0
+    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0
+    cdef int64_t n, d, h, w, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
     cdef bint direct = False, streamed = False
     cdef Box box
@@ -163,7 +165,9 @@ cdef inline void correlate_block(
         end_stream()
 
 
-cdef inline const Correlation *step_of(const Correlation *steps, int64_t count, bint packing, int64_t task) noexcept nogil:
+cdef inline const Correlation *step_of(
+    const Correlation *steps, int64_t count, bint packing, int64_t task
+) noexcept nogil:
     """The step that a task belongs to: the last one that begins at it or before it."""
     cdef int64_t low = 0, high = count, middle
     while high - low > 1:

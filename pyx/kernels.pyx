@@ -2,7 +2,8 @@
 
 Compiled once for each instruction set. A block of the result belongs to one thread from its first product to its store,
 so the bits do not depend on the threads. Read correlate.pxd and wgrad.pxd for the loops, window.pxd for what they
-multiply, ukernel_template.h for the multiplication; lanes.pxd for many small groups. Here begins what Python calls; each function picks its types once.
+multiply, ukernel_template.h for the multiplication; lanes.pxd for many small groups, winograd.pxd for Winograd's
+algorithm. Here begins what Python calls; each function picks its types once.
 """
 
 from libc.stdint cimport int64_t

@@ -99,9 +99,10 @@ cdef inline void correlate_rows(
     const LaneWalk *c, const LaneBox *box, const compute *source, const compute *packed, compute *target,
     compute *sums, bint streamed
 ) noexcept nogil:
-    """target = the sums of a box. The packed filter is [tap][channel][lane]; the tables' pitch is that of a lane's line.
+    """target = the sums of a box. The packed filter is [tap][channel][lane]; the tables' pitch is that of its lines.
 
-    ``source`` and ``target`` point at where the coordinates are zero. ``streamed`` sums of a row stay in ``sums`` first.
+    ``source`` and ``target`` point at where the coordinates are zero. Where ``streamed``, those of a run are
+    formed in ``sums`` first.
     """
     cdef int64_t d, h, r, t, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels * c.line
     cdef int64_t step = c.walk.axis[2].target_step * c.y.axis[2], tap = c.walk.axis[0].source_tap * c.x.axis[0]

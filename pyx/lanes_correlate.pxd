@@ -1,7 +1,7 @@
-"""fprop and dgrad of many small groups: target(p, lane) = sum over taps t and channels i of source(p, t, i) * filter(t, i).
+"""fprop and dgrad of many small groups: target(p, lane) = sum over taps t, channels i of source(p, t, i) filter(t, i).
 
-The filter is packed once. A task is a box of positions and a block of lanes, all steps of it: what the phases of a strided
-dgrad see is copied once for all of them.
+The filter is packed once. A task is a box of positions and a block of lanes, all steps of it: what the phases of a
+strided dgrad see is copied once for all of them.
 """
 
 from cython.parallel cimport prange
@@ -23,13 +23,13 @@ cdef inline void pack_block(
     const Lanes *c, const LaneWalk *walk, const scalar *filter, compute *packed, int64_t block
 ) noexcept nogil:
     """packed[t][i][lane], zero in the lanes beyond the last."""
-    cdef int64_t width = walk.line, lane, t, i, l0 = block * c.block, lanes = min(c.block, c.lanes - l0)
+    cdef int64_t width = walk.line, lane, t, _channel, l0 = block * c.block, lanes = min(c.block, c.lanes - l0)
     cdef const scalar *of
     if lanes < width:
         memset(packed, 0, walk.taps * c.channels * width * sizeof(compute))
     for t in range(walk.taps):
         of = filter + filter_offset(&c.w, &walk.walk, t)
-        for i in range(c.channels):
+        for _channel in range(c.channels):
             if c.outputs == 1:
                 for lane in range(lanes):
                     packed[lane] = widen(of[(l0 + lane) * c.w.group], packed[0])
@@ -90,8 +90,9 @@ cdef inline void correlate_lane_box(
         if c.incomplete:
             zero_target(c, &box, made)
     for i in range(count):
-        correlate_rows(&walks[i], &box, seen, packed + walks[i].packed + box.lane // c.block * line * walks[i].taps, made,
-                       result, c.streamed and lines_are_whole(c, made))
+        correlate_rows(&walks[i], &box, seen,
+                       packed + walks[i].packed + box.lane // c.block * line * walks[i].taps, made, result,
+                       c.streamed and lines_are_whole(c, made))
     if not c.y_in_place:
         store_result(c, &box, result, target)
 

@@ -59,7 +59,7 @@ cdef inline void lane_slice(
 cdef inline void store_lanes(
     const Lanes *c, const LaneWalk *walk, int64_t slices, scalar *filter, compute *partial, int64_t size, int64_t block
 ) noexcept nogil:
-    cdef int64_t i, slice, t, lane, l0 = block * c.block, pad = whole_vectors(c.block, partial[0])
+    cdef int64_t i, slice, t, _channel, lane, l0 = block * c.block, pad = whole_vectors(c.block, partial[0])
     cdef compute *sums = partial + block * slices * size
     cdef scalar *to
     for slice in range(1, slices):
@@ -67,7 +67,7 @@ cdef inline void store_lanes(
             sums[i] += sums[slice * size + i]
     for t in range(walk.taps):
         to = filter + filter_offset(&c.w, &walk.walk, t)
-        for i in range(c.channels):
+        for _channel in range(c.channels):
             for lane in range(min(c.block, c.lanes - l0)):
                 to[(l0 + lane) // c.outputs * c.w.group + (l0 + lane) % c.outputs * c.w.batch] = narrow(
                     sums[lane], to[0])

@@ -79,7 +79,7 @@ cdef inline void fill_tables(
     const conv_walk *walk, const Tensor *x, const Run *runs, int64_t count, int64_t channels, int64_t channel_pitch,
     int32_t *source, int32_t *filter, int64_t filter_pitch,
 ) noexcept nogil:
-    """source[i] = offset from the first tap and channel, filter[i] = (number on the axes height, width, channel) x pitch."""
+    """source[i] = offset from the first tap and channel, filter[i] = (number in height, width, channel) x pitch."""
     cdef int64_t run, h, w, c, i
     for run in range(count):
         i = runs[run].table * channels

@@ -13,13 +13,15 @@ cdef extern from "ukernel.h" nogil:
     int MOST_ROWS(int vectors)
     ctypedef unsigned int uint32_t
     void tile_f32(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
-                  const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row, bint fresh)
+                  const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
+                  bint fresh)
     void tile_pairs(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
                     const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
                     bint fresh)
     bint has_pairs()
     void tile_f64(int channelwise, int rows, int vectors, int64_t depth, const double *a, const int32_t *a_row,
-                  const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, const int64_t *c_row, bint fresh)
+                  const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, const int64_t *c_row,
+                  bint fresh)
     void tile_u32(int channelwise, int rows, int vectors, int64_t depth, const uint32_t *a, const int32_t *a_row,
                   const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, const int64_t *c_row,
                   bint fresh)

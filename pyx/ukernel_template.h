@@ -75,14 +75,14 @@ ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TY
      const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
     switch (rows) {
-    CASE(1)
-    CASE(2)
-    CASE(3)
-    CASE(4)
-    CASE(5)
-    CASE(6)
-    CASE(7)
-    CASE(8)
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
     }
 }
 
@@ -104,8 +104,9 @@ VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE 
 }
 
 /* 1 <= vectors <= TILE_VECTORS, 1 <= rows <= MOST_ROWS(vectors). */
-static TARGET void TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-                 const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
+static TARGET void
+TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
+     const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
 {
 #ifndef PAIRS
     if (channelwise)

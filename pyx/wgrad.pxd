@@ -46,7 +46,9 @@ cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept no
     return box.count[3] + box.count[3] % 2 if c.conv.blocks.pairs else box.count[3]
 
 
-cdef inline void pair_window(const Accumulation *c, compute *window, int32_t *position, int64_t *positions) noexcept nogil:
+cdef inline void pair_window(
+    const Accumulation *c, compute *window, int32_t *position, int64_t *positions
+) noexcept nogil:
     """Join each element with the one that the next position sees there; keep the offset of every second position."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t i, shift = conv.window.axis[2].step * conv.window.pitch[2]

@@ -154,7 +154,8 @@ def test_another_number_of_threads(monkeypatch):
     """Each has its own plan: a process that was forked must not start a team."""
     x, w = (RANDOM.integers(-4, 5, shape).astype(F4) for shape in ((4, 32, 32, 32), (32, 32, 3, 3)))
     seen = []
-    monkeypatch.setattr(cpu, "machine", lambda: seen.append(cpu.threads()) or cpu.Machine(*cpu._tile, 32 << 20, cpu.threads()))
+    machine = cpu.machine
+    monkeypatch.setattr(cpu, "machine", lambda: seen.append(cpu.threads()) or machine())
     monkeypatch.setattr(calls, "_KNOWN", {})
     results = []
     for most in (1, 2, 1, 2):

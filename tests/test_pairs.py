@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from operations import DATA_FORMATS, DTYPES, FILTER_FORMATS, OPERATIONS, Tensors, assert_exact, dtype_of, integer_tensors
+from operations import (
+    DATA_FORMATS,
+    DTYPES,
+    FILTER_FORMATS,
+    OPERATIONS,
+    Tensors,
+    assert_exact,
+    dtype_of,
+    integer_tensors,
+)
 from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
@@ -47,7 +56,8 @@ def test_what_fills_a_pair_adds_nothing(operation):
     """An infinity beyond the last position of a row, or in a window from the task before, is multiplied by nothing."""
     problem = parse('mb3ic5ih7iw9oc70kh3kw3sw2n"paired"')
     rng = np.random.default_rng(0)
-    tensors = Tensors(*(rng.normal(size=getattr(problem, f"{name}_shape")).astype(dtype_of("bfloat16")) for name in "xwy"))
+    shapes = [getattr(problem, f"{name}_shape") for name in "xwy"]
+    tensors = Tensors(*(rng.normal(size=shape).astype(dtype_of("bfloat16")) for shape in shapes))
     for name in operation.reads:
         getattr(tensors, name).reshape(-1)[::17] = np.inf
     direct = operation.call(problem, tensors, algorithm="direct").astype(np.float32)
