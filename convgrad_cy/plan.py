@@ -19,8 +19,9 @@ WINDOW_BYTES = 256 * 1024
 MOST_POSITIONS = 256
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
-#: Where source and target are more than this part of the last cache, storing the one would push out the other.
-STREAM_PART = 0.75
+#: Where source and target are more than this part of the last cache, storing the one would push out the other, if that is
+#: more than a little.
+STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -251,8 +252,12 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     strip = machine.tile_column_bytes // itemsize
     taps = max(prod(axis.taps for axis in walk) for walk in walks)
     threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
-    tensors = problem.x_channels * prod(problem.x) + problem.y_channels * prod(problem.y)
-    streams = tensors * problem.batch * groups * dtype.itemsize > STREAM_PART * machine.cache_bytes
+    sizes = [
+        problem.batch * groups * dtype.itemsize * n
+        for n in (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
+    ]
+    source = sizes[1 if operation == DGRAD else 0]
+    streams = sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
     in_place = channels == outputs == 1 and not positions_adjacent and dtype.itemsize == itemsize
     found = _lanewise(operation, problem, walks, channels, outputs, in_place, machine, itemsize)
     if found is not None:
