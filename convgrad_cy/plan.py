@@ -19,8 +19,8 @@ WINDOW_BYTES = 256 * 1024
 MOST_POSITIONS = 256
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
-#: Where source and target are more than this part of the last cache, storing the one would push out the other, if that is
-#: more than a little.
+#: Where source and target are more than this part of the last cache, storing the one would push out the other; that
+#: matters from this size of the source on.
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
