@@ -20,6 +20,8 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
+import convgrad_cy as cg
+
 #: One problem for each thing that formats and layouts could go wrong with.
 FEW = [
     PROBLEMS[name]
@@ -164,6 +166,24 @@ def test_every_value_is_rounded_once(kernel, dtype):
         with np.errstate(over="ignore", under="ignore"):
             expected = (values.astype(np.float32) * np.float32(factor)).astype(values.dtype)
         np.testing.assert_array_equal(result.ravel().astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("groups", (1, 64))
+def test_zeros_come_before_sums(groups):
+    """Where no tap reaches there is zero, however the threads share the tasks of a problem worth several of them."""
+    rng = np.random.default_rng(0)
+    dy = rng.integers(-4, 5, (4, 64, 48, 48)).astype(np.float32)
+    w = rng.integers(-4, 5, (64, 64 // groups, 2, 2)).astype(np.float32)
+    expected = np.zeros((4, 64, 144, 144), np.float32)
+    for i in range(2):
+        for j in range(2):
+            tap = w[:, :, i, j]
+            expected[:, :, i::3, j::3] = (
+                dy * tap[None, :, :1, None] if groups == 64 else np.einsum("nohw,oc->nchw", dy, tap)
+            )
+    for _ in range(5):
+        result = cg.conv_backward_data(dy, w, expected.shape, stride=3, groups=groups, algorithm="direct")
+        np.testing.assert_array_equal(result, expected)
 
 
 #: Problems with real data: what a sum's length and order depend on.
