@@ -18,8 +18,8 @@ _SECTIONS = {
     filter_format : str
         "OIX" (the shapes given here) or "XIO" (spatial axes first, output channels last).
     algorithm : str
-        "auto": the faster one; "direct": the sums of the definition; "winograd": fewer products in float32, for which
-        the result is exact to 2e-5 of its greatest element.
+        "auto": the faster one, which may take subnormal bfloat16 for zero; "direct": the sums of the definition;
+        "winograd": fewer products in float32, for which the result is exact to 2e-5 of its greatest element.
     out : numpy.ndarray, optional
         Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs.""",
     "errors": """Raises

@@ -18,20 +18,15 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, streams_sums,
-    takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_sums,
 )
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
+from stream cimport end_stream, holds_lines, stream_lines
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
-
-cdef extern from "stream.h" nogil:
-    void stream_lines(void *to, const void *of, int64_t bytes)
-    void end_stream()
-
 
 cdef inline void add_products(
     const Correlation *c, const Box *box, int64_t positions, int64_t o0, int64_t outputs, int64_t channels,
@@ -112,7 +107,8 @@ cdef inline void correlate_block(
     target += g * conv.y.group + o0 * conv.y.channel
     packed += g * c.filter_size
     if scalar is compute:
-        streamed = streams_sums(c, target, outputs)
+        streamed = (conv.blocks.streams and not conv.blocks.positions_across and conv.y.channel == 1
+                    and holds_lines(&conv.y, target, outputs))
         direct = not streamed and takes_sums(c, &box, outputs, sums[0])
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])

@@ -165,16 +165,3 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
             return False
         spaced *= box.count[1 + axis]
     return box.count[0] == 1 or conv.y.batch == spaced
-
-
-cdef inline bint streams_sums(const Correlation *c, const compute *target, int64_t outputs) noexcept nogil:
-    """Whether the sums of a position are whole cache lines of a large target, which are then stored past the cache."""
-    cdef const Convolution *conv = &c.conv
-    cdef int axis
-    cdef int64_t line = 64 // <int64_t>sizeof(compute)
-    if not conv.blocks.streams or conv.blocks.positions_across or conv.y.channel != 1 or outputs % line:
-        return False
-    for axis in range(3):
-        if conv.y.axis[axis] % line:
-            return False
-    return conv.y.batch % line == 0 and <int64_t>target % 64 == 0

@@ -14,12 +14,9 @@ from lanes cimport LaneBox, Lanes
 from problem cimport conv_source, conv_target, conv_walk
 from runs cimport Run, fill_tables, find_runs, find_taps, most_entries
 from scalar cimport compute
+from stream cimport end_stream, stream_lines
 from tensor cimport Tensor, count_taps
 from ukernel cimport LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, vectors_of, whole_vectors
-
-cdef extern from "stream.h" nogil:
-    void stream_lines(void *to, const void *of, int64_t bytes)
-    void end_stream()
 
 cdef struct LaneWalk:
     conv_walk walk

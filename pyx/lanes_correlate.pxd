@@ -15,6 +15,7 @@ from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, make_expansion, origin_of, store_result,
 )
 from scalar cimport compute, scalar, widen
+from stream cimport holds_lines
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset
 
@@ -53,16 +54,6 @@ cdef inline void zero_target(
                 memset(target + d * c.y.axis[0] + h * c.y.axis[1] + w * c.y.axis[2], 0, box.lanes * sizeof(compute))
 
 
-cdef inline bint lines_are_whole(const Lanes *c, const compute *target) noexcept nogil:
-    """Whether each position's lanes of a task are whole cache lines."""
-    cdef int axis
-    cdef int64_t line = 64 // <int64_t>sizeof(compute)
-    for axis in range(3):
-        if c.y.axis[axis] % line:
-            return False
-    return <int64_t>target % 64 == 0 and c.block % line == 0 and c.lanes % line == 0
-
-
 cdef inline void correlate_lane_box(
     const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, scalar *target, const compute *packed,
     compute *scratch, int64_t task,
@@ -92,7 +83,7 @@ cdef inline void correlate_lane_box(
     for i in range(count):
         correlate_rows(&walks[i], &box, seen,
                        packed + walks[i].packed + box.lane // c.block * line * walks[i].taps, made, result,
-                       c.streamed and lines_are_whole(c, made))
+                       c.streamed and holds_lines(&c.y, made, box.lanes))
     if not c.y_in_place:
         store_result(c, &box, result, target)
 

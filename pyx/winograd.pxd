@@ -35,13 +35,13 @@ cdef enum:
     LEAST_BITS = 27 << 23
     INFINITE_BITS = 255 << 23
 
-cdef struct TileStep:  # winograd_plan.TileStep, field for field
+cdef struct TileStep:  # a row of winograd.TilePlan.steps, field for field
     conv_walk walk
     int64_t points[3]  # n of each axis
     int64_t outputs[3]  # m of each axis
     int64_t tiles[3]  # of a whole box
 
-cdef struct TileBlocks:  # winograd_plan.TileBlocks, field for field
+cdef struct TileBlocks:  # winograd.TileBlocks, field for field
     int64_t threads
     int64_t images  # of a box
     int64_t chunk  # channels of a window

@@ -1,0 +1,50 @@
+"""Results stored past the cache, as those of large problems are: here of small ones, for a machine without a cache."""
+
+import numpy as np
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
+from problems import PROBLEMS, parse
+
+from convgrad_cy import arrays, calls, cpu
+from convgrad_cy.dtypes import TABLE
+from convgrad_cy.plan import FPROP, plan
+from convgrad_cy.problem import ConvProblem
+
+LAYERS = (
+    "g64ic64ih9oc64kh3ph1",
+    "g96ic96ih9oc96kh3sh2ph1",
+    "ic20ih7oc64kh3ph1",
+    "ic32ih8oc32kh1",
+    "g2ic32ih6oc96kh3ph1",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch):
+    monkeypatch.setattr(cpu, "_last_cache", 0)
+    monkeypatch.setattr(arrays, "_LEAST_ALIGNED", 0)
+    monkeypatch.setattr(calls, "_KNOWN", {})
+
+
+def test_are_planned():
+    problem = ConvProblem(1, 1, 20, 64, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
+    machines = [cpu.machine()._replace(cache_bytes=size) for size in (0, 1 << 30)]
+    streams = [plan(FPROP, problem, TABLE[2], False, machine).blocks for machine in machines]
+    assert not np.array_equal(*streams)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("text", LAYERS)
+def test_exact(operation, dtype, text):
+    problem = parse(f'mb2{text}n"streamed"')
+    tensors, _ = integer_tensors(problem, dtype)
+    expected = operation.expected(problem, tensors, "NXC", "XIO")
+    assert_exact(operation.call(problem, tensors, "NXC", "XIO"), expected, dtype)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+def test_all_problems(operation):
+    for problem in PROBLEMS.values():
+        tensors, results = integer_tensors(problem, "float32")
+        assert_exact(operation.call(problem, tensors), results[operation.kernel], "float32")
