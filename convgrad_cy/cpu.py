@@ -5,10 +5,10 @@ from importlib import import_module, util
 from math import prod
 from pathlib import Path
 
-from . import _cpu_features, winograd
+from . import _cpu_features, patches, winograd
 from ._repeat import View, Work
 from .algorithm import tiling_of
-from .plan import DGRAD, WGRAD, Machine
+from .plan import DGRAD, WGRAD, Blocks, Machine
 from .plan import plan as make_plan
 
 
@@ -110,16 +110,26 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
     """
     source, filter, target = tensors
+    if algorithm != "winograd" and patches.pays(operation, problem):
+        layout, product = patches.layout(problem, source, filter), patches.pointwise(problem)
+        work = prepare(operation, product, dtype, algorithm, places, layout.operands(product, filter, target))
+        return patches.Patched(work, _kernels.rearrange, threads(), operation, tuple(places[:2]), layout)
     if operation == DGRAD:
         source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
     here, tiling = machine(), None
     if algorithm != "direct":
         tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
-    problem, source, target = _merged(problem, source, target)
-    positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
-    plan = make_plan(operation, problem, dtype, positions_adjacent, here)
+    chunk = None
+    if operation == DGRAD and tiling is None:
+        joined, filter, target = patches.taps_as_channels(problem, filter, target)
+        if joined != problem:  # the order of each sum stays as it is for other layouts
+            chunk = Blocks(*make_plan(operation, problem, dtype, False, here).blocks).chunk
+            problem = joined
+    problem, source, target = _merged(problem, source, target)
+    positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
+    plan = make_plan(operation, problem, dtype, positions_adjacent, here, chunk)
     kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
     views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
     direct = Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, None)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, even
+from .lanes import lanewise
+
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 
-#: What one task holds is meant to stay in the L2 cache: its sums and its window, beside a strip of the other operand.
+#: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
 SUMS_BYTES = 192 * 1024
-WINDOW_BYTES = 256 * 1024
-#: Positions of a box: enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.
-MOST_POSITIONS = 256
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
@@ -26,17 +26,9 @@ STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
-#: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
-LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
-#: Entries of a table of taps (pyx/runs.pxd), of all runs together.
-MOST_TABLE = 65536
-
 #: Below this many products, starting a second thread costs more than it saves; where each element that is read or
 #: written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
-
-#: wgrad has as many tasks as blocks of the filter; where those are fewer, the positions are cut into slices.
-WANTED_TASKS = 16
 
 
 class Machine(NamedTuple):
@@ -72,17 +64,6 @@ class Blocks(NamedTuple):
     pairs: bool
 
 
-class WindowAxis(NamedTuple):
-    """One axis of a window (pyx/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
-
-    positions: int
-    extent: int
-    apart: bool
-    step: int
-    tap: int
-    begin: int
-
-
 class Plan(NamedTuple):
     """One operation on one problem, ready for the kernels.
 
@@ -97,38 +78,6 @@ class Plan(NamedTuple):
 
     steps: np.ndarray
     blocks: np.ndarray
-
-
-def window_axis(axis, positions, contiguous=False):
-    """A window's axis for boxes of ``positions``: taps share elements, unless that would be larger than apart.
-
-    ``contiguous``: neighbouring positions must be neighbours in the window.
-    """
-    taps = max(axis.taps, 1)
-    shared = (positions - 1) * axis.source_step + (taps - 1) * abs(axis.source_tap) + 1
-    if taps * positions < shared or (contiguous and axis.source_step > 1):
-        return WindowAxis(positions, taps * positions, True, 1, positions, 0)
-    begin = max(0, -(taps - 1) * axis.source_tap)
-    return WindowAxis(positions, shared, False, axis.source_step, axis.source_tap, begin)
-
-
-def _even(extent, most, multiple=1):
-    """The size of blocks of at most ``most`` (but at least one multiple), all nearly alike."""
-    count = -(-extent // max(most, multiple, 1))
-    size = -(-extent // max(count, 1))
-    return max(1, min(extent, -(-size // multiple) * multiple))
-
-
-def box_of(walk, batch, most, multiple=1):
-    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first.
-
-    A row that is cut is cut at a ``multiple``.
-    """
-    box = [_even(walk[2].positions, most, multiple)]
-    for extent in (walk[1].positions, walk[0].positions, batch):
-        most = max(1, most // box[-1])
-        box.append(_even(extent, most))
-    return box[::-1]
 
 
 def tile_cycles(rows, columns, machine, itemsize):
@@ -155,94 +104,17 @@ def _crosses_positions(walk, outputs, positions_adjacent, machine, stored, items
     return tile_cycles(outputs, row, machine, itemsize) < (1.1 if in_place else 0.8) * across_channels
 
 
-def _lane_extents(walks, channels, lanes, itemsize):
-    """Extents of boxes (depth, height, width) for which a task's copies have LANE_BYTES; None if they are too large."""
-    walks = [walk for walk in walks if walk[2].taps] or walks
-    largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
-    most = prod(axis.positions for axis in largest)
-    while True:
-        _, *extents = box_of(largest, 1, most)
-        seen = made = 1
-        for i, extent in enumerate(extents):
-            axes = [walk[i] for walk in walks]
-            ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, max(axis.taps, 1) - 1)]
-            span = (extent - 1) * axes[0].source_step + max(ends) - min(ends) + 1
-            seen *= min(axes[0].source_size, span)
-            made *= (extent + 1) * axes[0].target_step
-        size = (seen * channels + made) * lanes * itemsize
-        if size <= LANE_BYTES:
-            return extents
-        if most == 1:
-            return extents if size <= MOST_LANE_BYTES else None
-        most = max(1, most // 2)
-
-
-def _lanewise(operation, problem, walks, channels, outputs, in_place, machine, itemsize):
-    """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way."""
-    lanes = machine.vector_bytes // itemsize
-    tables = max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) * channels
-    if problem.groups == 1 or not 1 <= channels <= max(1, lanes // 2) or not 1 <= outputs <= max(1, lanes // 2):
-        return None
-    strip = machine.tile_column_bytes // itemsize
-    if tables > MOST_TABLE:
-        return None
-    total = problem.groups * outputs
-    for width in (strip, strip // 2, lanes):
-        block = min(width // outputs * outputs, total)
-        extents = _lane_extents(walks, channels, -(-block // lanes) * lanes, itemsize)
-        if extents == [axis.positions for axis in walks[-1]]:
-            break
-    if extents is None:
-        return None
-    slices = 1
-    if operation == WGRAD:
-        boxes = problem.batch
-        for axis, extent in zip(walks[0], extents, strict=True):
-            boxes *= -(-axis.positions // extent)
-        slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
-    if in_place:
-        # More lanes are longer pieces of memory, and smaller boxes leave what lies between them in the cache.
-        block = min(strip, total)
-        if operation != WGRAD:
-            extents = box_of(walks[-1], 1, MOST_POSITIONS)[1:]
-    return extents, block, slices
-
-
-def _width_axis(axis, positions, across, paired):
-    """The window's axis of the width; where positions are paired, it has room for a whole number of pairs."""
-    room = positions + positions % 2 if paired else positions
-    return window_axis(axis, room, contiguous=across)._replace(positions=positions)
-
-
-def _boxed(walks, batch, channels, chunk, most, machine, itemsize, across, paired):
-    """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share."""
-    largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
-    while True:
-        images, *extents = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
-        windows = [
-            [*map(window_axis, walk[:2], extents[:2]), _width_axis(walk[2], extents[2], across, paired)]
-            for walk in walks
-        ]
-        elements = images * max(prod(axis.extent for axis in window) for window in windows)
-        if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= 1 and most == 1):
-            return images, windows, chunk
-        # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
-        if chunk > 4 or (chunk > 1 and most <= 24):
-            chunk = _even(channels, chunk // 2, 4 if chunk > 4 else 1)
-        else:
-            most = max(1, most // 2)
-
-
 def _plan(walks, windows, blocks):
     rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
 @lru_cache(maxsize=4096)
-def plan(operation, problem, dtype, positions_adjacent, machine):
+def plan(operation, problem, dtype, positions_adjacent, machine, chunk=None):
     """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
 
-    ``positions_adjacent``: neighbours in the source's memory are positions. This decides nothing about a sum's order.
+    ``positions_adjacent``: neighbours in the source's memory are positions. This decides nothing about a sum's order;
+    ``chunk``, the channels of a window, does where it is given.
     """
     walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
     groups, channels, outputs = problem.groups, problem.x_channels, problem.y_channels
@@ -259,7 +131,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     source = sizes[1 if operation == DGRAD else 0]
     streams = sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
     in_place = channels == outputs == 1 and not positions_adjacent and dtype.itemsize == itemsize
-    found = _lanewise(operation, problem, walks, channels, outputs, in_place, machine, itemsize)
+    found = lanewise(operation == WGRAD, problem, walks, channels, outputs, in_place, machine, itemsize)
     if found is not None:
         extents, block, slices = found
         if 8 * problem.multiplications >= SERIAL_MULTIPLICATIONS:
@@ -271,12 +143,13 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     across = operation != WGRAD and _crosses_positions(
         walks[-1], outputs, positions_adjacent, machine, dtype.itemsize, itemsize, worth
     )
-    block = _even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
+    block = even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
     pairs = pairs and not across
     paired = pairs and operation == WGRAD
     # A window of pairs of channels has half as much for each.
     channel_bytes = itemsize // 2 if pairs and not paired else itemsize
-    chunk = _even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
+    least = chunk or 1
+    chunk = chunk or even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
     positions = problem.batch * max(prod(axis.positions for axis in walk) for walk in walks)
     packs = (
@@ -288,7 +161,9 @@ def plan(operation, problem, dtype, positions_adjacent, machine):
     )
     if packs:
         block, most = min(outputs, strip), FEW_POSITIONS
-    images, windows, chunk = _boxed(walks, problem.batch, channels, chunk, most, machine, channel_bytes, across, paired)
+    images, windows, chunk = boxed(
+        walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
+    )
     chunk = max(1, min(chunk, channels))
     slices = 1
     if operation == WGRAD:

@@ -13,6 +13,7 @@ from correlate cimport correlate_steps
 from lanes_correlate cimport correlate_lanes
 from lanes_wgrad cimport wgrad_lanes
 from peak cimport repeat_tiles
+from rearrange cimport rearrange_elements
 from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
 from wgrad cimport wgrad_step
@@ -117,6 +118,16 @@ def winograd_wgrad(int dtype, source, filter, target, Program plan not None):
     if dtype == BF16:
         return bool(wgrad_tiled[bf16](source, filter, target, plan.steps, plan.blocks))
     return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks))
+
+
+def rearrange(source, target, int threads):
+    """Copy an array of seven axes of unsigned integers to another of the same shape, which is not empty."""
+    if target.itemsize == 2:
+        rearrange_elements[ushort](source, target, threads)
+    elif target.itemsize == 4:
+        rearrange_elements[uint](source, target, threads)
+    else:
+        rearrange_elements[ulonglong](source, target, threads)
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):

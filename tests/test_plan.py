@@ -7,21 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convgrad_cy import dtypes
-from convgrad_cy.plan import (
-    DGRAD,
-    FPROP,
-    SERIAL_MULTIPLICATIONS,
-    SUMS_BYTES,
-    WGRAD,
-    WINDOW_BYTES,
-    Blocks,
-    Machine,
-    WindowAxis,
-    box_of,
-    plan,
-    tile_cycles,
-    window_axis,
-)
+from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, window_axis
+from convgrad_cy.plan import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, SUMS_BYTES, WGRAD, Blocks, Machine, plan, tile_cycles
 from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size, forward_axis
 
 FLOAT32 = dtypes.TABLE[2]

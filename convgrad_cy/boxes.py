@@ -1,0 +1,82 @@
+"""Boxes of positions and their windows (pyx/window.pxd): how large each is, so that it stays in the L2 cache."""
+
+from math import prod
+from typing import NamedTuple
+
+#: What one task holds is meant to stay in the L2 cache: its window, beside its sums and a strip of the other operand.
+WINDOW_BYTES = 256 * 1024
+#: Positions of a box: enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.
+MOST_POSITIONS = 256
+#: wgrad has as many tasks as blocks of the filter; where those are fewer, the boxes are cut into slices.
+WANTED_TASKS = 16
+
+
+class WindowAxis(NamedTuple):
+    """One axis of a window (pyx/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
+
+    positions: int
+    extent: int
+    apart: bool
+    step: int
+    tap: int
+    begin: int
+
+
+def window_axis(axis, positions, contiguous=False):
+    """A window's axis for boxes of ``positions``: taps share elements, unless that would be larger than apart.
+
+    ``contiguous``: neighbouring positions must be neighbours in the window.
+    """
+    taps = max(axis.taps, 1)
+    shared = (positions - 1) * axis.source_step + (taps - 1) * abs(axis.source_tap) + 1
+    if taps * positions < shared or (contiguous and axis.source_step > 1):
+        return WindowAxis(positions, taps * positions, True, 1, positions, 0)
+    begin = max(0, -(taps - 1) * axis.source_tap)
+    return WindowAxis(positions, shared, False, axis.source_step, axis.source_tap, begin)
+
+
+def even(extent, most, multiple=1):
+    """The size of blocks of at most ``most`` (but at least one multiple), all nearly alike."""
+    count = -(-extent // max(most, multiple, 1))
+    size = -(-extent // max(count, 1))
+    return max(1, min(extent, -(-size // multiple) * multiple))
+
+
+def box_of(walk, batch, most, multiple=1):
+    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first.
+
+    A row that is cut is cut at a ``multiple``.
+    """
+    box = [even(walk[2].positions, most, multiple)]
+    for extent in (walk[1].positions, walk[0].positions, batch):
+        most = max(1, most // box[-1])
+        box.append(even(extent, most))
+    return box[::-1]
+
+
+def _width_axis(axis, positions, across, paired):
+    """The window's axis of the width; where positions are paired, it has room for a whole number of pairs."""
+    room = positions + positions % 2 if paired else positions
+    return window_axis(axis, room, contiguous=across)._replace(positions=positions)
+
+
+def boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across, paired):
+    """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
+
+    ``least``: the fewest channels of a chunk.
+    """
+    largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
+    while True:
+        images, *extents = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
+        windows = [
+            [*map(window_axis, walk[:2], extents[:2]), _width_axis(walk[2], extents[2], across, paired)]
+            for walk in walks
+        ]
+        elements = images * max(prod(axis.extent for axis in window) for window in windows)
+        if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):
+            return images, windows, chunk
+        # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
+        if chunk > least and (chunk > 4 or most <= 24):
+            chunk = even(channels, chunk // 2, 4 if chunk > 4 else 1)
+        else:
+            most = max(1, most // 2)

@@ -1,0 +1,66 @@
+"""The plan of many small groups side by side (pyx/lanes.pxd)."""
+
+from math import prod
+
+from .boxes import MOST_POSITIONS, WANTED_TASKS, box_of
+
+#: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
+LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
+#: Entries of a table of taps (pyx/runs.pxd), of all runs together.
+MOST_TABLE = 65536
+
+
+def _lane_extents(walks, channels, lanes, itemsize):
+    """Extents of boxes (depth, height, width) for which a task's copies have LANE_BYTES; None if they are too large."""
+    walks = [walk for walk in walks if walk[2].taps] or walks
+    largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
+    most = prod(axis.positions for axis in largest)
+    while True:
+        _, *extents = box_of(largest, 1, most)
+        seen = made = 1
+        for i, extent in enumerate(extents):
+            axes = [walk[i] for walk in walks]
+            ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, max(axis.taps, 1) - 1)]
+            span = (extent - 1) * axes[0].source_step + max(ends) - min(ends) + 1
+            seen *= min(axes[0].source_size, span)
+            made *= (extent + 1) * axes[0].target_step
+        size = (seen * channels + made) * lanes * itemsize
+        if size <= LANE_BYTES:
+            return extents
+        if most == 1:
+            return extents if size <= MOST_LANE_BYTES else None
+        most = max(1, most // 2)
+
+
+def lanewise(sums_positions, problem, walks, channels, outputs, in_place, machine, itemsize):
+    """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way.
+
+    ``sums_positions``: in wgrad.
+    """
+    lanes = machine.vector_bytes // itemsize
+    tables = max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) * channels
+    if problem.groups == 1 or not 1 <= channels <= max(1, lanes // 2) or not 1 <= outputs <= max(1, lanes // 2):
+        return None
+    strip = machine.tile_column_bytes // itemsize
+    if tables > MOST_TABLE:
+        return None
+    total = problem.groups * outputs
+    for width in (strip, strip // 2, lanes):
+        block = min(width // outputs * outputs, total)
+        extents = _lane_extents(walks, channels, -(-block // lanes) * lanes, itemsize)
+        if extents == [axis.positions for axis in walks[-1]]:
+            break
+    if extents is None:
+        return None
+    slices = 1
+    if sums_positions:
+        boxes = problem.batch
+        for axis, extent in zip(walks[0], extents, strict=True):
+            boxes *= -(-axis.positions // extent)
+        slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
+    if in_place:
+        # More lanes are longer pieces of memory, and smaller boxes leave what lies between them in the cache.
+        block = min(strip, total)
+        if not sums_positions:
+            extents = box_of(walks[-1], 1, MOST_POSITIONS)[1:]
+    return extents, block, slices

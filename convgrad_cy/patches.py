@@ -1,0 +1,194 @@
+"""Kernels as large as their stride: each position of y sees a *patch* of x that no other position sees.
+
+The gradients are then products of two matrices, patches (positions x elements of a patch) and y (positions x
+channels), but in an order of elements that x does not have. Where x has few channels, bringing it into that order costs
+little beside the product, and far less than a small product for each tap would::
+
+    patches[n, p, (c, t)] = x[n, c, p * kernel + t]
+
+The elements of a patch are in the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .arrays import NUMPY
+from .plan import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, WGRAD
+
+#: With more channels, the kernels fill most of a vector for each tap by themselves.
+MOST_CHANNELS = 16
+#: wgrad gains less: its tile has taps and channels as rows, of which each patch is full anyway.
+LEAST_ELEMENTS = {DGRAD: MOST_CHANNELS + 1, WGRAD: 256}
+
+#: The unsigned integers that stand for elements of a size.
+_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+
+
+def _is_cut(problem, axis):
+    """Whether an axis of x is cut into patches, one for each position of y."""
+    size, positions, kernel = problem.x[axis], problem.y[axis], problem.kernel[axis]
+    return (
+        size == positions * kernel
+        and problem.pad_begin[axis] == 0
+        and problem.dilation[axis] == 1
+        and (problem.stride[axis] == kernel or positions == 1)
+    )
+
+
+def pays(operation, problem):
+    """Whether a gradient is formed from patches. (fprop is not: its sums would have another order for each layout.)"""
+    return (
+        operation != FPROP
+        and problem.multiplications >= SERIAL_MULTIPLICATIONS
+        and problem.groups == 1
+        and problem.x_channels <= MOST_CHANNELS
+        and problem.x_channels * prod(problem.kernel) >= LEAST_ELEMENTS[operation]
+        and all(_is_cut(problem, axis) for axis in range(3))
+    )
+
+
+def _joined(array, channels, taps, taps_outside):
+    """``array`` with the axis ``taps`` made part of the axis ``channels``, or None where they are not one in memory."""
+    moved = np.moveaxis(array, taps, channels if taps_outside else channels + 1)
+    pair = slice(channels, channels + 2)
+    if Axes(moved.shape[pair], moved.strides[pair]).nested() is None:
+        return None
+    return moved.reshape(*moved.shape[:channels], prod(moved.shape[pair]), *moved.shape[channels + 2 :])
+
+
+def taps_as_channels(problem, filter, x):
+    """The same dgrad with fewer phases: taps that lie side by side in x and in the filter are channels, without a copy.
+
+    ``x`` is viewed as (N, G, C, D, H, W), the filter as (G, C, O, D, H, W). Returns the problem and both of them.
+    """
+    for axis in (2, 1, 0, 2, 1, 0):  # where a row of a patch has become channels, the rows may follow each other, too
+        kernel, positions = problem.kernel[axis], problem.y[axis]
+        if kernel == 1 or problem.groups > 1 or not _is_cut(problem, axis):
+            continue
+        cut = x.reshape(*x.shape[: 3 + axis], positions, kernel, *x.shape[4 + axis :])
+        for taps_outside in (True, False):
+            joined = _joined(cut, 2, 4 + axis, taps_outside), _joined(filter, 1, 3 + axis, taps_outside)
+            if joined[0] is not None and joined[1] is not None:
+                x, filter = joined[0], np.expand_dims(joined[1], 3 + axis)
+                problem = replace(
+                    problem,
+                    x_channels=problem.x_channels * kernel,
+                    x=_with(problem.x, axis, positions),
+                    kernel=_with(problem.kernel, axis, 1),
+                    stride=_with(problem.stride, axis, 1),
+                )
+                break
+    return problem, filter, x
+
+
+def _with(triple, axis, value):
+    return (*triple[:axis], value, *triple[axis + 1 :])
+
+
+def pointwise(problem):
+    """The problem whose x has the elements of a patch as channels."""
+    ones = (1, 1, 1)
+    return replace(problem, x_channels=problem.x_channels * prod(problem.kernel), x=problem.y, kernel=ones, stride=ones)
+
+
+class Axes(NamedTuple):
+    """A view of an array, whatever its address: shape and strides, from its first element on."""
+
+    shape: tuple
+    strides: tuple
+
+    @classmethod
+    def of(cls, view):
+        return cls(view.shape, view.strides)
+
+    def on(self, array):
+        return as_strided(array, self.shape, self.strides)
+
+    def nested(self):
+        """The stride of all axes taken as one, or None where they are not one in memory."""
+        axes = [(size, stride) for size, stride in zip(*self, strict=True) if size > 1]
+        if any(outer != size * inner for (_, outer), (size, inner) in pairwise(axes)):
+            return None
+        return axes[-1][1] if axes else 0
+
+
+class Layout(NamedTuple):
+    """Where x and the filter of such a problem are, and in which order patches are made of x."""
+
+    x: Axes  # (n, c, d, kd, h, kh, w, kw): the extents of a patch beside those of y
+    order: tuple  # of these axes in memory
+    filter: Axes  # (o, elements of a patch), or with these in axes of their own where it is copied
+    copied: bool  # the filter's elements do not follow each other at one distance
+
+    def operands(self, problem, filter, y):
+        """The three tensors of the pointwise problem, as a kernel views them; no memory is read."""
+        patches = NUMPY.empty([self.x.shape[axis] for axis in self.order], y.dtype)
+        elements = (1, problem.y_channels, problem.x_channels, 1, 1, 1)
+        if self.copied:
+            filter = np.empty(elements, y.dtype)
+        else:
+            filter = as_strided(filter, elements, (0, *self.filter.strides, 0, 0, 0))
+        x = patches.reshape(problem.batch, 1, *problem.y, problem.x_channels)
+        return np.moveaxis(x, -1, 2), filter, y
+
+
+def layout(problem, x, filter):
+    """The layout of an array x, viewed as (N, 1, C, D, H, W), and of a filter, viewed as (1, O, C, D, H, W)."""
+    split = sum(zip(problem.y, problem.kernel, strict=True), ())
+    x = Axes.of(x.reshape(problem.batch, problem.x_channels, *split))
+    for channels, order in (((0,), (0, 2, 4, 6, 1, 3, 5, 7)), ((-1,), (0, 2, 4, 6, 3, 5, 7, 1))):
+        view = np.moveaxis(filter[0], 1, 1 if channels == (0,) else -1)
+        step = Axes(view.shape[1:], view.strides[1:]).nested()
+        if step is not None:
+            return Layout(x, order, Axes((view.shape[0], prod(view.shape[1:])), (view.strides[0], step)), False)
+    return Layout(x, (0, 2, 4, 6, 1, 3, 5, 7), Axes.of(filter[0]), True)
+
+
+class Patched(NamedTuple):
+    """What computes a gradient by way of patches, for arrays of certain shapes and strides: as ``_repeat.Work``."""
+
+    product: Any  # the work of the pointwise problem
+    rearrange: Callable
+    threads: int
+    operation: str
+    places: tuple  # of x and of the filter among the arrays of a call
+    layout: Layout
+
+    def run(self, first, second, result):
+        """Write the result."""
+        arrays, (x_place, filter_place) = [first, second, result], self.places
+        x, filter = self.layout.x.on(arrays[x_place]), self.layout.filter.on(arrays[filter_place])
+        arrays[x_place] = NUMPY.empty([x.shape[axis] for axis in self.layout.order], first.dtype)
+        patches = arrays[x_place].transpose(np.argsort(self.layout.order))
+        if self.layout.copied:
+            arrays[filter_place] = np.array(filter, order="C")
+        if self.operation == WGRAD:
+            self._copy(x, patches)
+        self.product.run(*arrays)
+        if self.operation != WGRAD:
+            self._copy(patches, x)
+        elif self.layout.copied:
+            filter[...] = arrays[filter_place]
+
+    def _copy(self, source, target):
+        """target = source, with the axes in the order of the target's memory, and those that nest taken as one."""
+        axes = []
+        for _, size, source_stride, target_stride in sorted(
+            (-abs(step), size, other, step)
+            for size, other, step in zip(target.shape, source.strides, target.strides, strict=True)
+            if size > 1
+        ):
+            if axes and axes[-1][1:] == (size * source_stride, size * target_stride):
+                size *= axes.pop()[0]
+            axes.append((size, source_stride, target_stride))
+        shape, *strides = zip(*[(1, 0, 0)] * (8 - len(axes)), *axes, strict=True)
+        bits = _BITS[target.itemsize]
+        views = [as_strided(array.view(bits), shape, row) for array, row in zip((source, target), strides, strict=True)]
+        for part in zip(*views, strict=True):  # the kernel takes seven axes, as many as Cython's memoryviews have
+            self.rearrange(*part, self.threads)

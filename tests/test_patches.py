@@ -1,0 +1,189 @@
+"""Gradients by way of patches: kernels as large as their stride, with few channels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from layouts import INPUTS, OUTPUTS
+from operations import (
+    DATA_FORMATS,
+    DTYPES,
+    FILTER_FORMATS,
+    OPERATIONS,
+    assert_exact,
+    bits,
+    integer_tensors,
+    real_tensors,
+)
+from problems import parse
+
+from convgrad_cy import cpu, patches
+from convgrad_cy.plan import DGRAD, FPROP, WGRAD
+from convgrad_cy.problem import ConvProblem, lift
+
+#: Worth it: one to three axes, kernels of unequal sides, one position of y; the first in dgrad only.
+PROBLEMS = [
+    parse(text)
+    for text in (
+        'mb8ic3ih96oc64oh24kh4sh4n"few_elements"',
+        'mb4ic3ih64iw96oc70oh8ow6kh8kw16sh8sw16n"unequal"',
+        'mb40ic5id4ih4iw4oc460od1oh1ow1kd4kh4kw4n"one_position"',
+        'mb8ic2iw16384oc16ow128kw128sw128n"row"',
+        'mb4ic3id16ih32iw32oc80od2oh4ow8kd8kh8kw4sd8sh8sw4n"3d"',
+    )
+]
+GRADIENTS = {
+    name: OPERATIONS[name]
+    for name in ("conv_backward_data", "conv_backward_filter", "conv_transpose", "conv_transpose_backward_filter")
+}
+
+problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+gradients = pytest.mark.parametrize("operation", GRADIENTS.values(), ids=list(GRADIENTS))
+
+
+def conv_problem(problem):
+    stride = [s if y > 1 else 1 for s, y in zip(problem.stride, problem.y, strict=True)]
+    axes = (lift(part, 1) for part in (problem.x, problem.y, problem.kernel, stride))
+    return ConvProblem(problem.batch, 1, problem.x_channels, problem.y_channels, *axes)
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """Counts the gradients that are formed from patches."""
+    counted, run = [], patches.Patched.run
+
+    def counting(self, *arrays):
+        counted.append(self)
+        run(self, *arrays)
+
+    monkeypatch.setattr(patches.Patched, "run", counting)
+    return counted
+
+
+@problems
+def test_pays(problem):
+    problem = conv_problem(problem)
+    assert patches.pays(DGRAD, problem) and not patches.pays(FPROP, problem)
+    assert patches.pays(WGRAD, problem) == (problem.x_channels * np.prod(problem.kernel) >= 256)
+    for other in (
+        replace(problem, x=tuple(x + 1 for x in problem.x)),
+        replace(problem, pad_begin=(0, 0, 1)),
+        replace(problem, stride=tuple(s + 1 for s in problem.stride), y=tuple(y + 1 for y in problem.y)),
+        replace(problem, dilation=(1, 1, 2)),
+        replace(problem, x_channels=32),
+        replace(problem, batch=0),
+    ):
+        assert not patches.pays(DGRAD, other)
+
+
+@problems
+@gradients
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+def test_exact(problem, operation, data_format, filter_format, products):
+    dtypes = DTYPES if data_format == "NCX" else ("float32", "float64")
+    for dtype in dtypes:
+        tensors, _ = integer_tensors(problem, dtype)
+        result = operation.call(problem, tensors, data_format, filter_format)
+        assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
+    expected = len(dtypes) if patches.pays(operation.kernel, conv_problem(problem)) else 0
+    assert len(products) == expected
+
+
+@problems
+@pytest.mark.parametrize("name", ["conv_backward_data", "conv_backward_filter"])
+def test_layouts(problem, name):
+    """Bit by bit: neither strides nor formats decide anything about the order of a sum."""
+    operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
+    plain = operation.call(problem, tensors)
+    for layout in INPUTS:
+        assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
+    for layout in OUTPUTS:
+        out = layout(np.full(plain.shape, np.nan, np.float32))
+        operation.call(problem, tensors, out=out)
+        assert bits(out) == bits(plain)
+    for data_format in DATA_FORMATS:
+        other = operation.call(problem, tensors, data_format, "XIO")
+        if operation.makes == "w":
+            other = np.moveaxis(other, (-1, -2), (0, 1))
+        elif data_format == "NXC":
+            other = np.moveaxis(other, -1, 1)
+        assert bits(other) == bits(plain)
+
+
+def test_calls_are_remembered(products):
+    """The second call finds the first one's plan, and computes with its own arrays."""
+    problem = PROBLEMS[1]
+    first, second = (real_tensors(problem, "float32", seed) for seed in (1, 2))
+    operation = OPERATIONS["conv_backward_data"]
+    results = [operation.call(problem, tensors) for tensors in (first, second, first)]
+    assert bits(results[0]) == bits(results[2]) != bits(results[1])
+    assert products[0] is products[1] is products[2]
+    for tensors, result in zip((first, second), results, strict=False):
+        np.testing.assert_allclose(result, operation.expected(problem, tensors), rtol=0, atol=1e-3)
+
+
+def test_copy_of_eight_axes():
+    """More than Cython's memoryviews have."""
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 2**31, (2, 3, 2, 2, 3, 2, 2, 3)).astype(np.int32)
+    target = np.zeros(array.shape[::-1], np.int32).transpose()
+    patches.Patched(None, cpu._kernels.rearrange, 2, DGRAD, (0, 1), None)._copy(array, target)
+    np.testing.assert_array_equal(target, array)
+
+
+#: dgrad whose taps are channels where they lie side by side; so many channels of y that sums come in chunks.
+JOINED = [
+    parse(text)
+    for text in (
+        'mb2ic32ih12oc700oh6kh2sh2n"2x2"',
+        'mb3ic24ih4oc600oh1kh4n"one_position"',
+        'mb2ic20ih9iw8oc30oh7ow4kh3kw2sh1sw2n"one_axis"',
+        'mb2g2ic40ih8oc40oh4kh2sh2n"groups"',
+        'mb1ic18id4ih6iw8oc24od2oh3ow4kd2kh2kw2sd2sh2sw2n"3d"',
+    )
+]
+
+
+@pytest.mark.parametrize("problem", JOINED, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_taps_as_channels(problem, dtype):
+    operation = OPERATIONS["conv_backward_data"]
+    integers, reals = integer_tensors(problem, dtype)[0], real_tensors(problem, dtype)
+    plain = operation.call(problem, reals)
+    for data_format in DATA_FORMATS:
+        for filter_format in FILTER_FORMATS:
+            formats = data_format, filter_format
+            assert_exact(
+                operation.call(problem, integers, *formats), operation.expected(problem, integers, *formats), dtype
+            )
+            other = operation.call(problem, reals, *formats)
+            assert bits(other if data_format == "NCX" else np.moveaxis(other, -1, 1)) == bits(plain)
+
+
+@pytest.mark.parametrize(
+    "name, data_format, filter_format, kernel, channels",
+    [
+        ("2x2", "NXC", "XIO", (1, 2, 1), 64),
+        ("2x2", "NCX", "OIX", (1, 2, 2), 32),
+        ("2x2", "NXC", "OIX", (1, 2, 2), 32),
+        ("one_position", "NXC", "XIO", (1, 1, 1), 384),
+        ("one_position", "NCX", "OIX", (1, 1, 1), 384),
+        ("one_axis", "NXC", "XIO", (1, 3, 1), 40),
+        ("3d", "NXC", "XIO", (2, 2, 1), 36),
+    ],
+)
+def test_which_taps_are_channels(name, data_format, filter_format, kernel, channels):
+    (problem,) = (problem for problem in JOINED if problem.name == name)
+    x, w = np.zeros(problem.x_shape, np.float32), np.zeros(problem.w_shape, np.float32)
+    if data_format == "NXC":
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    if filter_format == "XIO":
+        w = np.moveaxis(np.ascontiguousarray(np.moveaxis(w, (0, 1), (-1, -2))), (-1, -2), (0, 1))
+    x = x.reshape(x.shape[0], 1, x.shape[1], *lift(problem.x, 1))
+    filter = w.reshape(1, *w.shape[:2], *lift(problem.kernel, 1)).swapaxes(1, 2)
+    joined, joined_filter, joined_x = patches.taps_as_channels(conv_problem(problem), filter, x)
+    assert joined.kernel == kernel and joined.x_channels == channels
+    assert joined_x.shape == (x.shape[0], 1, channels, *joined.x)
+    assert joined_filter.shape == (1, channels, problem.y_channels, *kernel)
+    assert np.shares_memory(joined_x, x) and np.shares_memory(joined_filter, w)
