@@ -140,7 +140,7 @@ cdef inline void correlate_block(
         add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, c0 == 0)
         c0 += channels
     if compute is not int:
-        if conv.padded and any_nan(sums, rows, columns, sums_row):
+        if conv.padded and c.nonfinite[0] and any_nan(sums, rows, columns, sums_row):
             repair(c, &box, o0, outputs, source, filter, sums, sums_w, sums_h, sums_o)
     if direct:
         return
@@ -201,6 +201,7 @@ cdef inline int correlate_steps(
     cdef int thread, threads = <int>blocks.threads
     cdef void *steps = NULL
     cdef void *memory = NULL
+    cdef int32_t nonfinite = blocks.packs or blocks.pairs  # or seen when the filter is packed
     cdef Correlation *c
     cdef task_range *ranges
     cdef char *tables
@@ -216,6 +217,7 @@ cdef inline int correlate_steps(
         ranges = <task_range *>(first_line(steps) + in_lines(count * sizeof(Correlation)))
         for i in range(count):
             describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            c[i].nonfinite = &nonfinite
             c[i].first_pack, c[i].first_task, c[i].packed = packs, tasks, packed_size
             packs += 0 if blocks.packs else c[i].conv.groups * c[i].filter_strips
             tasks += c[i].conv.groups * c[i].conv.box_count * c[i].conv.output_blocks

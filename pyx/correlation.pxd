@@ -11,7 +11,9 @@ from libc.string cimport memset
 from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
 from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport join_lines, load_block, load_transposed, shift_line, words_of
+from exact cimport is_finite
 from scalar cimport compute, scalar
+from tasks cimport raise_flag
 from tensor cimport filter_offset
 from ukernel cimport strip_width, whole_strips, whole_vectors
 from window cimport Box
@@ -25,6 +27,7 @@ cdef struct Correlation:
     bint taps_adjacent  # in the filter: tap t is t elements from the first
     int64_t first_pack, first_task  # of all steps' tasks
     int64_t packed  # where its packed filter begins
+    int32_t *nonfinite  # whether the filter may have a value that is not finite; of all steps
     # Tables for a whole chunk of channels and for the last one:
     int32_t *filter_rows  # multiples of its depth
     int32_t *last_filter_rows
@@ -135,13 +138,19 @@ cdef inline void pack_filter(
     """A strip of output channels of one group."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0]), c0 = 0, channels
+    cdef int64_t outputs
+    cdef compute *strip
     filter += g * conv.w.group + o0 * conv.w.batch
     packed += g * c.filter_size
     while c0 < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - c0)
-        pack_chunk(c, filter + c0 * conv.w.channel,
-                   packed + c0 * conv.taps * c.filter_outputs + o0 * conv.taps * channels,
-                   min(strip_width(packed[0]), conv.outputs - o0), channels)
+        outputs = min(strip_width(packed[0]), conv.outputs - o0)
+        strip = packed + c0 * conv.taps * c.filter_outputs + o0 * conv.taps * channels
+        pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
+        if not conv.blocks.positions_across:
+            outputs = strip_width(packed[0])
+        if compute is not int and not conv.blocks.pairs and not is_finite(strip, conv.taps * channels * outputs):
+            raise_flag(c.nonfinite)
         c0 += channels
 
 

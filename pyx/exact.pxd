@@ -2,13 +2,13 @@
 
 A window holds zero where a tap lies in padding, and zero times infinity is NaN, but by the definition there is no such
 term. A NaN in a block of sums that padding took part in is therefore formed again, one term after the other; a NaN that
-belongs there comes back at its first term that is NaN.
+belongs there comes back at its first term that is NaN. In fprop and dgrad there is none where the filter is finite.
 """
 
 from libc.stdint cimport int64_t
 
 from problem cimport conv_inside, conv_source, conv_walk
-from scalar cimport real, scalar, widen
+from scalar cimport compute, real, scalar, widen
 from tensor cimport Tensor, count_taps, filter_offset, find_tap, target_offset
 
 
@@ -33,6 +33,14 @@ cdef inline bint any_nan(const real *sums, int64_t rows, int64_t columns, int64_
         for j in range(columns):
             found |= sums[r * row_stride + j] != sums[r * row_stride + j]
     return found
+
+
+cdef inline bint is_finite(const compute *values, int64_t count) noexcept nogil:
+    cdef int64_t i
+    cdef int found = 0
+    for i in range(count):
+        found |= values[i] - values[i] != 0
+    return not found
 
 
 cdef inline bint find_source(

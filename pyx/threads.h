@@ -57,4 +57,10 @@ static inline int64_t take_task(task_range *ranges, int threads, int thread)
     return -1;
 }
 
+/* A flag that several threads may raise at once, and that none reads before they are done. */
+static inline void raise_flag(int32_t *flag)
+{
+    __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+}
+
 #endif

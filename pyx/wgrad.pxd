@@ -6,8 +6,8 @@ of its own, and the slices are added in order.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdlib cimport free, llabs
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, count_blocks, first_line, in_lines, multiples, padded_row
@@ -17,8 +17,11 @@ from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_strips
+from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_strips, whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
+
+cdef enum:
+    FEW_ROWS = 256  # of tiles, for which packing the target would take too large a part of the time
 
 cdef struct Accumulation:
     Convolution conv
@@ -26,6 +29,7 @@ cdef struct Accumulation:
     int64_t window_elements
     int64_t row  # elements between rows of sums
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
+    bint panel_in_place  # the target itself serves as the panel
     int32_t *panel_depth  # multiples of the strip's width
 
 cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
@@ -89,6 +93,33 @@ cdef inline void pack_target(
         j += width
 
 
+cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
+    """Whether the target can be read in the place of a panel, and that is faster: it is for few rows of tiles.
+
+    Whole vectors of channels are read, at offsets that must fit into 32 bits.
+    """
+    cdef const Convolution *conv = &c.conv
+    cdef int axis
+    cdef int64_t reach = conv.blocks.images * llabs(conv.y.batch)
+    for axis in range(3):
+        reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
+    return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_vectors(conv.outputs, kind)
+            and conv.taps * conv.blocks.chunk <= FEW_ROWS and reach < INT32_MAX)
+
+
+cdef inline void target_offsets(const Accumulation *c, const Box *box, int32_t *offsets) noexcept nogil:
+    """Where the positions of a box are in the target, from its first one on."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t i = 0, n, d, h, w
+    for n in range(box.count[0]):
+        for d in range(box.count[1]):
+            for h in range(box.count[2]):
+                for w in range(box.count[3]):
+                    offsets[i] = <int32_t>(target_offset(&conv.y, &conv.walk, n, d, h, w)
+                                           - target_offset(&conv.y, &conv.walk, 0, 0, 0, 0))
+                    i += 1
+
+
 cdef inline void accumulate(
     const Accumulation *c, const Part *part, const scalar *source, const scalar *target, compute *sums, char *scratch,
     int64_t slice,
@@ -104,6 +135,9 @@ cdef inline void accumulate(
     cdef compute *panel = window + conv.window_size
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
     cdef int32_t *column = position + conv.box_positions
+    cdef int32_t *line = column + conv.taps * conv.blocks.chunk
+    cdef const int32_t *lines = line if c.panel_in_place else c.panel_depth
+    cdef const compute *taken = panel
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     column_offsets(&conv.window, &conv.walk, part.channels, column)
@@ -120,15 +154,20 @@ cdef inline void accumulate(
             fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, part.channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x)
-        pack_target(c, &box, target, part.outputs, positions, panel)
         strip_size = depth * width
+        if not c.panel_in_place:
+            pack_target(c, &box, target, part.outputs, positions, panel)
+        elif scalar is compute:
+            target_offsets(c, &box, line)
+            strip_size = width
+            taken = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
         if conv.blocks.pairs:
             pair_window(c, window, position, &depth)
         j = 0
         while j < part.outputs:
             multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth, seen,
                            column, position,
-                           panel + j // width * strip_size, c.panel_depth, sums + j, c.row, box_index == first_box)
+                           taken + j // width * strip_size, lines, sums + j, c.row, box_index == first_box)
             j += width
 
 
@@ -223,9 +262,14 @@ cdef inline int wgrad_step(
         c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
     c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.row = padded_row(blocks.outputs, kind)
-    c.panel_size = c.conv.box_positions * whole_strips(blocks.outputs, kind)
+    c.panel_in_place = False
+    if scalar is compute:
+        c.panel_in_place = is_panel(&c, step, kind)
+    c.panel_size = 0 if c.panel_in_place else c.conv.box_positions * whole_strips(blocks.outputs, kind)
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
+    if c.panel_in_place:
+        c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))
     block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
     tasks = block_count * blocks.slices
     table_size = in_lines(c.conv.box_positions * sizeof(int32_t))
