@@ -32,7 +32,7 @@ def _lane_extents(walks, channels, lanes, itemsize):
         most = max(1, most // 2)
 
 
-def lanewise(sums_positions, problem, walks, channels, outputs, in_place, machine, itemsize):
+def lanewise(sums_positions, problem, walks, channels, outputs, positions_adjacent, in_place, machine, itemsize):
     """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way.
 
     ``sums_positions``: in wgrad.
@@ -40,6 +40,11 @@ def lanewise(sums_positions, problem, walks, channels, outputs, in_place, machin
     lanes = machine.vector_bytes // itemsize
     tables = max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) * channels
     if problem.groups == 1 or not 1 <= channels <= max(1, lanes // 2) or not 1 <= outputs <= max(1, lanes // 2):
+        return None
+    # A copy with a vector for each channel costs more than tiles across positions, or than half of a vector unused;
+    # but not in wgrad, nor where the phases of a dgrad share it.
+    costly = positions_adjacent or channels > lanes // 4
+    if channels > 1 and costly and not sums_positions and len(walks) == 1:
         return None
     strip = machine.tile_column_bytes // itemsize
     if tables > MOST_TABLE:

@@ -131,7 +131,9 @@ def plan(operation, problem, dtype, positions_adjacent, machine, chunk=None):
     source = sizes[1 if operation == DGRAD else 0]
     streams = sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
     in_place = channels == outputs == 1 and not positions_adjacent and dtype.itemsize == itemsize
-    found = lanewise(operation == WGRAD, problem, walks, channels, outputs, in_place, machine, itemsize)
+    found = lanewise(
+        operation == WGRAD, problem, walks, channels, outputs, positions_adjacent, in_place, machine, itemsize
+    )
     if found is not None:
         extents, block, slices = found
         if 8 * problem.multiplications >= SERIAL_MULTIPLICATIONS:

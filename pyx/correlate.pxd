@@ -18,7 +18,8 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_rows,
+    takes_sums,
 )
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
@@ -28,14 +29,23 @@ from tensor cimport target_offset
 from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
 
+cdef inline int64_t row_offset(const Correlation *c, const Box *box, int64_t row) noexcept nogil:
+    """Where a row of a box's positions is in the target, counted from the first."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t h = row % box.count[2], d = row // box.count[2]
+    return (d // box.count[1] * conv.y.batch + d % box.count[1] * conv.walk.axis[0].target_step * conv.y.axis[0]
+            + h * conv.walk.axis[1].target_step * conv.y.axis[1])
+
+
 cdef inline void add_products(
     const Correlation *c, const Box *box, int64_t positions, int64_t o0, int64_t outputs, int64_t channels,
     const compute *window, const compute *packed, const int32_t *position, const int32_t *column,
-    compute *sums, int64_t sums_row, bint fresh,
+    compute *sums, int64_t sums_row, bint by_rows, bint fresh,
 ) noexcept nogil:
     """sums += the products of a chunk of channels, or = those of the first one.
 
-    ``packed`` is the chunk's filter from output channel o0 on.
+    ``packed`` is the chunk's filter from output channel o0 on. ``by_rows``: each row of positions has its sums where
+    it is in the target, counted from the box's first.
     """
     cdef const Convolution *conv = &c.conv
     cdef int64_t words = conv.taps * words_of(channels, conv.blocks.pairs)
@@ -43,8 +53,10 @@ cdef inline void add_products(
     cdef int64_t sums_h = whole_vectors(row, sums[0])
     if not conv.blocks.positions_across:
         while j < outputs:
-            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, positions, min(width, outputs - j), words, window,
-                           position, column, packed + j * depth, c.filter_depth, sums + j, sums_row, fresh)
+            for r in range(positions // row if by_rows else 1):
+                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions,
+                               min(width, outputs - j), words, window, position + r * row, column, packed + j * depth,
+                               c.filter_depth, sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, fresh)
             j += width
         return
     for r in range(positions // row):
@@ -87,11 +99,12 @@ cdef inline void correlate_block(
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g = task // (conv.box_count * conv.output_blocks), o0 = task % conv.output_blocks * conv.blocks.outputs
+    # Groups inside boxes: of channels last, groups are neighbours in memory.
+    cdef int64_t g = task // conv.output_blocks % conv.groups, o0 = task % conv.output_blocks * conv.blocks.outputs
     cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0
     cdef int64_t n, d, h, w, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
-    cdef bint direct = False, streamed = False
+    cdef bint direct = False, by_rows = False, streamed = False
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
@@ -101,7 +114,7 @@ cdef inline void correlate_block(
     cdef int32_t *position = <int32_t *>(bank + c.bank_size)
     cdef int32_t *column = position + conv.box_positions
     positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
-                         task // conv.output_blocks % conv.box_count)
+                         task // (conv.output_blocks * conv.groups))
     source += g * conv.x.group
     filter += g * conv.w.group
     target += g * conv.y.group + o0 * conv.y.channel
@@ -110,6 +123,10 @@ cdef inline void correlate_block(
         streamed = (conv.blocks.streams and not conv.blocks.positions_across and conv.y.channel == 1
                     and holds_lines(&conv.y, target, outputs))
         direct = not streamed and takes_sums(c, &box, outputs, sums[0])
+        # NaN is sought among sums that are evenly spaced.
+        by_rows = (not streamed and not direct and takes_rows(c, &box, outputs, sums[0])
+                   and not (conv.padded and c.nonfinite[0]))
+        direct = direct or by_rows
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
@@ -137,7 +154,8 @@ cdef inline void correlate_block(
         if conv.blocks.packs:
             pack_chunk(c, filter + o0 * conv.w.batch + c0 * conv.w.channel, bank, outputs, channels)
             held = bank
-        add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, c0 == 0)
+        add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, by_rows,
+                     c0 == 0)
         c0 += channels
     if compute is not int:
         if conv.padded and c.nonfinite[0] and any_nan(sums, rows, columns, sums_row):

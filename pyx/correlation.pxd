@@ -18,6 +18,9 @@ from tensor cimport filter_offset
 from ukernel cimport strip_width, whole_strips, whole_vectors
 from window cimport Box
 
+cdef enum:
+    FEW_POSITIONS = 4  # of a row, for which tiles of its own would be too small
+
 cdef struct Correlation:
     Convolution conv
     int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
@@ -174,3 +177,10 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
             return False
         spaced *= box.count[1 + axis]
     return box.count[0] == 1 or conv.y.batch == spaced
+
+
+cdef inline bint takes_rows(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
+    """Whether the target itself can hold the sums of each row of a box, whole vectors of channels."""
+    cdef const Convolution *conv = &c.conv
+    return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
+            and outputs == whole_vectors(outputs, kind) and box.count[3] >= FEW_POSITIONS)

@@ -40,6 +40,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, con
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         row[r] = a + a_row[r];
+        __asm__("" : "+r"(row[r])); /* else a and a_row[r] would take a register each, and be spilled in the loop */
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[r][v] = fresh ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
