@@ -8,7 +8,7 @@ from pathlib import Path
 from . import _cpu_features, patches, winograd
 from ._repeat import View, Work
 from .algorithm import tiling_of
-from .plan import DGRAD, WGRAD, Blocks, Machine
+from .plan import DGRAD, WGRAD, Blocks, Machine, is_better_mirrored
 from .plan import plan as make_plan
 
 
@@ -114,11 +114,12 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
         layout, product = patches.layout(problem, source, filter), patches.pointwise(problem)
         work = prepare(operation, product, dtype, algorithm, places, layout.operands(product, filter, target))
         return patches.Patched(work, _kernels.rearrange, threads(), operation, tuple(places[:2]), layout)
-    if operation == DGRAD:
-        source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
     here, tiling = machine(), None
     if algorithm != "direct":
         tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
+    mirrored = tiling is None and operation == WGRAD and is_better_mirrored(problem)
+    if operation == DGRAD or mirrored:
+        source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
     chunk = None
@@ -129,7 +130,7 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
             problem = joined
     problem, source, target = _merged(problem, source, target)
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
-    plan = make_plan(operation, problem, dtype, positions_adjacent, here, chunk)
+    plan = make_plan(operation, problem, dtype, positions_adjacent, here, mirrored, chunk)
     kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
     views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
     direct = Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, None)

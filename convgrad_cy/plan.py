@@ -26,6 +26,9 @@ STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
+#: Channels of y that leave most of a vector empty.
+FEW_COLUMNS = 4
+
 #: Below this many products, starting a second thread costs more than it saves; where each element that is read or
 #: written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
@@ -109,16 +112,29 @@ def _plan(walks, windows, blocks):
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
+def is_better_mirrored(problem):
+    """Whether wgrad is faster with x and y in each other's place: columns of a tile are channels of y, here too few."""
+    return (
+        problem.groups == 1
+        and problem.stride == (1, 1, 1)
+        and FEW_COLUMNS * problem.y_channels <= problem.x_channels
+        and problem.y_channels <= FEW_COLUMNS
+        and 2 * prod(problem.x) <= 3 * prod(problem.y)
+    )
+
+
 @lru_cache(maxsize=4096)
-def plan(operation, problem, dtype, positions_adjacent, machine, chunk=None):
+def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False, chunk=None):
     """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
 
+    ``mirrored``: wgrad with y as the source and x as the target, as ``is_better_mirrored`` says.
     ``positions_adjacent``: neighbours in the source's memory are positions. This decides nothing about a sum's order;
     ``chunk``, the channels of a window, does where it is given.
     """
-    walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
+    backward = operation == DGRAD or mirrored
+    walks = problem.backward_walks() if backward else [problem.forward_walk()]
     groups, channels, outputs = problem.groups, problem.x_channels, problem.y_channels
-    if operation == DGRAD:
+    if backward:
         channels, outputs = outputs, channels
     itemsize = dtype.compute_itemsize
     strip = machine.tile_column_bytes // itemsize
@@ -128,7 +144,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine, chunk=None):
         problem.batch * groups * dtype.itemsize * n
         for n in (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
     ]
-    source = sizes[1 if operation == DGRAD else 0]
+    source = sizes[1 if backward else 0]
     streams = sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
     in_place = channels == outputs == 1 and not positions_adjacent and dtype.itemsize == itemsize
     found = lanewise(

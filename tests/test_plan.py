@@ -1,5 +1,6 @@
 """What the plans promise the kernels: windows that hold every tap, blocks that fit, and nothing due to threads."""
 
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -8,7 +9,18 @@ from hypothesis import strategies as st
 
 from convgrad_cy import dtypes
 from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, window_axis
-from convgrad_cy.plan import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, SUMS_BYTES, WGRAD, Blocks, Machine, plan, tile_cycles
+from convgrad_cy.plan import (
+    DGRAD,
+    FPROP,
+    SERIAL_MULTIPLICATIONS,
+    SUMS_BYTES,
+    WGRAD,
+    Blocks,
+    Machine,
+    is_better_mirrored,
+    plan,
+    tile_cycles,
+)
 from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size, forward_axis
 
 FLOAT32 = dtypes.TABLE[2]
@@ -175,3 +187,20 @@ def test_tile_cycles():
     assert tile_cycles(60, 128, machine, 4) == 10 * 2 * 12
     assert tile_cycles(1, 16, machine, 4) == 4
     assert tile_cycles(7, 64, machine, 4) == 12 + tile_cycles(1, 64, machine, 4)
+
+
+def test_mirrored():
+    """wgrad of few channels of y: y is the source then, and its walk is that of dgrad."""
+    problem = ConvProblem(2, 1, 32, 1, (1, 1, 60), (1, 1, 60), (1, 1, 7), pad_begin=(0, 0, 3))
+    assert is_better_mirrored(problem)
+    for other in (
+        replace(problem, y_channels=5),
+        replace(problem, x_channels=3),
+        replace(problem, groups=2),
+        replace(problem, stride=(1, 1, 2)),
+        replace(problem, x=(1, 1, 91)),
+    ):
+        assert not is_better_mirrored(other)
+    machine = Machine(*TILES[0], 1)
+    (step,) = plan(WGRAD, problem, FLOAT32, False, machine, mirrored=True).steps
+    assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]

@@ -241,3 +241,34 @@ def test_bound_rejects_a_dropped_term(kernel, dtype, problem):
     seen = (abs(wrong - exact) >= average) & (terms < (64 if dtype in ROUNDING else 2000))
     assert seen.any() or (dtype in ROUNDING and terms.max() >= 64) or terms.max() >= 2000
     assert (abs(wrong - exact) > bound)[seen].all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mb3ic32iw700oc1ow700kw7pw3n"row"',
+        'mb2ic40ih20iw30oc3kh3kw5ph1pw2n"few"',
+        'mb2ic20ih20oc1kh3ph5n"padding_beyond_kernel"',
+        'mb2ic20ih24oc2kh3dh1ph2n"dilation"',
+        'mb2ic16id6ih6oc1kh3kd2ph1pd1n"3d"',
+        'mb2ic70ih13oc1kh1n"1x1"',
+    ],
+)
+def test_wgrad_of_few_outputs(text, data_format, dtype):
+    """x and y stand in each other's place there; an infinity of either reaches what it should alone."""
+    problem = parse(text)
+    tensors, results = integer_tensors(problem, dtype)
+    operation = OPERATIONS["conv_backward_filter"]
+    assert_exact(operation.call(problem, tensors, data_format), results["wgrad"], dtype)
+    if dtype == "int32":
+        return
+    for name in "xy":
+        for place in (0, -1, 57):
+            spoiled = getattr(tensors, name).copy()
+            spoiled.reshape(-1)[place] = np.inf
+            tensors_now = tensors._replace(**{name: spoiled})
+            expected = operation.expected(problem, tensors_now).astype(np.float64)
+            result = operation.call(problem, tensors_now, data_format).astype(np.float64)
+            np.testing.assert_array_equal(result, expected)
