@@ -26,6 +26,8 @@ STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
+#: A problem is cut into WANTED_TASKS, if these have so many products, and boxes so many positions.
+TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4
 
@@ -170,6 +172,9 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     chunk = chunk or even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
     most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
     positions = problem.batch * max(prod(axis.positions for axis in walk) for walk in walks)
+    if operation != WGRAD:
+        tasks = min(WANTED_TASKS, problem.multiplications // TASK_MULTIPLICATIONS)
+        most = min(most, max(LEAST_POSITIONS, positions * groups * -(-outputs // block) * len(walks) // max(tasks, 1)))
     packs = (
         operation != WGRAD
         and not across
