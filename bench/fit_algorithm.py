@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from convgrad_cy import algorithm, arguments, cpu
+from convgrad_cy import algorithm, calls, cpu, dtypes
 from convgrad_cy.plan import DGRAD, FPROP, WGRAD
 
 from .peers.convgrad_cy import Library
@@ -33,18 +33,24 @@ def shortest(call):
     return best
 
 
+class Found(Exception):
+    """Ends a call whose problem is wanted, not its result."""
+
+
 def problem_of(row):
     """The row's problem, from the arrays that a call of it takes."""
-    found = []
-    kept = cpu._run
-    cpu._run = lambda *rest: found.append(rest[3])
+
+    def stop(operation, problem, *rest):
+        raise Found(problem)
+
+    kept, cpu.prepare = cpu.prepare, stop
     try:
-        library = Library(threads=None)
-        case = row.case
-        library.operation(case, row.kernel, *(np.broadcast_to(np.float32(0), shape) for shape in shapes(case)))()
+        arrays = [np.empty(shape, np.float32) for shape in shapes(row.case)]
+        Library(threads=None).operation(row.case, row.kernel, *arrays)()
+    except Found as found:
+        return found.args[0]
     finally:
-        cpu._run = kept
-    return found[0]
+        cpu.prepare = kept
 
 
 def shapes(case):
@@ -60,7 +66,7 @@ def measured(suites):
         problem = problem_of(row)
         if problem.multiplications < algorithm.LEAST_PRODUCTS or problem.multiplications > MOST_PRODUCTS:
             continue
-        if algorithm.refusal(operation, problem, arguments.dtypes.TABLE[2]) is not None:
+        if algorithm.refusal(operation, problem, dtypes.TABLE[2]) is not None:
             continue
         tensors = [draw(shape, "float32", random) for shape in shapes(row.case)]
         call = Library(threads=None).operation(row.case, row.kernel, *tensors)
@@ -81,15 +87,21 @@ def measured(suites):
                 found[str(tiling)] = (work, shortest(call) * cpu.threads())
         finally:
             algorithm.TILINGS, algorithm.LEAST_GAIN = kept, gain
-            algorithm.tiling_of.cache_clear()
+            forget()
         print(name, *(f"{seconds * 1e3:.2f}" for _, seconds in found.values()), file=sys.stderr, flush=True)
         yield name, found
 
 
 def force(tiled):
     """Every call takes the tiling there is, or the direct algorithm without one."""
-    algorithm.tiling_of.cache_clear()
+    forget()
     algorithm.LEAST_GAIN = 0.0 if tiled else float("inf")
+
+
+def forget():
+    """Let the next calls choose anew."""
+    algorithm.tiling_of.cache_clear()
+    calls._KNOWN.clear()
 
 
 def fitted(samples):

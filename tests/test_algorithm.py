@@ -1,6 +1,8 @@
 """Which algorithm is taken, what is refused, the accuracy contract on larger layers, and the plans' promises."""
 
+import sys
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,3 +201,18 @@ def test_plans(operation, problem, machine, tiling):
     assert made.chosen.outputs % (machine.tile_column_bytes // 4) == 0
     assert made.chosen.group % made.chosen.outputs == 0
     assert min(made.chosen.images, made.chosen.chunk, made.chosen.outputs, made.chosen.slices, made.tiles) >= 1
+
+
+def test_fit(monkeypatch, capsys):
+    """bench/fit_algorithm.py measures both algorithms, fits costs that are not negative, and leaves all as it was."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from bench import fit_algorithm
+
+    kept = algorithm.COSTS, algorithm.TILINGS, algorithm.LEAST_GAIN
+    monkeypatch.setattr(fit_algorithm, "SECONDS", 0)
+    monkeypatch.setattr(fit_algorithm, "MOST_PRODUCTS", 4e7)
+    found = dict(fit_algorithm.measured(["inference"]))
+    assert found and all(set(row) >= {"None"} for row in found.values()) and max(map(len, found.values())) > 1
+    costs, _ = fit_algorithm.fitted([sample for row in found.values() for sample in row.values()])
+    assert min(costs.values()) >= 0
+    assert kept == (algorithm.COSTS, algorithm.TILINGS, algorithm.LEAST_GAIN)
