@@ -7,7 +7,7 @@ from typing import NamedTuple
 WINDOW_BYTES = 256 * 1024
 #: Positions of a box: enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.
 MOST_POSITIONS = 256
-#: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, the boxes are cut into slices.
+#: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, boxes are cut into slices.
 WANTED_TASKS = 16
 
 
