@@ -168,17 +168,22 @@ class ConvProblem:
         """The three axis walks of fprop (x to y) and wgrad (x and y to w)."""
         return tuple(forward_axis(*axis) for axis in self._axes)
 
+    def backward_phases(self):
+        """For each axis, the walks of dgrad (y to x): one for each stride phase that a tap reaches."""
+        return [backward_axis_phases(*axis) for axis in self._axes]
+
+    def unreached_walk(self):
+        """The walk without taps that visits every x of dgrad, or None where the phases visit every x."""
+        visited = tuple(sum(walk.positions for walk in axis) for axis in self.backward_phases())
+        return None if visited == self.x else tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True))
+
     def backward_walks(self):
         """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches.
 
         Where those do not visit every x, a walk without taps goes before them and leaves zeros.
         """
-        phases = [backward_axis_phases(*axis) for axis in self._axes]
-        walks = list(product(*phases))
-        visited = [sum(walk.positions for walk in axis) for axis in phases]
-        if visited != list(self.x):
-            walks.insert(0, tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True)))
-        return walks
+        unreached = self.unreached_walk()
+        return ([] if unreached is None else [unreached]) + list(product(*self.backward_phases()))
 
     def is_pointwise(self):
         """Whether each y is of one position of x, the same one."""

@@ -44,7 +44,7 @@ class Operand(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One kernel of one call, no tensor of which is empty.
+    """One kernel of one call. The tensor that is written has elements.
 
     ========= ====== ====== ======
     operation source filter target
@@ -68,6 +68,11 @@ class Task(NamedTuple):
     def walks(self):
         """Triples of ``AxisWalk``, to be done in this order: one for FPROP and WGRAD, the stride phases for DGRAD."""
         return self.problem.backward_walks() if self.operation == DGRAD else [self.problem.forward_walk()]
+
+    @property
+    def is_empty(self):
+        """Whether there is nothing to sum, so that the result is zero."""
+        return any(0 in operand.shape for operand in (self.source, self.filter, self.target))
 
     @property
     def written(self):

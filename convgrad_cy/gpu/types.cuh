@@ -59,7 +59,8 @@ __device__ inline float widen(f16 value)
         const float small = float(magnitude) * 5.9604644775390625e-8f;
         return float_of_bits(bits_of_float(small) | sign);
     }
-    const unsigned rebias = magnitude < 0x7c00u ? 112u << 23 : 224u << 23; /* infinity and NaN keep the largest exponent */
+    const unsigned rebias =
+        magnitude < 0x7c00u ? 112u << 23 : 224u << 23; /* infinity and NaN keep the largest exponent */
     return float_of_bits(((magnitude << 13) + rebias) | sign);
 }
 
