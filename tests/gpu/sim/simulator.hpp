@@ -30,7 +30,7 @@ using std::fmaf;
 #define __grid_constant__
 // Poisoned before each block. Not in templates: there take DYNAMIC_SHARED.
 #define __shared__ static __attribute__((section("simulator_shared")))
-// Dynamic shared memory: as many bytes as the launch asked for, aligned to 16 and not more.
+// Dynamic shared memory: as many bytes as the launch asked for, aligned to 128 and not more.
 #define DYNAMIC_SHARED(name) unsigned char *const name = simulator::dynamic_shared()
 
 struct uint3 {
@@ -40,10 +40,12 @@ struct dim3 {
     unsigned x, y, z;
 };
 #define SIMULATOR_VECTORS(scalar, name)                                                                                \
-    struct alignas(2 * sizeof(scalar)) name##2 {                                                                       \
+    struct alignas(2 * sizeof(scalar)) name##2                                                                         \
+    {                                                                                                                  \
         scalar x, y;                                                                                                   \
     };                                                                                                                 \
-    struct alignas(4 * sizeof(scalar) < 16 ? 4 * sizeof(scalar) : 16) name##4 {                                        \
+    struct alignas(4 * sizeof(scalar) < 16 ? 4 * sizeof(scalar) : 16) name##4                                          \
+    {                                                                                                                  \
         scalar x, y, z, w;                                                                                             \
     };                                                                                                                 \
     inline name##2 make_##name##2(scalar x, scalar y)                                                                  \
@@ -86,11 +88,6 @@ int lane();
 #define gridDim simulator::grid_size
 #define warpSize 32
 #define __syncthreads() simulator::block_barrier(__FILE__, __LINE__)
-inline void __syncwarp(unsigned mask = 0xffffffffu)
-{
-    uint64_t all[32];
-    simulator::exchange(mask, "__syncwarp", 0, all);
-}
 
 // ---- For ptx.cuh: what the PTX instructions of these names do. All 32 lanes call the warp-wide ones together. ----
 
@@ -118,8 +115,7 @@ void sim_cp_async_4(void *shared, const void *global, int bytes);
 // cp.async.commit_group, and cp.async.wait_group: this thread's data are there but for the `left` newest groups.
 void sim_cp_async_commit();
 void sim_cp_async_wait(int left);
-// cvt.rn: float32 <-> float16 and bfloat16, to the nearest even, NaN stays NaN.
 float sim_float_of_half(uint16_t bits);
 float sim_float_of_bfloat16(uint16_t bits);
-uint16_t sim_half_of_float(float value);
-uint16_t sim_bfloat16_of_float(float value);
+
+#include "device_functions.hpp"
