@@ -1,0 +1,315 @@
+/* Convolution as a matrix product without tensor cores: c[row][column] = sum over depth of a[row][depth] * b[depth][column].
+
+                 row                          depth                        column
+       fprop     position of y                tap, channel of x            channel of y
+       dgrad     position of a phase of x     tap of it, channel of y      channel of x
+       wgrad     tap, channel of x            position of y                channel of y
+
+   Rows and depths are a position and a tap with a channel, whichever way round. The source is reached through both, since
+   a place in it is a sum of one part for each (problem.h):
+
+       a[row][depth] = source[place(row).source + place(depth).source]     where coordinates of both add up to one inside
+       b[depth][column] = b[place(depth).other + column * stride]
+       c[row][column] at c[place(row).other + column * stride], or at partials[split][group][row][column]
+
+   so one kernel does all three. Places of depth are tabulated in shared memory, some steps ahead, by all threads at once.
+
+   Padding. A term whose position lies outside the source does not exist, but a tile holds a zero for it, and zero times
+   infinity is NaN. So where padding takes part (PADDED), a sum that came out as NaN is formed again by the thread that
+   stored it, from the terms that exist (exact_sum). It stops at the first NaN, so it is long only where the zeros of padding
+   met infinities and no NaN; without non-finite data it costs one comparison for each element of the result.
+
+   Macros: STORAGE; WGRAD; RANK, the axes that have coordinates, counted from the last; PADDED; PARTIALS, whether c is a split's
+   sums; WALKS, of all axes; TAPS_INNER, whether the tap or the channel is the faster digit of the two; A_BY_DEPTH and
+   B_BY_DEPTH, whether neighbouring threads read neighbours in depth, or in rows and columns; A_VECTOR and B_VECTOR, how many
+   neighbours each reads at once; C_BY_ROW, whether they store neighbouring rows or columns; TILE_ROWS, TILE_COLUMNS,
+   TILE_DEPTH, of a block, and THREAD_ROWS, THREAD_COLUMNS, of a thread. */
+#include "convgrad/problem.h"
+#include "types.cuh"
+
+struct Arguments { /* simt.py lists them in this order */
+    int64_t batch, groups, channels, columns;
+    int64_t splits, split_depth, row_tiles, column_tiles;
+    int64_t source[6], filter[6], target[6]; /* strides of (N, G, C, D, H, W) and of (G, out, in, D, H, W) */
+    int64_t walks[3];                        /* of each axis */
+    conv_axis axis[WALKS];                   /* those of D, of H, of W */
+};
+
+#if PARTIALS
+typedef compute result;
+__device__ inline result rounded(compute sum)
+{
+    return sum;
+}
+__device__ inline compute exact(result sum)
+{
+    return sum;
+}
+#else
+typedef storage result;
+__device__ inline result rounded(compute sum)
+{
+    return narrow(storage(), sum);
+}
+__device__ inline compute exact(result sum)
+{
+    return widen(sum);
+}
+#endif
+
+#define THREAD_GRID_COLUMNS (TILE_COLUMNS / THREAD_COLUMNS)
+#define THREADS (TILE_ROWS / THREAD_ROWS * THREAD_GRID_COLUMNS)
+/* A warp is a rectangle of threads, as nearly square as it can be: few different operands for many products. */
+#define WARP_COLUMNS (THREAD_GRID_COLUMNS < 8 ? THREAD_GRID_COLUMNS : 8)
+#define WARP_ROWS (32 / WARP_COLUMNS)
+/* A thread's rows and columns are taken in chunks of 16 bytes, which lie PASS_ROWS (PASS_COLUMNS) apart. */
+#define CHUNK (16 / int(sizeof(compute)))
+#define PASSES (THREAD_ROWS / CHUNK)
+#define PASS_ROWS (TILE_ROWS / PASSES)
+#define PASS_COLUMNS (TILE_COLUMNS / (THREAD_COLUMNS / CHUNK))
+/* One chunk more in each row of a tile: what is written down a column then lies in different banks. */
+#define A_PITCH (TILE_ROWS + CHUNK)
+#define B_PITCH (TILE_COLUMNS + CHUNK)
+#define TILES (TILE_DEPTH * (A_PITCH + B_PITCH))
+#define TABLE 256
+#define A_LOADS (TILE_ROWS * TILE_DEPTH / A_VECTOR / THREADS)
+#define B_LOADS (TILE_COLUMNS * TILE_DEPTH / B_VECTOR / THREADS)
+
+static_assert(A_LOADS * A_VECTOR * THREADS == TILE_ROWS * TILE_DEPTH, "all threads load as much of a");
+static_assert(B_LOADS * B_VECTOR * THREADS == TILE_COLUMNS * TILE_DEPTH, "all threads load as much of b");
+static_assert(PASS_ROWS * (TILE_COLUMNS + 1) <= 2 * TILES, "a pass of the result fits where the tiles were");
+static_assert(TABLE % TILE_DEPTH == 0, "the table ends with a step");
+
+template <typename Type, int count> struct alignas(sizeof(Type) * count) Vector {
+    Type of[count];
+};
+typedef Vector<storage, A_VECTOR> AVector;
+typedef Vector<storage, B_VECTOR> BVector;
+typedef Vector<compute, CHUNK> Chunk;
+
+#include "places.cuh"
+
+/* Neighbours that one thread reads: `vector` of them beside each other, and again `step` further on. */
+template <int across, int vector, bool by_depth> struct Reading {
+    static const int lanes = (by_depth ? TILE_DEPTH : across) / vector; /* threads side by side */
+    static const int step = THREADS / lanes;
+    int along, other;
+    __device__ explicit Reading(int thread) : along(thread % lanes * vector), other(thread / lanes)
+    {
+    }
+};
+
+extern "C" __global__ void
+__launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage *__restrict__ b, result *c,
+                                   const __grid_constant__ Arguments arguments)
+{
+    __shared__ __align__(16) compute tiles[2 * TILES]; /* a and b, twice: one pair is multiplied, the other is filled */
+    __shared__ Place places[TABLE]; /* of depths; depth i is at i % TABLE, counted from the split's first */
+    __shared__ Place row_places[TILE_ROWS];
+    const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
+
+    /* Column tiles come first, so that those which read the same a are at work together; then the walks, which store
+       between each other's elements. */
+    unsigned number = blockIdx.x;
+    const unsigned column_begin = number % unsigned(arguments.column_tiles) * TILE_COLUMNS;
+    number /= unsigned(arguments.column_tiles);
+    Walk walk;
+    for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
+        const unsigned walks = unsigned(arguments.walks[axis]);
+        begin -= int(walks);
+        walk.axis[axis] = &arguments.axis[begin + int(number % walks)];
+        number /= walks;
+    }
+    const unsigned row_begin = number % unsigned(arguments.row_tiles) * TILE_ROWS;
+    number /= unsigned(arguments.row_tiles);
+    const unsigned group = number % unsigned(arguments.groups), split = number / unsigned(arguments.groups);
+
+    unsigned positions = unsigned(arguments.batch), taps = unsigned(arguments.channels);
+    Sizes size;
+#pragma unroll
+    for (int axis = 0; axis < 3; ++axis) {
+        positions *= unsigned(walk.axis[axis]->positions);
+        taps *= unsigned(walk.axis[axis]->taps);
+        if (axis >= 3 - RANK)
+            size.of[axis - (3 - RANK)] = PADDED ? unsigned(walk.axis[axis]->source_size) : NOWHERE / 2;
+    }
+    const unsigned rows = WGRAD ? taps : positions, depths = WGRAD ? positions : taps;
+    const unsigned columns = unsigned(arguments.columns);
+    if (row_begin >= rows)
+        return;
+    const unsigned depth_begin = split * unsigned(arguments.split_depth);
+    const unsigned depth_end = PARTIALS ? min(depths, depth_begin + unsigned(arguments.split_depth)) : depths;
+    const int steps = int((depth_end - depth_begin + TILE_DEPTH - 1) / TILE_DEPTH);
+
+    const int64_t b_stride = WGRAD ? arguments.target[2] : arguments.filter[1];
+    a += group * arguments.source[1];
+    b += group * (WGRAD ? arguments.target[1] : arguments.filter[0]);
+#if PARTIALS
+    c += (int64_t(split) * arguments.groups + group) * rows * columns;
+    const int64_t c_stride = 1;
+#else
+    c += group * (WGRAD ? arguments.filter[0] : arguments.target[1]);
+    const int64_t c_stride = WGRAD ? arguments.filter[1] : arguments.target[2];
+#endif
+
+    for (int row = thread; row < TILE_ROWS; row += THREADS) {
+        row_places[row] = place_of<!WGRAD>(arguments, walk, row_begin + row, rows);
+#if PARTIALS
+        row_places[row].other = int64_t(row_begin + row) * columns;
+#endif
+    }
+
+    const Reading<TILE_ROWS, A_VECTOR, A_BY_DEPTH> reading_a(thread);
+    const Reading<TILE_COLUMNS, B_VECTOR, B_BY_DEPTH> reading_b(thread);
+    const storage *const b_column =
+        b + int64_t(column_begin + (B_BY_DEPTH ? reading_b.other : reading_b.along)) * b_stride;
+    const unsigned b_left = columns - min(columns, column_begin + (B_BY_DEPTH ? reading_b.other : reading_b.along));
+    AVector a_read[A_LOADS];
+    BVector b_read[B_LOADS];
+    __syncthreads();
+#if !A_BY_DEPTH
+    const Place a_row = row_places[reading_a.along];
+#endif
+
+    auto tabulate = [&](int step) {
+        for (int i = thread; i < TABLE; i += THREADS)
+            places[i] = place_of<WGRAD>(arguments, walk, depth_begin + step * TILE_DEPTH + i, depth_end);
+    };
+    auto load = [&](int step) {
+        const Place *const depth = places + step % (TABLE / TILE_DEPTH) * TILE_DEPTH;
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i) {
+            const int other = reading_a.other + i * reading_a.step;
+#if A_BY_DEPTH
+            const Place &row = row_places[other], &at = depth[reading_a.along];
+#else
+            const Place &row = a_row, &at = depth[other];
+#endif
+            a_read[i] = AVector();
+            if (inside(size, row, at))
+                a_read[i] = *reinterpret_cast<const AVector *>(a + (row.source + at.source));
+        }
+#pragma unroll
+        for (int i = 0; i < B_LOADS; ++i) {
+            const int other = i * reading_b.step;
+#if B_BY_DEPTH
+            const Place &at = depth[reading_b.along];
+            const bool is_inside = exists(at) & (unsigned(other) < b_left);
+            const storage *const from = b_column + (at.other + other * b_stride);
+#else
+            const Place &at = depth[reading_b.other + other];
+            const bool is_inside = exists(at) & (b_left > 0);
+            const storage *const from = b_column + at.other;
+#endif
+            b_read[i] = BVector();
+            if (is_inside)
+                b_read[i] = *reinterpret_cast<const BVector *>(from);
+        }
+    };
+    auto fill = [&](int step) {
+        compute *const a_tile = tiles + step % 2 * TILES, *const b_tile = a_tile + TILE_DEPTH * A_PITCH;
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i)
+#pragma unroll
+            for (int j = 0; j < A_VECTOR; ++j) {
+                const int along = reading_a.along + j, other = reading_a.other + i * reading_a.step;
+                a_tile[A_BY_DEPTH ? along * A_PITCH + other : other * A_PITCH + along] = widen(a_read[i].of[j]);
+            }
+#pragma unroll
+        for (int i = 0; i < B_LOADS; ++i)
+#pragma unroll
+            for (int j = 0; j < B_VECTOR; ++j) {
+                const int along = reading_b.along + j, other = reading_b.other + i * reading_b.step;
+                b_tile[B_BY_DEPTH ? along * B_PITCH + other : other * B_PITCH + along] = widen(b_read[i].of[j]);
+            }
+    };
+
+    const int thread_row = warp / (THREAD_GRID_COLUMNS / WARP_COLUMNS) * WARP_ROWS + lane / WARP_COLUMNS;
+    const int thread_column = warp % (THREAD_GRID_COLUMNS / WARP_COLUMNS) * WARP_COLUMNS + lane % WARP_COLUMNS;
+    compute sums[THREAD_ROWS][THREAD_COLUMNS] = {};
+    auto multiply = [&](int step) {
+        const compute *const a_tile = tiles + step % 2 * TILES + thread_row * CHUNK;
+        const compute *const b_tile = tiles + step % 2 * TILES + TILE_DEPTH * A_PITCH + thread_column * CHUNK;
+#pragma unroll
+        for (int k = 0; k < TILE_DEPTH; ++k) {
+            Chunk left[THREAD_ROWS / CHUNK], right[THREAD_COLUMNS / CHUNK];
+#pragma unroll
+            for (int i = 0; i < THREAD_ROWS / CHUNK; ++i)
+                left[i] = *reinterpret_cast<const Chunk *>(a_tile + k * A_PITCH + i * PASS_ROWS);
+#pragma unroll
+            for (int j = 0; j < THREAD_COLUMNS / CHUNK; ++j)
+                right[j] = *reinterpret_cast<const Chunk *>(b_tile + k * B_PITCH + j * PASS_COLUMNS);
+#pragma unroll
+            for (int i = 0; i < THREAD_ROWS; ++i)
+#pragma unroll
+                for (int j = 0; j < THREAD_COLUMNS; ++j)
+                    sums[i][j] =
+                        multiply_add(left[i / CHUNK].of[i % CHUNK], right[j / CHUNK].of[j % CHUNK], sums[i][j]);
+        }
+    };
+
+    if (steps > 0) {
+        tabulate(0);
+        __syncthreads();
+        load(0);
+        fill(0);
+    }
+    __syncthreads();
+    for (int step = 0; step < steps; ++step) {
+        const int next = step + 1;
+        if (next < steps) {
+            if (next % (TABLE / TILE_DEPTH) == 0) {
+                tabulate(next);
+                __syncthreads();
+            }
+            load(next);
+        }
+        multiply(step);
+        if (next < steps)
+            fill(next);
+        __syncthreads();
+    }
+
+    /* The result goes through shared memory, one chunk of rows of all threads at a time, to be stored along its memory. */
+    bool any_nan = false;
+    auto element = [&](int pass, int i, int &row, int &column) {
+        row = (C_BY_ROW ? i % PASS_ROWS : i / TILE_COLUMNS);
+        column = (C_BY_ROW ? i / PASS_ROWS : i % TILE_COLUMNS);
+        return row_begin + pass * PASS_ROWS + row < rows && column_begin + column < columns;
+    };
+#pragma unroll
+    for (int pass = 0; pass < PASSES; ++pass) {
+#pragma unroll
+        for (int i = 0; i < CHUNK; ++i)
+#pragma unroll
+            for (int j = 0; j < THREAD_COLUMNS; ++j)
+                tiles[(thread_row * CHUNK + i) * (TILE_COLUMNS + 1) + j / CHUNK * PASS_COLUMNS + thread_column * CHUNK
+                      + j % CHUNK] = sums[pass * CHUNK + i][j];
+        __syncthreads();
+        for (int i = thread; i < PASS_ROWS * TILE_COLUMNS; i += THREADS) {
+            int row, column;
+            if (!element(pass, i, row, column))
+                continue;
+            const compute sum = tiles[row * (TILE_COLUMNS + 1) + column];
+            any_nan |= sum != sum;
+            c[row_places[pass * PASS_ROWS + row].other + int64_t(column_begin + column) * c_stride] = rounded(sum);
+        }
+        __syncthreads();
+    }
+#if PADDED
+    if (!any_nan)
+        return;
+    for (int pass = 0; pass < PASSES; ++pass)
+        for (int i = thread; i < PASS_ROWS * TILE_COLUMNS; i += THREADS) {
+            int row, column;
+            if (!element(pass, i, row, column))
+                continue;
+            const Place &place = row_places[pass * PASS_ROWS + row];
+            result &stored = c[place.other + int64_t(column_begin + column) * c_stride];
+            const compute sum = exact(stored);
+            if (sum != sum)
+                stored = rounded(exact_sum(a, b + int64_t(column_begin + column) * b_stride, arguments, walk, size,
+                                           place, depth_begin, depth_end));
+        }
+#endif
+}
