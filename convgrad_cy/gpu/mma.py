@@ -1,0 +1,231 @@
+"""Tensor cores, sm_80 and later: implicit matrix products of packed operands (``mma.cu``, ``mma_wgrad.cu``).
+
+float16 and bfloat16 are multiplied as they are and summed in float32. float32 is taken apart into bfloat16 numbers,
+three under precision "high" and two under "medium" (``pack.cu``), of which those products are formed that count: six
+and three (``tile.cuh``). The errors are those of float32 and of 16 bits of mantissa. float64 has instructions of its own
+on the GPUs for science; on others they are slow. NaN and infinity reach exactly the results that the definition says.
+"""
+
+from math import prod
+
+from ..plan import DGRAD, WGRAD
+from . import reduce
+from .pack import CHANNELS, can_pack, lies_in_chunks, pack
+from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers
+from .tiles import Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
+
+_THREADS = 128
+#: Walks of an axis in one launch: MOST_PHASES of mma.cu.
+_MOST_PHASES = 4
+_NO_WALK = (0,) * 10
+#: Rows, columns and depths are counted in 32 bits, with what a tile has beyond them; coordinates may lie outside.
+_MOST = 2**31 - 2**16
+_FARTHEST = 2**29
+_MOST_GROUPS = 65535
+#: Architectures whose tensor cores multiply float64 faster than their other units do.
+_DOUBLE_ARCHS = (80, 90)
+#: Fewer channels in a group are not worth the rest of a tile.
+_LEAST_GROUP = 16
+#: Multiplications that the other units of a multiprocessor do in a clock, and what share of that kernels reach.
+_OTHER_RATES = {("float32", 80): 64, ("float64", 80): 32, ("float64", 90): 64}
+_OTHER_RATE, _OTHER_SHARE = 128, 0.6
+#: Clocks of a launch.
+_LAUNCH_CLOCKS = 4000
+#: Where reduce.cu's digits (group, out, taps, in) are in the filter's axes.
+_DIGITS = (0, 1, 3, 4, 5, 2)
+
+
+def _kind(task):
+    """How the task's type is multiplied."""
+    if task.dtype.name == "float32":
+        return Kind("bf16", 2, {"high": 3, "medium": 2}[task.precision], 4)
+    return Kind(task.dtype.cuda, task.dtype.itemsize, 1, task.dtype.compute_itemsize)
+
+
+def _products(task, kind):
+    """(rows, columns, depth) of the matrix product of each walk, in one group."""
+    channels = -(-task.source.shape[CHANNELS] // kind.chunk) * kind.chunk
+    for walk in task.walks:
+        positions = task.source.shape[0] * prod(axis.positions for axis in walk)
+        taps = prod(axis.taps for axis in walk)
+        if task.operation == WGRAD:
+            yield task.target.shape[CHANNELS], taps * channels, positions
+        else:
+            yield positions, task.target.shape[CHANNELS], taps * channels
+
+
+def _is_near(axis):
+    """Whether coordinates along an axis, and the sizes that they are compared with, fit into 32 bits."""
+    ends = (
+        axis.source_begin + axis.source_step * position + axis.source_tap * tap
+        for position in (0, axis.positions - 1)
+        for tap in (0, max(axis.taps - 1, 0))
+    )
+    return axis.source_size <= _FARTHEST and all(abs(end) <= _FARTHEST for end in ends)
+
+
+def can(task):
+    """Whether these kernels compute the task at all."""
+    if task.device.arch < 80 or task.dtype.name == "int32" or (task.dtype.name, task.precision) == ("float32", "ieee"):
+        return False
+    if task.operation == WGRAD:
+        if prod(task.filter.shape) > reduce.MOST_ELEMENTS or not can_pack(task.target):
+            return False
+    elif not can_pack(task.filter):
+        return False
+    return (
+        can_pack(task.source)
+        and task.problem.groups <= _MOST_GROUPS
+        and all(_is_near(axis) for walk in task.walks for axis in walk)
+        and all(max(sizes) <= _MOST for sizes in _products(task, _kind(task)))
+    )
+
+
+def suits(task):
+    """Whether these kernels are likely to be faster than those of other units, by the clocks that both need.
+
+    What tiles hold beyond the problem counts in full, as do packing and launches.
+    """
+    if not can(task):
+        return False
+    name, arch = task.dtype.name, task.device.arch
+    if name == "float64" and arch not in _DOUBLE_ARCHS:
+        return False
+    if task.problem.groups > 1 and min(task.problem.x_channels, task.problem.y_channels) < _LEAST_GROUP:
+        return False
+    plan, clocks = _planned(task)
+    rate = _OTHER_SHARE * _OTHER_RATES.get((name, arch), _OTHER_RATE) * task.device.processors
+    return clocks + (len(plan.launches) - 1) * _LAUNCH_CLOCKS < task.problem.multiplications / rate
+
+
+def launches(task):
+    return _planned(task)[0]
+
+
+def _planned(task):
+    """The plan, and its clocks without those of launches."""
+    return (_wgrad if task.operation == WGRAD else _correlate)(task)
+
+
+def _phases(task):
+    """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last."""
+    if task.operation != DGRAD:
+        return [tuple([axis] for axis in task.problem.forward_walk())]
+    unreached = task.problem.unreached_walk()
+    parts = [] if unreached is None else [tuple([axis] for axis in unreached)]
+    depths, rows, columns = (
+        [walks[i : i + _MOST_PHASES] for i in range(0, len(walks), _MOST_PHASES)]
+        for walks in (sorted(axis, key=lambda walk: -walk.taps) for axis in task.problem.backward_phases())
+    )
+    return parts + [(depth, row, column) for depth in depths for row in rows for column in columns]
+
+
+def _packed(task, kind, *numbers):
+    """These operands as the kernels read them, the launches that make them so, and the sizes of their workspaces."""
+    operands, packs, sizes = [], [], []
+    for number in numbers:
+        operand = (task.source, task.filter, task.target)[number]
+        packed = pack(number, operand, task.dtype, kind, WORKSPACE + len(sizes))
+        operands.append(packed)
+        if packed.launch is not None:
+            packs.append(packed.launch)
+            sizes.append(packed.size)
+    return operands, packs, sizes
+
+
+def _macros(kind, tile, count, **others):
+    values = {
+        "BLOCKS": tile.blocks,
+        "ELEMENT": kind.element,
+        "PLANES": kind.planes,
+        "STAGES": count,
+        "TILE_COLUMNS": tile.columns,
+        "TILE_ROWS": tile.rows,
+    }
+    return tuple(sorted((name, str(value)) for name, value in {**values, **others}.items()))
+
+
+def _filter_strides(strides):
+    """As ``struct strides`` of tile.cuh, whose ``batch`` is then that of the target's channels."""
+    group, out, *rest = strides
+    return (out, group, *rest)
+
+
+def _correlate(task):
+    kind, device = _kind(task), task.device
+    (source, filter), steps, sizes = _packed(task, kind, SOURCE, FILTER)
+    products = [(task.problem.groups, *product) for product in _products(task, kind)]
+    tile, clocks = best_tile(kind, device, products)
+    count = stages(kind, tile, device)
+    batch, groups, columns = task.target.shape[:3]
+    chunks = task.target.strides[CHANNELS] == 1 and lies_in_chunks(task.target, 16 // task.dtype.itemsize)
+    for phases in _phases(task):
+        walks = [axis[i] if i < len(axis) else _NO_WALK for axis in phases for i in range(_MOST_PHASES)]
+        arguments = integers(
+            [len(axis) for axis in phases],
+            walks,
+            (batch, source.channels, columns),
+            (source.strides, source.plane),
+            (_filter_strides(filter.strides), filter.plane),
+            task.target.strides,
+            task.target.strides[CHANNELS] == 1,
+            chunks,
+        )
+        rows = batch * prod(max(walk.positions for walk in axis) for axis in phases)
+        grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups)
+        macros, shared = _macros(kind, tile, count, RESULT=task.dtype.cuda), shared_bytes(kind, tile, count)
+        pointers = (source.number, filter.number, TARGET)
+        steps.append(Launch("mma.cu", macros, "correlate", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+    return Plan(tuple(steps), tuple(sizes)), clocks + 2 * memory_clocks(device, sum(sizes))
+
+
+def _wgrad(task):
+    kind, device, groups = _kind(task), task.device, task.problem.groups
+    (source, target), steps, sizes = _packed(task, kind, SOURCE, TARGET)
+    ((rows, columns, depth),) = _products(task, kind)
+    tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
+    count = stages(kind, tile, device)
+    splits = -(-depth // (each * kind.depth))
+    extents, strides = ([of[axis] for axis in _DIGITS] for of in (task.filter.shape, task.filter.strides))
+    partials = WORKSPACE + len(sizes)
+    across = -(-columns // tile.columns)
+    arguments = integers(
+        task.problem.forward_walk(),
+        task.source.shape[0],
+        (source.channels, task.source.shape[CHANNELS], target.channels, rows),
+        (across, each),
+        (source.strides, source.plane),
+        (target.strides, target.plane),
+    )
+    grid = (-(-rows // tile.rows) * across, splits, groups)
+    macros, shared = _macros(kind, tile, count), shared_bytes(kind, tile, count)
+    pointers = (source.number, target.number, partials)
+    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+    steps.append(reduce.launch(task.dtype, partials, FILTER, splits, extents, strides))
+    clocks += 2 * memory_clocks(device, sum(sizes))
+    return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
+
+
+#: Shared memory of a block, by architecture: of those that differ.
+_DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10))
+
+
+def variants():
+    """All macro sets that ``launches`` can choose, as (source, kernel, macros)."""
+    found = set()
+    for storage, kind in (
+        ("f16", Kind("f16", 2, 1, 4)),
+        ("bf16", Kind("bf16", 2, 1, 4)),
+        ("float", Kind("bf16", 2, 2, 4)),
+        ("float", Kind("bf16", 2, 3, 4)),
+        ("double", Kind("double", 8, 1, 8)),
+    ):
+        packed = (("PACKED", kind.element), ("PLANES", str(kind.planes)), ("STORAGE", storage))
+        found.add(("pack.cu", "pack", packed))
+        for device in _DEVICES:
+            for tile in tiles(kind):
+                macros = _macros(kind, tile, stages(kind, tile, device), RESULT=storage)
+                found.add(("mma.cu", "correlate", macros))
+            for tile in tiles(kind, by_depth=True):
+                found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device))))
+    return sorted(found)

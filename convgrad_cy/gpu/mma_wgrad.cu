@@ -1,0 +1,228 @@
+/* The gradient of the filter on tensor cores, in partial sums that reduce.cu adds.
+
+       partials[split][group][o][tap][c] = sum over positions of the split of  target[position][o] * source[position at tap][c]
+
+   is a product of o x positions by positions x (taps, c). Its depth are positions, which lie one after another in memory
+   with their channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the same
+   chunk of channels, of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
+#include "convgrad/problem.h"
+#include "tile.cuh"
+
+/* Made by mma.py, in this order. */
+struct Arguments {
+    conv_axis axes[3];
+    int64_t batch;
+    int64_t source_padded; /* channels per group in memory */
+    int64_t source_channels;
+    int64_t target_padded;
+    int64_t target_channels;
+    int64_t across; /* tiles across the columns */
+    int64_t steps;  /* stages of a split, DEPTH positions each */
+    strides source;
+    int64_t source_plane;
+    strides target;
+    int64_t target_plane;
+};
+
+/* What a position is to both operands. One warp finds it out for all. */
+struct Place {
+    int64_t source, target; /* offsets of tap 0 and of the target */
+    int at[3];              /* of tap 0 in the source */
+    int exists;
+};
+
+/* Splits a position of all of the batch. They fit into 32 bits, where division is fast. */
+__device__ inline unsigned locate(const Arguments &arguments, unsigned position, unsigned place[3])
+{
+#pragma unroll
+    for (int i = 2; i >= 0; i--) {
+        const unsigned size = unsigned(arguments.axes[i].positions);
+        place[i] = position % size;
+        position /= size;
+    }
+    return position;
+}
+
+__device__ inline void locate_tap(const Arguments &arguments, unsigned column, int tap[3])
+{
+    unsigned rest = column / unsigned(arguments.source_padded);
+#pragma unroll
+    for (int i = 2; i >= 0; i--) {
+        const unsigned size = unsigned(arguments.axes[i].taps);
+        tap[i] = int(i ? rest % size : rest);
+        rest /= size;
+    }
+}
+
+struct Copies {
+    const element *source, *target;
+    Place (*places)[DEPTH]; /* of this step and the next, in turns */
+    unsigned begin, end;    /* positions of the split */
+    bool row_exists, column_exists;
+    int64_t column_offset; /* of channel and tap */
+    int tap_at[3];
+    const Arguments &arguments;
+
+    __device__ inline Copies(const Arguments &arguments) : arguments(arguments)
+    {
+    }
+
+    /* Which chunk of a tile's extent this thread copies, and of which depth first. */
+    template <int extent> __device__ static inline int chunk()
+    {
+        return threadIdx.x % (extent / CHUNK);
+    }
+
+    template <int extent> __device__ static inline int first_depth()
+    {
+        return threadIdx.x / (extent / CHUNK);
+    }
+
+    __device__ inline void start(unsigned first_row, unsigned first_column)
+    {
+        const unsigned row = first_row + chunk<TILE_ROWS>() * CHUNK;
+        row_exists = row < arguments.target_padded;
+        target += row;
+        const unsigned column = first_column + chunk<TILE_COLUMNS>() * CHUNK;
+        int tap[3];
+        locate_tap(arguments, column, tap);
+        column_exists = tap[0] < arguments.axes[0].taps;
+        column_offset = column % unsigned(arguments.source_padded);
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            tap_at[i] = tap[i] * int(arguments.axes[i].source_tap);
+            column_offset += tap_at[i] * arguments.source.axis[i];
+        }
+    }
+
+    /* Warps take turns. */
+    __device__ inline void prepare(int step)
+    {
+        const int warp = step % (THREADS / 32), lane = threadIdx.x % 32;
+        if (threadIdx.x / 32 != warp || lane >= DEPTH)
+            return;
+        const unsigned position = begin + step * DEPTH + lane;
+        unsigned at[3];
+        const unsigned image = locate(arguments, position, at);
+        Place place;
+        place.exists = position < end;
+        place.source = image * arguments.source.batch;
+        place.target = image * arguments.target.batch;
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            place.at[i] = int(conv_source(&arguments.axes[i], at[i], 0));
+            place.source += place.at[i] * arguments.source.axis[i];
+            place.target += at[i] * arguments.target.axis[i];
+        }
+        places[step % 2][lane] = place;
+    }
+
+    __device__ inline void load(int step, unsigned char *stage)
+    {
+        const Place *const now = places[step % 2];
+        constexpr int rows_stride = THREADS / (TILE_ROWS / CHUNK), columns_stride = THREADS / (TILE_COLUMNS / CHUNK);
+#pragma unroll
+        for (int i = 0; i < DEPTH; i += rows_stride) {
+            const int depth = i + first_depth<TILE_ROWS>();
+            const bool exists = row_exists && now[depth].exists;
+            const element *from = target + (exists ? now[depth].target : 0);
+#pragma unroll
+            for (int plane = 0; plane < PLANES; plane++)
+                copy_16_bytes(stage + plane * ROWS_BYTES + chunk_by_depth<TILE_ROWS>(depth, chunk<TILE_ROWS>()),
+                              exists ? from + plane * arguments.target_plane : target, exists);
+        }
+        stage += PLANES * ROWS_BYTES;
+#pragma unroll
+        for (int i = 0; i < DEPTH; i += columns_stride) {
+            const int depth = i + first_depth<TILE_COLUMNS>();
+            bool exists = column_exists && now[depth].exists;
+#pragma unroll
+            for (int j = 0; j < 3; j++)
+                exists = exists && unsigned(now[depth].at[j] + tap_at[j]) < unsigned(arguments.axes[j].source_size);
+            const element *from = source + (exists ? now[depth].source + column_offset : 0);
+#pragma unroll
+            for (int plane = 0; plane < PLANES; plane++)
+                copy_16_bytes(stage + plane * COLUMNS_BYTES
+                                  + chunk_by_depth<TILE_COLUMNS>(depth, chunk<TILE_COLUMNS>()),
+                              exists ? from + plane * arguments.source_plane : source, exists);
+        }
+    }
+};
+
+/* One sum by the definition, where the tile's is infinity or NaN (as in mma.cu): the terms that exist. */
+__device__ __noinline__ sum_type defined_sum(const element *source, const element *target, const Arguments &arguments,
+                                             unsigned begin, unsigned end, int row, unsigned column)
+{
+    int tap[3];
+    locate_tap(arguments, column, tap);
+    source += column % unsigned(arguments.source_padded);
+    target += row;
+    sum_type sum = 0;
+    for (unsigned position = begin; position < end; position++) {
+        unsigned place[3];
+        const unsigned image = locate(arguments, position, place);
+        const element *a = target + image * arguments.target.batch;
+        const element *b = source + image * arguments.source.batch;
+        bool inside = true;
+        for (int i = 0; i < 3; i++) {
+            const int64_t at = conv_source(&arguments.axes[i], place[i], tap[i]);
+            inside = inside && conv_inside(&arguments.axes[i], at);
+            a += place[i] * arguments.target.axis[i];
+            b += at * arguments.source.axis[i];
+        }
+        if (inside)
+            sum = multiply_add(whole(a, arguments.target_plane), whole(b, arguments.source_plane), sum);
+        if (sum != sum)
+            break;
+    }
+    return sum;
+}
+
+extern "C" __global__ void
+__launch_bounds__(THREADS, BLOCKS) wgrad(const element *__restrict__ source, const element *__restrict__ target,
+                                         sum_type *__restrict__ partials, const __grid_constant__ Arguments arguments)
+{
+    DYNAMIC_SHARED(shared);
+    __shared__ Place places[2][DEPTH];
+
+    const unsigned across = unsigned(arguments.across);
+    const int first_row = int(blockIdx.x / across * TILE_ROWS);
+    const unsigned first_column = blockIdx.x % across * TILE_COLUMNS;
+    const conv_axis *axes = arguments.axes;
+    const int64_t positions = arguments.batch * axes[0].positions * axes[1].positions * axes[2].positions;
+    const unsigned begin = unsigned(blockIdx.y * arguments.steps * DEPTH);
+    const unsigned most = unsigned(arguments.steps * DEPTH);
+    const unsigned left = unsigned(positions) - begin, count = left < most ? left : most;
+    source += blockIdx.z * arguments.source.group;
+    target += blockIdx.z * arguments.target.group;
+
+    Sums sums;
+    {
+        Copies copies(arguments);
+        copies.source = source;
+        copies.target = target;
+        copies.places = places;
+        copies.begin = begin;
+        copies.end = begin + count;
+        copies.start(first_row, first_column);
+        multiply_all<true>(sums, shared, int((count + DEPTH - 1) / DEPTH), copies);
+    }
+
+    const int64_t taps = axes[0].taps * axes[1].taps * axes[2].taps;
+    partials +=
+        (int64_t(blockIdx.y) * gridDim.z + blockIdx.z) * arguments.target_channels * taps * arguments.source_channels;
+    for_sums(sums, [&](int row, int column, const sum_type *pair) {
+        row += first_row;
+        const unsigned at = first_column + column, tap = at / unsigned(arguments.source_padded);
+        const int channel = int(at % unsigned(arguments.source_padded));
+        if (row >= arguments.target_channels || tap >= taps)
+            return;
+        sum_type *to = partials + (row * taps + tap) * arguments.source_channels + channel;
+#pragma unroll
+        for (int k = 0; k < 2 && channel + k < arguments.source_channels; k++) {
+            to[k] = pair[k];
+            if (!is_finite(pair[k]))
+                to[k] = defined_sum(source, target, arguments, begin, begin + count, row, at + k);
+        }
+    });
+}

@@ -1,0 +1,288 @@
+/* A block's tile of a matrix product: how its operands lie in shared memory, and their product.
+
+   Macros: ELEMENT (bf16, f16 or double), TILE_ROWS, TILE_COLUMNS, STAGES, and PLANES: an operand is the sum of so many
+   tensors of ELEMENT, which is how bf16 carries float (pack.cu). A *stage* is what is multiplied between two barriers,
+   DEPTH terms of each sum:
+
+       stage = PLANES x a tile of TILE_ROWS x DEPTH, PLANES x a tile of TILE_COLUMNS x DEPTH
+       row r, depth d of a tile "by rows" (correlate):    byte 64 r + 16 (c ^ twist_of_row(r)) + d % CHUNK,  c = d / CHUNK
+       row r, depth d of a tile "by depth" (wgrad):  byte 16 (extent / CHUNK d + (c ^ twist_of_depth(d))) + r % CHUNK, c = r / CHUNK
+
+   in elements of CHUNK to 16 bytes (and r % CHUNK, d % CHUNK times their size). The twists keep all accesses free of bank conflicts:
+   128 bytes are 8 chunks, two rows of 64 bytes or part of one depth. An ldmatrix phase reads one logical chunk of 8
+   consecutive rows (by depth: depths). By rows, row r sits in half r % 2 of its 128 bytes at chunk c ^ (r / 2 % 4), so
+   the 8 rows take 8 different chunks; by depth, chunk c ^ (d % 8) does the same. Doubles are read 8 bytes to a lane and 16
+   lanes at a time: by rows, 4 rows of 2 neighbouring chunks, which twists 0 and 2 keep apart; by depth, 4 depths of 2
+   chunks, kept apart by twists 0, 2, 4, 6. Copies write 8 chunks of 128 bytes, in any order. */
+#ifndef CONVGRAD_TILE_CUH
+#define CONVGRAD_TILE_CUH
+
+#include "convgrad/problem.h"
+#include "ptx.cuh"
+
+typedef ELEMENT element;
+typedef compute_of<element>::type sum_type;
+
+template <typename Element> struct operands_of {
+    typedef unsigned word;
+    static constexpr int instruction_depth = 16;
+};
+template <> struct operands_of<double> {
+    typedef double word;
+    static constexpr int instruction_depth = 8;
+};
+typedef operands_of<element>::word word;
+
+constexpr int SIZE = sizeof(element);
+constexpr int CHUNK = 16 / SIZE;
+constexpr int DEPTH = 64 / SIZE;
+constexpr int THREADS = 128;
+
+/* Four warps, 2 x 2 or 4 x 1, so that their tiles are nearly square. */
+constexpr int WARPS_ACROSS = 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
+constexpr int WARP_ROWS = TILE_ROWS * WARPS_ACROSS / 4;
+constexpr int WARP_COLUMNS = TILE_COLUMNS / WARPS_ACROSS;
+constexpr int ROW_PARTS = WARP_ROWS / 16;       /* an instruction has 16 rows */
+constexpr int COLUMN_PAIRS = WARP_COLUMNS / 16; /* and 8 columns; two are loaded at a time */
+
+constexpr int ROWS_BYTES = TILE_ROWS * 64;
+constexpr int COLUMNS_BYTES = TILE_COLUMNS * 64;
+constexpr int STAGE_BYTES = PLANES * (ROWS_BYTES + COLUMNS_BYTES);
+
+/* Steps of a tensor in memory, in elements. */
+struct strides {
+    int64_t batch, group, channel, axis[3];
+};
+
+/* A value as the sum of its planes, the smallest first. */
+__device__ inline sum_type whole(const element *value, int64_t plane)
+{
+    sum_type sum = 0;
+#pragma unroll
+    for (int i = PLANES - 1; i >= 0; i--)
+        sum += widen(value[i * plane]);
+    return sum;
+}
+
+__device__ inline bool is_finite(sum_type value)
+{
+    return value - value == 0;
+}
+
+/* The sums of a thread. */
+typedef sum_type Sums[ROW_PARTS][2 * COLUMN_PAIRS][4];
+
+__device__ inline int warp_row()
+{
+    return threadIdx.x / 32 / WARPS_ACROSS * WARP_ROWS;
+}
+
+__device__ inline int warp_column()
+{
+    return threadIdx.x / 32 % WARPS_ACROSS * WARP_COLUMNS;
+}
+
+/* Byte of a chunk of a tile by rows, and by depth. */
+__device__ inline int chunk_by_rows(int row, int chunk)
+{
+    const int twist = SIZE == 8 ? row & 2 : row / 2 % 4;
+    return row * 64 + (chunk ^ twist) * 16;
+}
+
+template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
+{
+    const int twist = SIZE == 8 ? depth % 4 * 2 : depth % 8;
+    return depth * (extent * SIZE) + (chunk ^ twist) * 16;
+}
+
+/* Fragments of 16 rows and of 16 columns from `first` on, as ptx.cuh lays them out. Of columns, those of the second
+   eight come last. Lanes address rows of matrices in the order in which their words are wanted. */
+template <bool by_depth, int extent> struct Loader {
+    template <typename Element>
+    __device__ static inline void rows(Element, unsigned r[4], const unsigned char *tile, int first, int depth)
+    {
+        const int lane = threadIdx.x % 32;
+        if (by_depth)
+            load_matrices_transposed(
+                r, tile + chunk_by_depth<extent>(depth + lane % 8 + lane / 16 * 8, first / 8 + lane / 8 % 2));
+        else
+            load_matrices(r, tile + chunk_by_rows(first + lane % 16, depth / 8 + lane / 16));
+    }
+
+    template <typename Element>
+    __device__ static inline void columns(Element, unsigned r[4], const unsigned char *tile, int first, int depth)
+    {
+        const int lane = threadIdx.x % 32;
+        if (by_depth)
+            load_matrices_transposed(r, tile + chunk_by_depth<extent>(depth + lane % 16, first / 8 + lane / 16));
+        else
+            load_matrices(r, tile + chunk_by_rows(first + lane % 8 + lane / 16 * 8, depth / 8 + lane / 8 % 2));
+    }
+
+    __device__ static inline double at(const unsigned char *tile, int row, int depth)
+    {
+        const int byte = by_depth ? chunk_by_depth<extent>(depth, row / 2) + row % 2 * 8
+                                  : chunk_by_rows(row, depth / 2) + depth % 2 * 8;
+        return *reinterpret_cast<const double *>(tile + byte);
+    }
+
+    __device__ static inline void rows(double, double r[4], const unsigned char *tile, int first, int depth)
+    {
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = at(tile, first + lane / 4 + i % 2 * 8, depth + lane % 4 + i / 2 * 4);
+    }
+
+    __device__ static inline void columns(double, double r[4], const unsigned char *tile, int first, int depth)
+    {
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = at(tile, first + lane / 4 + i / 2 * 8, depth + lane % 4 + i % 2 * 4);
+    }
+};
+
+/* The fragments of one plane of a warp, for one instruction depth. */
+template <bool by_depth> struct RowFragments {
+    word words[ROW_PARTS][4];
+
+    __device__ inline void load(const unsigned char *stage, int plane, int depth)
+    {
+#pragma unroll
+        for (int i = 0; i < ROW_PARTS; i++)
+            Loader<by_depth, TILE_ROWS>::rows(element(), words[i], stage + plane * ROWS_BYTES, warp_row() + 16 * i,
+                                              depth);
+    }
+};
+
+template <bool by_depth> struct ColumnFragments {
+    word words[COLUMN_PAIRS][4];
+
+    __device__ inline void load(const unsigned char *stage, int plane, int depth)
+    {
+        const unsigned char *tile = stage + PLANES * ROWS_BYTES + plane * COLUMNS_BYTES;
+#pragma unroll
+        for (int i = 0; i < COLUMN_PAIRS; i++)
+            Loader<by_depth, TILE_COLUMNS>::columns(element(), words[i], tile, warp_column() + 16 * i, depth);
+    }
+};
+
+template <bool by_depth>
+__device__ inline void add_products(Sums sums, const RowFragments<by_depth> &a, const ColumnFragments<by_depth> &b)
+{
+#pragma unroll
+    for (int i = 0; i < ROW_PARTS; i++)
+#pragma unroll
+        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+            multiply(element(), sums[i][j], a.words[i], b.words[j / 2] + j % 2 * 2);
+}
+
+/* sums += the product of a stage. With x = x0 + x1 + x2 and |x1| <= |x0| / 256 and so on, three planes leave out the
+   products x1 y2, x2 y1, x2 y2, of 2^-24 and less of x y; two leave out x1 y1, of 2^-16. */
+template <bool by_depth> __device__ inline void add_stage(Sums sums, const unsigned char *stage)
+{
+#pragma unroll
+    for (int depth = 0; depth < DEPTH; depth += operands_of<element>::instruction_depth) {
+        RowFragments<by_depth> a0, a1, a2;
+        ColumnFragments<by_depth> b0, b1, b2;
+        a0.load(stage, 0, depth);
+        b0.load(stage, 0, depth);
+        add_products(sums, a0, b0);
+        if constexpr (PLANES > 1) {
+            b1.load(stage, 1, depth);
+            add_products(sums, a0, b1);
+            a1.load(stage, 1, depth);
+            add_products(sums, a1, b0);
+        }
+        if constexpr (PLANES > 2) {
+            add_products(sums, a1, b1);
+            b2.load(stage, 2, depth);
+            add_products(sums, a0, b2);
+            a2.load(stage, 2, depth);
+            add_products(sums, a2, b0);
+        }
+    }
+}
+
+__device__ inline void clear(Sums sums)
+{
+#pragma unroll
+    for (int i = 0; i < ROW_PARTS; i++)
+#pragma unroll
+        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                sums[i][j][k] = 0;
+}
+
+/* Tensor cores truncate float sums, and the error grows with their number. Where an operand has several planes, to
+   be as exact as float, the sums of PROMOTION stages are added to others by instructions that round. */
+constexpr int PROMOTION = 2;
+
+__device__ inline void promote(Sums totals, Sums sums)
+{
+#pragma unroll
+    for (int i = 0; i < ROW_PARTS; i++)
+#pragma unroll
+        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                totals[i][j][k] += sums[i][j][k];
+    clear(sums);
+}
+
+/* The pipeline: while one stage is multiplied, the next STAGES - 1 are on their way. `copies` has load(step, stage),
+   which starts the copies of one stage, for steps 0, 1, ... in this order, each after a barrier. */
+template <bool by_depth, typename Copies>
+__device__ inline void multiply_all(Sums totals, unsigned char *shared, int steps, Copies &copies)
+{
+    clear(totals);
+#pragma unroll
+    for (int step = 0; step < STAGES - 1; step++) {
+        copies.prepare(step);
+        __syncthreads();
+        if (step < steps)
+            copies.load(step, shared + step * STAGE_BYTES);
+        end_copies();
+    }
+    copies.prepare(STAGES - 1);
+    Sums sums;
+    if constexpr (PLANES > 1)
+        clear(sums);
+    int read = 0, write = STAGES - 1;
+    for (int step = 0; step < steps; step++) {
+        wait_copies<STAGES - 2>();
+        __syncthreads(); /* this stage is there for all, and all are done with the one before, which is written next */
+        if (step + STAGES - 1 < steps)
+            copies.load(step + STAGES - 1, shared + write * STAGE_BYTES);
+        end_copies();
+        copies.prepare(step + STAGES);
+        if constexpr (PLANES > 1) {
+            add_stage<by_depth>(sums, shared + read * STAGE_BYTES);
+            if (step % PROMOTION == PROMOTION - 1)
+                promote(totals, sums);
+        } else {
+            add_stage<by_depth>(totals, shared + read * STAGE_BYTES);
+        }
+        read = read + 1 == STAGES ? 0 : read + 1;
+        write = write + 1 == STAGES ? 0 : write + 1;
+    }
+    if constexpr (PLANES > 1)
+        promote(totals, sums);
+}
+
+/* Calls store(row of the tile, column of the tile, first of two sums in neighbouring columns) for the thread's sums. */
+template <typename Store> __device__ inline void for_sums(const Sums sums, Store store)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < ROW_PARTS; i++)
+#pragma unroll
+        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k += 2)
+                store(warp_row() + 16 * i + lane / 4 + k * 4, warp_column() + 8 * j + lane % 4 * 2, &sums[i][j][k]);
+}
+
+#endif

@@ -1,0 +1,164 @@
+"""The tiles of ``tile.cuh``, what one costs, and so which one a problem takes.
+
+No choice here was measured: it follows from what a multiprocessor does in one clock. A stage of a tile is bound either
+by its matrix products or by the bytes that pass through shared memory::
+
+    products = rows / 16 * columns / 8 * 2 * (pairs of planes) instructions, on four tensor cores
+    traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
+
+at ``_INSTRUCTION_CLOCKS`` each and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
+balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64, the tile of layers with 64 channels; 102 and 192 for 64 x
+64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three loads.
+"""
+
+from typing import NamedTuple
+
+#: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part.
+_RESERVED = 1024
+_DECLARED = 2560
+
+#: Pairs of planes whose products are summed.
+_PAIRS = {1: 1, 2: 3, 3: 6}
+
+#: Clocks of an instruction on one tensor core: at the rate of the datasheet (1024 multiplications of 16-bit numbers in
+#: a clock of a multiprocessor of sm_80, 2048 of sm_90, 64 and 128 of float64), on sm_90 at the 63 % of it that mma.sync
+#: reaches.
+_INSTRUCTION_CLOCKS = {(80, 2): 8.0, (90, 2): 6.4, (80, 8): 64.0, (90, 8): 32.0}
+
+#: Bytes that a multiprocessor's share of the memory moves in a clock: 4.3 TB/s over 132 of them at 1.75 GHz.
+_MEMORY_BYTES = 18
+
+#: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
+_BLOCK_CLOCKS = 1500
+
+#: A block alone on its multiprocessor leaves it idle at its barriers; taken as a quarter of its time.
+_ALONE = 4 / 3
+
+
+class Kind(NamedTuple):
+    """What is multiplied."""
+
+    element: str  # C++ type of the operands
+    size: int  # its bytes
+    planes: int
+    sum_size: int  # bytes of a sum
+
+    @property
+    def chunk(self):
+        """Elements of 16 bytes, which are copied together."""
+        return 16 // self.size
+
+    @property
+    def depth(self):
+        """Terms of each sum in one stage."""
+        return 64 // self.size
+
+
+class Tile(NamedTuple):
+    """One block's part of the result, and how many blocks share a multiprocessor if they have registers enough.
+
+    Registers: a thread has ``rows * columns / 128`` sums (twice as many with several planes, see ``promote``) of 256
+    that two blocks leave it, 168 that three do.
+    """
+
+    rows: int
+    columns: int
+    blocks: int
+
+    @property
+    def warp(self):
+        """Rows and columns of each of the four warps."""
+        return (self.rows // 2, self.columns // 2) if 2 * self.columns > self.rows else (self.rows // 4, self.columns)
+
+
+_TILES = {
+    1: (Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3), Tile(128, 32, 3)),
+    2: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+    3: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+}
+_DOUBLE_TILES = (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2))
+
+
+def tiles(kind, by_depth=False):
+    """Those compiled for a kind; operands by depth (wgrad) have lines of at least 64 elements and at most 128."""
+    every = _DOUBLE_TILES if kind.size == 8 else _TILES[kind.planes]
+    return tuple(tile for tile in every if not by_depth or (tile.rows <= 128 and tile.columns >= 64))
+
+
+def staged_bytes(kind, tile):
+    """Shared memory through which mma.cu stores; its formula is there."""
+    rows, columns = tile.warp[0], tile.columns
+    return 8 * tile.rows + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
+
+
+def stages(kind, tile, device):
+    """How many stages are on their way, so that ``tile.blocks`` blocks fit where they can: 4, 3 or 2."""
+    most = 4 if kind.planes == 1 else 3
+    for blocks in range(tile.blocks, 0, -1):
+        for count in range(most, 2 if blocks > 1 else 1, -1):
+            if blocks * (shared_bytes(kind, tile, count) + _DECLARED + _RESERVED) <= device.shared_bytes + _RESERVED:
+                return count
+    raise ValueError(f"a block must have 99 KB of shared memory, was {device.shared_bytes}")
+
+
+def shared_bytes(kind, tile, count):
+    return max(count * kind.planes * 64 * (tile.rows + tile.columns), staged_bytes(kind, tile))
+
+
+def stage_clocks(kind, tile, device):
+    """What one stage costs a multiprocessor."""
+    generation = 90 if device.arch == 90 else 80
+    instructions = tile.rows // 16 * (tile.columns // 8) * (2 if kind.size == 2 else 1) * _PAIRS[kind.planes]
+    products = instructions / 4 * _INSTRUCTION_CLOCKS[generation, kind.size]
+    traffic = kind.planes * 64 * (4 * sum(tile.warp) + tile.rows + tile.columns) / 128
+    return max(products, traffic)
+
+
+def clocks(kind, tile, device, blocks, steps):
+    """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
+    most = -(-blocks // device.processors)
+    stored = tile.rows * tile.columns * kind.sum_size / 64  # written to shared memory and read back
+    alone = _ALONE if most == 1 else 1
+    return most * (steps * stage_clocks(kind, tile, device) * alone + _BLOCK_CLOCKS + stored)
+
+
+def memory_clocks(device, size):
+    """The time in which the memory moves so many bytes."""
+    return size / (_MEMORY_BYTES * device.processors)
+
+
+def best_tile(kind, device, products):
+    """The tile for products of matrices, each (number of them, rows, columns, depth), and its clocks."""
+
+    def cost(tile):
+        total = 0
+        for number, rows, columns, depth in products:
+            blocks = number * -(-rows // tile.rows) * -(-columns // tile.columns)
+            total += clocks(kind, tile, device, blocks, -(-depth // kind.depth))
+        return total
+
+    return min(((cost(tile), tile) for tile in tiles(kind)), key=lambda pair: pair[0])[::-1]
+
+
+def best_split(kind, device, groups, rows, columns, depth):
+    """The tile, the stages of each split and the clocks for a product whose depth is split among blocks.
+
+    Every multiprocessor should have the same number of blocks, and not one alone: numbers of splits that fill one to
+    eight blocks on each are tried. Against more of them speak the partial sums, written and read again. For them
+    speaks accuracy, too: tensor cores truncate, so that no float is the sum of more than 2**15 products (with planes,
+    ``promote`` sees to that).
+    """
+    steps = -(-depth // kind.depth)
+    fewest = -(-depth // 2**15) if kind.size == 2 and kind.planes == 1 else 1
+    best = None
+    for tile in tiles(kind, True):
+        blocks = groups * -(-rows // tile.rows) * -(-columns // tile.columns)
+        for filled in range(1, 9):
+            splits = min(max(filled * device.processors // blocks, fewest, 1), steps, 65535)
+            each = -(-steps // splits)
+            splits = -(-steps // each)
+            partials = 2 * splits * groups * rows * columns * kind.sum_size
+            cost = clocks(kind, tile, device, blocks * splits, each) + memory_clocks(device, partials)
+            if best is None or cost < best[-1]:
+                best = tile, each, cost
+    return best
