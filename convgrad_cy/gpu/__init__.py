@@ -1,1 +1,21 @@
 """The GPU backend: CUDA kernels for CuPy arrays. Importing it imports neither CuPy nor anything of CUDA."""
+
+from ..plan import DGRAD
+from .families import plan
+from .plan import task_of
+from .work import Work, device_of
+
+
+def prepare(parts, arrays):
+    """How to write x (DGRAD), y (FPROP) or w (WGRAD), none of which is empty, for arrays that lie in memory like these.
+
+    Each part is an operation, its geometry, the places of x, w and y among the call's ``arrays``, of which there are so
+    many, and the six-dimensional views of these three.
+    """
+    number = parts[0][3][0].data.device_id
+    planned = []
+    for operation, geometry, places, tensors in parts:
+        views = [(tensor.shape, tensor.strides, tensor.data.ptr) for tensor in tensors]
+        task = task_of(operation, geometry.problem, geometry.dtype, geometry.precision, views, device_of(number))
+        planned.append((plan(task), places[::-1] if operation == DGRAD else places))
+    return Work(planned, arrays, number)
