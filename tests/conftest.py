@@ -27,7 +27,10 @@ def pytest_collection_modifyitems(config, items):
         for name in missing:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
-        if item.get_closest_marker("slow") and not config.getoption("--slow"):
-            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
         if item.get_closest_marker("simulator") and which("g++") is None:
             item.add_marker(pytest.mark.skip(reason="g++ is not installed"))
+    if not config.getoption("--slow"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        if slow:
+            config.hook.pytest_deselected(items=slow)

@@ -31,11 +31,11 @@ _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
 
 COMPILER = which("g++")
-FLAGS = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wno-unknown-pragmas", f"-I{FOLDER}"]
-FAST = ["-O2", "-fsanitize=alignment", "-fno-sanitize-recover=alignment"]
-SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-Wno-unknown-pragmas", f"-I{FOLDER}")
+FAST = ("-O1", "-fsanitize=alignment", "-fno-sanitize-recover=alignment")
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 if platform.machine() == "x86_64":
-    FLAGS.append("-march=native")  # fma() as an instruction
+    FLAGS += ("-march=native",)  # fma() as an instruction
 
 
 class SimulationError(Exception):
@@ -59,6 +59,7 @@ class _Launch(ctypes.Structure):
         ("argument_count", ctypes.c_int64),
         ("pointers", ctypes.POINTER(ctypes.c_void_p)),
         ("arguments", ctypes.POINTER(ctypes.c_int64)),
+        ("static_shared", ctypes.c_void_p * 2),
     ]
 
 
@@ -85,16 +86,16 @@ def _engine_hash():
     return digest
 
 
-def _compile(name, arguments, inputs):
+def _compile(name, arguments, source=""):
     """The file that the compiler makes of these, made anew only if something it depends on has changed."""
     digest = _engine_hash().copy()
-    for part in (*arguments, *inputs):
+    for part in (*arguments, source):
         digest.update(part.encode() + b"\0")
     target = folder() / f"{digest.hexdigest()[:32]}{name}"
     if not target.exists():
         unfinished = f"{target}.{os.getpid()}"
         command = [COMPILER, *arguments, "-o", unfinished]
-        done = subprocess.run(command, input="".join(inputs), capture_output=True, text=True)
+        done = subprocess.run(command, input=source, capture_output=True, text=True)
         if done.returncode:
             raise SimulationError(f"g++ does not compile it:\n{done.stderr}")
         os.replace(unfinished, target)
@@ -102,8 +103,10 @@ def _compile(name, arguments, inputs):
 
 
 @cache
-def _objects(mode):
-    return [str(_compile(".o", [*FLAGS, *mode, "-c", str(FOLDER / name)], ())) for name in ENGINE]
+def _engine(mode):
+    """The simulator, one library for all kernels: each has only one block at a time, but a stack for every thread."""
+    objects = [str(_compile(".o", [*FLAGS, *mode, "-c", str(FOLDER / name)])) for name in ENGINE]
+    return str(_compile(".so", ["-shared", *(mode if mode is SANITIZED else ()), *objects]))
 
 
 @cache
@@ -111,9 +114,10 @@ def load(text, kernel, sanitize=False):
     """The function that runs a kernel of a CUDA text."""
     mode = SANITIZED if sanitize else FAST
     source = f'#include "launch.hpp"\n{text}\n#line 1 "export"\nSIMULATOR_EXPORT({kernel})\n'
-    kernel_object = _compile(".o", [*FLAGS, *mode, "-c", "-x", "c++", "-"], [source])
-    # The fast mode does without the library of -fsanitize=alignment: the simulator has the function that it calls.
-    library = _compile(".so", ["-shared", *(mode if sanitize else ()), str(kernel_object), *_objects(tuple(mode))], ())
+    # In the fast mode the simulator has the function that -fsanitize=alignment calls, so the library goes without it.
+    command = [*FLAGS, "-fvisibility=hidden", *mode, "-c", "-x", "c++", "-"]
+    kernel_object = str(_compile(".o", command, source))
+    library = _compile(".so", ["-shared", *(mode if sanitize else ()), kernel_object, _engine(mode)])
     start = ctypes.CDLL(str(library)).simulator_start
     start.restype = ctypes.c_char_p
     start.argtypes = [ctypes.POINTER(_Launch)]

@@ -3,6 +3,10 @@
 
 #include "simulator.hpp"
 
+// The linker names the ends of that section, if there is one.
+extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_simulator_shared[],
+    __stop_simulator_shared[];
+
 namespace simulator
 {
 enum Schedule : int32_t { ASCENDING, DESCENDING, RANDOM };
@@ -15,6 +19,7 @@ struct Launch { // executor.py has the same fields
     int64_t pointer_count, argument_count;
     void *const *pointers;
     const int64_t *arguments;
+    unsigned char *static_begin, *static_end; // the kernel's static __shared__ variables; not Python's to fill in
 };
 
 // Runs all blocks; null, or what went wrong.
@@ -44,7 +49,10 @@ template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kern
             return "the launch has not as many pointers as the kernel has pointer parameters";
         if (launch.argument_count * 8 != int64_t(sizeof(Arguments)))
             return "the launch has not as many arguments as the kernel's Arguments has fields";
-        return run(launch, body);
+        Launch known = launch;
+        known.static_begin = __start_simulator_shared;
+        known.static_end = __stop_simulator_shared;
+        return run(known, body);
     }
 };
 } // namespace simulator

@@ -14,7 +14,6 @@
 asm(R"(
 .text
 .globl simulator_switch_stacks
-.hidden simulator_switch_stacks
 .type simulator_switch_stacks, @function
 simulator_switch_stacks:
     push %rbp
@@ -35,10 +34,6 @@ simulator_switch_stacks:
 .size simulator_switch_stacks, .-simulator_switch_stacks
 )");
 #endif
-
-// The kernel's static __shared__ variables; the linker names the ends of the section, if there is one.
-extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_simulator_shared[],
-    __stop_simulator_shared[];
 
 namespace simulator
 {
@@ -214,7 +209,7 @@ void run_block()
     threads.grow(warps * 32);
     start_threads(count);
     std::fill(shared_begin, shared_begin + launch->shared, POISON);
-    std::fill(__start_simulator_shared, __stop_simulator_shared, POISON);
+    std::fill(launch->static_begin, launch->static_end, POISON);
     for (bool running = true; running && message.empty();) {
         bool moved = false;
         for (int warp : order_of(warps))
@@ -257,7 +252,7 @@ bool is_shared(const void *address, size_t bytes)
 {
     const auto *p = static_cast<const unsigned char *>(address);
     return (p >= shared_begin && p + bytes <= shared_begin + launch->shared)
-           || (p >= __start_simulator_shared && p + bytes <= __stop_simulator_shared);
+           || (p >= launch->static_begin && p + bytes <= launch->static_end);
 }
 
 void fail(const char *format, ...)

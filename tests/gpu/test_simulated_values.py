@@ -1,0 +1,138 @@
+"""Every family of kernels against the reference, run on the CPU: the text that a GPU would run, as it would be planned.
+
+Each family is asked for every problem that suits it, also where another one would be preferred.
+"""
+
+from zlib import crc32
+
+import numpy as np
+import pytest
+from layouts import every_second, negative
+from operations import DTYPES, bits, integer_tensors, real_tensors, reference_kernel
+from problems import PROBLEMS
+from sim.executor import SCHEDULES
+from simulated import CHANNELS_LAST, FORMATS, OPERATIONS, Case
+
+from convgrad_cy.gpu import families
+
+pytestmark = pytest.mark.simulator
+
+FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
+PRECISIONS = [(dtype, "high") for dtype in DTYPES] + [("float32", "medium"), ("float32", "ieee")]
+#: Largest error relative to the result's largest element, as docs/gpu.md promises.
+BOUNDS = {
+    "float64": 1e-13,
+    "float32-ieee": 5e-6,
+    "float32-high": 5e-6,
+    "float32-medium": 1e-5,
+    "float16": 2e-3,
+    "bfloat16": 6e-3,
+}
+#: Products beyond which a problem is run in one schedule alone.
+LARGE = 300_000
+#: Problems that are run in all formats, each with another kind of walk, groups or tail.
+FEW = ("1d_groups", "2d_stride2_dilation3", "2d_asymmetric_stride2_end", "2d_channels65", "3d_mixed_stride")
+
+problems = pytest.mark.parametrize("problem", [p for p in PROBLEMS.values() if p.batch], ids=str)
+precisions = pytest.mark.parametrize("dtype, precision", PRECISIONS, ids=["-".join(pair) for pair in PRECISIONS])
+all_families = pytest.mark.parametrize("family", FAMILIES)
+slow = pytest.mark.slow
+
+
+def work_of(problem):
+    return np.prod(problem.x_shape[:2]) * np.prod(problem.w_shape) // problem.w_shape[1] * np.prod(problem.y)
+
+
+@slow
+@all_families
+@precisions
+@problems
+def test_integers(family, dtype, precision, problem):
+    """All kernels, exactly. Which formats, and which one in three schedules, depends on problem, kernel and type."""
+    tensors, results = integer_tensors(problem, dtype)
+    ran = 0
+    for kernel in OPERATIONS:
+        choice = crc32(f"{problem} {kernel} {dtype} {precision}".encode())
+        chosen = FORMATS[choice % len(FORMATS)]
+        for formats in FORMATS if problem.name in FEW else [chosen]:
+            case = Case(kernel, problem, tensors, precision=precision, formats=formats)
+            if not FAMILIES[family].suits(case.task):
+                continue
+            plan = FAMILIES[family].launches(case.task)
+            if precision != "high" and plan == FAMILIES[family].launches(case.task._replace(precision="high")):
+                continue
+            ran += 1
+            result = case.run(plan, SCHEDULES[choice % 2], choice)
+            np.testing.assert_array_equal(result.astype(np.float64), results[kernel], err_msg=f"{kernel} {formats}")
+            if formats == chosen and work_of(problem) < LARGE:
+                for schedule in (SCHEDULES[1 - choice % 2], SCHEDULES[2]):
+                    again = case.run(plan, schedule, choice)
+                    assert bits(again) == bits(result), f"{kernel} {formats} depends on the order of warps"
+    if not ran:
+        pytest.skip(f"{family} does not take this problem, or not otherwise than in precision high")
+
+
+#: Real data: what the length and the order of a sum depend on.
+REAL = ("2d_valid", "2d_odd_everything", "2d_depth1200", "2d_depth810", "1d_many_positions", "2d_blocks_stride2")
+
+
+@slow
+@all_families
+@precisions
+@pytest.mark.parametrize("name", REAL)
+def test_real_data(family, dtype, precision, name):
+    if dtype == "int32":
+        pytest.skip("integers are exact")
+    problem = PROBLEMS[name]
+    tensors = real_tensors(problem, dtype)
+    bound = BOUNDS[f"{dtype}-{precision}" if dtype == "float32" else dtype]
+    ran = 0
+    for kernel in OPERATIONS:
+        case = Case(kernel, problem, tensors, precision=precision, formats=CHANNELS_LAST)
+        if FAMILIES[family].suits(case.task):
+            ran += 1
+            exact = reference_kernel(kernel, problem, tensors)
+            error = abs(case.run(FAMILIES[family].launches(case.task)).astype(np.float64) - exact).max()
+            assert error <= bound * abs(exact).max(), f"{kernel}: {error / abs(exact).max()}"
+    if not ran:
+        pytest.skip(f"{family} does not take this problem")
+
+
+@slow
+@all_families
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", (negative, every_second), ids=lambda layout: layout.__name__)
+@pytest.mark.parametrize("name", ("2d_groups3_stride2", "2d_depthwise", "2d_sixteen"))
+def test_strides(family, dtype, layout, name):
+    """Tensors that lie in memory with gaps, or backwards: the gaps of the result keep what they hold."""
+    problem = PROBLEMS[name]
+    tensors, results = integer_tensors(problem, dtype)
+    for kernel in OPERATIONS:
+        case = Case(kernel, problem, tensors, layout=layout)
+        if FAMILIES[family].suits(case.task):
+            before = gaps_around(case.result)
+            result = case.run(FAMILIES[family].launches(case.task))
+            np.testing.assert_array_equal(result.astype(np.float64), results[kernel], err_msg=kernel)
+            assert gaps_around(case.result) == before
+
+
+def gaps_around(view):
+    """All the memory that a view is part of, its own elements zero."""
+    memory = view
+    while memory.base is not None:
+        memory = memory.base
+    begin = view.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+    memory = bytearray(memory.tobytes())
+    np.ndarray(view.shape, view.dtype, memory, begin, view.strides)[...] = 0
+    return memory
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ("2d_stride2_leftover", "2d_depthwise", "2d_sixteen"))
+def test_preferred_family(dtype, name):
+    """What a call on an H200 would run: the part of these tests for every change."""
+    tensors, results = integer_tensors(PROBLEMS[name], dtype)
+    for kernel in OPERATIONS:
+        case = Case(kernel, PROBLEMS[name], tensors, formats=CHANNELS_LAST)
+        result = case.run(families.plan(case.task))
+        np.testing.assert_array_equal(result.astype(np.float64), results[kernel], err_msg=kernel)
