@@ -28,8 +28,10 @@ def _pointer_to(host, device):
     return MemoryPointer(host, host.__array_interface__["data"][0], device)
 
 
-class ndarray:  # noqa: N801, CuPy's name
+class ndarray:
     """An array on one of the devices; ``host`` is the same memory as NumPy sees it."""
+
+    __module__ = "cupy"
 
     def __init__(self, shape, dtype=float, memptr=None, strides=None):
         dtype = np.dtype(dtype)

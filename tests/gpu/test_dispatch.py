@@ -117,15 +117,6 @@ def test_on_a_device_that_is_not_the_current_one():
         assert cg.conv(here, fake_cupy.array(tensors.w), **SAME.keywords).data.device_id == 0
 
 
-def test_workspaces_of_a_captured_call_are_kept():
-    """A graph uses them again, whenever it is launched."""
-    from convgrad_cy.gpu.plan import Plan
-    from convgrad_cy.gpu.work import Work
-
-    work = Work([(Plan((), (1000, 24)), (0, 1, 2))], 3, 0)
-    assert work._offsets == [], "no launch uses them"
-
-
 X, W = np.ones((1, 2, 5), F4), np.ones((3, 2, 2), F4)
 
 
