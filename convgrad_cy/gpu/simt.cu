@@ -23,7 +23,8 @@
    sums; WALKS, of all axes; TAPS_INNER, whether the tap or the channel is the faster digit of the two; A_BY_DEPTH and
    B_BY_DEPTH, whether neighbouring threads read neighbours in depth, or in rows and columns; A_VECTOR and B_VECTOR, how many
    neighbours each reads at once; C_BY_ROW, whether they store neighbouring rows or columns; TILE_ROWS, TILE_COLUMNS,
-   TILE_DEPTH, of a block, and THREAD_ROWS, THREAD_COLUMNS, of a thread. */
+   TILE_DEPTH, of a block, and THREAD_ROWS, THREAD_COLUMNS, of a thread; RESIDENT, the blocks for
+   whose registers a processor has room. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 
@@ -71,13 +72,13 @@ __device__ inline compute exact(result sum)
 #define A_PITCH (TILE_ROWS + CHUNK)
 #define B_PITCH (TILE_COLUMNS + CHUNK)
 #define TILES (TILE_DEPTH * (A_PITCH + B_PITCH))
+#define PASS_SUMS (PASS_ROWS * (TILE_COLUMNS + 1))
 #define TABLE 256
 #define A_LOADS (TILE_ROWS * TILE_DEPTH / A_VECTOR / THREADS)
 #define B_LOADS (TILE_COLUMNS * TILE_DEPTH / B_VECTOR / THREADS)
 
 static_assert(A_LOADS * A_VECTOR * THREADS == TILE_ROWS * TILE_DEPTH, "all threads load as much of a");
 static_assert(B_LOADS * B_VECTOR * THREADS == TILE_COLUMNS * TILE_DEPTH, "all threads load as much of b");
-static_assert(PASS_ROWS * (TILE_COLUMNS + 1) <= 2 * TILES, "a pass of the result fits where the tiles were");
 static_assert(TABLE % TILE_DEPTH == 0, "the table ends with a step");
 
 template <typename Type, int count> struct alignas(sizeof(Type) * count) Vector {
@@ -88,6 +89,45 @@ typedef Vector<storage, B_VECTOR> BVector;
 typedef Vector<compute, CHUNK> Chunk;
 
 #include "places.cuh"
+
+/* A block's part of the work. It lies in shared memory, for in registers it would take the place of sums. */
+struct Part {
+    Walk walk;
+    Sizes size;
+    unsigned group, split;
+    unsigned row_begin, rows, column_begin, columns, depth_begin, depth_end;
+};
+
+__device__ inline Part part_of(const Arguments &arguments, unsigned number)
+{
+    Part part;
+    /* Column tiles come first, so that those which read the same a are at work together; then the walks, which store
+       between each other's elements. */
+    part.columns = unsigned(arguments.columns);
+    part.column_begin = number % unsigned(arguments.column_tiles) * TILE_COLUMNS;
+    number /= unsigned(arguments.column_tiles);
+    unsigned positions = unsigned(arguments.batch), taps = unsigned(arguments.channels);
+    for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
+        const unsigned walks = unsigned(arguments.walks[axis]);
+        begin -= int(walks);
+        const conv_axis *const walk = &arguments.axis[begin + int(number % walks)];
+        number /= walks;
+        positions *= unsigned(walk->positions);
+        taps *= unsigned(walk->taps);
+        part.walk.axis[axis] = walk;
+        if (axis >= 3 - RANK)
+            part.size.of[axis - (3 - RANK)] = PADDED ? unsigned(walk->source_size) : NOWHERE / 2;
+    }
+    part.row_begin = number % unsigned(arguments.row_tiles) * TILE_ROWS;
+    number /= unsigned(arguments.row_tiles);
+    part.group = number % unsigned(arguments.groups);
+    part.split = number / unsigned(arguments.groups);
+    part.rows = WGRAD ? taps : positions;
+    const unsigned depths = WGRAD ? positions : taps, split_depth = unsigned(arguments.split_depth);
+    part.depth_begin = PARTIALS ? part.split * split_depth : 0;
+    part.depth_end = PARTIALS ? min(depths, part.depth_begin + split_depth) : depths;
+    return part;
+}
 
 /* Neighbours that one thread reads: `vector` of them beside each other, and again `step` further on. */
 template <int across, int vector, bool by_depth> struct Reading {
@@ -100,70 +140,35 @@ template <int across, int vector, bool by_depth> struct Reading {
 };
 
 extern "C" __global__ void
-__launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage *__restrict__ b, result *c,
-                                   const __grid_constant__ Arguments arguments)
+__launch_bounds__(THREADS, RESIDENT) product(const storage *__restrict__ a, const storage *__restrict__ b, result *c,
+                                             const __grid_constant__ Arguments arguments)
 {
-    __shared__ __align__(16) compute tiles[2 * TILES]; /* a and b, twice: one pair is multiplied, the other is filled */
+    /* a and b, twice: one pair is multiplied while the other is filled; in the end a part of the result. */
+    __shared__ __align__(16) compute tiles[2 * TILES > PASS_SUMS ? 2 * TILES : PASS_SUMS];
     __shared__ Place places[TABLE]; /* of depths; depth i is at i % TABLE, counted from the split's first */
     __shared__ Place row_places[TILE_ROWS];
+    __shared__ Part part;
     const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
-
-    /* Column tiles come first, so that those which read the same a are at work together; then the walks, which store
-       between each other's elements. */
-    unsigned number = blockIdx.x;
-    const unsigned column_begin = number % unsigned(arguments.column_tiles) * TILE_COLUMNS;
-    number /= unsigned(arguments.column_tiles);
-    Walk walk;
-    for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
-        const unsigned walks = unsigned(arguments.walks[axis]);
-        begin -= int(walks);
-        walk.axis[axis] = &arguments.axis[begin + int(number % walks)];
-        number /= walks;
-    }
-    const unsigned row_begin = number % unsigned(arguments.row_tiles) * TILE_ROWS;
-    number /= unsigned(arguments.row_tiles);
-    const unsigned group = number % unsigned(arguments.groups), split = number / unsigned(arguments.groups);
-
-    unsigned positions = unsigned(arguments.batch), taps = unsigned(arguments.channels);
-    Sizes size;
-#pragma unroll
-    for (int axis = 0; axis < 3; ++axis) {
-        positions *= unsigned(walk.axis[axis]->positions);
-        taps *= unsigned(walk.axis[axis]->taps);
-        if (axis >= 3 - RANK)
-            size.of[axis - (3 - RANK)] = PADDED ? unsigned(walk.axis[axis]->source_size) : NOWHERE / 2;
-    }
-    const unsigned rows = WGRAD ? taps : positions, depths = WGRAD ? positions : taps;
-    const unsigned columns = unsigned(arguments.columns);
-    if (row_begin >= rows)
+    if (thread == 0)
+        part = part_of(arguments, blockIdx.x);
+    __syncthreads();
+    if (part.row_begin >= part.rows)
         return;
-    const unsigned depth_begin = split * unsigned(arguments.split_depth);
-    const unsigned depth_end = PARTIALS ? min(depths, depth_begin + unsigned(arguments.split_depth)) : depths;
-    const int steps = int((depth_end - depth_begin + TILE_DEPTH - 1) / TILE_DEPTH);
-
+    a += part.group * arguments.source[1];
+    b += part.group * (WGRAD ? arguments.target[1] : arguments.filter[0]);
     const int64_t b_stride = WGRAD ? arguments.target[2] : arguments.filter[1];
-    a += group * arguments.source[1];
-    b += group * (WGRAD ? arguments.target[1] : arguments.filter[0]);
-#if PARTIALS
-    c += (int64_t(split) * arguments.groups + group) * rows * columns;
-    const int64_t c_stride = 1;
-#else
-    c += group * (WGRAD ? arguments.filter[0] : arguments.target[1]);
-    const int64_t c_stride = WGRAD ? arguments.filter[1] : arguments.target[2];
-#endif
-
     for (int row = thread; row < TILE_ROWS; row += THREADS) {
-        row_places[row] = place_of<!WGRAD>(arguments, walk, row_begin + row, rows);
+        row_places[row] = place_of<!WGRAD>(arguments, part.walk, part.row_begin + row, part.rows);
 #if PARTIALS
-        row_places[row].other = int64_t(row_begin + row) * columns;
+        row_places[row].other = int64_t(part.row_begin + row) * part.columns;
 #endif
     }
 
     const Reading<TILE_ROWS, A_VECTOR, A_BY_DEPTH> reading_a(thread);
     const Reading<TILE_COLUMNS, B_VECTOR, B_BY_DEPTH> reading_b(thread);
-    const storage *const b_column =
-        b + int64_t(column_begin + (B_BY_DEPTH ? reading_b.other : reading_b.along)) * b_stride;
-    const unsigned b_left = columns - min(columns, column_begin + (B_BY_DEPTH ? reading_b.other : reading_b.along));
+    const unsigned b_first = part.column_begin + (B_BY_DEPTH ? reading_b.other : reading_b.along);
+    const unsigned b_left = part.columns - min(part.columns, b_first);
+    const storage *const b_column = b + b_first * b_stride;
     AVector a_read[A_LOADS];
     BVector b_read[B_LOADS];
     __syncthreads();
@@ -173,7 +178,7 @@ __launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage 
 
     auto tabulate = [&](int step) {
         for (int i = thread; i < TABLE; i += THREADS)
-            places[i] = place_of<WGRAD>(arguments, walk, depth_begin + step * TILE_DEPTH + i, depth_end);
+            places[i] = place_of<WGRAD>(arguments, part.walk, part.depth_begin + step * TILE_DEPTH + i, part.depth_end);
     };
     auto load = [&](int step) {
         const Place *const depth = places + step % (TABLE / TILE_DEPTH) * TILE_DEPTH;
@@ -186,7 +191,7 @@ __launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage 
             const Place &row = a_row, &at = depth[other];
 #endif
             a_read[i] = AVector();
-            if (inside(size, row, at))
+            if (inside(part.size, row, at))
                 a_read[i] = *reinterpret_cast<const AVector *>(a + (row.source + at.source));
         }
 #pragma unroll
@@ -248,14 +253,8 @@ __launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage 
         }
     };
 
-    if (steps > 0) {
-        tabulate(0);
-        __syncthreads();
-        load(0);
-        fill(0);
-    }
-    __syncthreads();
-    for (int step = 0; step < steps; ++step) {
+    const int steps = int((part.depth_end - part.depth_begin + TILE_DEPTH - 1) / TILE_DEPTH);
+    for (int step = -1; step < steps; ++step) {
         const int next = step + 1;
         if (next < steps) {
             if (next % (TABLE / TILE_DEPTH) == 0) {
@@ -264,18 +263,26 @@ __launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage 
             }
             load(next);
         }
-        multiply(step);
+        if (step >= 0)
+            multiply(step);
         if (next < steps)
             fill(next);
         __syncthreads();
     }
 
+#if PARTIALS
+    c += (int64_t(part.split) * arguments.groups + part.group) * part.rows * part.columns;
+    const int64_t c_stride = 1;
+#else
+    c += part.group * (WGRAD ? arguments.filter[0] : arguments.target[1]);
+    const int64_t c_stride = WGRAD ? arguments.filter[1] : arguments.target[2];
+#endif
     /* The result goes through shared memory, one chunk of rows of all threads at a time, to be stored along its memory. */
     bool any_nan = false;
     auto element = [&](int pass, int i, int &row, int &column) {
         row = (C_BY_ROW ? i % PASS_ROWS : i / TILE_COLUMNS);
         column = (C_BY_ROW ? i / PASS_ROWS : i % TILE_COLUMNS);
-        return row_begin + pass * PASS_ROWS + row < rows && column_begin + column < columns;
+        return part.row_begin + pass * PASS_ROWS + row < part.rows && part.column_begin + column < part.columns;
     };
 #pragma unroll
     for (int pass = 0; pass < PASSES; ++pass) {
@@ -292,7 +299,7 @@ __launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage 
                 continue;
             const compute sum = tiles[row * (TILE_COLUMNS + 1) + column];
             any_nan |= sum != sum;
-            c[row_places[pass * PASS_ROWS + row].other + int64_t(column_begin + column) * c_stride] = rounded(sum);
+            c[row_places[pass * PASS_ROWS + row].other + int64_t(part.column_begin + column) * c_stride] = rounded(sum);
         }
         __syncthreads();
     }
@@ -305,11 +312,11 @@ __launch_bounds__(THREADS) product(const storage *__restrict__ a, const storage 
             if (!element(pass, i, row, column))
                 continue;
             const Place &place = row_places[pass * PASS_ROWS + row];
-            result &stored = c[place.other + int64_t(column_begin + column) * c_stride];
+            result &stored = c[place.other + int64_t(part.column_begin + column) * c_stride];
             const compute sum = exact(stored);
             if (sum != sum)
-                stored = rounded(exact_sum(a, b + int64_t(column_begin + column) * b_stride, arguments, walk, size,
-                                           place, depth_begin, depth_end));
+                stored = rounded(exact_sum(a, b + int64_t(part.column_begin + column) * b_stride, arguments, part.walk,
+                                           part.size, place, part.depth_begin, part.depth_end));
         }
 #endif
 }

@@ -29,13 +29,14 @@ _MOST_SPLITS = 128
 
 
 class Tile(NamedTuple):
-    """A block's part of the result, the depth of a step, and a thread's part."""
+    """A block's part of the result, the depth of a step, a thread's part, and the blocks of a processor."""
 
     rows: int
     columns: int
     depth: int
     thread_rows: int
     thread_columns: int
+    resident: int
 
     @property
     def threads(self):
@@ -53,18 +54,18 @@ class Tile(NamedTuple):
         return products / (products + loads + fills)
 
 
-#: By the size of the compute type. 8 x 8 sums of 4 bytes leave room for two blocks of 256 threads in the registers of a
-#: processor; sums of 8 bytes take twice as much, so there are half as many.
+#: By the size of the compute type. 8 x 8 sums of 4 bytes leave two blocks of 256 threads 64 further registers for each
+#: thread, enough where a step is 8 deep; sums of 8 bytes take twice as much, so there are half as many and one block.
 _TILES = {
     4: (
-        Tile(128, 128, 16, 8, 8),
-        Tile(128, 64, 16, 8, 8),
-        Tile(64, 128, 16, 8, 8),
-        Tile(128, 32, 16, 8, 4),
-        Tile(64, 64, 16, 4, 8),
-        Tile(32, 32, 16, 4, 4),
+        Tile(128, 128, 8, 8, 8, 2),
+        Tile(128, 64, 8, 8, 8, 4),
+        Tile(64, 128, 8, 8, 8, 3),
+        Tile(128, 32, 16, 8, 4, 4),
+        Tile(64, 64, 16, 4, 8, 4),
+        Tile(32, 32, 16, 4, 4, 8),
     ),
-    8: (Tile(128, 64, 8, 8, 4), Tile(64, 64, 8, 4, 4), Tile(32, 32, 8, 4, 4)),
+    8: (Tile(128, 64, 8, 8, 4, 1), Tile(64, 64, 8, 4, 4, 2), Tile(32, 32, 8, 4, 4, 7)),
 }
 
 
@@ -273,6 +274,8 @@ def _macros(task, walks, tile, partials):
         "PADDED": int(any(padded)),
         "PARTIALS": int(partials),
         "RANK": max([1, *(3 - axis for axis in range(3) if padded[axis])]),
+        # Conversions take registers, too.
+        "RESIDENT": max(1, tile.resident - (task.dtype.itemsize < task.dtype.compute_itemsize)),
         "STORAGE": task.dtype.cuda,
         "TAPS_INNER": int(taps_inner),
         "THREAD_COLUMNS": tile.thread_columns,
