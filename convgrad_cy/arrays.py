@@ -30,6 +30,7 @@ class Library(NamedTuple):
     algorithms: tuple  # that its kernels have
     plain: Callable  # (name, array, like) -> the array without its subclass; TypeError if it is not this library's
     empty: Callable  # (shape, dtype, like) -> a new array, C-contiguous, on the device of another one
+    zeros: Callable  # (shape, dtype, like) -> the same, of zeros
     copy: Callable  # (array) -> a new array, C-contiguous
     check_device: Callable  # (name, array, like, first) -> TypeError if the array is on another device than the first
     seen: Callable  # (array) -> a NumPy array of its shape, strides and address, whose memory must not be touched
@@ -37,11 +38,21 @@ class Library(NamedTuple):
 
 def library_of(name, array):
     """The library of a call's first array."""
-    cupy = sys.modules.get("cupy")
-    if cupy is not None and isinstance(array, cupy.ndarray):
+    if is_cupy_array(array):
         return CUPY
     NUMPY.plain(name, array, None)
     return NUMPY
+
+
+def is_cupy_array(array):
+    """Whether this is CuPy's, without importing CuPy."""
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(array, cupy.ndarray)
+
+
+def zeros(shape, like):
+    """A new array of zeros, of the library, dtype and device of another one."""
+    return (CUPY if is_cupy_array(like) else NUMPY).zeros(shape, like.dtype, like)
 
 
 def is_addressable(array):
@@ -100,6 +111,10 @@ def _empty(shape, dtype, like=None):
         raise MemoryError(f"no memory for an array of shape {shape} and dtype {dtype}") from error
 
 
+def _zeros(shape, dtype, like=None):
+    return np.zeros(shape, dtype)
+
+
 def _copy(array):
     return np.array(array, order="C")
 
@@ -112,7 +127,7 @@ def _seen(array):
     return array
 
 
-NUMPY = Library("numpy.ndarray", ("auto", "direct", "winograd"), _plain, _empty, _copy, _check_device, _seen)
+NUMPY = Library("numpy.ndarray", ("auto", "direct", "winograd"), _plain, _empty, _zeros, _copy, _check_device, _seen)
 
 
 def _cupy():
@@ -135,6 +150,12 @@ def _cupy_empty(shape, dtype, like):
         return cupy.empty(shape, dtype)
     with cupy.cuda.Device(device):
         return cupy.empty(shape, dtype)
+
+
+def _cupy_zeros(shape, dtype, like):
+    cupy = _cupy()
+    with cupy.cuda.Device(like.data.device_id):
+        return cupy.zeros(shape, dtype)
 
 
 def _cupy_copy(array):
@@ -169,7 +190,16 @@ def _cupy_seen(array):
     return np.asarray(_Address(array)).view(array.dtype)
 
 
-CUPY = Library("cupy.ndarray", ("auto", "direct"), _cupy_plain, _cupy_empty, _cupy_copy, _cupy_check_device, _cupy_seen)
+CUPY = Library(
+    "cupy.ndarray",
+    ("auto", "direct"),
+    _cupy_plain,
+    _cupy_empty,
+    _cupy_zeros,
+    _cupy_copy,
+    _cupy_check_device,
+    _cupy_seen,
+)
 
 
 def overlap(one, other):

@@ -19,7 +19,7 @@ ALLOWED = {
     "info": {"", "cpu", "dtypes"},
     "run_file": {"operations"},
     "operations": {"", "shims"},
-    "shims": {"", "api", "documentation", "dtypes", "keywords", "problem", "shapes"},
+    "shims": {"", "api", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "arrays", "calls", "documentation", "plan"},
     "calls": {"arguments", "arrays", "cpu", "gpu", "plan", "_repeat"},

@@ -73,6 +73,9 @@ class ndarray:
     def transpose(self, *axes):
         return self._seen(self.host.transpose(*axes))
 
+    def swapaxes(self, one, other):
+        return self._seen(self.host.swapaxes(one, other))
+
     def reshape(self, *shape):
         reshaped = self.host.reshape(*shape)
         if self.size and not np.shares_memory(reshaped, self.host):
@@ -98,6 +101,10 @@ def alloc(size):
 
 def empty(shape, dtype=float):
     return ndarray(shape, dtype)
+
+
+def zeros(shape, dtype=float):
+    return array(np.zeros(shape, dtype))
 
 
 def array(host, layout=np.ascontiguousarray):
@@ -178,7 +185,7 @@ def _module():
         device=SimpleNamespace(get_device_id=lambda: _current[0]),
         get_current_stream=lambda: stream,
     )
-    cupy.ndarray, cupy.empty, cupy.array, cupy.RawModule = ndarray, empty, array, RawModule
+    cupy.ndarray, cupy.empty, cupy.zeros, cupy.array, cupy.RawModule = ndarray, empty, zeros, array, RawModule
     return cupy
 
 

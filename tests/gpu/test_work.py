@@ -1,7 +1,6 @@
 """How plans are joined and carried out, seen from what is launched."""
 
 import fake_cupy
-import numpy as np
 import pytest
 
 from convgrad_cy.gpu import work
