@@ -94,7 +94,7 @@ class ndarray:
 
 def alloc(size):
     """Memory on the current device that holds what no result is."""
-    memory = np.full(size + 512, POISON, np.uint8)
+    memory = np.full(size + 512, POISON["ascending"], np.uint8)
     begin = -memory.__array_interface__["data"][0] % 512
     return _pointer_to(memory[begin : begin + size], _current[0])
 

@@ -103,6 +103,6 @@ class Case:
 
     def run(self, plan, schedule="ascending", seed=0, text=module.text):
         """The result of a plan, which had to write each element of it."""
-        self.result[...] = np.frombuffer(bytes([POISON]) * self.result.itemsize, self.result.dtype)
+        self.result[...] = np.frombuffer(bytes([POISON[schedule]]) * self.result.itemsize, self.result.dtype)
         execute(plan, self.operands, self.task.written, schedule, seed, text)
         return self.result.copy()

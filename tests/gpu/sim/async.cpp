@@ -18,7 +18,7 @@ void start(void *shared, const void *global, int width, int bytes)
     Copy copy = {static_cast<unsigned char *>(shared), {}, width, current->groups};
     for (int i = 0; i < bytes; ++i)
         copy.data[i] = static_cast<const unsigned char *>(global)[i];
-    std::memset(shared, POISON, size_t(width));
+    std::memset(shared, poison, size_t(width));
     current->copies.push_back(copy);
 }
 } // namespace

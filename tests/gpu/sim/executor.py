@@ -20,11 +20,12 @@ from convgrad_cy.gpu import module
 
 FOLDER = Path(__file__).parent
 ENGINE = ("scheduler.cpp", "warp.cpp", "async.cpp")
-SCHEDULES = ("ascending", "descending", "random")
+#: The orders of warps, and what memory holds in each that nobody has written to: NaN in every floating type, which makes
+#: even its product with zero wrong; and large numbers, which no kernel mends as it may mend NaN.
+POISON = {"ascending": 0xFF, "descending": 0x7B, "random": 0x7B}
+SCHEDULES = tuple(POISON)
 #: Bytes around each operand and workspace that no kernel may write.
 GUARD = 256
-#: What memory holds that nothing has been written to: NaN in every floating type.
-POISON = 0xFF
 _GUARD_BYTE = 0xA5
 #: What CUDA allows of any launch.
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
@@ -53,6 +54,7 @@ class _Launch(ctypes.Structure):
         ("grid", _Triple),
         ("block", _Triple),
         ("schedule", ctypes.c_int32),
+        ("poison", ctypes.c_int32),
         ("seed", ctypes.c_uint64),
         ("shared", ctypes.c_int64),
         ("pointer_count", ctypes.c_int64),
@@ -135,7 +137,7 @@ class _Memory:
     On both sides lie guards; with the sanitizers those of its malloc, which see reads too.
     """
 
-    def __init__(self, size, origin=None):
+    def __init__(self, size, origin=None, poison=0):
         self.size, self.origin = size, origin
         self._guard = 0 if is_sanitized() else GUARD
         self._skip = self._guard + (origin or 0) % 16
@@ -143,7 +145,7 @@ class _Memory:
         self.begin = self._block + self._skip
         self._write_guards()
         if origin is None:
-            ctypes.memset(self.begin, POISON, size)
+            ctypes.memset(self.begin, poison, size)
         else:
             ctypes.memmove(self.begin, origin, size)
 
@@ -196,6 +198,7 @@ def run_launch(start, launch, addresses, schedule, seed=0):
         _Triple(*launch.grid),
         _Triple(*launch.block),
         SCHEDULES.index(schedule),
+        POISON[schedule],
         seed,
         launch.shared,
         len(addresses),
@@ -215,7 +218,7 @@ def execute(plan, arrays, written, schedule="ascending", seed=0, text=module.tex
     ``text`` gives the CUDA text of a source file and macros.
     """
     copies = [_copy_of(array) for array in arrays]
-    spaces = [_Memory(size) for size in plan.workspaces]
+    spaces = [_Memory(size, poison=POISON[schedule]) for size in plan.workspaces]
     addresses = [address for _, address in copies] + [space.begin for space in spaces]
     for launch in plan.launches:
         start = load(text(launch.source, launch.macros), launch.kernel, is_sanitized())

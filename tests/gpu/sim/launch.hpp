@@ -13,7 +13,7 @@ enum Schedule : int32_t { ASCENDING, DESCENDING, RANDOM };
 
 struct Launch { // executor.py has the same fields
     dim3 grid, block;
-    int32_t schedule;
+    int32_t schedule, poison;
     uint64_t seed;
     int64_t shared;
     int64_t pointer_count, argument_count;

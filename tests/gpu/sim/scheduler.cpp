@@ -40,6 +40,7 @@ namespace simulator
 uint3 thread_index, block_index;
 dim3 block_size, grid_size;
 Thread *current;
+unsigned char poison;
 
 namespace
 {
@@ -208,8 +209,8 @@ void run_block()
     const int count = int(block_size.x * block_size.y * block_size.z), warps = (count + 31) / 32;
     threads.grow(warps * 32);
     start_threads(count);
-    std::fill(shared_begin, shared_begin + launch->shared, POISON);
-    std::fill(launch->static_begin, launch->static_end, POISON);
+    std::fill(shared_begin, shared_begin + launch->shared, poison);
+    std::fill(launch->static_begin, launch->static_end, poison);
     for (bool running = true; running && message.empty();) {
         bool moved = false;
         for (int warp : order_of(warps))
@@ -300,6 +301,7 @@ const char *run(const Launch &asked, void (*body)(const Launch &))
 {
     launch = &asked;
     kernel_body = body;
+    poison = (unsigned char)(asked.poison);
     message.clear();
     random_state = asked.seed * 0x9e3779b97f4a7c15u | 1;
     block_size = asked.block;

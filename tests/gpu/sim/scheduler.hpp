@@ -7,7 +7,7 @@
 
 namespace simulator
 {
-constexpr unsigned char POISON = 0xff; // NaN in every floating type, and NaN times zero is NaN
+extern unsigned char poison; // what memory holds that nobody has written to
 
 struct Copy {
     unsigned char *shared;

@@ -15,10 +15,10 @@ void exchange_all(void *const operands[32])
     for (int to = 0; to < 32; ++to)
         if (operands[to])
             for (int from = 0; from < 32; ++from) {
-                uint64_t poison;
-                std::memset(&poison, POISON, sizeof poison);
+                uint64_t nothing;
+                std::memset(&nothing, poison, sizeof nothing);
                 const auto *lane = static_cast<const Exchange *>(operands[from]);
-                static_cast<Exchange *>(operands[to])->all[from] = lane ? lane->mine : poison;
+                static_cast<Exchange *>(operands[to])->all[from] = lane ? lane->mine : nothing;
             }
 }
 } // namespace

@@ -1,0 +1,71 @@
+"""Every kernel through the compiler that CuPy uses: that it compiles, keeps all in registers, and what it became."""
+
+import re
+from itertools import groupby
+
+import nvrtc
+import pytest
+from planned import compiled
+
+from convgrad_cy.gpu import module
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(nvrtc.why_missing() is not None, reason=str(nvrtc.why_missing())),
+]
+
+ARCHITECTURES = {"sm_75": 75, "sm_80": 80, "sm_86": 86, "sm_89": 89, "sm_90": 90, "sm_90a": 90}
+#: Registers of a multiprocessor, which are given to a warp in portions.
+REGISTERS, PORTION = 65536, 256
+#: Instructions that a kernel is made for, by source and element type; a cubin must have all of them.
+INSTRUCTIONS = {
+    ("mma.cu", "f16"): ["HMMA.16816.F32 ", r"LDGSTS.*128", r"LDSM.16.M88.4"],
+    ("mma.cu", "bf16"): ["HMMA.16816.F32.BF16", r"LDGSTS.*128", r"LDSM.16.M88.4"],
+    ("mma.cu", "double"): ["DMMA", r"LDGSTS.*128"],
+    ("mma_wgrad.cu", "f16"): ["HMMA.16816.F32 ", r"LDGSTS.*128", r"LDSM.16.MT88.4"],
+    ("mma_wgrad.cu", "bf16"): ["HMMA.16816.F32.BF16", r"LDGSTS.*128", r"LDSM.16.MT88.4"],
+    ("mma_wgrad.cu", "double"): ["DMMA", r"LDGSTS.*128"],
+    ("simt.cu", "float"): ["FFMA", r"LDS.*128"],
+    ("simt.cu", "f16"): ["FFMA", r"LDS.*128"],
+    ("simt.cu", "bf16"): ["FFMA", r"LDS.*128"],
+    ("simt.cu", "double"): ["DFMA", r"LDS.*128"],
+    ("simt.cu", "int"): ["IMAD", r"LDS.*128"],
+}
+
+
+def type_of(macros):
+    return dict(macros).get("ELEMENT") or dict(macros).get("PACKED") or dict(macros)["STORAGE"]
+
+
+def _cases(architectures):
+    """The texts of one source and type together, since each takes a moment only."""
+    if nvrtc.why_missing() is not None:
+        return
+    for arch in architectures:
+        every = sorted(compiled(ARCHITECTURES[arch]), key=lambda one: (one[0], type_of(one[2]), one[1:3]))
+        for (source, kind), some in groupby(every, key=lambda one: (one[0], type_of(one[2]))):
+            yield pytest.param(arch, list(some), id=f"{arch}-{source.removesuffix('.cu')}-{kind}")
+
+
+@pytest.mark.parametrize("arch, some", _cases(ARCHITECTURES))
+def test_compiles(arch, some):
+    for source, kernel, macros, threads in some:
+        _, reports, log = nvrtc.compile(module.text(source, macros), arch)
+        assert kernel in reports, log
+        report = reports[kernel]
+        assert (report.spills, report.stack) == (0, 0), f"{source} {dict(macros)}: {report}"
+        if threads is not None:
+            needed = -(-threads // 32) * -(-report.registers * 32 // PORTION) * PORTION
+            assert needed <= REGISTERS, f"{source} {dict(macros)}: {report.registers} registers, {threads} threads"
+
+
+@pytest.mark.skipif(nvrtc.disassembler() is None, reason="nvidia-cuda-cuobjdump and -nvdisasm are not installed")
+@pytest.mark.parametrize("arch, some", _cases(("sm_80", "sm_90a")))
+def test_instructions(arch, some):
+    """What tensor cores, asynchronous copies and accesses of 16 bytes are called there; nothing in local memory."""
+    for source, _, macros, _ in some[::5]:
+        cubin, _, _ = nvrtc.compile(module.text(source, macros), arch)
+        found = nvrtc.sass(cubin)
+        assert not re.search(r"\b(LDL|STL)\b", found), f"{source} {dict(macros)}"
+        for instruction in INSTRUCTIONS.get((source, type_of(macros)), ()):
+            assert re.search(instruction, found), f"{source} {dict(macros)} is without {instruction}"
