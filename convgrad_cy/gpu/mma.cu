@@ -53,85 +53,89 @@ struct Walk {
     }
 };
 
-/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth. */
+/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth. What
+   that needs of a tap is found when the tap begins; within it, all addresses advance together. */
 constexpr int ROWS_A_THREAD = TILE_ROWS / 32;
-constexpr int COLUMNS_A_THREAD = (TILE_COLUMNS + 31) / 32;
+constexpr int COLUMNS_A_THREAD = TILE_COLUMNS / 32;
 
 struct Copies {
-    const element *source, *filter;
-    int64_t source_plane, filter_plane;
-    int64_t row_offset[ROWS_A_THREAD];
-    int row_at[ROWS_A_THREAD][3];
-    int64_t column_offset, column_step; /* of the first column, and to every 32nd */
-    int columns;                        /* how many of them exist */
-    /* Where this thread's depth is: tap and channel; what the tap adds to offsets. */
-    int channel, tap[3], tap_at[3];
-    int64_t source_offset, filter_offset;
     const Walk &walk;
     const Arguments &arguments;
+    int to;                                   /* of this thread's first chunk in a tile */
+    const unsigned char *rows[ROWS_A_THREAD]; /* at tap 0, wherever that is */
+    int row_at[ROWS_A_THREAD][3];
+    const unsigned char *first_column;
+    unsigned columns; /* bit i: whether column i is there */
+    int channel, tap[3];
+    unsigned inside;                      /* bit i: whether row i has this tap */
+    int64_t source_offset, filter_offset; /* of tap and channel; in bytes, as all that goes into addresses */
 
     __device__ inline Copies(const Walk &walk, const Arguments &arguments) : walk(walk), arguments(arguments)
     {
     }
 
-    __device__ inline void start(unsigned first_row, unsigned rows, int first_column)
+    __device__ inline void
+    start(const element *source, unsigned first_row, unsigned row_count, const element *filter, int first_filter)
     {
         const int mine = threadIdx.x / 4;
-        source_plane = arguments.source_plane;
-        filter_plane = arguments.filter_plane;
+        to = chunk_by_rows(mine, threadIdx.x % 4);
 #pragma unroll
         for (int i = 0; i < ROWS_A_THREAD; i++) {
             const unsigned row = first_row + mine + 32 * i;
             unsigned place[3];
-            row_offset[i] = int64_t(walk.locate(row, place)) * arguments.source.batch;
+            int64_t offset = walk.locate(row, place) * arguments.source.batch;
 #pragma unroll
             for (int j = 0; j < 3; j++) {
                 row_at[i][j] = int(conv_source(&walk.axis[j], place[j], 0));
-                row_offset[i] += row_at[i][j] * arguments.source.axis[j];
+                offset += row_at[i][j] * arguments.source.axis[j];
             }
-            if (row >= rows)
+            rows[i] = reinterpret_cast<const unsigned char *>(source) + offset * SIZE;
+            if (row >= row_count)
                 row_at[i][0] = -0x40000000; /* outside, whatever the tap */
         }
-        column_offset = (first_column + mine) * arguments.filter.batch;
-        column_step = 32 * arguments.filter.batch;
-        columns = (int(arguments.columns) - first_column - mine + 31) / 32;
+        columns = 0;
+#pragma unroll
+        for (int i = 0; i < COLUMNS_A_THREAD; i++)
+            columns |= unsigned(first_filter + mine + 32 * i < arguments.columns) << i;
+        first_column =
+            reinterpret_cast<const unsigned char *>(filter) + (first_filter + mine) * arguments.filter.batch * SIZE;
         channel = threadIdx.x % 4 * CHUNK;
         tap[0] = tap[1] = tap[2] = 0;
         settle();
     }
 
-    /* Carries channels to taps, and finds the tap. */
+    /* Carries channels to taps, and finds what changes with the tap. */
     __device__ inline void settle()
     {
-        while (channel >= arguments.channels) {
-            channel -= int(arguments.channels);
+        const int channels = int(arguments.channels);
+        bool more = walk.axis[0].taps > 0;
+        while (channel >= channels && more) {
+            channel -= channels;
             bool carry = true;
 #pragma unroll
             for (int i = 2; i >= 0; i--) {
                 tap[i] += carry;
-                carry = i > 0 && tap[i] == walk.axis[i].taps;
+                carry = i > 0 && tap[i] == int(walk.axis[i].taps);
                 if (carry)
                     tap[i] = 0;
             }
-            if (tap[0] >= walk.axis[0].taps)
-                break; /* past the last: these chunks exist no more */
+            more = tap[0] < int(walk.axis[0].taps);
         }
-        source_offset = filter_offset = 0;
+        inside = more ? (1u << ROWS_A_THREAD) - 1 : 0;
+        columns = more ? columns : 0; /* past the last tap */
+        int64_t source = channel, filter = channel;
 #pragma unroll
-        for (int i = 0; i < 3; i++) {
-            tap_at[i] = tap[i] * int(walk.axis[i].source_tap);
-            source_offset += tap_at[i] * arguments.source.axis[i];
-            filter_offset += conv_filter(&walk.axis[i], tap[i]) * arguments.filter.axis[i];
+        for (int j = 0; j < 3; j++) {
+            const int at = tap[j] * int(walk.axis[j].source_tap), size = int(walk.axis[j].source_size);
+            source += at * arguments.source.axis[j];
+            filter += int(conv_filter(&walk.axis[j], tap[j])) * arguments.filter.axis[j];
+#pragma unroll
+            for (int i = 0; i < ROWS_A_THREAD; i++)
+                if (unsigned(row_at[i][j] + at) >= unsigned(size))
+                    inside &= ~(1u << i);
         }
-    }
-
-    __device__ inline bool inside(const int at[3]) const
-    {
-        bool all = true;
-#pragma unroll
-        for (int i = 0; i < 3; i++)
-            all = all && unsigned(at[i] + tap_at[i]) < unsigned(walk.axis[i].source_size);
-        return all;
+        source_offset = source * SIZE;
+        filter_offset = filter * SIZE;
     }
 
     __device__ inline void prepare(int)
@@ -140,31 +144,27 @@ struct Copies {
 
     __device__ inline void load(int, unsigned char *stage)
     {
-        const int mine = threadIdx.x / 4, chunk = threadIdx.x % 4;
-        const bool some = tap[0] < walk.axis[0].taps;
+        /* 32 rows further, chunks lie as they do here. */
+        const int64_t column_step = 32 * SIZE * arguments.filter.batch;
+        stage += to;
 #pragma unroll
-        for (int i = 0; i < ROWS_A_THREAD; i++) {
-            const bool exists = some && inside(row_at[i]);
-            const element *from = source + (exists ? row_offset[i] + source_offset + channel : 0);
-#pragma unroll
-            for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * ROWS_BYTES + chunk_by_rows(mine + 32 * i, chunk),
-                              from + (exists ? plane * source_plane : 0), exists);
-        }
-        unsigned char *const tile = stage + PLANES * ROWS_BYTES;
-#pragma unroll
-        for (int i = 0; i < COLUMNS_A_THREAD; i++) {
-            if (TILE_COLUMNS % 32 != 0 && mine + 32 * i >= TILE_COLUMNS)
-                break;
-            const bool exists = some && i < columns;
-            const element *from = filter + (exists ? column_offset + i * column_step + filter_offset + channel : 0);
+        for (int i = 0; i < ROWS_A_THREAD; i++)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(tile + plane * COLUMNS_BYTES + chunk_by_rows(mine + 32 * i, chunk),
-                              from + (exists ? plane * filter_plane : 0), exists);
-        }
+                copy_16_bytes(stage + plane * ROWS_BYTES + i * (32 * 64),
+                              rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
+        const unsigned char *from = first_column + filter_offset;
+        stage += PLANES * ROWS_BYTES;
+#pragma unroll
+        for (int i = 0; i < COLUMNS_A_THREAD; i++, from += column_step)
+#pragma unroll
+            for (int plane = 0; plane < PLANES; plane++)
+                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (32 * 64),
+                              from + plane * (arguments.filter_plane * SIZE), columns >> i & 1);
         channel += DEPTH;
-        if (channel >= arguments.channels)
+        source_offset += DEPTH * SIZE;
+        filter_offset += DEPTH * SIZE;
+        if (channel >= int(arguments.channels))
             settle();
     }
 };
@@ -236,9 +236,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
     Sums sums;
     {
         Copies copies(walk, arguments);
-        copies.source = source;
-        copies.filter = filter;
-        copies.start(first_row, rows, first_column);
+        copies.start(source, first_row, rows, filter, first_column);
         multiply_all<false>(sums, shared, int((depths + DEPTH - 1) / DEPTH), copies);
     }
     wait_copies<0>();

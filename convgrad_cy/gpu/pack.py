@@ -35,7 +35,9 @@ def lies_in_chunks(operand, chunk):
 def pack(number, operand, dtype, kind, workspace):
     """An operand as it is, where it lies so that 16 bytes can be copied at a time, or packed into a workspace."""
     if kind.planes == 1 and operand.strides[CHANNELS] == 1 and lies_in_chunks(operand, kind.chunk):
-        return Packed(number, operand.strides, 0, operand.shape[CHANNELS], None, 0)
+        # Kernels form addresses outside, too, and those have to be aligned as well.
+        strides = [stride if size > 1 else 0 for stride, size in zip(operand.strides, operand.shape, strict=True)]
+        return Packed(number, tuple(strides), 0, operand.shape[CHANNELS], None, 0)
     extents = [operand.shape[axis] for axis in _ROW_AXES]
     channels, rows = operand.shape[CHANNELS], prod(extents)
     padded = -(-channels // kind.chunk) * kind.chunk

@@ -92,7 +92,8 @@ __device__ inline void load_matrices_transposed(unsigned r[4], const void *row)
 
 /* ---- copies from global to shared memory, 16 bytes each, past the L1 cache ----
 
-   Where not `exists`, nothing is read and zeros are written. Data are there after wait_copies and a barrier. */
+   Where not `exists`, nothing is read, the address may be any multiple of 16, and zeros are written. Data are there
+   after wait_copies and a barrier. */
 
 __device__ inline void copy_16_bytes(void *shared, const void *global, bool exists)
 {

@@ -95,111 +95,114 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
     return depth * (extent * SIZE) + (chunk ^ twist) * 16;
 }
 
-/* Fragments of 16 rows and of 16 columns from `first` on, as ptx.cuh lays them out. Of columns, those of the second
-   eight come last. Lanes address rows of matrices in the order in which their words are wanted. */
-template <bool by_depth, int extent> struct Loader {
-    template <typename Element>
-    __device__ static inline void rows(Element, unsigned r[4], const unsigned char *tile, int first, int depth)
+/* Where in a tile a lane finds its part of fragments, of 16 rows or of 16 columns each: that of the first fragment at
+   depth 0 is `offset`, known before the loop. Other fragments and depths change bits of the chunk's number that
+   neither sums with others carry into nor, but for being flipped, twists touch. */
+template <bool by_depth, int extent> struct Fragments {
+    int offset;
+
+    /* Of a 16-bit type, the address that the lane gives to ldmatrix: matrices follow one another by 8 rows and then by 8
+       depths, those of columns by 8 depths and then by 8 columns. Of doubles, the first word. */
+    __device__ inline Fragments(int first, bool columns)
     {
-        const int lane = threadIdx.x % 32;
-        if (by_depth)
-            load_matrices_transposed(
-                r, tile + chunk_by_depth<extent>(depth + lane % 8 + lane / 16 * 8, first / 8 + lane / 8 % 2));
+        const int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
+        const int row = SIZE == 8 ? lane / 4 : lane % 8 + (columns ? high : low) * 8;
+        const int depth = SIZE == 8 ? lane % 4 : (columns ? low : high) * 8;
+        if (SIZE == 8)
+            offset = by_depth ? chunk_by_depth<extent>(depth, (first + row) / 2) + row % 2 * 8
+                              : chunk_by_rows(first + row, depth / 2) + depth % 2 * 8;
         else
-            load_matrices(r, tile + chunk_by_rows(first + lane % 16, depth / 8 + lane / 16));
+            offset = by_depth ? chunk_by_depth<extent>(depth + lane % 8, (first + row) / 8)
+                              : chunk_by_rows(first + row, depth / 8);
     }
 
     template <typename Element>
-    __device__ static inline void columns(Element, unsigned r[4], const unsigned char *tile, int first, int depth)
+    __device__ inline void load(Element, unsigned r[4], const unsigned char *tile, int number, int depth, bool) const
     {
-        const int lane = threadIdx.x % 32;
         if (by_depth)
-            load_matrices_transposed(r, tile + chunk_by_depth<extent>(depth + lane % 16, first / 8 + lane / 16));
+            load_matrices_transposed(r, tile + depth * (extent * SIZE) + (offset ^ number * 32));
         else
-            load_matrices(r, tile + chunk_by_rows(first + lane % 8 + lane / 16 * 8, depth / 8 + lane / 8 % 2));
+            load_matrices(r, tile + number * (16 * 64) + (offset ^ depth * 2));
     }
 
-    __device__ static inline double at(const unsigned char *tile, int row, int depth)
+    __device__ inline void load(double, double r[4], const unsigned char *tile, int number, int, bool columns) const
     {
-        const int byte = by_depth ? chunk_by_depth<extent>(depth, row / 2) + row % 2 * 8
-                                  : chunk_by_rows(row, depth / 2) + depth % 2 * 8;
-        return *reinterpret_cast<const double *>(tile + byte);
-    }
-
-    __device__ static inline void rows(double, double r[4], const unsigned char *tile, int first, int depth)
-    {
-        const int lane = threadIdx.x % 32;
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            r[i] = at(tile, first + lane / 4 + i % 2 * 8, depth + lane % 4 + i / 2 * 4);
-    }
-
-    __device__ static inline void columns(double, double r[4], const unsigned char *tile, int first, int depth)
-    {
-        const int lane = threadIdx.x % 32;
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            r[i] = at(tile, first + lane / 4 + i / 2 * 8, depth + lane % 4 + i % 2 * 4);
+        for (int i = 0; i < 4; i++) {
+            const int row = columns ? i / 2 : i % 2, depth = columns ? i % 2 : i / 2; /* by 8 and by 4 */
+            const int byte = by_depth ? number * 128 + depth * (4 * extent * 8) + (offset ^ row * 64)
+                                      : number * (16 * 64) + row * (8 * 64) + (offset ^ depth * 32);
+            r[i] = *reinterpret_cast<const double *>(tile + byte);
+        }
     }
 };
 
-/* The fragments of one plane of a warp, for one instruction depth. */
-template <bool by_depth> struct RowFragments {
-    word words[ROW_PARTS][4];
+/* Both operands of a warp. */
+template <bool by_depth> struct Operands {
+    Fragments<by_depth, TILE_ROWS> rows;
+    Fragments<by_depth, TILE_COLUMNS> columns;
 
-    __device__ inline void load(const unsigned char *stage, int plane, int depth)
+    __device__ inline Operands() : rows(warp_row(), false), columns(warp_column(), true)
     {
-#pragma unroll
-        for (int i = 0; i < ROW_PARTS; i++)
-            Loader<by_depth, TILE_ROWS>::rows(element(), words[i], stage + plane * ROWS_BYTES, warp_row() + 16 * i,
-                                              depth);
     }
 };
 
-template <bool by_depth> struct ColumnFragments {
-    word words[COLUMN_PAIRS][4];
+typedef word RowWords[ROW_PARTS][4];
+typedef word ColumnWords[COLUMN_PAIRS][4];
 
-    __device__ inline void load(const unsigned char *stage, int plane, int depth)
-    {
-        const unsigned char *tile = stage + PLANES * ROWS_BYTES + plane * COLUMNS_BYTES;
+/* The fragments of one plane of a warp, for the depths of one instruction. Of columns, those of the second eight of 16
+   are the last words. */
+template <bool by_depth>
+__device__ inline void
+load_rows(RowWords words, const Operands<by_depth> &operands, const unsigned char *stage, int plane, int depth)
+{
 #pragma unroll
-        for (int i = 0; i < COLUMN_PAIRS; i++)
-            Loader<by_depth, TILE_COLUMNS>::columns(element(), words[i], tile, warp_column() + 16 * i, depth);
-    }
-};
+    for (int i = 0; i < ROW_PARTS; i++)
+        operands.rows.load(element(), words[i], stage + plane * ROWS_BYTES, i, depth, false);
+}
 
 template <bool by_depth>
-__device__ inline void add_products(Sums sums, const RowFragments<by_depth> &a, const ColumnFragments<by_depth> &b)
+__device__ inline void
+load_columns(ColumnWords words, const Operands<by_depth> &operands, const unsigned char *stage, int plane, int depth)
+{
+    const unsigned char *tile = stage + PLANES * ROWS_BYTES + plane * COLUMNS_BYTES;
+#pragma unroll
+    for (int i = 0; i < COLUMN_PAIRS; i++)
+        operands.columns.load(element(), words[i], tile, i, depth, true);
+}
+
+__device__ inline void add_products(Sums sums, const RowWords a, const ColumnWords b)
 {
 #pragma unroll
     for (int i = 0; i < ROW_PARTS; i++)
 #pragma unroll
         for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
-            multiply(element(), sums[i][j], a.words[i], b.words[j / 2] + j % 2 * 2);
+            multiply(element(), sums[i][j], a[i], b[j / 2] + j % 2 * 2);
 }
 
 /* sums += the product of a stage. With x = x0 + x1 + x2 and |x1| <= |x0| / 256 and so on, three planes leave out the
    products x1 y2, x2 y1, x2 y2, of 2^-24 and less of x y; two leave out x1 y1, of 2^-16. */
-template <bool by_depth> __device__ inline void add_stage(Sums sums, const unsigned char *stage)
+template <bool by_depth>
+__device__ inline void add_stage(Sums sums, const Operands<by_depth> &operands, const unsigned char *stage)
 {
 #pragma unroll
     for (int depth = 0; depth < DEPTH; depth += operands_of<element>::instruction_depth) {
-        RowFragments<by_depth> a0, a1, a2;
-        ColumnFragments<by_depth> b0, b1, b2;
-        a0.load(stage, 0, depth);
-        b0.load(stage, 0, depth);
+        RowWords a0, a1, a2;
+        ColumnWords b0, b1, b2;
+        load_rows(a0, operands, stage, 0, depth);
+        load_columns(b0, operands, stage, 0, depth);
         add_products(sums, a0, b0);
         if constexpr (PLANES > 1) {
-            b1.load(stage, 1, depth);
+            load_columns(b1, operands, stage, 1, depth);
             add_products(sums, a0, b1);
-            a1.load(stage, 1, depth);
+            load_rows(a1, operands, stage, 1, depth);
             add_products(sums, a1, b0);
         }
         if constexpr (PLANES > 2) {
             add_products(sums, a1, b1);
-            b2.load(stage, 2, depth);
+            load_columns(b2, operands, stage, 2, depth);
             add_products(sums, a0, b2);
-            a2.load(stage, 2, depth);
+            load_rows(a2, operands, stage, 2, depth);
             add_products(sums, a2, b0);
         }
     }
@@ -237,6 +240,7 @@ __device__ inline void promote(Sums totals, Sums sums)
 template <bool by_depth, typename Copies>
 __device__ inline void multiply_all(Sums totals, unsigned char *shared, int steps, Copies &copies)
 {
+    const Operands<by_depth> operands;
     clear(totals);
 #pragma unroll
     for (int step = 0; step < STAGES - 1; step++) {
@@ -259,11 +263,11 @@ __device__ inline void multiply_all(Sums totals, unsigned char *shared, int step
         end_copies();
         copies.prepare(step + STAGES);
         if constexpr (PLANES > 1) {
-            add_stage<by_depth>(sums, shared + read * STAGE_BYTES);
+            add_stage(sums, operands, shared + read * STAGE_BYTES);
             if (step % PROMOTION == PROMOTION - 1)
                 promote(totals, sums);
         } else {
-            add_stage<by_depth>(totals, shared + read * STAGE_BYTES);
+            add_stage(totals, operands, shared + read * STAGE_BYTES);
         }
         read = read + 1 == STAGES ? 0 : read + 1;
         write = write + 1 == STAGES ? 0 : write + 1;
