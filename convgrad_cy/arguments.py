@@ -63,8 +63,7 @@ def checked_out(library, name, like, first, out, shape):
     return plain
 
 
-def check_no_overlap(name, out, others):
-    """The only check of ``out`` that shapes, strides and types do not decide, on what is seen of the arrays."""
-    for other, array in others:
-        if overlap(out, array):
-            raise ValueError(f"{name} must not overlap {other} in memory")
+def check_no_overlap(name, out, other, array):
+    """``out``, called ``name``, may share no element with the array called ``other``; both as the library sees them."""
+    if overlap(out, array):
+        raise ValueError(f"{name} must not overlap {other} in memory")

@@ -19,7 +19,8 @@ def _checked_outs(library, arrays, out):
         if array is not None:
             name = f"out[{i}]"
             array = arguments.checked_out(library, name, "dy", dy, array, shape)
-            arguments.check_no_overlap(name, library.seen(array), seen)
+            for other, input in seen:
+                arguments.check_no_overlap(name, library.seen(array), other, input)
             seen.append((name, library.seen(array)))
         checked.append(array)
     return checked

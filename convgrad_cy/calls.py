@@ -103,11 +103,10 @@ def call(function, first, second, asked, keywords, out):
     if out is None:
         target = out = library.empty(shape, first.dtype, first)
     else:
-        target = out
-        if work is None:
-            target = arguments.checked_out(library, "out", function.first, first, out, shape)
-        seen = (first, second, target) if library is NUMPY else [*map(library.seen, (first, second, target))]
-        arguments.check_no_overlap("out", seen[2], ((function.first, seen[0]), (function.second, seen[1])))
+        target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
+        seen = library.seen(target)  # of what was checked before, only this may be new
+        arguments.check_no_overlap("out", seen, function.first, library.seen(first))
+        arguments.check_no_overlap("out", seen, function.second, library.seen(second))
     if copied:
         first, second = [
             array if is_addressable(library.seen(array)) else library.copy(array) for array in (first, second)

@@ -16,7 +16,7 @@ ALLOWED = {
     "": {"api", "both"},
     "__main__": {"demo", "info", "operations", "run_file"},
     "demo": {""},
-    "info": {"", "cpu", "dtypes"},
+    "info": {"", "cpu", "dtypes", "gpu", "plan", "problem"},
     "run_file": {"operations"},
     "operations": {"", "shims"},
     "shims": {"", "api", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},

@@ -1,9 +1,11 @@
 """The GPU backend: CUDA kernels for CuPy arrays. Importing it imports neither CuPy nor anything of CUDA."""
 
 from ..plan import DGRAD
+from .families import family_of as family_of
 from .families import plan
-from .plan import task_of
-from .work import Work, device_of
+from .plan import task_of as task_of
+from .work import Work
+from .work import device_of as device_of
 
 
 def prepare(parts, arrays):

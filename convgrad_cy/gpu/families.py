@@ -7,7 +7,12 @@ from . import gather
 #: Each has ``suits(task) -> bool`` and ``launches(task) -> Plan``. The first that suits is taken; the last takes all.
 PREFERENCE = (gather,)
 
-NAMES = tuple(module.__name__.rpartition(".")[2] for module in PREFERENCE)
+
+def _name_of(module):
+    return module.__name__.rpartition(".")[2]
+
+
+NAMES = tuple(map(_name_of, PREFERENCE))
 
 
 def _allowed(wanted):
@@ -27,6 +32,11 @@ def family(task, families=_FAMILIES):
     if task.is_empty:
         return families[-1]
     return next(module for module in families if module.suits(task))
+
+
+def family_of(task):
+    """The name of the family that plans this task."""
+    return _name_of(family(task))
 
 
 def plan(task, families=_FAMILIES):
