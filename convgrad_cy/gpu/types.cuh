@@ -50,10 +50,18 @@ __device__ inline unsigned bits_of_float(float value)
     return both.to;
 }
 
+/* The processor converts 16-bit types itself, in one instruction; where there is none, integer arithmetic does the same. A
+   NaN may keep another part of its payload. */
+
 /* ---- widen: exact ---- */
 
 __device__ inline float widen(f16 value)
 {
+#ifdef __CUDA_ARCH__
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+    return wide;
+#else
     const unsigned sign = (value.bits & 0x8000u) << 16, magnitude = value.bits & 0x7fffu;
     if (magnitude < 0x400u) { /* subnormal in f16, normal in float: times 2^-24 */
         const float small = float(magnitude) * 5.9604644775390625e-8f;
@@ -62,6 +70,7 @@ __device__ inline float widen(f16 value)
     const unsigned rebias =
         magnitude < 0x7c00u ? 112u << 23 : 224u << 23; /* infinity and NaN keep the largest exponent */
     return float_of_bits(((magnitude << 13) + rebias) | sign);
+#endif
 }
 
 __device__ inline float widen(bf16 value)
@@ -88,6 +97,11 @@ __device__ inline unsigned widen(int value)
 
 __device__ inline unsigned short narrow_to_f16(float value)
 {
+#ifdef __CUDA_ARCH__
+    unsigned short bits_of_f16;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits_of_f16) : "f"(value));
+    return bits_of_f16;
+#else
     const unsigned bits = bits_of_float(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u) /* NaN */
         return (unsigned short)(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
@@ -99,14 +113,21 @@ __device__ inline unsigned short narrow_to_f16(float value)
     }
     const unsigned odd = (magnitude >> 13) & 1u;
     return (unsigned short)(sign | ((magnitude - (112u << 23) + 0xfffu + odd) >> 13));
+#endif
 }
 
 __device__ inline unsigned short narrow_to_bf16(float value)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned short bits_of_bf16;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits_of_bf16) : "f"(value));
+    return bits_of_bf16;
+#else
     const unsigned bits = bits_of_float(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) /* NaN must not round to infinity */
         return (unsigned short)((bits >> 16) | 0x40u);
     return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
 }
 
 /* The first argument only chooses the type: narrow(storage(), sum). */
