@@ -160,7 +160,7 @@ class Function:
 
 
 class RawModule:
-    def __init__(self, *, code, options):
+    def __init__(self, *, code, options=()):
         assert all(option.startswith("-") for option in options)
         self._code = code
 
@@ -178,12 +178,16 @@ launches, compiled = [], []
 def _module():
     """The module, as ``import cupy`` would find it."""
     cupy = ModuleType("cupy")
+    cupy.__version__ = "14"
+    properties = {"name": b"Imagined GPU", "totalGlobalMem": 80 << 30}
     stream = SimpleNamespace(is_capturing=lambda: capturing[0])
     cupy.cuda = SimpleNamespace(
         Device=Device,
         alloc=alloc,
         device=SimpleNamespace(get_device_id=lambda: _current[0]),
         get_current_stream=lambda: stream,
+        runtime=SimpleNamespace(getDeviceCount=lambda: DEVICES, getDeviceProperties=lambda number: properties),
+        nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
     )
     cupy.ndarray, cupy.empty, cupy.zeros, cupy.array, cupy.RawModule = ndarray, empty, zeros, array, RawModule
     return cupy
