@@ -141,6 +141,16 @@ def empty_axis(x, y):
     )
 
 
+def empty_axis_phases(x, y, stride, phases):
+    """Walks without taps to every x of an axis that these phases leave out: one for each remainder modulo the stride."""
+    visited = {walk.target_begin for walk in phases}
+    return [
+        empty_axis(len(range(begin, x, stride)), y)._replace(target_begin=begin, target_step=stride)
+        for begin in range(min(stride, x))
+        if begin not in visited
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class ConvProblem:
     """One convolution; its gradients are three views of the same problem.
@@ -171,6 +181,11 @@ class ConvProblem:
     def backward_phases(self):
         """For each axis, the walks of dgrad (y to x): one for each stride phase that a tap reaches."""
         return [backward_axis_phases(*axis) for axis in self._axes]
+
+    def complete_backward_phases(self):
+        """``backward_phases``, and walks without taps for what they leave out: combinations visit every x once."""
+        axes = zip(self.x, self.y, self.stride, self.backward_phases(), strict=True)
+        return [phases + empty_axis_phases(x, y, stride, phases) for x, y, stride, phases in axes]
 
     def unreached_walk(self):
         """The walk without taps that visits every x of dgrad, or None where the phases visit every x."""

@@ -2,10 +2,12 @@
 
 float16 and bfloat16 are multiplied as they are and summed in float32. float32 is taken apart into bfloat16 numbers,
 three under precision "high" and two under "medium" (``pack.cu``), of which those products are formed that count: six
-and three (``tile.cuh``). The errors are those of float32 and of 16 bits of mantissa. float64 has instructions of its own
-on the GPUs for science; on others they are slow. NaN and infinity reach exactly the results that the definition says.
+and three (``tile.cuh``). The errors are those of float32 and of 16 bits of mantissa. float64 has instructions of its
+own on the GPUs for science; on others they are slow. NaN and infinity reach exactly the results that the definition
+says.
 """
 
+from itertools import product
 from math import prod
 
 from ..plan import DGRAD, WGRAD
@@ -42,10 +44,15 @@ def _kind(task):
     return Kind(task.dtype.cuda, task.dtype.itemsize, 1, task.dtype.compute_itemsize)
 
 
+def _walks(task):
+    """Every combination of walks."""
+    return [walk for axes in _phases(task) for walk in product(*axes)]
+
+
 def _products(task, kind):
     """(rows, columns, depth) of the matrix product of each walk, in one group."""
     channels = -(-task.source.shape[CHANNELS] // kind.chunk) * kind.chunk
-    for walk in task.walks:
+    for walk in _walks(task):
         positions = task.source.shape[0] * prod(axis.positions for axis in walk)
         taps = prod(axis.taps for axis in walk)
         if task.operation == WGRAD:
@@ -76,7 +83,7 @@ def can(task):
     return (
         can_pack(task.source)
         and task.problem.groups <= _MOST_GROUPS
-        and all(_is_near(axis) for walk in task.walks for axis in walk)
+        and all(_is_near(axis) for walk in _walks(task) for axis in walk)
         and all(max(sizes) <= _MOST for sizes in _products(task, _kind(task)))
     )
 
@@ -108,16 +115,24 @@ def _planned(task):
 
 
 def _phases(task):
-    """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last."""
+    """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last.
+
+    Where strides are small, combinations of phases that no tap reaches have blocks of their own, which store zeros;
+    else zeros are stored everywhere before.
+    """
+    problem = task.problem
     if task.operation != DGRAD:
-        return [tuple([axis] for axis in task.problem.forward_walk())]
-    unreached = task.problem.unreached_walk()
-    parts = [] if unreached is None else [tuple([axis] for axis in unreached)]
+        return [tuple([axis] for axis in problem.forward_walk())]
+    unreached = problem.unreached_walk()
+    if unreached is None or max(problem.stride) <= _MOST_PHASES:
+        zeros, phases = [], problem.complete_backward_phases()
+    else:
+        zeros, phases = [tuple([axis] for axis in unreached)], problem.backward_phases()
     depths, rows, columns = (
         [walks[i : i + _MOST_PHASES] for i in range(0, len(walks), _MOST_PHASES)]
-        for walks in (sorted(axis, key=lambda walk: -walk.taps) for axis in task.problem.backward_phases())
+        for walks in (sorted(axis, key=lambda walk: -walk.taps) for axis in phases)
     )
-    return parts + [(depth, row, column) for depth in depths for row in rows for column in columns]
+    return zeros + [(depth, row, column) for depth in depths for row in rows for column in columns]
 
 
 def _packed(task, kind, *numbers):
@@ -154,7 +169,7 @@ def _filter_strides(strides):
 def _correlate(task):
     kind, device = _kind(task), task.device
     (source, filter), steps, sizes = _packed(task, kind, SOURCE, FILTER)
-    products = [(task.problem.groups, *product) for product in _products(task, kind)]
+    products = [(task.problem.groups, *sizes) for sizes in _products(task, kind)]
     tile, clocks = best_tile(kind, device, products)
     count = stages(kind, tile, device)
     batch, groups, columns = task.target.shape[:3]

@@ -38,8 +38,8 @@ constexpr int CHUNK = 16 / SIZE;
 constexpr int DEPTH = 64 / SIZE;
 constexpr int THREADS = 128;
 
-/* Four warps, 2 x 2 or 4 x 1, so that their tiles are nearly square. */
-constexpr int WARPS_ACROSS = 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
+/* Four warps, 4 x 1, 2 x 2 or 1 x 4, so that their tiles are nearly square. */
+constexpr int WARPS_ACROSS = TILE_COLUMNS > 2 * TILE_ROWS ? 4 : 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
 constexpr int WARP_ROWS = TILE_ROWS * WARPS_ACROSS / 4;
 constexpr int WARP_COLUMNS = TILE_COLUMNS / WARPS_ACROSS;
 constexpr int ROW_PARTS = WARP_ROWS / 16;       /* an instruction has 16 rows */

@@ -7,8 +7,9 @@ by its matrix products or by the bytes that pass through shared memory::
     traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
 
 at ``_INSTRUCTION_CLOCKS`` each and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
-balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64, the tile of layers with 64 channels; 102 and 192 for 64 x
-64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three loads.
+balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 102 and
+192 for 64 x 64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three
+loads.
 """
 
 from typing import NamedTuple
@@ -68,21 +69,29 @@ class Tile(NamedTuple):
     @property
     def warp(self):
         """Rows and columns of each of the four warps."""
-        return (self.rows // 2, self.columns // 2) if 2 * self.columns > self.rows else (self.rows // 4, self.columns)
+        across = 4 if self.columns > 2 * self.rows else 2 if 2 * self.columns > self.rows else 1
+        return self.rows * across // 4, self.columns // across
 
 
-_TILES = {
-    1: (Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3), Tile(128, 32, 3)),
+#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, and by depth (wgrad),
+#: whose tiles have at least 64 in both directions.
+_BY_ROWS = {
+    0: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+    1: (Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
     2: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
     3: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
 }
-_DOUBLE_TILES = (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2))
+_BY_DEPTH = {
+    0: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
+    1: (Tile(128, 128, 2), Tile(64, 256, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
+    2: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
+    3: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
+}
 
 
 def tiles(kind, by_depth=False):
-    """Those compiled for a kind; operands by depth (wgrad) have lines of at least 64 elements and at most 128."""
-    every = _DOUBLE_TILES if kind.size == 8 else _TILES[kind.planes]
-    return tuple(tile for tile in every if not by_depth or (tile.rows <= 128 and tile.columns >= 64))
+    """Those that are compiled for a kind."""
+    return (_BY_DEPTH if by_depth else _BY_ROWS)[kind.planes if kind.size == 2 else 0]
 
 
 def staged_bytes(kind, tile):

@@ -90,8 +90,8 @@ def test_integers(kind, problem):
 @pytest.mark.parametrize("kind, tile, by_depth", TILES)
 def test_tiles(monkeypatch, kind, tile, by_depth):
     """Each tile alone, in each order of warps, bit for bit; results of both layouts are the same."""
-    table = "_DOUBLE_TILES" if kind.size == 8 else "_TILES"
-    monkeypatch.setattr(tiles, table, (tile,) if kind.size == 8 else {kind.planes: (tile,)})
+    for table in ("_BY_ROWS", "_BY_DEPTH"):
+        monkeypatch.setattr(tiles, table, dict.fromkeys(range(4), (tile,)))
     dtype = {"f16": "float16", "double": "float64"}.get(kind.element, "bfloat16" if kind.planes == 1 else "float32")
     precision = "medium" if kind.planes == 2 else "high"
     for kernel in ("wgrad",) if by_depth else ("fprop", "dgrad"):
@@ -145,6 +145,16 @@ def test_more_phases_than_a_launch_takes(stride, kernel):
     problem = parse(f'mb1ic8ih23iw24oc8kh{kernel}sh{stride}ph1n"stride{stride}_kernel{kernel}"')
     tensors, results = integer_tensors(problem, "bfloat16")
     np.testing.assert_array_equal(run(Case("dgrad", problem, tensors)), results["dgrad"])
+
+
+def test_phases_visit_every_x_once():
+    for problem in PROBLEMS.values():
+        if problem.batch:
+            task = task_without_memory("dgrad", problem, "bfloat16")
+            walks = zip(task.problem.complete_backward_phases(), task.problem.x, strict=True)
+            for walk, x in walks:
+                visited = [phase.target_begin + i * phase.target_step for phase in walk for i in range(phase.positions)]
+                assert sorted(visited) == list(range(x)), problem
 
 
 # ---- operands ----
