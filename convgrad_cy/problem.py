@@ -142,7 +142,7 @@ def empty_axis(x, y):
 
 
 def empty_axis_phases(x, y, stride, phases):
-    """Walks without taps to every x of an axis that these phases leave out: one for each remainder modulo the stride."""
+    """Walks without taps to every x of one axis that these phases leave out: one for each remainder of the stride."""
     visited = {walk.target_begin for walk in phases}
     return [
         empty_axis(len(range(begin, x, stride)), y)._replace(target_begin=begin, target_step=stride)
