@@ -110,9 +110,9 @@ load_gradients(compute gradients[POSITIONS][CHANNELS], const storage *from, cons
         }
 }
 
-extern "C" __global__ void
-__launch_bounds__(THREADS, 2) wgrad(const storage *__restrict__ source, const storage *__restrict__ target,
-                                    compute *partials, const __grid_constant__ Arguments arguments)
+extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 800 ? 1 : 2)
+    wgrad(const storage *__restrict__ source, const storage *__restrict__ target, compute *partials,
+          const __grid_constant__ Arguments arguments)
 {
     __shared__ compute exchanged[ROUND][THREADS];
     const conv_axis *const axis = arguments.axis;

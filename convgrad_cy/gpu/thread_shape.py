@@ -3,9 +3,11 @@
 from itertools import product
 from typing import NamedTuple
 
-#: Registers of 4 bytes that a window may take (with the strip of gradients of wgrad beside it), that the sums of
-#: positions may take, and those of wgrad: of 128 for a thread, so that two blocks of 256 are on a processor at a time.
-_WINDOW, _SUMS, _FILTER_SUMS = 64, 32, 48
+#: Registers of 4 bytes that a thread has for its window and its sums, and in wgrad for a strip of gradients: of the 128
+#: with which two blocks of 256 threads are on a processor. Several inputs take others for their places and weights.
+_REGISTERS, _REGISTERS_OF_GROUPS = 80, 70
+#: At most so many of them for sums: of positions, and of wgrad, whose code has each of them twice.
+_SUMS, _FILTER_SUMS = 32, 48
 #: Instructions around a load: its address, and whether it is inside.
 _AROUND = 4
 _MOST_POSITIONS = 8
@@ -44,11 +46,13 @@ class Shape(NamedTuple):
     def fits(self, words, sums_of_filter):
         """Whether the registers hold it, if a compute type takes so many words."""
         window = self.extent * (self.inputs if self.channels_last else 1)
-        if sums_of_filter:
-            gradients = self.positions * self.channels
-            sums = self.taps * self.channels * self.ins
-            return (window + gradients) * words <= _WINDOW and sums * words <= _FILTER_SUMS
-        return window * words <= _WINDOW and self.channels * self.positions * words <= _SUMS
+        outputs = self.positions * self.channels
+        sums = self.taps * self.channels * self.ins if sums_of_filter else outputs
+        gradients = outputs if sums_of_filter else 0
+        most = _REGISTERS if self.ins == 1 else _REGISTERS_OF_GROUPS
+        return (window + sums + gradients) * words <= most and sums * words <= (
+            _FILTER_SUMS if sums_of_filter else _SUMS
+        )
 
     def cost(self, taps, itemsize, sums_of_filter):
         """Cycles of loads for each output and row of taps.
