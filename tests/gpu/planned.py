@@ -69,7 +69,7 @@ def _size_of(macros):
 
 @cache
 def compiled(arch):
-    """(source, kernel, macros, threads of a block or None) of every type and size that a family has on this architecture.
+    """(source, kernel, macros, threads of a block or None) of every type and size that there is on this architecture.
 
     All that the families list themselves in ``variants``, and of what plans launch one for each size, which of them
     depends on the architecture.

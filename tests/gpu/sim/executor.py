@@ -20,8 +20,8 @@ from convgrad_cy.gpu import module
 
 FOLDER = Path(__file__).parent
 ENGINE = ("scheduler.cpp", "warp.cpp", "async.cpp")
-#: The orders of warps, and what memory holds in each that nobody has written to: NaN in every floating type, which makes
-#: even its product with zero wrong; and large numbers, which no kernel mends as it may mend NaN.
+#: The orders of warps, and what memory holds in each that nobody has written to: NaN in every floating type, which
+#: makes even its product with zero wrong; and large numbers, which no kernel mends as it may mend NaN.
 POISON = {"ascending": 0xFF, "descending": 0x7B, "random": 0x7B}
 SCHEDULES = tuple(POISON)
 #: Bytes around each operand and workspace that no kernel may write.
@@ -97,7 +97,8 @@ def _compile(name, arguments, source=""):
     if not target.exists():
         unfinished = f"{target}.{os.getpid()}"
         command = [COMPILER, *arguments, "-o", unfinished]
-        done = subprocess.run(command, input=source, capture_output=True, text=True)
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        done = subprocess.run(command, input=source, capture_output=True, text=True, env=environment)
         if done.returncode:
             raise SimulationError(f"g++ does not compile it:\n{done.stderr}")
         os.replace(unfinished, target)
