@@ -2,10 +2,10 @@
 
 import os
 
-from . import gather
+from . import depthwise, gather, mma, simt
 
 #: Each has ``suits(task) -> bool`` and ``launches(task) -> Plan``. The first that suits is taken; the last takes all.
-PREFERENCE = (gather,)
+PREFERENCE = (depthwise, mma, simt, gather)
 
 
 def _name_of(module):
