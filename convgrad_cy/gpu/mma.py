@@ -14,10 +14,10 @@ from ..plan import DGRAD, WGRAD
 from . import reduce
 from .pack import CHANNELS, can_pack, lies_in_chunks, pack
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers
-from .tiles import Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
+from .tiles import LAUNCH_CLOCKS, Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
 
 _THREADS = 128
-#: Walks of an axis in one launch: MOST_PHASES of mma.cu.
+#: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh.
 _MOST_PHASES = 4
 _NO_WALK = (0,) * 10
 #: Rows, columns and depths are counted in 32 bits, with what a tile has beyond them; coordinates may lie outside.
@@ -28,12 +28,12 @@ _MOST_GROUPS = 65535
 _DOUBLE_ARCHS = (80, 90)
 #: Fewer channels in a group are not worth the rest of a tile.
 _LEAST_GROUP = 16
+#: Bytes of packed operands and partial sums beyond which kernels without them are taken.
+_MOST_WORKSPACE = 16 << 30
 #: Multiplications that the other units of a multiprocessor do in a clock, and what share of that kernels reach.
 _OTHER_RATES = {("float32", 80): 64, ("float64", 80): 32, ("float64", 90): 64}
 _OTHER_RATE, _OTHER_SHARE = 128, 0.6
-#: Clocks of a launch.
-_LAUNCH_CLOCKS = 4000
-#: Where reduce.cu's digits (group, out, taps, in) are in the filter's axes.
+#: The axes in the order of partial sums, channels last: (group, out, taps, in) of filters, (N, G, D, H, W, C) of data.
 _DIGITS = (0, 1, 3, 4, 5, 2)
 
 
@@ -101,8 +101,10 @@ def suits(task):
     if task.problem.groups > 1 and min(task.problem.x_channels, task.problem.y_channels) < _LEAST_GROUP:
         return False
     plan, clocks = _planned(task)
+    if sum(plan.workspaces) > _MOST_WORKSPACE:
+        return False
     rate = _OTHER_SHARE * _OTHER_RATES.get((name, arch), _OTHER_RATE) * task.device.processors
-    return clocks + (len(plan.launches) - 1) * _LAUNCH_CLOCKS < task.problem.multiplications / rate
+    return clocks < task.problem.multiplications / rate
 
 
 def launches(task):
@@ -110,7 +112,7 @@ def launches(task):
 
 
 def _planned(task):
-    """The plan, and its clocks without those of launches."""
+    """The plan, and its clocks but for one launch, which any other plan has, too."""
     return (_wgrad if task.operation == WGRAD else _correlate)(task)
 
 
@@ -166,32 +168,49 @@ def _filter_strides(strides):
     return (out, group, *rest)
 
 
+def _digits(operand):
+    """Extents and strides of an operand for ``reduce.launch``, and the strides of one split's partial sums."""
+    extents, strides = ([of[axis] for axis in _DIGITS] for of in (operand.shape, operand.strides))
+    dense = [0] * 6
+    for digit, axis in enumerate(_DIGITS):
+        dense[axis] = prod(extents[digit + 1 :])
+    return extents, strides, dense
+
+
 def _correlate(task):
-    kind, device = _kind(task), task.device
+    kind, device, target = _kind(task), task.device, task.target
     (source, filter), steps, sizes = _packed(task, kind, SOURCE, FILTER)
-    products = [(task.problem.groups, *sizes) for sizes in _products(task, kind)]
-    tile, clocks = best_tile(kind, device, products)
+    tile, splits, each, clocks = best_tile(kind, device, task.problem.groups, list(_products(task, kind)))
+    clocks += len(steps) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     count = stages(kind, tile, device)
-    batch, groups, columns = task.target.shape[:3]
-    chunks = task.target.strides[CHANNELS] == 1 and lies_in_chunks(task.target, 16 // task.dtype.itemsize)
+    batch, groups, columns = target.shape[:3]
+    extents, target_strides, partial_strides = _digits(target)
+    if splits == 1:
+        result, size, strides, aligned = task.dtype.cuda, task.dtype.itemsize, target.strides, target.aligned
+    else:
+        result, size, strides, aligned = kind.sums, kind.sum_size, partial_strides, True
+    written = target._replace(strides=tuple(strides), aligned=aligned)
+    last = written.strides[CHANNELS] == 1
+    pointers = (source.number, filter.number, TARGET if splits == 1 else WORKSPACE + len(sizes))
     for phases in _phases(task):
         walks = [axis[i] if i < len(axis) else _NO_WALK for axis in phases for i in range(_MOST_PHASES)]
         arguments = integers(
             [len(axis) for axis in phases],
             walks,
-            (batch, source.channels, columns),
+            (batch, source.channels, columns, splits, each),
             (source.strides, source.plane),
             (_filter_strides(filter.strides), filter.plane),
-            task.target.strides,
-            task.target.strides[CHANNELS] == 1,
-            chunks,
+            (written.strides, prod(target.shape)),
+            (last, last and lies_in_chunks(written, 16 // size)),
         )
         rows = batch * prod(max(walk.positions for walk in axis) for axis in phases)
-        grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups)
-        macros, shared = _macros(kind, tile, count, RESULT=task.dtype.cuda), shared_bytes(kind, tile, count)
-        pointers = (source.number, filter.number, TARGET)
+        grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups * splits)
+        macros, shared = _macros(kind, tile, count, RESULT=result), shared_bytes(kind, tile, count)
         steps.append(Launch("mma.cu", macros, "correlate", grid, (_THREADS, 1, 1), shared, pointers, arguments))
-    return Plan(tuple(steps), tuple(sizes)), clocks + 2 * memory_clocks(device, sum(sizes))
+    if splits > 1:
+        steps.append(reduce.launch(task.dtype, pointers[2], TARGET, splits, extents, target_strides))
+        sizes.append(reduce.workspace_bytes(task.dtype, splits, extents))
+    return Plan(tuple(steps), tuple(sizes)), clocks
 
 
 def _wgrad(task):
@@ -201,7 +220,7 @@ def _wgrad(task):
     tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
     count = stages(kind, tile, device)
     splits = -(-depth // (each * kind.depth))
-    extents, strides = ([of[axis] for axis in _DIGITS] for of in (task.filter.shape, task.filter.strides))
+    extents, strides, _ = _digits(task.filter)
     partials = WORKSPACE + len(sizes)
     across = -(-columns // tile.columns)
     arguments = integers(
@@ -217,7 +236,7 @@ def _wgrad(task):
     pointers = (source.number, target.number, partials)
     steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (_THREADS, 1, 1), shared, pointers, arguments))
     steps.append(reduce.launch(task.dtype, partials, FILTER, splits, extents, strides))
-    clocks += 2 * memory_clocks(device, sum(sizes))
+    clocks += (len(steps) - 1) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
 
 
@@ -239,8 +258,9 @@ def variants():
         found.add(("pack.cu", "pack", packed))
         for device in _DEVICES:
             for tile in tiles(kind):
-                macros = _macros(kind, tile, stages(kind, tile, device), RESULT=storage)
-                found.add(("mma.cu", "correlate", macros))
+                for result in {storage, kind.sums}:
+                    macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)
+                    found.add(("mma.cu", "correlate", macros))
             for tile in tiles(kind, by_depth=True):
                 found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device))))
     return sorted(found)

@@ -32,6 +32,12 @@ _MEMORY_BYTES = 18
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
 
+#: Clocks of a launch.
+LAUNCH_CLOCKS = 4000
+
+#: Stages that a split of a correlation has at least, so that most of its time is not their first arrival.
+_LEAST_STEPS = 8
+
 #: A block alone on its multiprocessor leaves it idle at its barriers; taken as a quarter of its time.
 _ALONE = 4 / 3
 
@@ -48,6 +54,11 @@ class Kind(NamedTuple):
     def chunk(self):
         """Elements of 16 bytes, which are copied together."""
         return 16 // self.size
+
+    @property
+    def sums(self):
+        """C++ type of the sums."""
+        return "double" if self.sum_size == 8 else "float"
 
     @property
     def depth(self):
@@ -136,17 +147,29 @@ def memory_clocks(device, size):
     return size / (_MEMORY_BYTES * device.processors)
 
 
-def best_tile(kind, device, products):
-    """The tile for products of matrices, each (number of them, rows, columns, depth), and its clocks."""
+def best_tile(kind, device, groups, products):
+    """The tile, the number of splits, the stages of each and the clocks for products, each (rows, columns, depth).
 
-    def cost(tile):
-        total = 0
-        for number, rows, columns, depth in products:
-            blocks = number * -(-rows // tile.rows) * -(-columns // tile.columns)
-            total += clocks(kind, tile, device, blocks, -(-depth // kind.depth))
-        return total
-
-    return min(((cost(tile), tile) for tile in tiles(kind)), key=lambda pair: pair[0])[::-1]
+    Sums are split where there are fewer tiles than multiprocessors, as in a batch of one; partial sums are written and
+    read again, in a launch of their own. A split has at least ``_LEAST_STEPS`` stages.
+    """
+    best = None
+    longest = max(-(-depth // kind.depth) for _, _, depth in products)
+    sums = groups * sum(rows * columns for rows, columns, _ in products)
+    for tile in tiles(kind):
+        numbers = [groups * -(-rows // tile.rows) * -(-columns // tile.columns) for rows, columns, _ in products]
+        most = min(2 * device.processors // sum(numbers), longest // _LEAST_STEPS, 2**31 // sums)
+        for wanted in range(1, max(most, 1) + 1):
+            each = max(-(-longest // wanted), 1)
+            splits = max(-(-longest // each), 1)
+            if splits != wanted:
+                continue
+            cost = LAUNCH_CLOCKS + memory_clocks(device, 2 * splits * sums * kind.sum_size) if splits > 1 else 0
+            for number, (_, _, depth) in zip(numbers, products, strict=True):
+                cost += clocks(kind, tile, device, number * splits, min(-(-depth // kind.depth), each))
+            if best is None or cost < best[-1]:
+                best = tile, splits, each, cost
+    return best
 
 
 def best_split(kind, device, groups, rows, columns, depth):
