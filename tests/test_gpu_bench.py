@@ -1,14 +1,16 @@
 """The parts of the GPU benchmark that need no GPU: what it would measure, and the report of made-up times."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import gpu_ratio, gpu_report, gpu_rows
+from bench import gpu_ratio, gpu_report, gpu_rows, gpu_small
 
 ABOUT = {"gpu": "NVIDIA H200", "cudnn": 91900}
 CEILINGS = {"bfloat16": 800e12, "float32": 50e12, "float64": 60e12, "copy": 4e12}
@@ -31,15 +33,16 @@ def cells(table, first):
 
 
 def test_rows():
-    """Both gradients of each layer; shapes are those of convolutions; PyTorch takes no padding at one end alone."""
+    """Both gradients of each layer; shapes are those of convolutions; PyTorch has one padding for both ends."""
     rows = gpu_rows.rows()
     assert len({row.name for row in rows}) == len(rows)
     assert len([row for row in rows if row.group.name == "bfloat16, channels last"]) == 38
     assert {row.kernel for row in rows} == {"dgrad", "wgrad"}
     for row in rows:
         case = row.case
-        assert all(begin == end for begin, end in case.padding), case.name
-        assert case.flop > 0
+        axes = zip(case.x[2:], case.y[2:], case.kernel, case.stride, case.padding, strict=True)
+        assert all((x + 2 * begin - kernel) // stride + 1 == y for x, y, kernel, stride, (begin, _) in axes), case.name
+        assert case.flop > 0 and set(case.dilation) == {1}
     assert {layer.suite for layer in gpu_rows.LAYERS} == {group.suite for group in gpu_rows.GROUPS}
     assert set(gpu_rows.FEW) <= {layer.name for layer in gpu_rows.LAYERS}
     assert [row.kernel for row in gpu_rows.rows("resnet50_3x3_512 dgrad float64")] == ["dgrad"]
@@ -126,3 +129,25 @@ def test_without_a_gpu(capsys):
         gpu_ratio.main([])
     assert stopped.value.code == 2
     assert f"python -m bench.gpu_ratio: {gpu_ratio.missing()}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ("float64", "int32"))
+def test_small_calls(dtype):
+    """With the CPU in the place of the GPU all are right, and one wrong element is found."""
+    dtype = np.dtype(dtype)
+    for problem in gpu_small.PROBLEMS:
+        assert list(gpu_small.wrong_calls(problem, dtype, np.array, np.asarray)) == []
+
+    def spoiled(array):
+        array = array.copy()
+        array.flat[array.size // 2] += 1
+        return array
+
+    assert len(list(gpu_small.wrong_calls(gpu_small.PROBLEMS[0], dtype, np.array, spoiled))) == 6
+
+
+def test_steps_of_the_script(tmp_path):
+    script = Path(gpu_small.__file__).with_name("gpu_all.sh")
+    done = subprocess.run(["bash", script, tmp_path, "environment", "all"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "a step must be one of environment, build, tests, sanitize, ratio, was all" in done.stderr
