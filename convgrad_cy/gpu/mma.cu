@@ -118,13 +118,14 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
             }
         });
         __syncthreads();
-        const int units = WARP_ROWS * TILE_COLUMNS / unit;
+        const int units = chunks ? WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK : WARP_ROWS * TILE_COLUMNS;
         bool finite = true;
         /* Once to store and, where a sum is not finite, once more to repair. */
         for (int pass = 0; pass < 2 && (pass == 0 || !finite); pass++)
             for (int i = threadIdx.x; i < units; i += THREADS) {
-                const int row = last ? i / (TILE_COLUMNS / unit) : i % WARP_ROWS;
-                const int column = last ? i % (TILE_COLUMNS / unit) * unit : i / WARP_ROWS;
+                const int element = i * unit;
+                const int row = last ? element / TILE_COLUMNS : i % WARP_ROWS;
+                const int column = last ? element % TILE_COLUMNS : i / WARP_ROWS;
                 if (first_row + part + row >= rows || column >= columns)
                     continue;
                 const sum_type *from = staged + row * row_step + column * column_step;

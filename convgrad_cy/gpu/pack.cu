@@ -58,20 +58,24 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __shared__ storage tile[(1 << BITS) + (1 << 9)];
     __shared__ int64_t row_source[1 << 9];
 
-    const int rows = 1 << arguments.rows_bits, width = (1 << BITS) / rows;
+    const int rows_bits = int(arguments.rows_bits), width_bits = BITS - rows_bits;
+    const int rows = 1 << rows_bits, width = 1 << width_bits;
     const int64_t all_rows = arguments.extents[0] * arguments.extents[1] * arguments.extents[2] * arguments.extents[3]
                              * arguments.extents[4];
     const int64_t first_row = int64_t(blockIdx.x) * rows;
     const int64_t first_channel = int64_t(blockIdx.y) * width;
     const int rows_here = int(all_rows - first_row < rows ? all_rows - first_row : rows);
-    const int64_t channels_left = arguments.channels - first_channel, padded_left = arguments.padded - first_channel;
+    const int channels_left = int(arguments.channels - first_channel);
+    const int padded_left = int(arguments.padded - first_channel);
 
     for (int i = threadIdx.x; i < rows_here; i += THREADS) {
-        int64_t rest = first_row + i, offset = 0;
+        unsigned rest = unsigned(first_row) + i; /* pack.py: rows fit, and 32 bits are divided fast */
+        int64_t offset = 0;
 #pragma unroll
         for (int j = 4; j > 0; j--) {
-            offset += rest % arguments.extents[j] * arguments.strides[j];
-            rest /= arguments.extents[j];
+            const unsigned extent = unsigned(arguments.extents[j]);
+            offset += rest % extent * arguments.strides[j];
+            rest /= extent;
         }
         row_source[i] = offset + rest * arguments.strides[0];
     }
@@ -79,14 +83,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     source += first_channel * arguments.step;
 #pragma unroll 8
     for (int i = threadIdx.x; i < 1 << BITS; i += THREADS) {
-        const int row = arguments.along_rows ? i % rows : i / width;
-        const int channel = arguments.along_rows ? i / rows : i % width;
+        const int row = arguments.along_rows ? i & (rows - 1) : i >> width_bits;
+        const int channel = arguments.along_rows ? i >> rows_bits : i & (width - 1);
         if (row < rows_here && channel < channels_left)
             tile[row * (width + 1) + channel] = source[row_source[row] + channel * arguments.step];
     }
     __syncthreads();
     for (int i = threadIdx.x; i < (1 << BITS) / CHUNK; i += THREADS) {
-        const int row = i / (width / CHUNK), channel = i % (width / CHUNK) * CHUNK;
+        const int row = i * CHUNK >> width_bits, channel = i * CHUNK & (width - 1);
         if (row >= rows_here || channel >= padded_left)
             continue;
         union {

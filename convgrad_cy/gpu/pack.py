@@ -66,6 +66,6 @@ def pack(number, operand, dtype, kind, workspace):
 
 
 def can_pack(operand):
-    """Whether grids are large enough for it."""
+    """Whether rows can be counted in 32 bits, and the grid is large enough for the channels."""
     rows = prod(operand.shape) // operand.shape[CHANNELS]
     return rows < 2**31 and operand.shape[CHANNELS] < _MOST_ACROSS << (_BITS // 2)
