@@ -86,6 +86,7 @@ def main(argv=None):
             data["left_out"].append(row.name)
             continue
         found = measured(row, gpu_measure)
+        gpu_measure.release()
         data["rows"].append(found)
         times = " ".join(f"{found.get(name, float('nan')):9.1f}" for name in ("ours_us", "cudnn_us"))
         value = gpu_report.ratio(found)
