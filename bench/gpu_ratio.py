@@ -71,12 +71,12 @@ def main(argv=None):
     if reason is not None:
         parser.exit(2, f"python -m bench.gpu_ratio: {reason}\n")
 
-    from . import gpu_measure
+    from . import gpu_machine, gpu_measure
 
     end = time.monotonic() + 60 * options.minutes
     data = {
-        "about": {**gpu_measure.about(), "date": datetime.now(timezone.utc).isoformat(timespec="seconds")},
-        "ceilings": gpu_measure.ceilings(),
+        "about": {**gpu_machine.about(), "date": datetime.now(timezone.utc).isoformat(timespec="seconds")},
+        "ceilings": gpu_machine.ceilings(),
         "rows": [],
         "left_out": [],
     }
