@@ -90,45 +90,6 @@ typedef Vector<compute, CHUNK> Chunk;
 
 #include "places.cuh"
 
-/* A block's part of the work. It lies in shared memory, for in registers it would take the place of sums. */
-struct Part {
-    Walk walk;
-    Sizes size;
-    unsigned group, split;
-    unsigned row_begin, rows, column_begin, columns, depth_begin, depth_end;
-};
-
-__device__ inline Part part_of(const Arguments &arguments, unsigned number)
-{
-    Part part;
-    /* Column tiles come first, so that those which read the same a are at work together; then the walks, which store
-       between each other's elements. */
-    part.columns = unsigned(arguments.columns);
-    part.column_begin = number % unsigned(arguments.column_tiles) * TILE_COLUMNS;
-    number /= unsigned(arguments.column_tiles);
-    unsigned positions = unsigned(arguments.batch), taps = unsigned(arguments.channels);
-    for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
-        const unsigned walks = unsigned(arguments.walks[axis]);
-        begin -= int(walks);
-        const conv_axis *const walk = &arguments.axis[begin + int(number % walks)];
-        number /= walks;
-        positions *= unsigned(walk->positions);
-        taps *= unsigned(walk->taps);
-        part.walk.axis[axis] = walk;
-        if (axis >= 3 - RANK)
-            part.size.of[axis - (3 - RANK)] = PADDED ? unsigned(walk->source_size) : NOWHERE / 2;
-    }
-    part.row_begin = number % unsigned(arguments.row_tiles) * TILE_ROWS;
-    number /= unsigned(arguments.row_tiles);
-    part.group = number % unsigned(arguments.groups);
-    part.split = number / unsigned(arguments.groups);
-    part.rows = WGRAD ? taps : positions;
-    const unsigned depths = WGRAD ? positions : taps, split_depth = unsigned(arguments.split_depth);
-    part.depth_begin = PARTIALS ? part.split * split_depth : 0;
-    part.depth_end = PARTIALS ? min(depths, part.depth_begin + split_depth) : depths;
-    return part;
-}
-
 /* Neighbours that one thread reads: `vector` of them beside each other, and again `step` further on. */
 template <int across, int vector, bool by_depth> struct Reading {
     static const int lanes = (by_depth ? TILE_DEPTH : across) / vector; /* threads side by side */

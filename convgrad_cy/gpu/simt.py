@@ -1,82 +1,20 @@
 """Dense convolutions as matrix products on the ordinary arithmetic units, in all types, for every GPU.
 
-The macros and the arithmetic behind each choice; ``simt.cu`` says what the kernel does with them.
+``simt_tiles.py`` chooses tiles; here are the macros that say how operands are read and the result is stored.
 """
 
 from math import prod
-from typing import NamedTuple
 
 from ..plan import WGRAD
 from . import reduce
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
+from .simt_tiles import Extents, choice
 from .walk_sets import extremes, is_padded, walk_sets
 
 #: Rows, columns and depths are counted in 32 bits, and positions stay below what simt.cu calls NOWHERE.
 _MOST_ROWS = 2**31 - 2**9
 _MOST_COORDINATE = 2**29
 _MOST_BLOCKS = 2**31 - 1
-
-#: Instructions that bring one element of an operand from memory into a tile: its place, whether it exists, the load,
-#: the conversion, the store; and how many products of a sum cost as much as writing and reading a partial sum, which is
-#: 8 bytes of about 19 bytes a cycle and processor, where that does 128 products.
-_FILL_INSTRUCTIONS = 10
-_PARTIAL_PRODUCTS = 54
-#: Threads of one processor that keep its arithmetic busy, each with at least 16 independent sums.
-_BUSY_THREADS = 256
-#: A split has at least so many steps, for its first loads wait for memory with nothing to do.
-_LEAST_STEPS = 8
-_MOST_SPLITS = 128
-
-
-class Tile(NamedTuple):
-    """A block's part of the result, the depth of a step, a thread's part, and the blocks of a processor."""
-
-    rows: int
-    columns: int
-    depth: int
-    thread_rows: int
-    thread_columns: int
-    resident: int
-
-    @property
-    def threads(self):
-        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
-
-    def efficiency(self, itemsize):
-        """The part of a thread's instructions that are products.
-
-        For each depth there are thread_rows * thread_columns of them, a load from shared memory for each 16 bytes of
-        the two operands, and the thread's share in filling the tiles.
-        """
-        products = self.thread_rows * self.thread_columns
-        loads = (self.thread_rows + self.thread_columns) * itemsize / 16
-        fills = (self.rows + self.columns) / self.threads * _FILL_INSTRUCTIONS
-        return products / (products + loads + fills)
-
-
-#: By the size of the compute type. 8 x 8 sums of 4 bytes leave two blocks of 256 threads 64 further registers for each
-#: thread, enough where a step is 8 deep; sums of 8 bytes take twice as much, so there are half as many and one block.
-_TILES = {
-    4: (
-        Tile(128, 128, 8, 8, 8, 2),
-        Tile(128, 64, 8, 8, 8, 4),
-        Tile(64, 128, 8, 8, 8, 3),
-        Tile(128, 32, 16, 8, 4, 4),
-        Tile(64, 64, 16, 4, 8, 4),
-        Tile(32, 32, 16, 4, 4, 8),
-    ),
-    8: (Tile(128, 64, 8, 8, 4, 1), Tile(64, 64, 8, 4, 4, 2), Tile(32, 32, 8, 4, 4, 7)),
-}
-
-
-class _Extents(NamedTuple):
-    """The matrix product of one launch; ``rows`` are those of the longest walk."""
-
-    walks: int
-    groups: int
-    rows: int
-    columns: int
-    depth: int
 
 
 def suits(task):
@@ -87,7 +25,8 @@ def suits(task):
             return False
         if any(max(map(abs, _coordinates(walk))) >= _MOST_COORDINATE for axis in walks for walk in axis):
             return False
-        if _blocks(extents, _TILES[4][-1]) * _MOST_SPLITS > _MOST_BLOCKS:
+        tile, splits = choice(extents, task.dtype, task.device.processors)
+        if extents.blocks(tile) * splits > _MOST_BLOCKS:
             return False
     return prod(task.filter.shape) <= reduce.MOST_ELEMENTS
 
@@ -132,65 +71,19 @@ def _extents(task, walks):
     positions = task.problem.batch * prod(max(walk.positions for walk in axis) for axis in walks)
     taps = task.source.shape[2] * prod(max(walk.taps for walk in axis) for axis in walks)
     rows, depth = (taps, positions) if task.operation == WGRAD else (positions, taps)
-    return _Extents(prod(map(len, walks)), task.problem.groups, rows, task.target.shape[2], depth)
-
-
-def _tiles(extents, tile):
-    return -(-extents.rows // tile.rows), -(-extents.columns // tile.columns)
-
-
-def _blocks(extents, tile):
-    return prod(_tiles(extents, tile)) * extents.walks * extents.groups
-
-
-def _split_depth(extents, tile, splits):
-    """The depth of each split, in whole steps, of which the last may have fewer."""
-    return -(-extents.depth // tile.depth // splits) * tile.depth
-
-
-def _steps(depth, tile):
-    return -(-depth // tile.depth)
-
-
-def _products(extents, tile, splits, dtype, processors):
-    """What a tile and a number of splits cost, in products of one processor.
-
-    Each processor has the blocks / processors (rounded up) that the busiest has, or so few that it is not kept busy;
-    padding of the last tiles counts. Partial sums are written and read by all processors together.
-    """
-    blocks = _blocks(extents, tile) * splits
-    busiest = max(-(-blocks // processors), _BUSY_THREADS / tile.threads)
-    depth = _steps(extents.depth, tile) * tile.depth if splits == 1 else _split_depth(extents, tile, splits)
-    partials = splits * extents.groups * extents.rows * extents.columns if splits > 1 else 0
-    products = busiest * tile.rows * tile.columns * depth / tile.efficiency(dtype.compute_itemsize)
-    return products + partials * _PARTIAL_PRODUCTS / processors
-
-
-def _choice(extents, dtype, processors):
-    """The tile and the number of splits that cost least."""
-
-    def splits_of(tile):
-        most = min(_MOST_SPLITS, _steps(extents.depth, tile) // _LEAST_STEPS)
-        if extents.walks > 1 or extents.groups * extents.rows * extents.columns > reduce.MOST_ELEMENTS:
-            most = 1
-        return [1, *range(2, most + 1)]
-
-    candidates = [(tile, splits) for tile in _TILES[dtype.compute_itemsize] for splits in splits_of(tile)]
-    tile, splits = min(candidates, key=lambda candidate: _products(extents, *candidate, dtype, processors))
-    # Rounded to whole steps, fewer splits may do.
-    return tile, splits if splits == 1 else -(-extents.depth // _split_depth(extents, tile, splits))
+    return Extents(prod(map(len, walks)), task.problem.groups, rows, task.target.shape[2], depth)
 
 
 def _launch(task, walks):
     """The launches of one set of walks, and the sizes of their workspaces."""
     extents = _extents(task, walks)
-    tile, splits = _choice(extents, task.dtype, task.device.processors)
+    tile, splits = choice(extents, task.dtype, task.device.processors)
     is_wgrad = task.operation == WGRAD
     macros = _macros(task, walks, tile, splits > 1)
-    row_tiles, column_tiles = _tiles(extents, tile)
+    row_tiles, column_tiles = extents.tiles(tile)
     arguments = integers(
         (task.problem.batch, task.problem.groups, task.source.shape[2], task.target.shape[2]),
-        (splits, _split_depth(extents, tile, splits), row_tiles, column_tiles),
+        (splits, extents.split_depth(tile, splits), row_tiles, column_tiles),
         (task.source.strides, task.filter.strides, task.target.strides),
         [len(axis) for axis in walks],
         *walks,
@@ -198,7 +91,7 @@ def _launch(task, walks):
     pointers = (SOURCE, TARGET, FILTER) if is_wgrad else (SOURCE, FILTER, TARGET)
     if splits > 1:
         pointers = (*pointers[:2], WORKSPACE)
-    grid, block = (_blocks(extents, tile) * splits, 1, 1), (tile.threads, 1, 1)
+    grid, block = (extents.blocks(tile) * splits, 1, 1), (tile.threads, 1, 1)
     launch = Launch("simt.cu", macros, "product", grid, block, 0, pointers, arguments)
     if splits == 1:
         return (launch,), ()

@@ -82,7 +82,8 @@ def shape_of(task, width, sums_of_filter=False):
     ins, out = task.source.shape[2], task.target.shape[2]
     channels, row = task.problem.groups * out, max(walk.positions for walk in width)
     longest = max(1, *(walk.taps for walk in width))
-    step, tap = width[0].source_step, width[0].source_tap
+    reached = next((walk for walk in width if walk.taps), width[0])
+    step, tap = reached.source_step, reached.source_tap
     last = channels > 1 and (row == 1 or abs(channel_stride(task.source)) < abs(task.source.strides[5]))
     most = 16 // itemsize
     counts = [n for n in _powers(most) if channels % n == 0 and (out % n == 0 or (last and n % out == 0))]
@@ -120,7 +121,9 @@ def _with_vectors(task, width, shape, longest):
         strip = shape.positions * shape.step
         sizes = [strip, *(walk.source_size for walk in width)]
         source = min(_widest(task.source, (5,), task.source.strides[5], size, most) for size in sizes)
-        begins = {(walk.source_begin + min(0, (shape.taps - 1) * walk.source_tap)) % source for walk in width}
+        begins = {
+            (walk.source_begin + min(0, (shape.taps - 1) * walk.source_tap)) % source for walk in width if walk.taps
+        } or {0}
         source, shift = (1, 0) if len(begins) > 1 else (source, begins.pop())
     return shape._replace(source_vector=source, target_vector=target, shift=shift)
 

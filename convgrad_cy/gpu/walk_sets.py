@@ -7,10 +7,16 @@ MOST_WALKS = 36
 
 
 def walk_sets(task):
-    """Triples of lists of ``AxisWalk``, to be done in this order; a set stands for all products of its three lists."""
+    """Triples of lists of ``AxisWalk``, to be done in this order; a set stands for all products of its three lists.
+
+    Where no tap reaches some phases of ``dgrad``, these are walks without taps, which leave zeros; if there were too
+    many of them, one such walk of all positions goes before the others.
+    """
     problem = task.problem
     if task.operation != DGRAD:
         return [tuple([walk] for walk in problem.forward_walk())]
+    if sum(problem.stride) <= MOST_WALKS:
+        return [tuple(problem.complete_backward_phases())]
     unreached = problem.unreached_walk()
     zeros = [] if unreached is None else [tuple([walk] for walk in unreached)]
     return [*zeros, *_parts(tuple(problem.backward_phases()))]
