@@ -46,8 +46,8 @@ def library_of(name, array):
 
 def is_cupy_array(array):
     """Whether this is CuPy's, without importing CuPy."""
-    cupy = sys.modules.get("cupy")
-    return cupy is not None and isinstance(array, cupy.ndarray)
+    kind = getattr(sys.modules.get("cupy"), "ndarray", None)  # there is none while another thread imports it
+    return kind is not None and isinstance(array, kind)
 
 
 def zeros(shape, like):

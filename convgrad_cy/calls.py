@@ -63,19 +63,18 @@ def _part(function, geometry):
 
 def prepare(library, parts, arrays):
     """The work of a call on these arrays, inputs before results; a GPU takes several parts at a time."""
-    viewed = [
-        (operation, geometry, places, [
-            arrays[place].transpose(order).reshape(shape)
-            for place, (order, shape) in zip(places, geometry.views, strict=True)
-        ])
-        for operation, geometry, places in parts
-    ]  # fmt: skip
+    seen = [library.seen(array) for array in arrays]
+    viewed = []
+    for operation, geometry, places in parts:
+        views = zip(places, geometry.views, strict=True)
+        tensors = [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
+        viewed.append((operation, geometry, places, tensors))
     if library is NUMPY:
         ((operation, geometry, places, tensors),) = viewed
         return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
     from . import gpu
 
-    return gpu.prepare(viewed, len(arrays))
+    return gpu.prepare(viewed, len(arrays), arrays[0].data.device_id)
 
 
 def call(function, first, second, asked, keywords, out):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from layouts import INPUTS, OUTPUTS
 from operations import DTYPES, OPERATIONS, assert_exact, bits, dtype_of, integer_tensors
-from problems import PROBLEMS
+from problems import PROBLEMS, parse
 from sim.executor import COMPILER
 
 import convgrad_cy as cg
@@ -74,6 +74,13 @@ def test_both_gradients(dtype):
             check(dw, expected["wgrad"], dtype)
         assert bits(dx.get()) == bits(cg.conv_backward_data(dy, w, x.shape, **problem.keywords).get())
         assert bits(dw.get()) == bits(cg.conv_backward_filter(x, dy, w.shape, **problem.keywords).get())
+
+
+def test_more_phases_than_one_launch_takes():
+    problem = parse('mb1ic2ih83oh3iw50ow2oc3kh29sh33sw41ph2pw1n"phases"')
+    tensors, results = integer_tensors(problem, "float32")
+    result = OPERATIONS["conv_backward_data"].call(problem, tensors, layout=fake_cupy.array)
+    check(result, results["dgrad"], "float32")
 
 
 def test_empty_and_without_terms():
