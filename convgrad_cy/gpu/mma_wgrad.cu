@@ -6,7 +6,7 @@
    with their channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the same
    chunk of channels, of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
 #include "convgrad/problem.h"
-#include "tile.cuh"
+#include "pipeline.cuh"
 
 /* Made by mma.py, in this order. */
 struct Arguments {

@@ -1,10 +1,10 @@
 /* What a block of mma.cu multiplies: rows are positions of one stride phase, columns are channels of the target, depths
-   are channels of one tap after another. Copies brings them into the stages of tile.cuh. */
+   are channels of one tap after another. Copies brings them into the stages of pipeline.cuh. */
 #ifndef CONVGRAD_TAP_COPIES_CUH
 #define CONVGRAD_TAP_COPIES_CUH
 
 #include "convgrad/problem.h"
-#include "tile.cuh"
+#include "pipeline.cuh"
 
 constexpr int MOST_PHASES = 4; /* of an axis, in one launch: _MOST_PHASES of mma.py */
 
