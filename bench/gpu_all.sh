@@ -2,9 +2,12 @@
 # All that a machine with a GPU can tell, in one go: bash bench/gpu_all.sh [FOLDER] [STEP...]
 #
 # Steps: environment build tests sanitize ratio (all of them without a name); each leaves its log in FOLDER (by default $OUT,
-# else bench/results). An H200 takes about 20 minutes for all, and no step takes 10. Needs Python with cython, setuptools,
-# NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis, a C compiler, and compute-sanitizer for that step. Nothing is
-# downloaded or installed; settings of the GPU stay as they are. A step that fails does not stop those after it.
+# else bench/results). All take about 20 minutes on an H200, none more than 10: where a command may not take longer, name
+# "environment build tests" in the first, "sanitize" in the second and "ratio" in the third.
+#
+# Needs Python with cython, setuptools, NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis (with pytest-xdist, tests are
+# faster), a C compiler, and compute-sanitizer for that step. Nothing is downloaded or installed; settings of the GPU stay as
+# they are. A step that fails does not stop those after it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-${OUT:-bench/results}}
@@ -32,8 +35,15 @@ build() {
         && "$python" -m convgrad_cy info
 }
 
+# Most of the time goes into compiling kernels. The large arrays want the memory of the GPU for themselves.
 tests() {
-    timeout 540 "$python" -m pytest -q -rs --durations 10 tests/gpu/test_device_*.py
+    local parallel="" status=0
+    "$python" -c "import xdist" 2> /dev/null && parallel="-n 8"
+    # shellcheck disable=SC2086
+    timeout 420 "$python" -m pytest -q -rs --durations 10 $parallel tests/gpu/test_device_values.py tests/gpu/test_device_cupy.py \
+        || status=1
+    timeout 120 "$python" -m pytest -q -rs tests/gpu/test_device_large.py || status=1
+    return $status
 }
 
 # The first run, of the families that are preferred, is without a tool, so that kernels are compiled at full speed.
