@@ -25,7 +25,7 @@ _FILTER_BYTES = 40 << 10
 #: Blocks of channels beside each other, 16 bytes each: whole lines of the cache, and enough is left for positions.
 _CHANNEL_THREADS = 16
 #: A thread of wgrad has at least so many strips; its sums are then worth the addition across threads.
-_LEAST_STRIPS = 16
+_LEAST_STRIPS = 8
 _ROW_THREADS = 8
 
 

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 #: Registers of 4 bytes that a thread has for its window and its sums, and in wgrad for a strip of gradients: of the 128
 #: with which two blocks of 256 threads are on a processor. Several inputs take others for their places and weights.
-_REGISTERS, _REGISTERS_OF_GROUPS = 80, 70
+_REGISTERS, _REGISTERS_OF_GROUPS = 76, 70
+#: What a window of 16-bit elements takes of them beside its bytes, for elements that are being widened.
+_WIDENED = 1.2
 #: At most so many of them for sums: of positions, and of wgrad, whose code has each of them twice.
 _SUMS, _FILTER_SUMS = 32, 48
 #: Instructions around a load: its address, and whether it is inside.
@@ -43,16 +45,17 @@ class Shape(NamedTuple):
         names = {"ins": "IN"}
         return {names.get(name, name.upper()): int(value) for name, value in self._asdict().items()}
 
-    def fits(self, words, sums_of_filter):
-        """Whether the registers hold it, if a compute type takes so many words."""
-        window = self.extent * (self.inputs if self.channels_last else 1)
+    def fits(self, dtype, sums_of_filter):
+        """Whether the registers hold it: the window as it was read, all else in the compute type."""
+        words = dtype.compute_itemsize // 4
+        window = self.extent * (self.inputs if self.channels_last else 1) * dtype.itemsize / 4
+        window *= _WIDENED if dtype.itemsize < dtype.compute_itemsize else 1
         outputs = self.positions * self.channels
         sums = self.taps * self.channels * self.ins if sums_of_filter else outputs
         gradients = outputs if sums_of_filter else 0
         most = _REGISTERS if self.ins == 1 else _REGISTERS_OF_GROUPS
-        return (window + sums + gradients) * words <= most and sums * words <= (
-            _FILTER_SUMS if sums_of_filter else _SUMS
-        )
+        most_sums = _FILTER_SUMS if sums_of_filter else _SUMS
+        return window + (sums + gradients) * words <= most and sums * words <= most_sums
 
     def cost(self, taps, itemsize, sums_of_filter):
         """Cycles of loads for each output and row of taps.
@@ -78,7 +81,7 @@ def channel_stride(operand):
 
 def shape_of(task, width, sums_of_filter=False):
     """The cheapest shape for the walks of axis W; there always is one, of one output and one tap."""
-    itemsize, words = task.dtype.itemsize, task.dtype.compute_itemsize // 4
+    itemsize = task.dtype.itemsize
     ins, out = task.source.shape[2], task.target.shape[2]
     channels, row = task.problem.groups * out, max(walk.positions for walk in width)
     longest = max(1, *(walk.taps for walk in width))
@@ -94,7 +97,7 @@ def shape_of(task, width, sums_of_filter=False):
         _with_vectors(task, width, Shape(last, count, positions, *reach, out, ins), longest)
         for count, positions, reach in product(counts, _powers(min(_MOST_POSITIONS, 2 * row - 1)), reaches)
     ]
-    fitting = [shape for shape in shapes if shape.fits(words, sums_of_filter)]
+    fitting = [shape for shape in shapes if shape.fits(task.dtype, sums_of_filter)]
     return min(fitting, key=lambda shape: (shape.cost(longest, itemsize, sums_of_filter), -shape.channels))
 
 
