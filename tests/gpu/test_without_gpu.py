@@ -167,6 +167,22 @@ def test_the_real_cupy_without_a_driver():
 
 
 @needs_cupy
+def test_the_real_cupy_without_headers():
+    """The words by which the package knows why nothing can be compiled."""
+    code = """
+import cuda.pathfinder
+cuda.pathfinder.find_nvidia_header_directory = lambda *_: None
+from cupy._core import core
+from convgrad_cy.gpu import work
+try:
+    core.assemble_cupy_compiler_options(())
+except RuntimeError as error:
+    print(work._is_without_compiler(error), work._is_without_compiler(RuntimeError("gather.cu(3): error")))
+"""
+    assert run(code, CUDA_PATH="") == "True False\n"
+
+
+@needs_cupy
 def test_numpy_arrays_do_not_wake_the_real_cupy():
     code = f"{ON_THE_CPU}\nimport sys\nprint('cupy' in sys.modules)"
     assert run(code) == "False\n"
