@@ -7,15 +7,15 @@
    are in source and filter, and zeros for what does not exist.
 
    Both have their channels together in memory (as they came, or by pack.cu), a multiple of CHUNK of them; where they
-   were padded, zeros meet zeros. RESULT is the type of the target, which has any strides. Where there are few tiles, the
-   sums are split among blocks and the targets are partial sums, which reduce.cu adds. */
+   were padded, zeros meet zeros. RESULT is the type of the target, which has any strides. Where there are few tiles,
+   the sums are split among blocks and the targets are partial sums, which reduce.cu adds. */
 #include "tap_copies.cuh"
 
 typedef RESULT result;
 
-/* The sum of a result's terms of depths begin to end by the definition. Tiles add products with the zeros in padding and, between planes, of parts of numbers:
-   right for finite numbers, but infinity times zero is NaN. So what came out as infinity or NaN is formed again here,
-   until it is NaN, from terms that exist. */
+/* The sum of a result's terms of depths begin to end by the definition. Tiles add products with the zeros in padding
+   and, between planes, of parts of numbers: right for finite numbers, but infinity times zero is NaN. So what came
+   out as infinity or NaN is formed again here, until it is NaN, from terms that exist. */
 __device__ __noinline__ sum_type defined_sum(const element *source, const element *filter, const Walk &walk,
                                              const Arguments &arguments, unsigned row, int column, int64_t begin,
                                              int64_t end)
@@ -36,13 +36,14 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
                     a += at[i] * arguments.source.axis[i];
                     b += conv_filter(&walk.axis[i], tap[i]) * arguments.filter.axis[i];
                 }
-                for (int64_t c = 0; inside && c < arguments.channels; c++) {
-                    if (c < begin || c >= end)
-                        continue;
-                    sum = multiply_add(whole(a + c, arguments.source_plane), whole(b + c, arguments.filter_plane), sum);
-                    if (sum != sum)
-                        return sum;
-                }
+                for (int64_t c = 0; inside && c < arguments.channels && sum == sum; c += CHUNK)
+                    if (begin <= c && c < end) /* all three are multiples of CHUNK */
+#pragma unroll
+                        for (int k = 0; k < CHUNK; k++)
+                            sum = multiply_add(whole(a + c + k, arguments.source_plane),
+                                               whole(b + c + k, arguments.filter_plane), sum);
+                if (sum != sum)
+                    return sum;
                 begin -= arguments.channels;
                 end -= arguments.channels;
             }

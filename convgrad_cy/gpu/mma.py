@@ -17,8 +17,9 @@ from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integ
 from .tiles import LAUNCH_CLOCKS, Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
 
 _THREADS = 128
-#: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh.
+#: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh. Strides that want more launches than this are rare.
 _MOST_PHASES = 4
+_MOST_PARTS = 8
 _NO_WALK = (0,) * 10
 #: Rows, columns and depths are counted in 32 bits, with what a tile has beyond them; coordinates may lie outside.
 _MOST = 2**31 - 2**16
@@ -82,6 +83,7 @@ def can(task):
         return False
     return (
         can_pack(task.source)
+        and len(_phases(task)) <= _MOST_PARTS
         and task.problem.groups <= _MOST_GROUPS
         and all(_is_near(axis) for walk in _walks(task) for axis in walk)
         and all(max(sizes) <= _MOST for sizes in _products(task, _kind(task)))
@@ -126,10 +128,11 @@ def _phases(task):
     if task.operation != DGRAD:
         return [tuple([axis] for axis in problem.forward_walk())]
     unreached = problem.unreached_walk()
-    if unreached is None or max(problem.stride) <= _MOST_PHASES:
-        zeros, phases = [], problem.complete_backward_phases()
-    else:
-        zeros, phases = [tuple([axis] for axis in unreached)], problem.backward_phases()
+    zeros, phases = [], problem.backward_phases()
+    if unreached is not None and max(problem.stride) <= _MOST_PHASES:
+        phases = problem.complete_backward_phases()
+    elif unreached is not None:
+        zeros = [tuple([axis] for axis in unreached)]
     depths, rows, columns = (
         [walks[i : i + _MOST_PHASES] for i in range(0, len(walks), _MOST_PHASES)]
         for walks in (sorted(axis, key=lambda walk: -walk.taps) for axis in phases)

@@ -2,10 +2,10 @@
 
        packed[plane][row][c],  c < padded       row = (((i0 * e1 + i1) * e2 + i2) * e3 + i3) * e4 + i4
 
-   of source[i0 * strides[0] + ... + i4 * strides[4] + c * step]. For data the five axes are batch, group, depth, height,
-   width; for the filter group, its outer channel, taps. A block turns 4096 elements, 2^rows_bits rows by
-   2^(12 - rows_bits) channels, in shared memory: threads next to each other read along the axis that is nearest in memory, and
-   write chunks of 16 bytes of channels. */
+   of source[i0 * strides[0] + ... + i4 * strides[4] + c * step]. For data the five axes are batch, group, depth,
+   height, width; for the filter group, its outer channel, taps. A block turns 4096 elements, 2^rows_bits rows by
+   2^(12 - rows_bits) channels, in shared memory: threads next to each other read along the axis that is nearest in
+   memory, and write chunks of 16 bytes of channels. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 

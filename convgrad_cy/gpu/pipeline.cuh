@@ -14,9 +14,8 @@ __device__ inline void add_products(Sums sums, const RowWords a, const ColumnWor
 }
 
 /* sums += the product of a stage. With x = x0 + x1 + x2 and |x1| <= |x0| / 256 and so on, three planes leave out the
-   products x1 y2, x2 y1, x2 y2, of 2^-24 and less of x y; two leave out x1 y1, of 2^-16. Each fragment is loaded a product
-   before its own, so that it is there in time.
-   `between` is called when tensor cores have work to do meanwhile. */
+   products x1 y2, x2 y1, x2 y2, of 2^-24 and less of x y; two leave out x1 y1, of 2^-16. `between` is called when
+   tensor cores have work to do meanwhile. */
 template <bool by_depth, typename Between>
 __device__ inline void
 add_stage(Sums sums, const Operands<by_depth> &operands, const unsigned char *stage, Between between)

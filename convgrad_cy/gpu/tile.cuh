@@ -1,19 +1,22 @@
-/* A block's tile of a matrix product: how its operands lie in shared memory, and their product.
+/* A block's tile of a matrix product: how its operands lie in shared memory, and how warps take them from there.
 
    Macros: ELEMENT (bf16, f16 or double), TILE_ROWS, TILE_COLUMNS, STAGES, and PLANES: an operand is the sum of so many
    tensors of ELEMENT, which is how bf16 carries float (pack.cu). A *stage* is what is multiplied between two barriers,
    DEPTH terms of each sum:
 
-       stage = PLANES x a tile of TILE_ROWS x DEPTH, PLANES x a tile of TILE_COLUMNS x DEPTH
-       row r, depth d of a tile "by rows" (correlate):    byte 64 r + 16 (c ^ twist_of_row(r)) + d % CHUNK,  c = d / CHUNK
-       row r, depth d of a tile "by depth" (wgrad):  byte 16 (extent / CHUNK d + (c ^ twist_of_depth(d))) + r % CHUNK, c = r / CHUNK
+       stage = PLANES x (TILE_ROWS x DEPTH), PLANES x (TILE_COLUMNS x DEPTH)
 
-   in elements of CHUNK to 16 bytes (and r % CHUNK, d % CHUNK times their size). The twists keep all accesses free of bank conflicts:
-   128 bytes are 8 chunks, two rows of 64 bytes or part of one depth. An ldmatrix phase reads one logical chunk of 8
-   consecutive rows (by depth: depths). By rows, row r sits in half r % 2 of its 128 bytes at chunk c ^ (r / 2 % 4), so
-   the 8 rows take 8 different chunks; by depth, chunk c ^ (d % 8) does the same. Doubles are read 8 bytes to a lane and 16
-   lanes at a time: by rows, 4 rows of 2 neighbouring chunks, which twists 0 and 2 keep apart; by depth, 4 depths of 2
-   chunks, kept apart by twists 0, 2, 4, 6. Copies write 8 chunks of 128 bytes, in any order. */
+   With CHUNK elements to 16 bytes, the element of row r (or column r) and depth d is element i of the chunk at byte
+
+       "by rows" (correlate):  64 r + 16 (d / CHUNK ^ twist(r)),             i = d % CHUNK
+       "by depth" (wgrad):     SIZE extent d + 16 (r / CHUNK ^ twist(d)),    i = r % CHUNK
+
+   Twists keep all accesses free of bank conflicts. 128 bytes are 8 chunks: two rows of 64 bytes, or part of one
+   depth. An ldmatrix phase reads the same chunk of 8 consecutive rows (by depth: depths). By rows, row r has its half
+   r % 2 of 128 bytes and there place c ^ (r / 2 % 4), so 8 rows take 8 different places; by depth, c ^ (d % 8) does
+   the same. Doubles are read 8 bytes to a lane and 16 lanes at a time: by rows, 4 rows of 2 neighbouring chunks,
+   which twists 0 and 2 keep apart; by depth, 4 depths of 2 chunks, kept apart by twists 0, 2, 4, 6. Copies write 8
+   chunks of 128 bytes, in any order. */
 #ifndef CONVGRAD_TILE_CUH
 #define CONVGRAD_TILE_CUH
 
@@ -101,8 +104,8 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
 template <bool by_depth, int extent> struct Fragments {
     int offset;
 
-    /* Of a 16-bit type, the address that the lane gives to ldmatrix: matrices follow one another by 8 rows and then by 8
-       depths, those of columns by 8 depths and then by 8 columns. Of doubles, the first word. */
+    /* Of a 16-bit type, the address that the lane gives to ldmatrix: matrices follow one another by 8 rows and then
+       by 8 depths, those of columns by 8 depths and then by 8 columns. Of doubles, the first word. */
     __device__ inline Fragments(int first, bool columns)
     {
         const int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;

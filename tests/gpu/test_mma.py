@@ -198,6 +198,11 @@ def test_does_not_suit_other_numbers(kernel):
     assert not mma.suits(task_without_memory(kernel, RESNET, "float32", precision="ieee"))
 
 
+def test_leaves_strides_of_many_phases():
+    assert mma.can(task_without_memory("dgrad", parse('mb2ic64iw4096oc64kw16sw8pw4n"vocoder"'), "bfloat16"))
+    assert not mma.can(task_without_memory("dgrad", parse('mb2ic64ih512oc64kh40sh40n"stride40"'), "bfloat16"))
+
+
 @kernels
 def test_beyond_32_bits(kernel):
     """More positions than 32 bits count are for others; more elements are not."""
