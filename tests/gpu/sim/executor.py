@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -113,12 +114,23 @@ def _engine(mode):
 
 
 @cache
+def _prelude(mode):
+    """The folder of the precompiled launch.hpp, which takes longer to compile than a kernel."""
+    made = _compile(".gch", [*FLAGS, "-fvisibility=hidden", *mode, "-x", "c++-header", str(FOLDER / "launch.hpp")])
+    place = made.with_suffix("") / "launch.hpp.gch"  # the name under which the compiler looks for it
+    place.parent.mkdir(exist_ok=True)
+    with suppress(FileExistsError):
+        os.link(made, place)
+    return place.parent
+
+
+@cache
 def load(text, kernel, sanitize=False):
     """The function that runs a kernel of a CUDA text."""
     mode = SANITIZED if sanitize else FAST
     source = f'#include "launch.hpp"\n{text}\n#line 1 "export"\nSIMULATOR_EXPORT({kernel})\n'
     # In the fast mode the simulator has the function that -fsanitize=alignment calls, so the library goes without it.
-    command = [*FLAGS, "-fvisibility=hidden", *mode, "-c", "-x", "c++", "-"]
+    command = [f"-I{_prelude(mode)}", *FLAGS, "-fvisibility=hidden", *mode, "-c", "-x", "c++", "-"]
     kernel_object = str(_compile(".o", command, source))
     library = _compile(".so", ["-shared", *(mode if sanitize else ()), kernel_object, _engine(mode)])
     start = ctypes.CDLL(str(library)).simulator_start

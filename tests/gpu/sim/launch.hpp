@@ -1,5 +1,7 @@
 // The door between Python (executor.py) and a compiled kernel: one C function for each kernel.
-#pragma once
+// A guard that works in a precompiled header, too.
+#ifndef SIMULATOR_LAUNCH
+#define SIMULATOR_LAUNCH
 
 #include "simulator.hpp"
 
@@ -62,3 +64,4 @@ template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kern
     {                                                                                                                  \
         return simulator::Kernel<&kernel>::start(*launch);                                                             \
     }
+#endif
