@@ -221,7 +221,7 @@ def _wgrad(task):
     (source, target), steps, sizes = _packed(task, kind, SOURCE, TARGET)
     ((rows, columns, depth),) = _products(task, kind)
     tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
-    count = stages(kind, tile, device)
+    count = stages(kind, tile, device, True)
     splits = -(-depth // (each * kind.depth))
     extents, strides, _ = _digits(task.filter)
     partials = WORKSPACE + len(sizes)
@@ -265,5 +265,5 @@ def variants():
                     macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)
                     found.add(("mma.cu", "correlate", macros))
             for tile in tiles(kind, by_depth=True):
-                found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device))))
+                found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device, True))))
     return sorted(found)

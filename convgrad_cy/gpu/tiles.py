@@ -14,9 +14,10 @@ loads.
 
 from typing import NamedTuple
 
-#: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part.
+#: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part: a walk
+#: in mma.cu, the places of two stages in mma_wgrad.cu.
 _RESERVED = 1024
-_DECLARED = 2560
+_DECLARED = {False: 256, True: 2048}
 
 #: Pairs of planes whose products are summed.
 _PAIRS = {1: 1, 2: 3, 3: 6}
@@ -115,12 +116,13 @@ def staged_bytes(kind, tile):
     return 8 * tile.rows + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
 
 
-def stages(kind, tile, device):
+def stages(kind, tile, device, by_depth=False):
     """How many stages are on their way, so that ``tile.blocks`` blocks fit where they can: 4, 3 or 2."""
     most = 4 if kind.planes == 1 else 3
     for blocks in range(tile.blocks, 0, -1):
         for count in range(most, 2 if blocks > 1 else 1, -1):
-            if blocks * (shared_bytes(kind, tile, count) + _DECLARED + _RESERVED) <= device.shared_bytes + _RESERVED:
+            size = shared_bytes(kind, tile, count) + _DECLARED[by_depth] + _RESERVED
+            if blocks * size <= device.shared_bytes + _RESERVED:
                 return count
     raise ValueError(f"a block must have 99 KB of shared memory, was {device.shared_bytes}")
 
