@@ -57,6 +57,15 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
        8 TILE_ROWS + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
 
+template <int row_step, int column_step> __device__ inline void stage_sums(sum_type *staged, const Sums sums)
+{
+    for_sums(sums, [&](int row, int column, const sum_type *pair) {
+        sum_type *const to = staged + (row - warp_row()) * row_step + column * column_step;
+        to[0] = pair[0];
+        to[column_step] = pair[1];
+    });
+}
+
 extern "C" __global__ void
 __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source, const element *__restrict__ filter,
                                              result *__restrict__ target, const __grid_constant__ Arguments arguments)
@@ -111,13 +120,12 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
     for (int part = 0; part < TILE_ROWS; part += WARP_ROWS) {
         if (part > 0)
             __syncthreads(); /* the part before has been read */
-        for_sums(sums, [&](int row, int column, const sum_type *pair) {
-            row -= part;
-            if (row >= 0 && row < WARP_ROWS) {
-                staged[row * row_step + column * column_step] = pair[0];
-                staged[row * row_step + (column + 1) * column_step] = pair[1];
-            }
-        });
+        if (warp_row() == part) {
+            if (last)
+                stage_sums<TILE_COLUMNS + 8, 1>(staged, sums);
+            else
+                stage_sums<1, WARP_ROWS + 4>(staged, sums);
+        }
         __syncthreads();
         const int units = chunks ? WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK : WARP_ROWS * TILE_COLUMNS;
         bool finite = true;
