@@ -24,15 +24,14 @@ struct Arguments { /* depthwise.py lists them in this order */
 
 /* What a block does; it lies in shared memory. */
 struct Part {
-    const conv_axis *axis[3];
+    conv_axis axis[3];
     int channel, width, height, depth; /* of the first thread */
     int64_t first, last;               /* images */
 };
 
-__device__ inline Part part_of(const Arguments &arguments, unsigned number)
+__device__ inline void set_part(Part &part, const Arguments &arguments, unsigned number)
 {
     const dim3 threads = blockDim;
-    Part part;
     part.channel = int(number % arguments.channel_tiles) * int(CHANNELS_LAST ? threads.x : threads.z) * CHANNELS;
     number /= unsigned(arguments.channel_tiles);
     part.width = int(number % arguments.width_tiles) * int(CHANNELS_LAST ? threads.y : threads.x) * POSITIONS;
@@ -40,7 +39,7 @@ __device__ inline Part part_of(const Arguments &arguments, unsigned number)
     for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
         const unsigned walks = unsigned(arguments.walks[axis]);
         begin -= int(walks);
-        part.axis[axis] = &arguments.axis[begin + int(number % walks)];
+        part.axis[axis] = arguments.axis[begin + int(number % walks)];
         number /= walks;
     }
     part.height = int(number % arguments.height_tiles) * int(CHANNELS_LAST ? threads.z : threads.y);
@@ -48,7 +47,6 @@ __device__ inline Part part_of(const Arguments &arguments, unsigned number)
     part.depth = int(number % arguments.depths);
     part.first = int64_t(number / unsigned(arguments.depths)) * arguments.images;
     part.last = min(arguments.batch, part.first + arguments.images);
-    return part;
 }
 
 /* The block's part of the filter, in the compute type. */
@@ -57,15 +55,15 @@ load_filter(compute *filter, const storage *from, const Arguments &arguments, co
 {
     const int threads = int(blockDim.x * blockDim.y * blockDim.z);
     const int thread = int((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
-    const int heights = int(part.axis[1]->taps), widths = int(part.axis[2]->taps);
-    const int elements = int(part.axis[0]->taps) * heights * widths * IN * channels;
+    const int heights = int(part.axis[1].taps), widths = int(part.axis[2].taps);
+    const int elements = int(part.axis[0].taps) * heights * widths * IN * channels;
     for (int i = thread; i < elements; i += threads) {
         const int channel = part.channel + i % channels, in = i / channels % IN, tap = i / channels / IN;
         int64_t place =
             channel / OUT * arguments.filter[0] + channel % OUT * arguments.filter[1] + in * arguments.filter[2];
-        place += conv_filter(part.axis[0], tap / widths / heights) * arguments.filter[3];
-        place += conv_filter(part.axis[1], tap / widths % heights) * arguments.filter[4];
-        place += conv_filter(part.axis[2], tap % widths) * arguments.filter[5];
+        place += conv_filter(&part.axis[0], tap / widths / heights) * arguments.filter[3];
+        place += conv_filter(&part.axis[1], tap / widths % heights) * arguments.filter[4];
+        place += conv_filter(&part.axis[2], tap % widths) * arguments.filter[5];
         filter[i] = channel < arguments.channels ? widen(from[place]) : compute(0);
     }
 }
@@ -75,13 +73,13 @@ __device__ inline compute exact_sum(const storage *source, const compute *filter
                                     const Part &part, int depth, int height, int width, int channels)
 {
     compute sum = 0;
-    for (int i = 0; i < int(part.axis[0]->taps); ++i)
-        for (int j = 0; j < int(part.axis[1]->taps); ++j)
-            for (int k = 0; k < int(part.axis[2]->taps); ++k) {
-                const int64_t d = conv_source(part.axis[0], depth, i), h = conv_source(part.axis[1], height, j);
-                const int64_t w = conv_source(part.axis[2], width, k);
+    for (int i = 0; i < int(part.axis[0].taps); ++i)
+        for (int j = 0; j < int(part.axis[1].taps); ++j)
+            for (int k = 0; k < int(part.axis[2].taps); ++k) {
+                const int64_t d = conv_source(&part.axis[0], depth, i), h = conv_source(&part.axis[1], height, j);
+                const int64_t w = conv_source(&part.axis[2], width, k);
                 const bool exists =
-                    conv_inside(part.axis[0], d) && conv_inside(part.axis[1], h) && conv_inside(part.axis[2], w);
+                    conv_inside(&part.axis[0], d) && conv_inside(&part.axis[1], h) && conv_inside(&part.axis[2], w);
                 for (int in = 0; in < IN; ++in, filter += channels)
                     if (exists)
                         sum = multiply_add(widen(source[d * arguments.source[1] + h * arguments.source[2]
@@ -99,7 +97,7 @@ extern "C" __global__ void
     compute *const filter = reinterpret_cast<compute *>(memory);
     __shared__ Part part;
     if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0)
-        part = part_of(arguments, blockIdx.x);
+        set_part(part, arguments, blockIdx.x);
     __syncthreads();
     const int block_channels = int(CHANNELS_LAST ? blockDim.x : blockDim.z) * CHANNELS;
     load_filter(filter, w, arguments, part, block_channels);
@@ -109,36 +107,35 @@ extern "C" __global__ void
     const int channel = part.channel + block_channel, depth = part.depth;
     const int height = part.height + int(CHANNELS_LAST ? threadIdx.z : threadIdx.y);
     const int width = part.width + int(CHANNELS_LAST ? threadIdx.y : threadIdx.x) * POSITIONS;
-    const int widths = int(part.axis[2]->positions), taps = int(part.axis[2]->taps);
-    if (channel >= arguments.channels || depth >= part.axis[0]->positions || height >= part.axis[1]->positions
+    const int widths = int(part.axis[2].positions), taps = int(part.axis[2].taps);
+    if (channel >= arguments.channels || depth >= part.axis[0].positions || height >= part.axis[1].positions
         || width >= widths)
         return;
     source += part.first * arguments.source[0] + channel / OUT * IN * arguments.source_channel;
     target += part.first * arguments.target[0] + channel * arguments.target_channel
-              + conv_target(part.axis[0], depth) * arguments.target[1]
-              + conv_target(part.axis[1], height) * arguments.target[2]
-              + conv_target(part.axis[2], width) * arguments.target[3];
-    const int64_t target_step = part.axis[2]->target_step * arguments.target[3];
+              + conv_target(&part.axis[0], depth) * arguments.target[1]
+              + conv_target(&part.axis[1], height) * arguments.target[2]
+              + conv_target(&part.axis[2], width) * arguments.target[3];
+    const int64_t target_step = part.axis[2].target_step * arguments.target[3];
 
     for (int64_t image = part.first; image < part.last; ++image) {
         compute sums[POSITIONS][CHANNELS] = {};
-        for (int i = 0; i < int(part.axis[0]->taps); ++i) {
-            const int64_t d = conv_source(part.axis[0], depth, i);
-            if (!conv_inside(part.axis[0], d))
+        for (int i = 0; i < int(part.axis[0].taps); ++i) {
+            int d, h;
+            if (!meets(&part.axis[0], depth, i, d))
                 continue;
-            for (int j = 0; j < int(part.axis[1]->taps); ++j) {
-                const int64_t h = conv_source(part.axis[1], height, j);
-                if (!conv_inside(part.axis[1], h))
+            for (int j = 0; j < int(part.axis[1].taps); ++j) {
+                if (!meets(&part.axis[1], height, j, h))
                     continue;
                 const storage *const row = source + d * arguments.source[1] + h * arguments.source[2];
                 const compute *weights =
-                    filter + (i * int(part.axis[1]->taps) + j) * taps * IN * block_channels + block_channel;
+                    filter + (i * int(part.axis[1].taps) + j) * taps * IN * block_channels + block_channel;
                 for (int first = 0; first < taps; first += TAPS) {
-                    const int begin = window_begin(part.axis[2], width, first);
+                    const int begin = window_begin(&part.axis[2], width, first);
 #pragma unroll
                     for (int input = 0; input < INPUTS; input += AT_ONCE) {
                         Window window;
-                        fill_window(window, row + input * arguments.source_channel, part.axis[2], begin,
+                        fill_window(window, row + input * arguments.source_channel, &part.axis[2], begin,
                                     arguments.source[3], arguments.source_channel);
 #pragma unroll
                         for (int t = 0; t < TAPS; ++t) {

@@ -17,7 +17,7 @@ struct alignas(16) Place {
 #define NOWHERE (1u << 30)
 
 struct Walk { /* of the three axes */
-    const conv_axis *axis[3];
+    conv_axis axis[3];
 };
 
 __device__ inline void set_axis(Place &place, const Arguments &arguments, int axis, int64_t coordinate)
@@ -32,10 +32,10 @@ __device__ inline Place place_of_position(const Arguments &arguments, const Walk
     Place place = {0, 0};
 #pragma unroll
     for (int axis = 2; axis >= 0; --axis) {
-        const unsigned extent = unsigned(walk.axis[axis]->positions), rest = index / extent;
+        const unsigned extent = unsigned(walk.axis[axis].positions), rest = index / extent;
         const int64_t position = index - rest * extent;
-        set_axis(place, arguments, axis, conv_source(walk.axis[axis], position, 0));
-        place.other += conv_target(walk.axis[axis], position) * arguments.target[3 + axis];
+        set_axis(place, arguments, axis, conv_source(&walk.axis[axis], position, 0));
+        place.other += conv_target(&walk.axis[axis], position) * arguments.target[3 + axis];
         index = rest;
     }
     place.source += index * arguments.source[0];
@@ -51,7 +51,7 @@ __device__ inline Place place_of_tap(const Arguments &arguments, const Walk &wal
     channel = index;
 #pragma unroll
     for (int axis = 0; axis < 3; ++axis)
-        channel /= unsigned(walk.axis[axis]->taps);
+        channel /= unsigned(walk.axis[axis].taps);
 #else
     const unsigned channels = unsigned(arguments.channels), outer = index / channels;
     channel = index - outer * channels;
@@ -59,10 +59,10 @@ __device__ inline Place place_of_tap(const Arguments &arguments, const Walk &wal
 #endif
 #pragma unroll
     for (int axis = 2; axis >= 0; --axis) {
-        const unsigned extent = unsigned(walk.axis[axis]->taps), rest = index / extent;
+        const unsigned extent = unsigned(walk.axis[axis].taps), rest = index / extent;
         const int64_t tap = index - rest * extent;
-        set_axis(place, arguments, axis, tap * walk.axis[axis]->source_tap);
-        place.other += conv_filter(walk.axis[axis], tap) * arguments.filter[3 + axis];
+        set_axis(place, arguments, axis, tap * walk.axis[axis].source_tap);
+        place.other += conv_filter(&walk.axis[axis], tap) * arguments.filter[3 + axis];
         index = rest;
     }
     place.source += channel * arguments.source[2];
@@ -123,9 +123,8 @@ struct Part {
     unsigned row_begin, rows, column_begin, columns, depth_begin, depth_end;
 };
 
-__device__ inline Part part_of(const Arguments &arguments, unsigned number)
+__device__ inline void set_part(Part &part, const Arguments &arguments, unsigned number)
 {
-    Part part;
     /* Column tiles come first, so that those which read the same a are at work together; then the walks, which store
        between each other's elements. */
     part.columns = unsigned(arguments.columns);
@@ -135,13 +134,13 @@ __device__ inline Part part_of(const Arguments &arguments, unsigned number)
     for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
         const unsigned walks = unsigned(arguments.walks[axis]);
         begin -= int(walks);
-        const conv_axis *const walk = &arguments.axis[begin + int(number % walks)];
+        const conv_axis &walk = arguments.axis[begin + int(number % walks)];
         number /= walks;
-        positions *= unsigned(walk->positions);
-        taps *= unsigned(walk->taps);
+        positions *= unsigned(walk.positions);
+        taps *= unsigned(walk.taps);
         part.walk.axis[axis] = walk;
         if (axis >= 3 - RANK)
-            part.size.of[axis - (3 - RANK)] = PADDED ? unsigned(walk->source_size) : NOWHERE / 2;
+            part.size.of[axis - (3 - RANK)] = PADDED ? unsigned(walk.source_size) : NOWHERE / 2;
     }
     part.row_begin = number % unsigned(arguments.row_tiles) * TILE_ROWS;
     number /= unsigned(arguments.row_tiles);
@@ -151,7 +150,6 @@ __device__ inline Part part_of(const Arguments &arguments, unsigned number)
     const unsigned depths = WGRAD ? positions : taps, split_depth = unsigned(arguments.split_depth);
     part.depth_begin = PARTIALS ? part.split * split_depth : 0;
     part.depth_end = PARTIALS ? min(depths, part.depth_begin + split_depth) : depths;
-    return part;
 }
 
 #endif

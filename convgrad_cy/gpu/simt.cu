@@ -111,7 +111,7 @@ __launch_bounds__(THREADS, RESIDENT) product(const storage *__restrict__ a, cons
     __shared__ Part part;
     const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
     if (thread == 0)
-        part = part_of(arguments, blockIdx.x);
+        set_part(part, arguments, blockIdx.x);
     __syncthreads();
     if (part.row_begin >= part.rows)
         return;

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 #: Registers of 4 bytes that a thread has for its window and its sums, and in wgrad for a strip of gradients: of the 128
 #: with which two blocks of 256 threads are on a processor. Several inputs take others for their places and weights.
-_REGISTERS, _REGISTERS_OF_GROUPS = 76, 70
+_REGISTERS, _REGISTERS_OF_GROUPS = 72, 70
 #: What a window of 16-bit elements takes of them beside its bytes, for elements that are being widened.
-_WIDENED = 1.2
+_WIDENED = 1.5
 #: At most so many of them for sums: of positions, and of wgrad, whose code has each of them twice.
 _SUMS, _FILTER_SUMS = 32, 48
 #: Instructions around a load: its address, and whether it is inside.

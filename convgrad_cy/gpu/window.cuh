@@ -50,6 +50,13 @@ __device__ inline int window_begin(const conv_axis *width, int position, int tap
     return int(conv_source(width, position, TAP < 0 ? tap + TAPS - 1 : tap));
 }
 
+/* The place in the source that a tap of a position meets on an axis, and whether it is inside. Places fit into 32 bits. */
+__device__ inline bool meets(const conv_axis *axis, int position, int tap, int &source)
+{
+    source = int(conv_source(axis, position, tap));
+    return unsigned(source) < unsigned(axis->source_size);
+}
+
 /* `row` points to element 0 of a row, of the first input. What lies outside is zero. */
 __device__ inline void fill_window(Window &window, const storage *row, const conv_axis *width, int begin,
                                    int64_t stride, int64_t channel_stride)
