@@ -71,11 +71,10 @@ class Tile(NamedTuple):
     """One block's part of the result, and how many blocks share a multiprocessor.
 
     A thread has ``rows * columns / 128`` sums (twice as many with several planes, see ``promote``) in the 255 registers
-    that two blocks leave it, or the 168 that three do. ptxas of CUDA 13.0 needs at most 255 for 128 x 128 and 256 x 64,
-    240 for 128 x 64 and 168 for 64 x 64; with three planes 249 for 128 x 64 and 192 for 64 x 64; in float64 255 for 128
-    x 64; and spills none, on sm_80 to sm_90a. Two blocks are 8 warps on a multiprocessor: enough since each has dozens
-    of independent products to issue. Shared memory: 4 stages of 128 x 128 are 64 KB, of 256 x 64 80 KB; 3 stages of
-    128 x 64 in three planes are 108 KB, two of which fit on sm_90.
+    that two blocks leave it, or the 168 that three do; ptxas of CUDA 13.0 uses nearly all and spills none, on sm_80 to
+    sm_90a. Two blocks are 8 warps on a multiprocessor: enough since each has dozens of independent products to issue.
+    Shared memory: 4 stages of 128 x 128 are 64 KB, of 256 x 64 80 KB; 3 stages of 128 x 64 in three planes are 108 KB,
+    two of which fit on sm_90.
     """
 
     rows: int
