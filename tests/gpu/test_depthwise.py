@@ -57,6 +57,7 @@ def test_shapes(name, dtype, kernel):
 
 
 @simulator
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
 @pytest.mark.parametrize("formats", LAYOUTS, ids=("first", "last"))
 def test_every_thread_shape_is_right(monkeypatch, formats, dtype):
