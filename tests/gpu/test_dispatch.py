@@ -29,7 +29,9 @@ def check(result, expected, dtype):
     assert_exact(result.get(), expected, dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype", [name if name == "float32" else pytest.param(name, marks=pytest.mark.slow) for name in DTYPES]
+)
 @pytest.mark.parametrize("problem", NAMES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_function(operation, problem, dtype):

@@ -100,6 +100,7 @@ def test_splits(processors, splits):
     np.testing.assert_array_equal(run(case), results["wgrad"])
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("kernel", ("fprop", "dgrad"))
 def test_few_tiles_are_split(kernel, kind):

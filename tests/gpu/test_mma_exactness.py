@@ -73,6 +73,7 @@ SPOILED = [
 ]
 
 
+@pytest.mark.slow
 @kernels
 @kinds
 @pytest.mark.parametrize("problem", SPOILED, ids=str)
@@ -94,6 +95,7 @@ def test_one_value_is_not_finite(kernel, kind, problem):
 INFINITE = ("2d_padding_beyond_input", "2d_stride_beyond_kernel_leftover", "2d_sixteen")
 
 
+@pytest.mark.slow
 @kernels
 @kinds
 @pytest.mark.parametrize("problem", [SPLIT, *map(PROBLEMS.get, INFINITE)], ids=str)
