@@ -89,9 +89,9 @@ __device__ inline compute exact_sum(const storage *source, const compute *filter
     return sum;
 }
 
-extern "C" __global__ void
-    __launch_bounds__(256, 2) correlate(const storage *__restrict__ source, const storage *__restrict__ w,
-                                        storage *target, const __grid_constant__ Arguments arguments)
+extern "C" __global__ void __launch_bounds__(256, __CUDA_ARCH__ < 800 ? 1 : 2)
+    correlate(const storage *__restrict__ source, const storage *__restrict__ w, storage *target,
+              const __grid_constant__ Arguments arguments)
 {
     DYNAMIC_SHARED(memory);
     compute *const filter = reinterpret_cast<compute *>(memory);
