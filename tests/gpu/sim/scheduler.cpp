@@ -6,34 +6,8 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
-#include <deque>
 #include <numeric>
 #include <string>
-
-#if defined(__x86_64__)
-asm(R"(
-.text
-.globl simulator_switch_stacks
-.type simulator_switch_stacks, @function
-simulator_switch_stacks:
-    push %rbp
-    push %rbx
-    push %r12
-    push %r13
-    push %r14
-    push %r15
-    mov %rsp, (%rdi)
-    mov %rsi, %rsp
-    pop %r15
-    pop %r14
-    pop %r13
-    pop %r12
-    pop %rbx
-    pop %rbp
-    ret
-.size simulator_switch_stacks, .-simulator_switch_stacks
-)");
-#endif
 
 namespace simulator
 {
@@ -55,7 +29,6 @@ struct Threads { // one after another in memory, and kept for the next launch
         if (wanted <= count)
             return;
         delete[] first;
-        first = nullptr;
         first = new Thread[count = wanted];
     }
 } threads;
@@ -325,23 +298,3 @@ const char *run(const Launch &asked, void (*body)(const Launch &))
     return message.empty() ? nullptr : message.c_str();
 }
 } // namespace simulator
-
-// g++ -fsanitize=alignment calls these; without its own library, an access out of line is an error of the thread.
-#if !defined(__SANITIZE_ADDRESS__)
-namespace
-{
-struct Misalignment {
-    const char *file;
-    uint32_t line, column;
-};
-} // namespace
-extern "C" void __ubsan_handle_type_mismatch_v1_abort(void *data, void *address)
-{
-    const auto &place = *static_cast<const Misalignment *>(data);
-    simulator::fail("misaligned access to %p, %s line %u", address, place.file, unsigned(place.line));
-}
-extern "C" void __ubsan_handle_type_mismatch_v1(void *data, void *address)
-{
-    __ubsan_handle_type_mismatch_v1_abort(data, address);
-}
-#endif
