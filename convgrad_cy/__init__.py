@@ -1,4 +1,4 @@
-"""Convolution, transposed convolution and their gradients for NumPy arrays."""
+"""Convolution, transposed convolution and their gradients for NumPy and CuPy arrays."""
 
 from .api import conv as conv
 from .api import conv_backward_data as conv_backward_data
@@ -6,10 +6,12 @@ from .api import conv_backward_filter as conv_backward_filter
 from .api import conv_transpose as conv_transpose
 from .api import conv_transpose_backward_data as conv_transpose_backward_data
 from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
+from .both import conv_backward as conv_backward
 
 __all__ = [
     "__version__",
     "conv",
+    "conv_backward",
     "conv_backward_data",
     "conv_backward_filter",
     "conv_transpose",

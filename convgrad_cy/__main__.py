@@ -38,7 +38,7 @@ def natural_number(least):
 
 
 def make_parser():
-    parser = Parser(prog="convgrad_cy", description="Gradients of convolution for NumPy arrays.")
+    parser = Parser(prog="convgrad_cy", description="Gradients of convolution for NumPy and CuPy arrays.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     about = "versions, instruction set, threads, dtypes and GPU of this installation"

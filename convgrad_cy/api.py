@@ -1,4 +1,4 @@
-"""The six functions: check the arguments, run the kernel, return the result."""
+"""The functions with one result: check the arguments, run the kernel, return the result."""
 
 from . import arguments
 from .calls import call
@@ -8,7 +8,7 @@ from .documentation import documented
 @documented
 def conv(
     x, w, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
 ):  # fmt: skip
     """Convolution (cross-correlation) over one, two or three spatial axes.
 
@@ -18,15 +18,15 @@ def conv(
 
     Parameters
     ----------
-    x : numpy.ndarray
+    x : array
         Input, of shape (N, C, *spatial).
-    w : numpy.ndarray
+    w : array
         Filter, of shape (O, C // groups, *kernel).
     {keywords}
 
     Returns
     -------
-    numpy.ndarray
+    array
         y, of shape (N, O, *output).
 
     {errors}
@@ -44,14 +44,14 @@ def conv(
     >>> cg.conv(x, w, padding=1)
     array([[[ 2.,  3.,  5.,  7., -7.]]], dtype=float32)
     """
-    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return call(arguments.CONV, x, w, (), keywords, out)
 
 
 @documented
 def conv_backward_data(
     dy, w, x_shape, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv` with respect to its input.
 
@@ -61,9 +61,9 @@ def conv_backward_data(
 
     Parameters
     ----------
-    dy : numpy.ndarray
+    dy : array
         Gradient with respect to the output of `conv`, of shape (N, O, *output).
-    w : numpy.ndarray
+    w : array
         Filter, of shape (O, C // groups, *kernel).
     x_shape : sequence of int
         Shape of the input of `conv`, whole and in `data_format`: several inputs have the same output.
@@ -71,7 +71,7 @@ def conv_backward_data(
 
     Returns
     -------
-    numpy.ndarray
+    array
         dx, of shape `x_shape`; zero where no output depends on the input.
 
     {errors}
@@ -91,14 +91,14 @@ def conv_backward_data(
     >>> cg.conv_backward_data(dy, w, (1, 1, 6), stride=2)
     array([[[ 1.,  2., 13., 20., 30.,  0.]]], dtype=float32)
     """
-    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return call(arguments.CONV_BACKWARD_DATA, dy, w, (x_shape,), keywords, out)
 
 
 @documented
 def conv_backward_filter(
     x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv` with respect to its filter.
 
@@ -108,9 +108,9 @@ def conv_backward_filter(
 
     Parameters
     ----------
-    x : numpy.ndarray
+    x : array
         Input of `conv`, of shape (N, C, *spatial).
-    dy : numpy.ndarray
+    dy : array
         Gradient with respect to the output of `conv`, of shape (N, O, *output).
     w_shape : sequence of int
         Shape of the filter, whole and in `filter_format`: (O, C // groups, *kernel).
@@ -118,7 +118,7 @@ def conv_backward_filter(
 
     Returns
     -------
-    numpy.ndarray
+    array
         dw, of shape `w_shape`.
 
     {errors}
@@ -138,14 +138,14 @@ def conv_backward_filter(
     >>> cg.conv_backward_filter(x, dy, (1, 1, 3))
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
-    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return call(arguments.CONV_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)
 
 
 @documented
 def conv_transpose(
     x, w, *, stride=1, padding=0, output_padding=0, output_shape=None, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
 ):  # fmt: skip
     """Transposed convolution: the data gradient of a convolution, used as a layer.
 
@@ -155,9 +155,9 @@ def conv_transpose(
 
     Parameters
     ----------
-    x : numpy.ndarray
+    x : array
         Input, of shape (N, C, *spatial).
-    w : numpy.ndarray
+    w : array
         Filter, of shape (C, O // groups, *kernel); that of the convolution it is the gradient of.
     output_padding : int or sequence of int
         Added to the extent of the output at its end; less than max(stride, dilation).
@@ -167,7 +167,7 @@ def conv_transpose(
 
     Returns
     -------
-    numpy.ndarray
+    array
         y, of shape (N, O, *output).
 
     {errors}
@@ -186,14 +186,14 @@ def conv_transpose(
     >>> cg.conv_transpose(x, w, stride=2)
     array([[[ 1.,  2., 13., 20., 30.]]], dtype=float32)
     """
-    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return call(arguments.CONV_TRANSPOSE, x, w, (output_padding, output_shape), keywords, out)
 
 
 @documented
 def conv_transpose_backward_data(
     dy, w, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its input.
 
@@ -203,9 +203,9 @@ def conv_transpose_backward_data(
 
     Parameters
     ----------
-    dy : numpy.ndarray
+    dy : array
         Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
-    w : numpy.ndarray
+    w : array
         Filter, of shape (C, O // groups, *kernel).
     output_padding : int or sequence of int
         That of `conv_transpose`; less than max(stride, dilation).
@@ -213,7 +213,7 @@ def conv_transpose_backward_data(
 
     Returns
     -------
-    numpy.ndarray
+    array
         dx, of shape (N, C, *spatial).
 
     {errors}
@@ -232,14 +232,14 @@ def conv_transpose_backward_data(
     >>> cg.conv_transpose_backward_data(dy, w, stride=2)
     array([[[3., 7.]]], dtype=float32)
     """
-    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return call(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (output_padding,), keywords, out)
 
 
 @documented
 def conv_transpose_backward_filter(
     x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", out=None,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its filter.
 
@@ -249,9 +249,9 @@ def conv_transpose_backward_filter(
 
     Parameters
     ----------
-    x : numpy.ndarray
+    x : array
         Input of `conv_transpose`, of shape (N, C, *spatial).
-    dy : numpy.ndarray
+    dy : array
         Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
     w_shape : sequence of int
         Shape of the filter, whole and in `filter_format`: (C, O // groups, *kernel).
@@ -259,7 +259,7 @@ def conv_transpose_backward_filter(
 
     Returns
     -------
-    numpy.ndarray
+    array
         dw, of shape `w_shape`.
 
     {errors}
@@ -278,5 +278,5 @@ def conv_transpose_backward_filter(
     >>> cg.conv_transpose_backward_filter(x, dy, (1, 1, 3), stride=2)
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
-    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm)
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return call(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)

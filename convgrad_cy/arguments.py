@@ -1,4 +1,4 @@
-"""The six functions as validation sees them, and the checks of their arrays and keywords.
+"""The functions as validation sees them, and the checks of their arrays and keywords.
 
 Each function describes one convolution ``y = conv(x, w)`` and asks for one of its three tensors from the other two.
 From here down ``x``, ``w`` and ``y`` are those of that convolution: a transposed convolution is its data gradient,
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import geometry
-from .arrays import is_addressable
+from .arrays import is_addressable, overlap, overlaps_itself
 from .keywords import Options
 
 
@@ -31,30 +31,39 @@ CONV_TRANSPOSE_BACKWARD_DATA = Function("dy", "w", geometry.conv_transpose_backw
 CONV_TRANSPOSE_BACKWARD_FILTER = Function("x", "dy", geometry.conv_transpose_backward_filter)
 
 
-def geometry_of(function, first, second, asked, keywords):
+def geometry_of(library, function, first, second, asked, keywords):
     """The geometry of a call, if it is legal; ``out`` is not looked at."""
     common = geometry.common(function.first, first, function.second, second, Options(*keywords))
+    if common.algorithm not in library.algorithms:
+        allowed = " or ".join(map(repr, library.algorithms))
+        raise ValueError(f"algorithm must be {allowed} for a {library.name}, not {common.algorithm!r}")
     return function.geometry(common, (function.first, first.shape), (function.second, second.shape), *asked)
 
 
-def checked_out(library, function, first, out, shape):
-    """``out`` without its subclass, if it is such as the result would be and can be written."""
-    plain = library.plain("out", out)
+def checked_out(library, name, like, first, out, shape):
+    """``out``, called ``name``, without its subclass, if it is such as the result would be and can be written.
+
+    ``like`` is the name of the call's array ``first``.
+    """
+    plain = library.plain(name, out, like)
+    library.check_device(name, plain, like, first)
     if plain.dtype != first.dtype:
-        raise TypeError(f"out must have the dtype of {function.first}, {first.dtype}, not {plain.dtype}")
+        raise TypeError(f"{name} must have the dtype of {like}, {first.dtype}, not {plain.dtype}")
     if plain.shape != shape:
-        raise ValueError(f"out must have the shape {shape}, not {plain.shape}")
-    if not plain.flags.writeable:
-        raise ValueError("out must be writeable, not a read-only array")
-    if not is_addressable(plain):
-        raise ValueError(f"out must be aligned to its itemsize {plain.itemsize}, not have the strides {plain.strides}")
-    if library.overlaps_itself(plain):
-        raise ValueError(f"out must have one place for each element, not the strides {plain.strides}")
+        raise ValueError(f"{name} must have the shape {shape}, not {plain.shape}")
+    seen = library.seen(plain)
+    if not seen.flags.writeable:
+        raise ValueError(f"{name} must be writeable, not a read-only array")
+    if not is_addressable(seen):
+        raise ValueError(
+            f"{name} must be aligned to its itemsize {plain.itemsize}, not have the strides {plain.strides}"
+        )
+    if overlaps_itself(seen):
+        raise ValueError(f"{name} must have one place for each element, not the strides {plain.strides}")
     return plain
 
 
-def check_no_overlap(library, function, first, second, out):
-    """The only check of ``out`` that shapes, strides and types do not decide."""
-    for name, array in ((function.first, first), (function.second, second)):
-        if library.overlap(out, array):
-            raise ValueError(f"out must not overlap {name} in memory")
+def check_no_overlap(name, out, other, array):
+    """``out``, called ``name``, may share no element with the array called ``other``; both as the library sees them."""
+    if overlap(out, array):
+        raise ValueError(f"{name} must not overlap {other} in memory")

@@ -1,19 +1,23 @@
-"""A call of one of the six functions: checked and planned, or remembered, and then run.
+"""A call of one of the functions: checked and planned, or remembered, and then run.
 
 All of a call that does not depend on the contents of its arrays is kept for the next call like it: that it is legal,
 the shape of its result, how a kernel views its arrays, and its plan.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from . import arguments, cpu
-from ._repeat import Work, call_key
-from .arrays import Library, is_addressable, library_of
+from ._repeat import call_key
+from .arrays import NUMPY, Library, is_addressable, library_of
 from .plan import DGRAD, FPROP, WGRAD
 
 #: Calls that were carried out, by all that they depend on; emptied when there are so many.
 _KNOWN = {}
 _MOST_KNOWN = 2048
+
+_NO_ARRAY = np.empty(0)
 
 
 class Known(NamedTuple):
@@ -22,19 +26,55 @@ class Known(NamedTuple):
     library: Library
     shape: tuple  # of the result
     copied: bool  # an input lies in memory as no kernel can read it
-    work: Work
+    work: Any  # with a method run(*arrays)
 
 
-def _prepare(function, geometry, arrays):
-    """The work of a call on these two inputs and this result."""
+def remembered(key):
+    """What is kept under a key, or None."""
+    return _KNOWN.get(key)
+
+
+def remember(key, known):
+    """Keep a call under its key; None is the key of those that are not kept."""
+    if key is not None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = known
+
+
+def gpu_key(function, arrays, asked, keywords):
+    """What ``call_key`` is for NumPy arrays, for those of CuPy."""
+    kind = type(arrays[0])
+    words = call_key(function, _NO_ARRAY, _NO_ARRAY, None, asked, keywords, 0)
+    if words is None or any(type(array) is not kind and array is not None for array in arrays):
+        return None
+    return words, *[
+        array if array is None else (array.dtype, array.shape, array.strides, array.data.ptr % 16, array.data.device_id)
+        for array in arrays
+    ]
+
+
+def _part(function, geometry):
+    """The operation, the geometry, and the places of x, w and y among the call's two inputs and its result."""
     names = (function.first, function.second)
     places = [names.index(part) if part in names else 2 for part in geometry.parts]
-    tensors = [
-        arrays[place].transpose(order).reshape(shape)
-        for place, (order, shape) in zip(places, geometry.views, strict=True)
-    ]
-    operation = (DGRAD, WGRAD, FPROP)[places.index(2)]
-    return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
+    return (DGRAD, WGRAD, FPROP)[places.index(2)], geometry, places
+
+
+def prepare(library, parts, arrays):
+    """The work of a call on these arrays, inputs before results; a GPU takes several parts at a time."""
+    seen = [library.seen(array) for array in arrays]
+    viewed = []
+    for operation, geometry, places in parts:
+        views = zip(places, geometry.views, strict=True)
+        tensors = [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
+        viewed.append((operation, geometry, places, tensors))
+    if library is NUMPY:
+        ((operation, geometry, places, tensors),) = viewed
+        return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
+    from . import gpu
+
+    return gpu.prepare(viewed, len(arrays), arrays[0].data.device_id)
 
 
 def call(function, first, second, asked, keywords, out):
@@ -47,26 +87,33 @@ def call(function, first, second, asked, keywords, out):
     known = _KNOWN.get(key)
     if known is None:
         library = library_of(function.first, first)
-        plain = library.plain(function.first, first), library.plain(function.second, second)
+        if library is not NUMPY:
+            key = gpu_key(function, (first, second, out), asked, keywords)
+            known = _KNOWN.get(key)
+    if known is None:
+        plain = library.plain(function.first, first, None), library.plain(function.second, second, function.first)
         if plain[0] is not first or plain[1] is not second:
             return call(function, *plain, asked, keywords, out)
-        geometry = arguments.geometry_of(function, first, second, asked, keywords)
-        known = Known(library, geometry.shape, not (is_addressable(first) and is_addressable(second)), None)
+        library.check_device(function.second, second, function.first, first)
+        geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
+        copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
+        known = Known(library, geometry.shape, copied, None)
     library, shape, copied, work = known
     if out is None:
-        target = out = library.empty(shape, first.dtype)
+        target = out = library.empty(shape, first.dtype, first)
     else:
-        target = arguments.checked_out(library, function, first, out, shape) if work is None else out
-        arguments.check_no_overlap(library, function, first, second, target)
+        target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
+        seen = library.seen(target)  # of what was checked before, only this may be new
+        arguments.check_no_overlap("out", seen, function.first, library.seen(first))
+        arguments.check_no_overlap("out", seen, function.second, library.seen(second))
     if copied:
-        first, second = [array if is_addressable(array) else library.copy(array) for array in (first, second)]
+        first, second = [
+            array if is_addressable(library.seen(array)) else library.copy(array) for array in (first, second)
+        ]
     if work is None:
         if target.size == 0:
             return out
-        work = _prepare(function, geometry, (first, second, target))
-        if key is not None:
-            if len(_KNOWN) >= _MOST_KNOWN:
-                _KNOWN.clear()
-            _KNOWN[key] = known._replace(work=work)
+        work = prepare(library, [_part(function, geometry)], (first, second, target))
+        remember(key, known._replace(work=work))
     work.run(first, second, target)
     return out

@@ -1,4 +1,4 @@
-"""The sections that the docstrings of the six functions have in common."""
+"""The sections that the docstrings of the functions have in common."""
 
 import re
 from inspect import cleandoc
@@ -19,21 +19,26 @@ _SECTIONS = {
         "OIX" (the shapes given here) or "XIO" (spatial axes first, output channels last).
     algorithm : str
         "auto": the faster one, which may take subnormal bfloat16 for zero; "direct": the sums of the definition;
-        "winograd": fewer products in float32, for which the result is exact to 2e-5 of its greatest element.
-    out : numpy.ndarray, optional
-        Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs.""",
+        "winograd": fewer products in float32, for which the result is exact to 2e-5 of its greatest element; on a CPU.
+    precision : str
+        Of float32 on a GPU. "ieee": its own products; "high": bfloat16 products that are as exact together;
+        "medium": fewer of them, exact to 1e-5 of the result's greatest element. A CPU always computes "ieee".
+    out : array, optional
+        Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs.
+        (Of `conv_backward`: a pair of arrays, or of None.)""",
     "errors": """Raises
     ------
     TypeError
-        An argument of the wrong type, an array of another dtype than those listed, or arrays of two dtypes.
+        An argument of the wrong type, an array of another dtype than those listed, or arrays of two dtypes or devices.
     ValueError
         A shape, size or keyword that is impossible, or an `out` that cannot be written.
 
     See Also
     --------
-    conv, conv_backward_data, conv_backward_filter
+    conv, conv_backward_data, conv_backward_filter, conv_backward
     conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter""",
-    "dtypes": """All arrays have one dtype: float16, bfloat16 (of ml_dtypes), float32, float64 or int32. The two half
+    "dtypes": """All arrays are numpy.ndarray, or cupy.ndarray on one GPU; the result is what they are. All have one
+    dtype: float16, bfloat16 (of ml_dtypes), float32, float64 or int32. The two half
     types are summed in float32 and rounded once; int32 wraps. The same inputs give the same bits, for any number
     of threads.""",
 }
@@ -48,7 +53,7 @@ def inserted(docstring, name, text):
 
 
 def documented(function):
-    """Put the sections that the six have in common into a docstring."""
+    """Put the sections that all have in common into a docstring."""
     for name, text in _SECTIONS.items():
         function.__doc__ = function.__doc__ and inserted(function.__doc__, name, text)
     return function

@@ -8,7 +8,18 @@ from math import prod
 from typing import Any, NamedTuple
 
 from . import algorithm, dtypes
-from .keywords import ALGORITHMS, DATA_ORDERS, FILTER_ORDERS, choice, entries, integer, padding_of, per_axis, shown
+from .keywords import (
+    ALGORITHMS,
+    DATA_ORDERS,
+    FILTER_ORDERS,
+    PRECISIONS,
+    choice,
+    entries,
+    integer,
+    padding_of,
+    per_axis,
+    shown,
+)
 from .plan import DGRAD, FPROP, WGRAD
 from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
 from .shapes import (
@@ -32,6 +43,7 @@ class Geometry(NamedTuple):
     problem: ConvProblem
     dtype: dtypes.DType
     algorithm: str
+    precision: str
     parts: tuple
     shape: tuple
     views: tuple
@@ -45,13 +57,13 @@ def conv_transpose_backward_data(common, dy, w, output_padding):
     return _fprop(common, common.data(dy), common.filter(w), output_padding)
 
 
-def conv_backward_data(common, dy, w, x_shape):
-    x = common.asked("x_shape", x_shape, common.data_order)
+def conv_backward_data(common, dy, w, x_shape, name="x_shape"):
+    x = common.asked(name, x_shape, common.data_order)
     return _related(common, x, common.filter(w), common.data(dy), check_conv_size)
 
 
-def conv_backward_filter(common, x, dy, w_shape):
-    w = common.asked("w_shape", w_shape, common.filter_order)
+def conv_backward_filter(common, x, dy, w_shape, name="w_shape"):
+    w = common.asked(name, w_shape, common.filter_order)
     return _related(common, common.data(x), w, common.data(dy), check_conv_size)
 
 
@@ -110,6 +122,7 @@ class Common(NamedTuple):
     data_order: tuple
     filter_order: tuple
     algorithm: str
+    precision: str
 
     def data(self, argument):
         name, shape = argument
@@ -175,6 +188,7 @@ def common(first_name, first, second_name, second, options):
         choice(options.data_format, "data_format", DATA_ORDERS[rank]),
         choice(options.filter_format, "filter_format", FILTER_ORDERS[rank]),
         choice(options.algorithm, "algorithm", ALGORITHMS),
+        choice(options.precision, "precision", PRECISIONS),
     )
     return checked
 
@@ -215,4 +229,5 @@ def _geometry(common, axes, x, w, y):
         reason = algorithm.refusal(operation, problem, common.dtype)
         if reason is not None:
             raise ValueError(f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'")
-    return Geometry(problem, common.dtype, common.algorithm, (x.name, w.name, y.name), result.shape, views)
+    names = (x.name, w.name, y.name)
+    return Geometry(problem, common.dtype, common.algorithm, common.precision, names, result.shape, views)

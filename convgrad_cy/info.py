@@ -6,7 +6,9 @@ from importlib.util import find_spec
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import cpu, dtypes
+from convgrad_cy import cpu, dtypes, gpu
+from convgrad_cy.plan import DGRAD
+from convgrad_cy.problem import ConvProblem
 
 
 def one_line(error):
@@ -23,19 +25,55 @@ def bfloat16():
     return f"ml_dtypes {ml_dtypes.__version__}"
 
 
-def gpu():
-    """The GPUs that CuPy finds, or why there are none."""
+def _devices(cupy):
+    """Each GPU: its name, and what plans depend on."""
+    for number in range(cupy.cuda.runtime.getDeviceCount()):
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        device = gpu.device_of(number)
+        memory = f"{properties['totalGlobalMem'] / 2**30:.0f} GiB"
+        yield f"{properties['name'].decode()} (sm_{device.arch}, {device.processors} multiprocessors, {memory})", device
+
+
+def _compiler(cupy):
+    """The compiler of CUDA code, or why there is none."""
+    try:
+        cupy.RawModule(code='extern "C" __global__ void nothing() {}').compile()
+        major, minor = cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # each is a reason why nothing can be compiled
+        return f"none: {one_line(error)}"
+    return f"NVRTC {major}.{minor}"
+
+
+def _kernels(device):
+    """The family of kernels that computes a common layer, for each type: 3 x 3, 64 channels."""
+    problem = ConvProblem(32, 1, 64, 64, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
+    shapes = ((32, 1, 64, 1, 56, 56), (1, 64, 64, 1, 3, 3), (32, 1, 64, 1, 56, 56))
+    families = {}
+    for dtype in dtypes.TABLE:
+        views = [(shape, np.empty(shape, dtype.view).strides, 0) for shape in shapes]
+        name = gpu.family_of(gpu.task_of(DGRAD, problem, dtype, "high", views, device))
+        families.setdefault(name, []).append(dtype.name)
+    return "; ".join(f"{name}: {', '.join(names)}" for name, names in families.items())
+
+
+def gpu_lines():
+    """What CuPy finds, or why there is nothing."""
     if find_spec("cupy") is None:
-        return "none: CuPy is not installed"
+        return [("GPU", "none: CuPy is not installed")]
     # A CuPy without a driver, or for another CUDA, fails here in ways of its own: each a reason, none an error.
     try:
         import cupy
 
-        count = cupy.cuda.runtime.getDeviceCount()
-        names = [cupy.cuda.runtime.getDeviceProperties(device)["name"].decode() for device in range(count)]
+        devices = list(_devices(cupy))
     except Exception as error:
-        return f"none: CuPy is installed, but {one_line(error)}"
-    return f"{', '.join(names)} (CuPy {cupy.__version__})" if names else "none: CuPy finds no device"
+        return [("GPU", f"none: CuPy is installed, but {one_line(error)}")]
+    if not devices:
+        return [("GPU", "none: CuPy finds no device")]
+    rows = [(name, _kernels(device)) for name, device in devices]
+    return [
+        ("CuPy", f"{cupy.__version__}, compiler: {_compiler(cupy)}"),
+        *[row for name, kernels in rows for row in (("GPU", name), ("GPU kernels", kernels))],
+    ]
 
 
 def lines():
@@ -48,7 +86,7 @@ def lines():
         ("threads", cpu.threads()),
         ("OpenMP", cpu.openmp()),
         ("dtypes", ", ".join(named.get(name, name) for name in dtypes.NAMES)),
-        ("GPU", gpu()),
+        *gpu_lines(),
     ]
 
 

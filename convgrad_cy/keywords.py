@@ -1,4 +1,4 @@
-"""What the keywords of the six functions may be: one function for each kind of value, with its errors."""
+"""What the keywords of the functions may be: one function for each kind of value, with its errors."""
 
 import operator
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from .problem import INDEX_LIMIT
 
 
 class Options(NamedTuple):
-    """The keywords that all six functions have beside ``out``, as the caller gave them."""
+    """The keywords that all functions have beside ``out``, as the caller gave them."""
 
     stride: Any = 1
     padding: Any = 0
@@ -18,11 +18,15 @@ class Options(NamedTuple):
     data_format: Any = "NCX"
     filter_format: Any = "OIX"
     algorithm: Any = "auto"
+    precision: Any = "high"
 
 
 _RANKS = (1, 2, 3)
 
 ALGORITHMS = {name: name for name in ("auto", "direct", "winograd")}
+
+#: How products of float32 are formed on a GPU, the most exact first.
+PRECISIONS = {name: name for name in ("ieee", "high", "medium")}
 
 
 def _orders(general, specific, order):

@@ -141,6 +141,16 @@ def empty_axis(x, y):
     )
 
 
+def empty_axis_phases(x, y, stride, phases):
+    """Walks without taps to every x of one axis that these phases leave out: one for each remainder of the stride."""
+    visited = {walk.target_begin for walk in phases}
+    return [
+        empty_axis(len(range(begin, x, stride)), y)._replace(target_begin=begin, target_step=stride)
+        for begin in range(min(stride, x))
+        if begin not in visited
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class ConvProblem:
     """One convolution; its gradients are three views of the same problem.
@@ -168,17 +178,27 @@ class ConvProblem:
         """The three axis walks of fprop (x to y) and wgrad (x and y to w)."""
         return tuple(forward_axis(*axis) for axis in self._axes)
 
+    def backward_phases(self):
+        """For each axis, the walks of dgrad (y to x): one for each stride phase that a tap reaches."""
+        return [backward_axis_phases(*axis) for axis in self._axes]
+
+    def complete_backward_phases(self):
+        """``backward_phases``, and walks without taps for what they leave out: combinations visit every x once."""
+        axes = zip(self.x, self.y, self.stride, self.backward_phases(), strict=True)
+        return [phases + empty_axis_phases(x, y, stride, phases) for x, y, stride, phases in axes]
+
+    def unreached_walk(self):
+        """The walk without taps that visits every x of dgrad, or None where the phases visit every x."""
+        visited = tuple(sum(walk.positions for walk in axis) for axis in self.backward_phases())
+        return None if visited == self.x else tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True))
+
     def backward_walks(self):
         """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches.
 
         Where those do not visit every x, a walk without taps goes before them and leaves zeros.
         """
-        phases = [backward_axis_phases(*axis) for axis in self._axes]
-        walks = list(product(*phases))
-        visited = [sum(walk.positions for walk in axis) for axis in phases]
-        if visited != list(self.x):
-            walks.insert(0, tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True)))
-        return walks
+        unreached = self.unreached_walk()
+        return ([] if unreached is None else [unreached]) + list(product(*self.backward_phases()))
 
     def is_pointwise(self):
         """Whether each y is of one position of x, the same one."""

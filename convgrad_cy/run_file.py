@@ -96,16 +96,15 @@ def check_target(path, inputs):
         raise BadInput(f"cannot write {path!r}: not a plain file, or write-protected")
 
 
-def write_array(path, name, array):
+def write_arrays(path, arrays):
     """Write an .npz file: all of it or, where that fails, nothing."""
-    if array.dtype.name == "bfloat16":
-        array = array.view("V2")
+    arrays = {name: a.view("V2") if a.dtype.name == "bfloat16" else a for name, a in arrays.items()}
     try:
         target = os.path.realpath(path)  # a link stays one
         unfinished = f"{target}.{os.getpid()}.unfinished"
         with open(unfinished, "xb") as file:
             try:
-                np.savez(file, **{name: array})
+                np.savez(file, **arrays)
                 file.flush()
                 os.replace(unfinished, target)
             except BaseException:
@@ -116,15 +115,16 @@ def write_array(path, name, array):
 
 
 def run(name, attributes_file, source, target):
-    """Run the operation ``name`` on the arrays in ``source``; its result goes to ``target``."""
+    """Run the operation ``name`` on the arrays in ``source``; its results go to ``target``."""
     operation = OPERATIONS[name]
     attributes = read_attributes(attributes_file) if attributes_file else {}
     arrays = read_arrays(source, operation.arrays, operation.shape)
     check_attributes(name, attributes, arrays)
     check_target(target, [file for file in (source, attributes_file) if file])
     try:
-        result = call(name, arrays, attributes)
+        results = dict(zip(operation.results, call(name, arrays, attributes), strict=True))
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:  # all of the shims' derive from the first three
         raise BadInput(f"{name}: {reason(error)}") from error
-    write_array(target, operation.result, result)
-    print(f"{operation.result}: {result.dtype.name} {result.shape} -> {target}")
+    write_arrays(target, results)
+    for name, result in results.items():
+        print(f"{name}: {result.dtype.name} {result.shape} -> {target}")

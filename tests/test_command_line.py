@@ -26,6 +26,7 @@ CALLS = {
     "conv": ({"x": X, "w": W}, {}),
     "conv_backward_data": ({"dy": DY, "w": W}, {"x_shape": X.shape}),
     "conv_backward_filter": ({"x": X, "dy": DY}, {"w_shape": W.shape}),
+    "conv_backward": ({"dy": DY, "x": X, "w": W}, {}),
     "conv_transpose": ({"x": DY, "w": W}, {"output_padding": [0, 0]}),
     "conv_transpose_backward_data": ({"dy": X, "w": W}, {}),
     "conv_transpose_backward_filter": ({"x": DY, "dy": X}, {"w_shape": W.shape}),
@@ -89,12 +90,14 @@ def test_run_equals_the_call(name, folder, capsys):
     (folder / "attributes.json").write_text(json.dumps(attributes))
     assert status_of("run", name, "--attrs", "attributes.json", "in.npz", "out") == 0
     expected = getattr(cg, name)(*arrays.values(), **attributes)
-    result = OPERATIONS[name].result
+    expected = dict(zip(OPERATIONS[name].results, expected if type(expected) is tuple else [expected], strict=True))
     with np.load("out") as file:  # the name as given, without an ending of NumPy's choice
-        assert file.files == [result]
-        assert file[result].dtype == expected.dtype
-        np.testing.assert_array_equal(file[result], expected)
-    assert capsys.readouterr().out == f"{result}: float32 {expected.shape} -> out\n"
+        assert file.files == list(expected)
+        for result, array in expected.items():
+            assert file[result].dtype == array.dtype
+            np.testing.assert_array_equal(file[result], array)
+    lines = [f"{result}: float32 {array.shape} -> out\n" for result, array in expected.items()]
+    assert capsys.readouterr().out == "".join(lines)
     assert sorted(os.listdir()) == ["attributes.json", "in.npz", "out"]
 
 

@@ -1,4 +1,4 @@
-"""The documentation of the six functions: examples that run, all sections, and one set of keywords."""
+"""The documentation of the functions: examples that run, all sections, and one set of keywords."""
 
 import doctest
 import inspect
@@ -18,12 +18,14 @@ COMMON = {
     "data_format": "NCX",
     "filter_format": "OIX",
     "algorithm": "auto",
+    "precision": "high",
     "out": None,
 }
 SIGNATURES = {
     "conv": (["x", "w"], {}),
     "conv_backward_data": (["dy", "w", "x_shape"], {}),
     "conv_backward_filter": (["x", "dy", "w_shape"], {}),
+    "conv_backward": (["dy", "x", "w"], {}),
     "conv_transpose": (["x", "w"], {"output_padding": 0, "output_shape": None}),
     "conv_transpose_backward_data": (["dy", "w"], {"output_padding": 0}),
     "conv_transpose_backward_filter": (["x", "dy", "w_shape"], {}),
@@ -39,7 +41,7 @@ def sections(function):
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_six_functions():
+def test_functions():
     assert sorted(NAMES) == sorted(SIGNATURES)
 
 

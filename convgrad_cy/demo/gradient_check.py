@@ -1,7 +1,7 @@
 """Every operation against central finite differences, in float64.
 
-Each of the six operations is the gradient of a scalar product that contains another one, so each can be checked:
-``conv`` is that of ``<conv_backward_data(dy, w), x>`` with respect to ``dy``, and so on round the circle.
+Each operation is the gradient of a scalar product that contains another one, so each can be checked: ``conv`` is that
+of ``<conv_backward_data(dy, w), x>`` with respect to ``dy``, and so on round the circle.
 """
 
 from functools import partial
@@ -51,7 +51,7 @@ def scalar_product(function, factor):
 
 
 def check_operations():
-    """The six operations, on a problem with stride, dilation, groups and a different padding on every side."""
+    """All operations, on a problem with stride, dilation, groups and a different padding on every side."""
     rng = np.random.default_rng(0)
     geometry = {"stride": (2, 1), "padding": ((1, 2), (0, 1)), "dilation": (1, 2), "groups": 2}
     x = rng.standard_normal((2, 4, 5, 5))
@@ -70,6 +70,9 @@ def check_operations():
     def conv_backward_filter():
         return cg.conv_backward_filter(x, dy, w.shape, **geometry)
 
+    def conv_backward():
+        return cg.conv_backward(dy, x, w, **geometry)
+
     def conv_transpose():
         return cg.conv_transpose(dy, w, **transposed)
 
@@ -79,20 +82,26 @@ def check_operations():
     def conv_transpose_backward_filter():
         return cg.conv_transpose_backward_filter(dy, x, w.shape, **geometry)
 
-    # Each row: the operation; the one that its scalar product contains, with the other factor; the variable.
+    # Each row: the operation; the one that its scalar product contains, with the other factor; the variables.
     rows = [
-        (conv, conv_backward_data, x, dy),
-        (conv_backward_data, conv, dy, x),
-        (conv_backward_filter, conv, dy, w),
-        (conv_transpose, conv_transpose_backward_data, dy, x),
-        (conv_transpose_backward_data, conv_transpose, x, dy),
-        (conv_transpose_backward_filter, conv_transpose, x, w),
+        (conv, conv_backward_data, x, [dy]),
+        (conv_backward_data, conv, dy, [x]),
+        (conv_backward_filter, conv, dy, [w]),
+        (conv_backward, conv, dy, [x, w]),
+        (conv_transpose, conv_transpose_backward_data, dy, [x]),
+        (conv_transpose_backward_data, conv_transpose, x, [dy]),
+        (conv_transpose_backward_filter, conv_transpose, x, [w]),
     ]
     checks = []
-    for operation, inner, factor, variable in rows:
+    for operation, inner, factor, variables in rows:
+        results = operation() if len(variables) > 1 else [operation()]
         # Of a linear function the difference is exact at any distance, and the largest loses the fewest digits.
-        numerical = finite_differences(partial(scalar_product, inner, factor), variable, step=1.0)
-        checks.append(Check(operation.__name__, relative_error(operation(), numerical), OPERATION_TOLERANCE))
+        product = partial(scalar_product, inner, factor)
+        errors = [
+            relative_error(result, finite_differences(product, variable, step=1.0))
+            for result, variable in zip(results, variables, strict=True)
+        ]
+        checks.append(Check(operation.__name__, max(errors), OPERATION_TOLERANCE))
     return checks
 
 

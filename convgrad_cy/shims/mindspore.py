@@ -1,4 +1,4 @@
-"""MindSpore's ``Conv2DBackpropInput`` and ``Conv2DTranspose`` on NumPy arrays.
+"""MindSpore's ``Conv2DBackpropInput`` and ``Conv2DTranspose`` on NumPy and CuPy arrays.
 
 Signatures, defaults, attributes, the order of the checks and the messages are those of MindSpore 2.10 on the CPU;
 ``docs/frameworks.md`` lists what differs. So that a program needs no more than another import line, the
@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtypes
 from ..api import conv, conv_backward_data
+from ..arrays import zeros
 from ..shapes import check_channels
 from .mindspore_rules import INTEGER_OR_TUPLE, check_choice, check_integer, check_type, checked_binding, positive_sizes
 from .shapes import checked_paddings, named, whole_numbers
@@ -170,7 +171,7 @@ class Conv2DBackpropInput:
             _check_tensors(self.name, dout, weight)
             options = _options(self._geometry, dout.shape, weight.shape, sizes)
             if options is None:
-                return np.zeros_like(dout, shape=sizes)
+                return zeros(sizes, dout)
             weight = weight.transpose(_ORDERS[self.format])
             if self._geometry.mode == 2:
                 return conv(dout, weight, **options)

@@ -10,6 +10,7 @@ from inspect import Parameter, Signature
 import numpy as np
 
 from ...api import conv, conv_backward_data, conv_backward_filter
+from ...arrays import zeros
 from ...documentation import inserted
 from .attributes import GraphError, GraphTypeError, GraphValueError, checked
 from .geometry import INFERENCE, PRIMITIVE, planned
@@ -116,7 +117,7 @@ class Operation:
     def _core(self, arrays, plan):
         """The core's call. Its own checks are of what is no matter of the framework."""
         if plan.empty:
-            result = np.zeros(plan.shape, next(iter(arrays.values())).dtype)
+            result = zeros(plan.shape, next(iter(arrays.values())))
         elif self.makes == "y":
             result = conv(arrays["x"], arrays["w"], **plan.keywords)
         elif self.makes == "x":

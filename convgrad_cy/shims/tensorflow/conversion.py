@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...arrays import is_cupy_array
 from .errors import InvalidArgumentError
 
 #: TensorFlow's names of the types that NumPy calls otherwise.
@@ -128,7 +129,7 @@ def _no_tensor(value):
 
 def _array_of(value):
     """An array in the machine's own byte order and without its subclass, or None for what is no array."""
-    if type(value) is not np.ndarray:
+    if type(value) is not np.ndarray and not is_cupy_array(value):
         if not hasattr(value, "__array__"):
             return None
         value = np.asarray(value)

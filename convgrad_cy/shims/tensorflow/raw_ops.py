@@ -1,14 +1,13 @@
-"""``tf.raw_ops.Conv2D`` and its two gradients, of NumPy arrays.
+"""``tf.raw_ops.Conv2D`` and its two gradients, of NumPy and CuPy arrays.
 
 Each function converts its arguments, asks ``kernels`` for a plan and calls the core.
 """
 
 import functools
 
-import numpy as np
-
 import convgrad_cy as cg
 
+from ...arrays import zeros
 from . import conversion
 from .kernels import (
     BACKPROP_FILTER,
@@ -97,7 +96,7 @@ def conv2d(
     _check_types(CONV, attributes, 1, input, filter)
     plan = conv_plan(attributes, input.shape, filter.shape)
     if plan.empty:
-        return np.zeros(plan.y, input.dtype)
+        return zeros(plan.y, input)
     return cg.conv(input, filter, **plan.keywords)
 
 
@@ -138,7 +137,7 @@ def conv2d_backprop_input(
     _check_types(op, attributes, 2, filter, out_backprop)
     plan = backprop_input_plan(attributes, input_sizes, filter.shape, out_backprop.shape)
     if plan.empty:
-        return np.zeros(plan.x, filter.dtype)
+        return zeros(plan.x, filter)
     return cg.conv_backward_data(out_backprop, filter, plan.x, **plan.keywords)
 
 
@@ -179,7 +178,7 @@ def conv2d_backprop_filter(
     _check_types(op, attributes, 2, input, out_backprop)
     plan = backprop_filter_plan(attributes, input.shape, filter_sizes, out_backprop.shape)
     if plan.empty:
-        return np.zeros(plan.w, input.dtype)
+        return zeros(plan.w, input)
     return cg.conv_backward_filter(input, out_backprop, plan.w, **plan.keywords)
 
 

@@ -1,0 +1,110 @@
+"""``conv_backward``: both gradients of a convolution, on a GPU as one piece of work."""
+
+from . import arguments, calls
+from .arrays import NUMPY, is_addressable, library_of
+from .documentation import documented
+from .plan import DGRAD, WGRAD
+
+
+def _checked_outs(library, arrays, out):
+    """The pair of arrays that take dx and dw, or None in the place of one, without their subclasses."""
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"out must be a pair of arrays, not {type(out).__name__}")
+    if len(out) != 2:
+        raise ValueError(f"out must have two entries, for dx and dw, not {len(out)}")
+    dy, x, w = arrays
+    seen = [(name, library.seen(array)) for name, array in (("dy", dy), ("x", x), ("w", w))]
+    checked = []
+    for i, (array, shape) in enumerate(zip(out, (x.shape, w.shape), strict=True)):
+        if array is not None:
+            name = f"out[{i}]"
+            array = arguments.checked_out(library, name, "dy", dy, array, shape)
+            for other, input in seen:
+                arguments.check_no_overlap(name, library.seen(array), other, input)
+            seen.append((name, library.seen(array)))
+        checked.append(array)
+    return checked
+
+
+def _on_gpu(library, halves, arrays, outs, keywords):
+    """dx and dw."""
+    key = calls.gpu_key(conv_backward, (*arrays, *outs), (), keywords)
+    known = calls.remembered(key)
+    if known is None:
+        geometries = [arguments.geometry_of(library, *half, keywords) for half in halves]
+        if not all(array.size and is_addressable(library.seen(array)) for array in arrays):
+            return [calls.call(*half, keywords, out) for half, out in zip(halves, outs, strict=True)]
+    targets = [
+        library.empty(array.shape, array.dtype, array) if out is None else out
+        for array, out in zip(arrays[1:], outs, strict=True)
+    ]
+    if known is None:
+        # Operands of the three views x, w and y, by their places among dy, x, w, dx and dw.
+        parts = zip((DGRAD, WGRAD), geometries, ((3, 2, 0), (1, 4, 0)), strict=True)
+        known = calls.Known(library, None, False, calls.prepare(library, parts, (*arrays, *targets)))
+        calls.remember(key, known)
+    known.work.run(*arrays, *targets)
+    return targets
+
+
+@documented
+def conv_backward(
+    dy, x, w, *, stride=1, padding=0, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+):  # fmt: skip
+    """Both gradients of `conv`, with respect to its input and to its filter.
+
+    The results are those of `conv_backward_data` and `conv_backward_filter`, to the last bit. On a GPU, `dy` is brought
+    into the kernels' layout once for both.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient with respect to the output of `conv`, of shape (N, O, *output).
+    x : array
+        Input of `conv`, of shape (N, C, *spatial).
+    w : array
+        Filter, of shape (O, C // groups, *kernel).
+    {keywords}
+
+    Returns
+    -------
+    tuple of array
+        dx, of the shape of `x`, and dw, of the shape of `w`.
+
+    {errors}
+
+    Notes
+    -----
+    Also known as aten convolution_backward.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> x = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> w = np.array([[[-1, 0, 1]]], np.float32)
+    >>> dy = np.array([[[1, 0, 10]]], np.float32)
+    >>> dx, dw = cg.conv_backward(dy, x, w)
+    >>> dx
+    array([[[-1.,  0., -9.,  0., 10.]]], dtype=float32)
+    >>> dw
+    array([[[ 41.,  72., 114.]]], dtype=float32)
+    """
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
+    library = library_of("dy", dy)
+    dy, x, w = arrays = [library.plain(name, array, "dy") for name, array in (("dy", dy), ("x", x), ("w", w))]
+    for name, array in (("x", x), ("w", w)):
+        library.check_device(name, array, "dy", dy)
+    outs = (None, None) if out is None else _checked_outs(library, arrays, out)
+    halves = (
+        (arguments.CONV_BACKWARD_DATA, dy, w, (x.shape, "x.shape")),
+        (arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape, "w.shape")),
+    )
+    if library is NUMPY:
+        # The filter's gradient first: what it allows, the other allows too.
+        dw, dx = (calls.call(*half, keywords, target) for half, target in zip(halves[::-1], outs[::-1], strict=True))
+    else:
+        dx, dw = _on_gpu(library, halves, arrays, outs, keywords)
+    return (dx, dw) if out is None else tuple([a if b is None else b for a, b in zip((dx, dw), out, strict=True)])

@@ -1,0 +1,157 @@
+"""Depthwise convolutions and groups of few channels, at the speed of memory: what each block and each image takes.
+
+``thread_shape.py`` says what a thread does, ``depthwise.cu`` and ``depthwise_wgrad.cu`` what a kernel does.
+"""
+
+from math import isqrt, prod
+
+from ..plan import WGRAD
+from . import reduce
+from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
+from .thread_shape import channel_stride, shape_of
+from .walk_sets import extremes, is_padded, walk_sets
+
+#: Channels of a group beyond which a matrix product is the better way; where the other side of a group has one channel,
+#: such a product would have one row or column.
+_MOST_CHANNELS, _MOST_MULTIPLIER = 8, 16
+_MOST_COORDINATE = 2**29
+_MOST_BLOCKS = 2**31 - 1
+_THREADS = 256
+#: Threads that keep a processor busy, four times over: its last ones are then few beside all. Beyond that, blocks take
+#: several images, or more strips, for which the filter and the places of taps are there already.
+_WANTED_THREADS = 8192
+#: What the filter of a block may take of shared memory.
+_FILTER_BYTES = 40 << 10
+#: Blocks of channels beside each other, 16 bytes each: whole lines of the cache, and enough is left for positions.
+_CHANNEL_THREADS = 16
+#: A thread of wgrad has at least so many strips; its sums are then worth the addition across threads.
+_LEAST_STRIPS = 8
+_ROW_THREADS = 8
+
+
+def suits(task):
+    """Whether groups are small, their channels evenly spaced in memory, and all counts within 32 bits."""
+    ins, out = task.source.shape[2], task.target.shape[2]
+    most = _MOST_MULTIPLIER if min(ins, out) == 1 else _MOST_CHANNELS
+    if max(ins, out) > most or (task.problem.groups == 1 and ins * out > 1):
+        return False
+    if not all(_is_one_axis(operand) for operand in (task.source, task.target)):
+        return False
+    sets = walk_sets(task)
+    walks = [walk for walks in sets for axis in walks for walk in axis]
+    if any(max(*map(abs, extremes(walk)), walk.source_size, walk.positions) >= _MOST_COORDINATE for walk in walks):
+        return False
+    if task.operation == WGRAD:
+        return (
+            task.problem.batch * prod(task.target.shape[3:]) < 2**31 and prod(task.filter.shape) <= reduce.MOST_ELEMENTS
+        )
+    planned = [_correlate(task, walks) for walks in sets]
+    return all(launch.shared <= _FILTER_BYTES and launch.grid[0] <= _MOST_BLOCKS for launch in planned)
+
+
+def launches(task):
+    if task.operation == WGRAD:
+        return _wgrad(task)
+    return Plan(tuple(_correlate(task, walks) for walks in walk_sets(task)))
+
+
+def _is_one_axis(operand):
+    """Whether channels can be counted through all groups."""
+    groups, channels = operand.shape[1:3]
+    by_group, by_channel = operand.strides[1:3]
+    return groups == 1 or channels == 1 or by_group == channels * by_channel
+
+
+def _even(extent, most):
+    """The size of at most ``most`` of which equal parts make up ``extent`` with the least left over."""
+    return -(-extent // -(-extent // max(1, most)))
+
+
+def _inner(strides):
+    """Those of batch and of the spatial axes."""
+    return (strides[0], *strides[3:])
+
+
+def _macros(task, shape, **others):
+    values = {"STORAGE": task.dtype.cuda, **shape.macros(), **others}
+    return tuple((name, str(values[name])) for name in sorted(values))
+
+
+def _correlate(task, walks):
+    shape = shape_of(task, walks[2])
+    batch, channels = task.problem.batch, task.problem.groups * shape.out
+    depths, rows, row = (max(walk.positions for walk in axis) for axis in walks)
+    taps = prod(max(walk.taps for walk in axis) for axis in walks)
+    strips, blocks = -(-row // shape.positions), channels // shape.channels
+    # The channels of a block for which the filter fits, at least those of one thread.
+    channel_bytes = taps * shape.ins * shape.channels * task.dtype.compute_itemsize
+    most = max(1, _FILTER_BYTES // max(1, channel_bytes))
+    if shape.channels_last:
+        across = _even(blocks, min(most, _CHANNEL_THREADS))
+        # Nearly square in positions, so that blocks share little of the source with each other.
+        along = _even(strips, max(1, isqrt(_THREADS // across)))
+        down = min(_even(rows, _THREADS // (across * along)), 64)
+        along = _even(strips, _THREADS // (across * down))
+        block = (across, along, down)
+    else:
+        along = _even(strips, 32 if rows > 1 else _THREADS)
+        down = _even(rows, _THREADS // along)
+        across = min(_even(blocks, min(most, _THREADS // (along * down))), 64)
+        block = (along, down, across)
+    tiles = (-(-blocks // across), -(-strips // along), -(-rows // down))
+    once = prod(tiles) * depths * prod(map(len, walks))
+    turns = min(batch, -(-_WANTED_THREADS * task.device.processors // (once * prod(block))))
+    images = -(-batch // turns)
+    macros = _macros(
+        task,
+        shape,
+        PADDED=int(any(is_padded(walk) for axis in walks for walk in axis)),
+        WALKS=sum(map(len, walks)),
+    )
+    arguments = integers(
+        (batch, channels, *tiles, depths, images),
+        (_inner(task.source.strides), task.filter.strides, _inner(task.target.strides)),
+        (channel_stride(task.source), channel_stride(task.target)),
+        [len(axis) for axis in walks],
+        *walks,
+    )
+    grid = (once * -(-batch // images), 1, 1)
+    pointers = (SOURCE, FILTER, TARGET)
+    return Launch("depthwise.cu", macros, "correlate", grid, block, across * channel_bytes, pointers, arguments)
+
+
+def _wgrad(task):
+    (walks,) = walk_sets(task)
+    depth, height, width = (walk for (walk,) in walks)
+    shape = shape_of(task, [width], sums_of_filter=True)
+    channels = task.problem.groups * shape.out
+    strips = task.problem.batch * depth.positions * height.positions * -(-width.positions // shape.positions)
+    rows = depth.taps * height.taps * -(-width.taps // shape.taps)
+    blocks = channels // shape.channels
+    if shape.channels_last:
+        across, down = _even(blocks, _CHANNEL_THREADS), _even(rows, _ROW_THREADS)
+        lanes = min(_THREADS // (across * down), strips)
+        block = (across, lanes, down)
+    else:
+        down = _even(rows, _ROW_THREADS)
+        lanes = min(_THREADS // down, strips)
+        across = min(_even(blocks, _THREADS // (down * lanes)), 64)
+        block = (lanes, down, across)
+    tiles = (-(-blocks // across), -(-rows // down))
+    wanted = -(-_WANTED_THREADS * task.device.processors // (prod(tiles) * prod(block)))
+    split = -(-strips // max(1, min(wanted, strips // (lanes * _LEAST_STRIPS))))
+    splits = -(-strips // split)
+    group, out, ins, *taps = zip(task.filter.shape, task.filter.strides, strict=True)
+    extents, strides = zip(group, *taps, ins, out, strict=True)
+    arguments = integers(
+        (channels, *tiles, strips, split, prod(extents)),
+        (_inner(task.source.strides), _inner(task.target.strides)),
+        (channel_stride(task.source), channel_stride(task.target)),
+        depth,
+        height,
+        width,
+    )
+    grid, pointers = (prod(tiles) * splits, 1, 1), (SOURCE, TARGET, WORKSPACE)
+    launch = Launch("depthwise_wgrad.cu", _macros(task, shape), "wgrad", grid, block, 0, pointers, arguments)
+    total = reduce.launch(task.dtype, WORKSPACE, FILTER, splits, extents, strides)
+    return Plan((launch, total), (reduce.workspace_bytes(task.dtype, splits, extents),))

@@ -1,0 +1,165 @@
+/* Correlations on tensor cores: fprop, and dgrad with all its stride phases in one launch.
+
+       target[position][o] = sum over tap, c of  source[position at tap][c] * filter[o][tap][c]
+
+   is for each group and phase a product of positions x (taps, c) by (taps, c) x o, tiles of which are the blocks' work
+   (tile.cuh). Nothing is laid out as such a matrix: each thread copies chunks of 16 bytes of channels from where they
+   are in source and filter, and zeros for what does not exist.
+
+   Both have their channels together in memory (as they came, or by pack.cu), a multiple of CHUNK of them; where they
+   were padded, zeros meet zeros. RESULT is the type of the target, which has any strides. Where there are few tiles,
+   the sums are split among blocks and the targets are partial sums, which reduce.cu adds. */
+#include "tap_copies.cuh"
+
+typedef RESULT result;
+
+/* The sum of a result's terms of depths begin to end by the definition. Tiles add products with the zeros in padding
+   and, between planes, of parts of numbers: right for finite numbers, but infinity times zero is NaN. So what came
+   out as infinity or NaN is formed again here, until it is NaN, from terms that exist. */
+__device__ __noinline__ sum_type defined_sum(const element *source, const element *filter, const Walk &walk,
+                                             const Arguments &arguments, unsigned row, int column, int64_t begin,
+                                             int64_t end)
+{
+    unsigned place[3];
+    source += walk.locate(row, place) * arguments.source.batch;
+    filter += column * arguments.filter.batch;
+    sum_type sum = 0;
+    int64_t tap[3], at[3];
+    for (tap[0] = 0; tap[0] < walk.axis[0].taps; tap[0]++)
+        for (tap[1] = 0; tap[1] < walk.axis[1].taps; tap[1]++)
+            for (tap[2] = 0; tap[2] < walk.axis[2].taps; tap[2]++) {
+                const element *a = source, *b = filter;
+                bool inside = true;
+                for (int i = 0; i < 3; i++) {
+                    at[i] = conv_source(&walk.axis[i], place[i], tap[i]);
+                    inside = inside && conv_inside(&walk.axis[i], at[i]);
+                    a += at[i] * arguments.source.axis[i];
+                    b += conv_filter(&walk.axis[i], tap[i]) * arguments.filter.axis[i];
+                }
+                for (int64_t c = 0; inside && c < arguments.channels && sum == sum; c += CHUNK)
+                    if (begin <= c && c < end) /* all three are multiples of CHUNK */
+#pragma unroll
+                        for (int k = 0; k < CHUNK; k++)
+                            sum = multiply_add(whole(a + c + k, arguments.source_plane),
+                                               whole(b + c + k, arguments.filter_plane), sum);
+                if (sum != sum)
+                    return sum;
+                begin -= arguments.channels;
+                end -= arguments.channels;
+            }
+    return sum;
+}
+
+/* Stores the tile through shared memory, the rows of one row of warps after another, so that threads next to each other
+   write what is next to each other in memory: columns of one row where channels come last, else rows of one column.
+   The pads 8 and 4 let the scattered writes of the sums use at least half of the banks. Needs (tiles.py)
+
+       8 TILE_ROWS + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
+constexpr int RESULT_CHUNK = 16 / sizeof(result);
+
+template <int row_step, int column_step> __device__ inline void stage_sums(sum_type *staged, const Sums sums)
+{
+    for_sums(sums, [&](int row, int column, const sum_type *pair) {
+        sum_type *const to = staged + (row - warp_row()) * row_step + column * column_step;
+        to[0] = pair[0];
+        to[column_step] = pair[1];
+    });
+}
+
+extern "C" __global__ void
+__launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source, const element *__restrict__ filter,
+                                             result *__restrict__ target, const __grid_constant__ Arguments arguments)
+{
+    DYNAMIC_SHARED(shared);
+    __shared__ Walk walk;
+
+    if (threadIdx.x < 3) {
+        unsigned phase = blockIdx.y;
+        for (int i = 2; i > int(threadIdx.x); i--)
+            phase /= unsigned(arguments.phases[i]);
+        walk.axis[threadIdx.x] = arguments.axes[threadIdx.x][phase % unsigned(arguments.phases[threadIdx.x])];
+    }
+    __syncthreads();
+    /* The tiles of a row of tiles are neighbours in the grid, for they read the same source. */
+    const unsigned across = unsigned((arguments.columns + TILE_COLUMNS - 1) / TILE_COLUMNS);
+    const unsigned rows = unsigned(arguments.batch * walk.positions());
+    const unsigned first_row = blockIdx.x / across * TILE_ROWS;
+    const int first_column = int(blockIdx.x % across * TILE_COLUMNS);
+    if (first_row >= rows)
+        return; /* other phases have more positions */
+    const unsigned group = blockIdx.z / unsigned(arguments.splits), split = blockIdx.z % unsigned(arguments.splits);
+    source += group * arguments.source.group;
+    filter += group * arguments.filter.group;
+    target += split * arguments.target_split + group * arguments.target.group + first_column * arguments.target.channel;
+
+    const int64_t depths = walk.axis[0].taps * walk.axis[1].taps * walk.axis[2].taps * arguments.channels;
+    const int64_t begin = split * arguments.steps * DEPTH, most = begin + arguments.steps * DEPTH;
+    const int64_t end = depths < most ? depths : most; /* before `begin` where other phases have more taps */
+    Sums sums;
+    {
+        Copies copies(walk, arguments);
+        copies.start(source, first_row, rows, filter, first_column, int(begin));
+        multiply_all<false>(sums, shared, int((end - begin + DEPTH - 1) / DEPTH), copies);
+    }
+    wait_copies<0>();
+
+    int64_t *const row_target = reinterpret_cast<int64_t *>(shared);
+    sum_type *const staged = reinterpret_cast<sum_type *>(row_target + TILE_ROWS);
+    __syncthreads(); /* stages have been read */
+    for (int i = threadIdx.x; i < TILE_ROWS; i += THREADS) {
+        unsigned place[3];
+        int64_t offset = int64_t(walk.locate(first_row + i, place)) * arguments.target.batch;
+        for (int j = 0; j < 3; j++)
+            offset += conv_target(&walk.axis[j], place[j]) * arguments.target.axis[j];
+        row_target[i] = offset;
+    }
+    const bool last = arguments.channels_last, chunks = arguments.whole_chunks;
+    const int row_step = last ? TILE_COLUMNS + 8 : 1, column_step = last ? 1 : WARP_ROWS + 4;
+    const int columns = int(arguments.columns) - first_column;
+    const int unit = chunks ? RESULT_CHUNK : 1;
+    for (int part = 0; part < TILE_ROWS; part += WARP_ROWS) {
+        if (part > 0)
+            __syncthreads(); /* the part before has been read */
+        if (warp_row() == part) {
+            if (last)
+                stage_sums<TILE_COLUMNS + 8, 1>(staged, sums);
+            else
+                stage_sums<1, WARP_ROWS + 4>(staged, sums);
+        }
+        __syncthreads();
+        const int units = chunks ? WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK : WARP_ROWS * TILE_COLUMNS;
+        bool finite = true;
+        /* Once to store and, where a sum is not finite, once more to repair. */
+        for (int pass = 0; pass < 2 && (pass == 0 || !finite); pass++)
+            for (int i = threadIdx.x; i < units; i += THREADS) {
+                const int element = i * unit;
+                const int row = last ? element / TILE_COLUMNS : i % WARP_ROWS;
+                const int column = last ? element % TILE_COLUMNS : i / WARP_ROWS;
+                if (first_row + part + row >= rows || column >= columns)
+                    continue;
+                const sum_type *from = staged + row * row_step + column * column_step;
+                result *to = target + row_target[part + row] + column * arguments.target.channel;
+                if (pass == 1) {
+                    for (int k = 0; k < unit; k++)
+                        if (!is_finite(from[k]))
+                            to[k] =
+                                narrow(result(), defined_sum(source, filter, walk, arguments, first_row + part + row,
+                                                             first_column + column + k, begin, end));
+                } else if (chunks) {
+                    union {
+                        result values[RESULT_CHUNK];
+                        uint4 all;
+                    } chunk;
+#pragma unroll
+                    for (int k = 0; k < RESULT_CHUNK; k++) {
+                        chunk.values[k] = narrow(result(), from[k]);
+                        finite = finite && is_finite(from[k]);
+                    }
+                    *reinterpret_cast<uint4 *>(to) = chunk.all;
+                } else {
+                    *to = narrow(result(), *from);
+                    finite = finite && is_finite(*from);
+                }
+            }
+    }
+}

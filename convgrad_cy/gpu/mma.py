@@ -1,0 +1,269 @@
+"""Tensor cores, sm_80 and later: implicit matrix products of packed operands (``mma.cu``, ``mma_wgrad.cu``).
+
+float16 and bfloat16 are multiplied as they are and summed in float32. float32 is taken apart into bfloat16 numbers,
+three under precision "high" and two under "medium" (``pack.cu``), of which those products are formed that count: six
+and three (``tile.cuh``). The errors are those of float32 and of 16 bits of mantissa. float64 has instructions of its
+own on the GPUs for science; on others they are slow. NaN and infinity reach exactly the results that the definition
+says.
+"""
+
+from itertools import product
+from math import prod
+
+from ..plan import DGRAD, WGRAD
+from . import reduce
+from .pack import CHANNELS, can_pack, lies_in_chunks, pack
+from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers
+from .tiles import LAUNCH_CLOCKS, Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
+
+_THREADS = 128
+#: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh. Strides that want more launches than this are rare.
+_MOST_PHASES = 4
+_MOST_PARTS = 8
+_NO_WALK = (0,) * 10
+#: Rows, columns and depths are counted in 32 bits, with what a tile has beyond them; coordinates may lie outside.
+_MOST = 2**31 - 2**16
+_FARTHEST = 2**29
+_MOST_GROUPS = 65535
+#: Architectures whose tensor cores multiply float64 faster than their other units do.
+_DOUBLE_ARCHS = (80, 90)
+#: Fewer channels in a group are not worth the rest of a tile.
+_LEAST_GROUP = 16
+#: Bytes of packed operands and partial sums beyond which kernels without them are taken.
+_MOST_WORKSPACE = 16 << 30
+#: Multiplications that the other units of a multiprocessor do in a clock, and what share of that kernels reach.
+_OTHER_RATES = {("float32", 80): 64, ("float64", 80): 32, ("float64", 90): 64}
+_OTHER_RATE, _OTHER_SHARE = 128, 0.6
+#: The axes in the order of partial sums, channels last: (group, out, taps, in) of filters, (N, G, D, H, W, C) of data.
+_DIGITS = (0, 1, 3, 4, 5, 2)
+
+
+def _kind(task):
+    """How the task's type is multiplied."""
+    if task.dtype.name == "float32":
+        return Kind("bf16", 2, {"high": 3, "medium": 2}[task.precision], 4)
+    return Kind(task.dtype.cuda, task.dtype.itemsize, 1, task.dtype.compute_itemsize)
+
+
+def _walks(task):
+    """Every combination of walks."""
+    return [walk for axes in _phases(task) for walk in product(*axes)]
+
+
+def _products(task, kind):
+    """(rows, columns, depth) of the matrix product of each walk, in one group."""
+    channels = -(-task.source.shape[CHANNELS] // kind.chunk) * kind.chunk
+    for walk in _walks(task):
+        positions = task.source.shape[0] * prod(axis.positions for axis in walk)
+        taps = prod(axis.taps for axis in walk)
+        if task.operation == WGRAD:
+            yield task.target.shape[CHANNELS], taps * channels, positions
+        else:
+            yield positions, task.target.shape[CHANNELS], taps * channels
+
+
+def _is_near(axis):
+    """Whether coordinates along an axis, and the sizes that they are compared with, fit into 32 bits."""
+    ends = (
+        axis.source_begin + axis.source_step * position + axis.source_tap * tap
+        for position in (0, axis.positions - 1)
+        for tap in (0, max(axis.taps - 1, 0))
+    )
+    return axis.source_size <= _FARTHEST and all(abs(end) <= _FARTHEST for end in ends)
+
+
+def can(task):
+    """Whether these kernels compute the task at all."""
+    if task.device.arch < 80 or task.dtype.name == "int32" or (task.dtype.name, task.precision) == ("float32", "ieee"):
+        return False
+    if task.operation == WGRAD:
+        if prod(task.filter.shape) > reduce.MOST_ELEMENTS or not can_pack(task.target):
+            return False
+    elif not can_pack(task.filter):
+        return False
+    return (
+        can_pack(task.source)
+        and len(_phases(task)) <= _MOST_PARTS
+        and task.problem.groups <= _MOST_GROUPS
+        and all(_is_near(axis) for walk in _walks(task) for axis in walk)
+        and all(max(sizes) <= _MOST for sizes in _products(task, _kind(task)))
+    )
+
+
+def suits(task):
+    """Whether these kernels are likely to be faster than those of other units, by the clocks that both need.
+
+    What tiles hold beyond the problem counts in full, as do packing and launches.
+    """
+    if not can(task):
+        return False
+    name, arch = task.dtype.name, task.device.arch
+    if name == "float64" and arch not in _DOUBLE_ARCHS:
+        return False
+    if task.problem.groups > 1 and min(task.problem.x_channels, task.problem.y_channels) < _LEAST_GROUP:
+        return False
+    plan, clocks = _planned(task)
+    if sum(plan.workspaces) > _MOST_WORKSPACE:
+        return False
+    rate = _OTHER_SHARE * _OTHER_RATES.get((name, arch), _OTHER_RATE) * task.device.processors
+    return clocks < task.problem.multiplications / rate
+
+
+def launches(task):
+    return _planned(task)[0]
+
+
+def _planned(task):
+    """The plan, and its clocks but for one launch, which any other plan has, too."""
+    return (_wgrad if task.operation == WGRAD else _correlate)(task)
+
+
+def _phases(task):
+    """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last.
+
+    Where strides are small, combinations of phases that no tap reaches have blocks of their own, which store zeros;
+    else zeros are stored everywhere before.
+    """
+    problem = task.problem
+    if task.operation != DGRAD:
+        return [tuple([axis] for axis in problem.forward_walk())]
+    unreached = problem.unreached_walk()
+    zeros, phases = [], problem.backward_phases()
+    if unreached is not None and max(problem.stride) <= _MOST_PHASES:
+        phases = problem.complete_backward_phases()
+    elif unreached is not None:
+        zeros = [tuple([axis] for axis in unreached)]
+    depths, rows, columns = (
+        [walks[i : i + _MOST_PHASES] for i in range(0, len(walks), _MOST_PHASES)]
+        for walks in (sorted(axis, key=lambda walk: -walk.taps) for axis in phases)
+    )
+    return zeros + [(depth, row, column) for depth in depths for row in rows for column in columns]
+
+
+def _packed(task, kind, *numbers):
+    """These operands as the kernels read them, the launches that make them so, and the sizes of their workspaces."""
+    operands, packs, sizes = [], [], []
+    for number in numbers:
+        operand = (task.source, task.filter, task.target)[number]
+        packed = pack(number, operand, task.dtype, kind, WORKSPACE + len(sizes))
+        operands.append(packed)
+        if packed.launch is not None:
+            packs.append(packed.launch)
+            sizes.append(packed.size)
+    return operands, packs, sizes
+
+
+def _macros(kind, tile, count, **others):
+    values = {
+        "BLOCKS": tile.blocks,
+        "ELEMENT": kind.element,
+        "PLANES": kind.planes,
+        "STAGES": count,
+        "TILE_COLUMNS": tile.columns,
+        "TILE_ROWS": tile.rows,
+    }
+    return tuple(sorted((name, str(value)) for name, value in {**values, **others}.items()))
+
+
+def _filter_strides(strides):
+    """As ``struct strides`` of tile.cuh, whose ``batch`` is then that of the target's channels."""
+    group, out, *rest = strides
+    return (out, group, *rest)
+
+
+def _digits(operand):
+    """Extents and strides of an operand for ``reduce.launch``, and the strides of one split's partial sums."""
+    extents, strides = ([of[axis] for axis in _DIGITS] for of in (operand.shape, operand.strides))
+    dense = [0] * 6
+    for digit, axis in enumerate(_DIGITS):
+        dense[axis] = prod(extents[digit + 1 :])
+    return extents, strides, dense
+
+
+def _correlate(task):
+    kind, device, target = _kind(task), task.device, task.target
+    (source, filter), steps, sizes = _packed(task, kind, SOURCE, FILTER)
+    tile, splits, each, clocks = best_tile(kind, device, task.problem.groups, list(_products(task, kind)))
+    clocks += len(steps) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
+    count = stages(kind, tile, device)
+    batch, groups, columns = target.shape[:3]
+    extents, target_strides, partial_strides = _digits(target)
+    if splits == 1:
+        result, size, strides, aligned = task.dtype.cuda, task.dtype.itemsize, target.strides, target.aligned
+    else:
+        result, size, strides, aligned = kind.sums, kind.sum_size, partial_strides, True
+    written = target._replace(strides=tuple(strides), aligned=aligned)
+    last = written.strides[CHANNELS] == 1
+    pointers = (source.number, filter.number, TARGET if splits == 1 else WORKSPACE + len(sizes))
+    for phases in _phases(task):
+        walks = [axis[i] if i < len(axis) else _NO_WALK for axis in phases for i in range(_MOST_PHASES)]
+        arguments = integers(
+            [len(axis) for axis in phases],
+            walks,
+            (batch, source.channels, columns, splits, each),
+            (source.strides, source.plane),
+            (_filter_strides(filter.strides), filter.plane),
+            (written.strides, prod(target.shape)),
+            (last, last and lies_in_chunks(written, 16 // size)),
+        )
+        rows = batch * prod(max(walk.positions for walk in axis) for axis in phases)
+        grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups * splits)
+        macros, shared = _macros(kind, tile, count, RESULT=result), shared_bytes(kind, tile, count)
+        steps.append(Launch("mma.cu", macros, "correlate", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+    if splits > 1:
+        steps.append(reduce.launch(task.dtype, pointers[2], TARGET, splits, extents, target_strides))
+        sizes.append(reduce.workspace_bytes(task.dtype, splits, extents))
+    return Plan(tuple(steps), tuple(sizes)), clocks
+
+
+def _wgrad(task):
+    kind, device, groups = _kind(task), task.device, task.problem.groups
+    (source, target), steps, sizes = _packed(task, kind, SOURCE, TARGET)
+    ((rows, columns, depth),) = _products(task, kind)
+    tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
+    count = stages(kind, tile, device, True)
+    splits = -(-depth // (each * kind.depth))
+    extents, strides, _ = _digits(task.filter)
+    partials = WORKSPACE + len(sizes)
+    across = -(-columns // tile.columns)
+    arguments = integers(
+        task.problem.forward_walk(),
+        task.source.shape[0],
+        (source.channels, task.source.shape[CHANNELS], target.channels, rows),
+        (across, each),
+        (source.strides, source.plane),
+        (target.strides, target.plane),
+    )
+    grid = (-(-rows // tile.rows) * across, splits, groups)
+    macros, shared = _macros(kind, tile, count), shared_bytes(kind, tile, count)
+    pointers = (source.number, target.number, partials)
+    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+    steps.append(reduce.launch(task.dtype, partials, FILTER, splits, extents, strides))
+    clocks += (len(steps) - 1) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
+    return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
+
+
+#: Shared memory of a block, by architecture: of those that differ.
+_DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10))
+
+
+def variants():
+    """All macro sets that ``launches`` can choose, as (source, kernel, macros)."""
+    found = set()
+    for storage, kind in (
+        ("f16", Kind("f16", 2, 1, 4)),
+        ("bf16", Kind("bf16", 2, 1, 4)),
+        ("float", Kind("bf16", 2, 2, 4)),
+        ("float", Kind("bf16", 2, 3, 4)),
+        ("double", Kind("double", 8, 1, 8)),
+    ):
+        packed = (("PACKED", kind.element), ("PLANES", str(kind.planes)), ("STORAGE", storage))
+        found.add(("pack.cu", "pack", packed))
+        for device in _DEVICES:
+            for tile in tiles(kind):
+                for result in {storage, kind.sums}:
+                    macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)
+                    found.add(("mma.cu", "correlate", macros))
+            for tile in tiles(kind, by_depth=True):
+                found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device, True))))
+    return sorted(found)

@@ -1,0 +1,130 @@
+/* Instructions that CUDA C++ has no words for, one function each: matrix products, loads of their operands, and copies
+   into shared memory that go on while the thread computes. sm_80 and later. The only file that knows of the
+   simulator. */
+#ifndef CONVGRAD_PTX_CUH
+#define CONVGRAD_PTX_CUH
+
+#include "types.cuh"
+
+/* ---- matrix products: c += a b, in float or double ----
+
+   With g = lane / 4 and t = lane % 4, a lane has of the 16 x 8 sums c
+       c[i]: row g + 8 (i / 2), column 2 t + i % 2
+   and in 16-bit types, two depths to a word, of a (16 x 16) and b (16 x 8)
+       a[i]: row g + 8 (i % 2), depths 2 t + 8 (i / 2) and the next;  b[i]: column g, depths 2 t + 8 i and the next
+   and in double, one depth to a word, of a (16 x 8) and b (8 x 8)
+       a[i]: row g + 8 (i % 2), depth t + 4 (i / 2);                  b[i]: column g, depth t + 4 i            */
+
+__device__ inline void multiply(bf16, float c[4], const unsigned a[4], const unsigned b[2])
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mma_m16n8k16_bf16(c, a, b);
+#else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+__device__ inline void multiply(f16, float c[4], const unsigned a[4], const unsigned b[2])
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mma_m16n8k16_f16(c, a, b);
+#else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+__device__ inline void multiply(double, double c[4], const double a[4], const double b[2])
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mma_m16n8k8_f64(c, a, b);
+#elif __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    /* sm_80 has 8 x 8 x 4 alone. */
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+            : "+d"(c[2 * (i % 2)]), "+d"(c[2 * (i % 2) + 1])
+            : "d"(a[i]), "d"(b[i / 2]));
+#endif
+}
+
+/* ---- operands of 16-bit types from shared memory ----
+
+   Each lane gives the address of one row of 16 bytes, lanes 8 i to 8 i + 7 those of the 8 x 8 matrix i. The lane gets
+   in r[i] elements (g, 2 t) and (g, 2 t + 1) of matrix i, or of its transpose. */
+
+#ifndef CONVGRAD_SIMULATOR
+__device__ inline unsigned shared_address(const void *pointer)
+{
+    return unsigned(__cvta_generic_to_shared(pointer));
+}
+#endif
+
+__device__ inline void load_matrices(unsigned r[4], const void *row)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_ldmatrix_x4(r, row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+#endif
+}
+
+__device__ inline void load_matrices_transposed(unsigned r[4], const void *row)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_ldmatrix_x4_trans(r, row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+#endif
+}
+
+/* ---- copies from global to shared memory, 16 bytes each, past the L1 cache ----
+
+   Where not `exists`, nothing is read, the address may be any multiple of 16, and zeros are written. Data are there
+   after wait_copies and a barrier. */
+
+__device__ inline void copy_16_bytes(void *shared, const void *global, bool exists)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_cp_async_16(shared, global, exists ? 16 : 0);
+#else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+                 "r"(exists ? 16 : 0)
+                 : "memory");
+#endif
+}
+
+/* Ends a group of copies. */
+__device__ inline void end_copies()
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_cp_async_commit();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits until this thread's groups but the newest `left` have arrived. */
+template <int left> __device__ inline void wait_copies()
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_cp_async_wait(left);
+#else
+    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+#endif
+}
+
+#endif

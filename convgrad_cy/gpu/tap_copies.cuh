@@ -1,0 +1,176 @@
+/* What a block of mma.cu multiplies: rows are positions of one stride phase, columns are channels of the target, depths
+   are channels of one tap after another. Copies brings them into the stages of pipeline.cuh. */
+#ifndef CONVGRAD_TAP_COPIES_CUH
+#define CONVGRAD_TAP_COPIES_CUH
+
+#include "convgrad/problem.h"
+#include "pipeline.cuh"
+
+constexpr int MOST_PHASES = 4; /* of an axis, in one launch: _MOST_PHASES of mma.py */
+
+/* Made by mma.py, in this order. */
+struct Arguments {
+    int64_t phases[3];
+    conv_axis axes[3][MOST_PHASES];
+    int64_t batch;
+    int64_t channels; /* of source and filter in memory, per group */
+    int64_t columns;  /* channels of the target, per group */
+    int64_t splits;
+    int64_t steps; /* stages of a split */
+    strides source;
+    int64_t source_plane;
+    strides filter; /* batch: of the target's channels */
+    int64_t filter_plane;
+    strides target;
+    int64_t target_split;  /* from one split's target to the next */
+    int64_t channels_last; /* the target's channels are nearest in memory */
+    int64_t whole_chunks;  /* and stored 16 bytes at a time */
+};
+
+/* One phase, and where it is in a position. */
+struct Walk {
+    conv_axis axis[3];
+
+    __device__ inline int64_t positions() const
+    {
+        return axis[0].positions * axis[1].positions * axis[2].positions;
+    }
+
+    /* Splits batch * positions; all of them fit into 32 bits, where division is fast. */
+    __device__ inline unsigned locate(unsigned row, unsigned place[3]) const
+    {
+#pragma unroll
+        for (int i = 2; i >= 0; i--) {
+            const unsigned size = unsigned(axis[i].positions);
+            place[i] = row % size;
+            row /= size;
+        }
+        return row;
+    }
+};
+
+/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth.
+   What that needs of a tap is found when the tap begins; within it, all addresses advance together. */
+constexpr int ROWS_A_THREAD = TILE_ROWS / 32;
+constexpr int COLUMNS_A_THREAD = TILE_COLUMNS / 32;
+
+struct Copies {
+    const Walk &walk;
+    const Arguments &arguments;
+    int to;                                   /* of this thread's first chunk in a tile */
+    const unsigned char *rows[ROWS_A_THREAD]; /* at tap 0, wherever that is */
+    int row_at[ROWS_A_THREAD][3];
+    const unsigned char *first_column;
+    unsigned columns; /* bit i: whether column i is there */
+    int channel, tap[3];
+    unsigned inside;                      /* bit i: whether row i has this tap */
+    int64_t source_offset, filter_offset; /* of tap and channel; in bytes, as all that goes into addresses */
+
+    __device__ inline Copies(const Walk &walk, const Arguments &arguments) : walk(walk), arguments(arguments)
+    {
+    }
+
+    __device__ inline void start(const element *source, unsigned first_row, unsigned row_count, const element *filter,
+                                 int first_filter, int first_depth)
+    {
+        const int mine = threadIdx.x / 4;
+        to = chunk_by_rows(mine, threadIdx.x % 4);
+#pragma unroll
+        for (int i = 0; i < ROWS_A_THREAD; i++) {
+            const unsigned row = first_row + mine + 32 * i;
+            unsigned place[3];
+            int64_t offset = walk.locate(row, place) * arguments.source.batch;
+#pragma unroll
+            for (int j = 0; j < 3; j++) {
+                row_at[i][j] = int(conv_source(&walk.axis[j], place[j], 0));
+                offset += row_at[i][j] * arguments.source.axis[j];
+            }
+            rows[i] = reinterpret_cast<const unsigned char *>(source) + offset * SIZE;
+            if (row >= row_count)
+                row_at[i][0] = -0x40000000; /* outside, whatever the tap */
+        }
+        columns = 0;
+#pragma unroll
+        for (int i = 0; i < COLUMNS_A_THREAD; i++)
+            columns |= unsigned(first_filter + mine + 32 * i < arguments.columns) << i;
+        first_column =
+            reinterpret_cast<const unsigned char *>(filter) + (first_filter + mine) * arguments.filter.batch * SIZE;
+        const unsigned depth = first_depth + threadIdx.x % 4 * CHUNK, channels = unsigned(arguments.channels);
+        unsigned rest = depth / channels;
+        channel = depth % channels;
+#pragma unroll
+        for (int i = 2; i > 0; i--) {
+            const unsigned size = walk.axis[i].taps > 0 ? unsigned(walk.axis[i].taps) : 1;
+            tap[i] = rest % size;
+            rest /= size;
+        }
+        tap[0] = rest;
+        settle();
+    }
+
+    /* Carries channels to taps, and finds what changes with the tap. */
+    __device__ inline void settle()
+    {
+        const int channels = int(arguments.channels);
+        bool more = tap[0] < int(walk.axis[0].taps);
+        while (channel >= channels && more) {
+            channel -= channels;
+            bool carry = true;
+#pragma unroll
+            for (int i = 2; i >= 0; i--) {
+                tap[i] += carry;
+                carry = i > 0 && tap[i] == int(walk.axis[i].taps);
+                if (carry)
+                    tap[i] = 0;
+            }
+            more = tap[0] < int(walk.axis[0].taps);
+        }
+        inside = more ? (1u << ROWS_A_THREAD) - 1 : 0;
+        columns = more ? columns : 0; /* past the last tap */
+        int64_t source = channel, filter = channel;
+#pragma unroll
+        for (int j = 0; j < 3; j++) {
+            const int at = tap[j] * int(walk.axis[j].source_tap), size = int(walk.axis[j].source_size);
+            source += at * arguments.source.axis[j];
+            filter += int(conv_filter(&walk.axis[j], tap[j])) * arguments.filter.axis[j];
+#pragma unroll
+            for (int i = 0; i < ROWS_A_THREAD; i++)
+                if (unsigned(row_at[i][j] + at) >= unsigned(size))
+                    inside &= ~(1u << i);
+        }
+        source_offset = source * SIZE;
+        filter_offset = filter * SIZE;
+    }
+
+    __device__ inline void prepare(int)
+    {
+    }
+
+    __device__ inline void load(int, unsigned char *stage)
+    {
+        /* 32 rows further, chunks lie as they do here. */
+        const int64_t column_step = 32 * SIZE * arguments.filter.batch;
+        stage += to;
+#pragma unroll
+        for (int i = 0; i < ROWS_A_THREAD; i++)
+#pragma unroll
+            for (int plane = 0; plane < PLANES; plane++)
+                copy_16_bytes(stage + plane * ROWS_BYTES + i * (32 * 64),
+                              rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
+        const unsigned char *from = first_column + filter_offset;
+        stage += PLANES * ROWS_BYTES;
+#pragma unroll
+        for (int i = 0; i < COLUMNS_A_THREAD; i++, from += column_step)
+#pragma unroll
+            for (int plane = 0; plane < PLANES; plane++)
+                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (32 * 64),
+                              from + plane * (arguments.filter_plane * SIZE), columns >> i & 1);
+        channel += DEPTH;
+        source_offset += DEPTH * SIZE;
+        filter_offset += DEPTH * SIZE;
+        if (channel >= int(arguments.channels))
+            settle();
+    }
+};
+
+#endif

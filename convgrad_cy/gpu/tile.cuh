@@ -1,0 +1,177 @@
+/* A block's tile of a matrix product: how its operands lie in shared memory, and how warps take them from there.
+
+   Macros: ELEMENT (bf16, f16 or double), TILE_ROWS, TILE_COLUMNS, STAGES, and PLANES: an operand is the sum of so many
+   tensors of ELEMENT, which is how bf16 carries float (pack.cu). A *stage* is what is multiplied between two barriers,
+   DEPTH terms of each sum:
+
+       stage = PLANES x (TILE_ROWS x DEPTH), PLANES x (TILE_COLUMNS x DEPTH)
+
+   With CHUNK elements to 16 bytes, the element of row r (or column r) and depth d is element i of the chunk at byte
+
+       "by rows" (correlate):  64 r + 16 (d / CHUNK ^ twist(r)),             i = d % CHUNK
+       "by depth" (wgrad):     SIZE extent d + 16 (r / CHUNK ^ twist(d)),    i = r % CHUNK
+
+   Twists keep all accesses free of bank conflicts. 128 bytes are 8 chunks: two rows of 64 bytes, or part of one
+   depth. An ldmatrix phase reads the same chunk of 8 consecutive rows (by depth: depths). By rows, row r has its half
+   r % 2 of 128 bytes and there place c ^ (r / 2 % 4), so 8 rows take 8 different places; by depth, c ^ (d % 8) does
+   the same. Doubles are read 8 bytes to a lane and 16 lanes at a time: by rows, 4 rows of 2 neighbouring chunks,
+   which twists 0 and 2 keep apart; by depth, 4 depths of 2 chunks, kept apart by twists 0, 2, 4, 6. Copies write 8
+   chunks of 128 bytes, in any order. */
+#ifndef CONVGRAD_TILE_CUH
+#define CONVGRAD_TILE_CUH
+
+#include "convgrad/problem.h"
+#include "ptx.cuh"
+
+typedef ELEMENT element;
+typedef compute_of<element>::type sum_type;
+
+template <typename Element> struct operands_of {
+    typedef unsigned word;
+    static constexpr int instruction_depth = 16;
+};
+template <> struct operands_of<double> {
+    typedef double word;
+    static constexpr int instruction_depth = 8;
+};
+typedef operands_of<element>::word word;
+
+constexpr int SIZE = sizeof(element);
+constexpr int CHUNK = 16 / SIZE;
+constexpr int DEPTH = 64 / SIZE;
+constexpr int THREADS = 128;
+
+/* Four warps, 4 x 1, 2 x 2 or 1 x 4, so that their tiles are nearly square. */
+constexpr int WARPS_ACROSS = TILE_COLUMNS > 2 * TILE_ROWS ? 4 : 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
+constexpr int WARP_ROWS = TILE_ROWS * WARPS_ACROSS / 4;
+constexpr int WARP_COLUMNS = TILE_COLUMNS / WARPS_ACROSS;
+constexpr int ROW_PARTS = WARP_ROWS / 16;       /* an instruction has 16 rows */
+constexpr int COLUMN_PAIRS = WARP_COLUMNS / 16; /* and 8 columns; two are loaded at a time */
+
+constexpr int ROWS_BYTES = TILE_ROWS * 64;
+constexpr int COLUMNS_BYTES = TILE_COLUMNS * 64;
+constexpr int STAGE_BYTES = PLANES * (ROWS_BYTES + COLUMNS_BYTES);
+
+/* Steps of a tensor in memory, in elements. */
+struct strides {
+    int64_t batch, group, channel, axis[3];
+};
+
+/* A value as the sum of its planes, the smallest first. */
+__device__ inline sum_type whole(const element *value, int64_t plane)
+{
+    sum_type sum = 0;
+#pragma unroll
+    for (int i = PLANES - 1; i >= 0; i--)
+        sum += widen(value[i * plane]);
+    return sum;
+}
+
+__device__ inline bool is_finite(sum_type value)
+{
+    return value - value == 0;
+}
+
+/* The sums of a thread. */
+typedef sum_type Sums[ROW_PARTS][2 * COLUMN_PAIRS][4];
+
+__device__ inline int warp_row()
+{
+    return threadIdx.x / 32 / WARPS_ACROSS * WARP_ROWS;
+}
+
+__device__ inline int warp_column()
+{
+    return threadIdx.x / 32 % WARPS_ACROSS * WARP_COLUMNS;
+}
+
+/* Byte of a chunk of a tile by rows, and by depth. */
+__device__ inline int chunk_by_rows(int row, int chunk)
+{
+    const int twist = SIZE == 8 ? row & 2 : row / 2 % 4;
+    return row * 64 + (chunk ^ twist) * 16;
+}
+
+template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
+{
+    const int twist = SIZE == 8 ? depth % 4 * 2 : depth % 8;
+    return depth * (extent * SIZE) + (chunk ^ twist) * 16;
+}
+
+/* Where in a tile a lane finds its part of fragments, of 16 rows or of 16 columns each: that of the first fragment at
+   depth 0 is `offset`, known before the loop. Other fragments and depths change bits of the chunk's number that
+   neither sums with others carry into nor, but for being flipped, twists touch. */
+template <bool by_depth, int extent> struct Fragments {
+    int offset;
+
+    /* Of a 16-bit type, the address that the lane gives to ldmatrix: matrices follow one another by 8 rows and then
+       by 8 depths, those of columns by 8 depths and then by 8 columns. Of doubles, the first word. */
+    __device__ inline Fragments(int first, bool columns)
+    {
+        const int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
+        const int row = SIZE == 8 ? lane / 4 : lane % 8 + (columns ? high : low) * 8;
+        const int depth = SIZE == 8 ? lane % 4 : (columns ? low : high) * 8;
+        if (SIZE == 8)
+            offset = by_depth ? chunk_by_depth<extent>(depth, (first + row) / 2) + row % 2 * 8
+                              : chunk_by_rows(first + row, depth / 2) + depth % 2 * 8;
+        else
+            offset = by_depth ? chunk_by_depth<extent>(depth + lane % 8, (first + row) / 8)
+                              : chunk_by_rows(first + row, depth / 8);
+    }
+
+    template <typename Element>
+    __device__ inline void load(Element, unsigned r[4], const unsigned char *tile, int number, int depth, bool) const
+    {
+        if (by_depth)
+            load_matrices_transposed(r, tile + depth * (extent * SIZE) + (offset ^ number * 32));
+        else
+            load_matrices(r, tile + number * (16 * 64) + (offset ^ depth * 2));
+    }
+
+    __device__ inline void load(double, double r[4], const unsigned char *tile, int number, int, bool columns) const
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int row = columns ? i / 2 : i % 2, depth = columns ? i % 2 : i / 2; /* by 8 and by 4 */
+            const int byte = by_depth ? number * 128 + depth * (4 * extent * 8) + (offset ^ row * 64)
+                                      : number * (16 * 64) + row * (8 * 64) + (offset ^ depth * 32);
+            r[i] = *reinterpret_cast<const double *>(tile + byte);
+        }
+    }
+};
+
+/* Both operands of a warp. */
+template <bool by_depth> struct Operands {
+    Fragments<by_depth, TILE_ROWS> rows;
+    Fragments<by_depth, TILE_COLUMNS> columns;
+
+    __device__ inline Operands() : rows(warp_row(), false), columns(warp_column(), true)
+    {
+    }
+};
+
+typedef word RowWords[ROW_PARTS][4];
+typedef word ColumnWords[COLUMN_PAIRS][4];
+
+/* The fragments of one plane of a warp, for the depths of one instruction. Of columns, those of the second eight of 16
+   are the last words. */
+template <bool by_depth>
+__device__ inline void
+load_rows(RowWords words, const Operands<by_depth> &operands, const unsigned char *stage, int plane, int depth)
+{
+#pragma unroll
+    for (int i = 0; i < ROW_PARTS; i++)
+        operands.rows.load(element(), words[i], stage + plane * ROWS_BYTES, i, depth, false);
+}
+
+template <bool by_depth>
+__device__ inline void
+load_columns(ColumnWords words, const Operands<by_depth> &operands, const unsigned char *stage, int plane, int depth)
+{
+    const unsigned char *tile = stage + PLANES * ROWS_BYTES + plane * COLUMNS_BYTES;
+#pragma unroll
+    for (int i = 0; i < COLUMN_PAIRS; i++)
+        operands.columns.load(element(), words[i], tile, i, depth, true);
+}
+
+#endif

@@ -1,0 +1,201 @@
+"""The tiles of ``tile.cuh``, what one costs, and so which one a problem takes.
+
+No choice here was measured: it follows from what a multiprocessor does in one clock. A stage of a tile is bound either
+by its matrix products or by the bytes that pass through shared memory::
+
+    products = rows / 16 * columns / 8 * 2 * (pairs of planes) instructions, on four tensor cores
+    traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
+
+at ``_INSTRUCTION_CLOCKS`` each and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
+balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 102 and
+192 for 64 x 64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three
+loads.
+"""
+
+from typing import NamedTuple
+
+#: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part: a walk
+#: in mma.cu, the places of two stages in mma_wgrad.cu.
+_RESERVED = 1024
+_DECLARED = {False: 256, True: 2048}
+
+#: Pairs of planes whose products are summed.
+_PAIRS = {1: 1, 2: 3, 3: 6}
+
+#: Clocks of an instruction on one tensor core: at the rate of the datasheet (1024 multiplications of 16-bit numbers in
+#: a clock of a multiprocessor of sm_80, 2048 of sm_90, 64 and 128 of float64), on sm_90 at the 63 % of it that mma.sync
+#: reaches.
+_INSTRUCTION_CLOCKS = {(80, 2): 8.0, (90, 2): 6.4, (80, 8): 64.0, (90, 8): 32.0}
+
+#: Bytes that a multiprocessor's share of the memory moves in a clock: 4.3 TB/s over 132 of them at 1.75 GHz.
+_MEMORY_BYTES = 18
+
+#: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
+_BLOCK_CLOCKS = 1500
+
+#: Clocks of a launch.
+LAUNCH_CLOCKS = 4000
+
+#: Stages that a split of a correlation has at least, so that most of its time is not their first arrival.
+_LEAST_STEPS = 8
+
+#: A block alone on its multiprocessor leaves it idle at its barriers; taken as a quarter of its time.
+_ALONE = 4 / 3
+
+
+class Kind(NamedTuple):
+    """What is multiplied."""
+
+    element: str  # C++ type of the operands
+    size: int  # its bytes
+    planes: int
+    sum_size: int  # bytes of a sum
+
+    @property
+    def chunk(self):
+        """Elements of 16 bytes, which are copied together."""
+        return 16 // self.size
+
+    @property
+    def sums(self):
+        """C++ type of the sums."""
+        return "double" if self.sum_size == 8 else "float"
+
+    @property
+    def depth(self):
+        """Terms of each sum in one stage."""
+        return 64 // self.size
+
+
+class Tile(NamedTuple):
+    """One block's part of the result, and how many blocks share a multiprocessor.
+
+    A thread has ``rows * columns / 128`` sums (twice as many with several planes, see ``promote``) in the 255 registers
+    that two blocks leave it, or the 168 that three do; ptxas of CUDA 13.0 uses nearly all and spills none, on sm_80 to
+    sm_90a. Two blocks are 8 warps on a multiprocessor: enough since each has dozens of independent products to issue.
+    Shared memory: 4 stages of 128 x 128 are 64 KB, of 256 x 64 80 KB; 3 stages of 128 x 64 in three planes are 108 KB,
+    two of which fit on sm_90.
+    """
+
+    rows: int
+    columns: int
+    blocks: int
+
+    @property
+    def warp(self):
+        """Rows and columns of each of the four warps."""
+        across = 4 if self.columns > 2 * self.rows else 2 if 2 * self.columns > self.rows else 1
+        return self.rows * across // 4, self.columns // across
+
+
+#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, and by depth (wgrad),
+#: whose tiles have at least 64 in both directions.
+_BY_ROWS = {
+    0: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+    1: (Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
+    2: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+    3: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+}
+_BY_DEPTH = {
+    0: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
+    1: (Tile(128, 128, 2), Tile(64, 256, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
+    2: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
+    3: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
+}
+
+
+def tiles(kind, by_depth=False):
+    """Those that are compiled for a kind."""
+    return (_BY_DEPTH if by_depth else _BY_ROWS)[kind.planes if kind.size == 2 else 0]
+
+
+def staged_bytes(kind, tile):
+    """Shared memory through which mma.cu stores; its formula is there."""
+    rows, columns = tile.warp[0], tile.columns
+    return 8 * tile.rows + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
+
+
+def stages(kind, tile, device, by_depth=False):
+    """How many stages are on their way, so that ``tile.blocks`` blocks fit where they can: 4, 3 or 2."""
+    most = 4 if kind.planes == 1 else 3
+    for blocks in range(tile.blocks, 0, -1):
+        for count in range(most, 2 if blocks > 1 else 1, -1):
+            size = shared_bytes(kind, tile, count) + _DECLARED[by_depth] + _RESERVED
+            if blocks * size <= device.shared_bytes + _RESERVED:
+                return count
+    raise ValueError(f"a block must have 99 KB of shared memory, was {device.shared_bytes}")
+
+
+def shared_bytes(kind, tile, count):
+    return max(count * kind.planes * 64 * (tile.rows + tile.columns), staged_bytes(kind, tile))
+
+
+def stage_clocks(kind, tile, device):
+    """What one stage costs a multiprocessor."""
+    generation = 90 if device.arch == 90 else 80
+    instructions = tile.rows // 16 * (tile.columns // 8) * (2 if kind.size == 2 else 1) * _PAIRS[kind.planes]
+    products = instructions / 4 * _INSTRUCTION_CLOCKS[generation, kind.size]
+    traffic = kind.planes * 64 * (4 * sum(tile.warp) + tile.rows + tile.columns) / 128
+    return max(products, traffic)
+
+
+def clocks(kind, tile, device, blocks, steps):
+    """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
+    most = -(-blocks // device.processors)
+    stored = tile.rows * tile.columns * kind.sum_size / 64  # written to shared memory and read back
+    alone = _ALONE if most == 1 else 1
+    return most * (steps * stage_clocks(kind, tile, device) * alone + _BLOCK_CLOCKS + stored)
+
+
+def memory_clocks(device, size):
+    """The time in which the memory moves so many bytes."""
+    return size / (_MEMORY_BYTES * device.processors)
+
+
+def best_tile(kind, device, groups, products):
+    """The tile, the number of splits, the stages of each and the clocks for products, each (rows, columns, depth).
+
+    Sums are split where there are fewer tiles than multiprocessors, as in a batch of one; partial sums are written and
+    read again, in a launch of their own. A split has at least ``_LEAST_STEPS`` stages.
+    """
+    best = None
+    longest = max(-(-depth // kind.depth) for _, _, depth in products)
+    sums = groups * sum(rows * columns for rows, columns, _ in products)
+    for tile in tiles(kind):
+        numbers = [groups * -(-rows // tile.rows) * -(-columns // tile.columns) for rows, columns, _ in products]
+        most = min(2 * device.processors // sum(numbers), longest // _LEAST_STEPS, 2**31 // sums)
+        for wanted in range(1, max(most, 1) + 1):
+            each = max(-(-longest // wanted), 1)
+            splits = max(-(-longest // each), 1)
+            if splits != wanted:
+                continue
+            cost = LAUNCH_CLOCKS + memory_clocks(device, 2 * splits * sums * kind.sum_size) if splits > 1 else 0
+            for number, (_, _, depth) in zip(numbers, products, strict=True):
+                cost += clocks(kind, tile, device, number * splits, min(-(-depth // kind.depth), each))
+            if best is None or cost < best[-1]:
+                best = tile, splits, each, cost
+    return best
+
+
+def best_split(kind, device, groups, rows, columns, depth):
+    """The tile, the stages of each split and the clocks for a product whose depth is split among blocks.
+
+    Every multiprocessor should have the same number of blocks, and not one alone: numbers of splits that fill one to
+    eight blocks on each are tried. Against more of them speak the partial sums, written and read again. For them
+    speaks accuracy, too: tensor cores truncate, so that no float is the sum of more than 2**15 products (with planes,
+    ``promote`` sees to that).
+    """
+    steps = -(-depth // kind.depth)
+    fewest = -(-depth // 2**15) if kind.size == 2 and kind.planes == 1 else 1
+    best = None
+    for tile in tiles(kind, True):
+        blocks = groups * -(-rows // tile.rows) * -(-columns // tile.columns)
+        for filled in range(1, 9):
+            splits = min(max(filled * device.processors // blocks, fewest, 1), steps, 65535)
+            each = -(-steps // splits)
+            splits = -(-steps // each)
+            partials = 2 * splits * groups * rows * columns * kind.sum_size
+            cost = clocks(kind, tile, device, blocks * splits, each) + memory_clocks(device, partials)
+            if best is None or cost < best[-1]:
+                best = tile, each, cost
+    return best

@@ -1,0 +1,44 @@
+"""The walks of a task in sets that are small enough for the arguments of one launch."""
+
+from ..plan import DGRAD
+
+#: Walks of the three axes that one launch takes: each is 80 bytes, of 4 KB of arguments.
+MOST_WALKS = 36
+
+
+def walk_sets(task):
+    """Triples of lists of ``AxisWalk``, to be done in this order; a set stands for all products of its three lists.
+
+    Where no tap reaches some phases of ``dgrad``, these are walks without taps, which leave zeros; if there were too
+    many of them, one such walk of all positions goes before the others.
+    """
+    problem = task.problem
+    if task.operation != DGRAD:
+        return [tuple([walk] for walk in problem.forward_walk())]
+    if sum(problem.stride) <= MOST_WALKS:
+        return [tuple(problem.complete_backward_phases())]
+    unreached = problem.unreached_walk()
+    zeros = [] if unreached is None else [tuple([walk] for walk in unreached)]
+    return [*zeros, *_parts(tuple(problem.backward_phases()))]
+
+
+def _parts(axes):
+    if sum(map(len, axes)) <= MOST_WALKS:
+        return [axes] if all(axes) else []
+    longest = max(range(3), key=lambda i: len(axes[i]))
+    walks = axes[longest]
+    halves = (walks[: len(walks) // 2], walks[len(walks) // 2 :])
+    return [part for half in halves for part in _parts((*axes[:longest], half, *axes[longest + 1 :]))]
+
+
+def extremes(walk):
+    """The least and the greatest place of the source that a tap of a position meets, be it inside or not."""
+    steps = [(walk.positions - 1) * walk.source_step, (walk.taps - 1) * walk.source_tap]
+    least = walk.source_begin + sum(min(0, step) for step in steps)
+    return least, walk.source_begin + sum(max(0, step) for step in steps)
+
+
+def is_padded(walk):
+    """Whether some tap of some position lies outside of the source."""
+    least, greatest = extremes(walk)
+    return walk.taps > 0 and (least < 0 or greatest >= walk.source_size)

@@ -1,0 +1,115 @@
+"""NVRTC and cuobjdump of the pip wheels: CUDA text -> what the assembler reports, and the instructions."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sysconfig
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+#: The version that CI installs, and that the machine of the measurements has.
+VERSION = (13, 0)
+_SITE = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
+#: What CuPy 14 adds to the options of a RawModule, where CuPy is not installed to be asked.
+_RECORDED = ("--std=c++17",)
+_LAST = ("-ftz=true", "-arch={arch}", "--device-as-default-execution-space")
+_REPORT = re.compile(
+    r"Function properties for (?P<kernel>\w+)\n\D*(?P<stack>\d+) bytes stack frame, "
+    r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads\n.*Used (?P<registers>\d+) registers"
+)
+
+
+class Report(NamedTuple):
+    """What ptxas says of one kernel."""
+
+    stack: int
+    spills: int
+    registers: int
+
+
+class CompileError(Exception):
+    """NVRTC refuses the text."""
+
+
+@cache
+def _library():
+    found = sorted(_SITE.glob("*/lib/libnvrtc.so.*[0-9]"))
+    if not found:
+        return None
+    for builtins in found[0].parent.glob("libnvrtc-builtins.so.*[0-9]"):
+        ctypes.CDLL(str(builtins))  # or NVRTC would look for it on the system's path alone
+    return ctypes.CDLL(str(found[0]))
+
+
+@cache
+def why_missing():
+    """Why there is no NVRTC of the right version, or None."""
+    if _library() is None:
+        return "the wheel nvidia-cuda-nvrtc is not installed"
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    if (major.value, minor.value) != VERSION:
+        return f"NVRTC is {major.value}.{minor.value} and not the {VERSION[0]}.{VERSION[1]} of CI"
+    return None
+
+
+def disassembler():
+    """The folder with cuobjdump and nvdisasm of the pip wheels, or None."""
+    found = [path.parent for path in _SITE.glob("*/bin/cuobjdump") if (path.parent / "nvdisasm").exists()]
+    return found[0] if found else None
+
+
+@cache
+def options(arch):
+    """All that NVRTC receives when CuPy compiles a RawModule for a GPU of this architecture."""
+    first = _RECORDED
+    if find_spec("cupy"):
+        from cupy._core import core
+
+        first = core.assemble_cupy_compiler_options(())
+    return (*first, *(option.format(arch=arch) for option in _LAST))
+
+
+def compile(text, arch):
+    """A cubin, and the report of ptxas for each kernel in it."""
+    nvrtc, program = _library(), ctypes.c_void_p()
+    arguments = [option.encode() for option in (*options(arch), "--ptxas-options=-v")]
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kern.cu", 0, None, None)
+    try:
+        failed = nvrtc.nvrtcCompileProgram(program, len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
+        log = _fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).rstrip(b"\0").decode()
+        if failed:
+            raise CompileError(log)
+        cubin = _fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    reports = {
+        found["kernel"]: Report(
+            int(found["stack"]), int(found["stores"]) + int(found["loads"]), int(found["registers"])
+        )
+        for found in _REPORT.finditer(log)
+    }
+    return cubin, reports, log
+
+
+def _fetch(size_of, get, program):
+    size = ctypes.c_size_t()
+    size_of(program, ctypes.byref(size))
+    data = ctypes.create_string_buffer(size.value)
+    get(program, data)
+    return data.raw
+
+
+def sass(cubin):
+    """The instructions of a cubin, as cuobjdump prints them."""
+    tools = disassembler()
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '')}"}
+        command = [tools / "cuobjdump", "--dump-sass", file.name]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout

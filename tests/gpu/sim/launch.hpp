@@ -1,0 +1,67 @@
+// The door between Python (executor.py) and a compiled kernel: one C function for each kernel.
+// A guard that works in a precompiled header, too.
+#ifndef SIMULATOR_LAUNCH
+#define SIMULATOR_LAUNCH
+
+#include "simulator.hpp"
+
+// The linker names the ends of that section, if there is one.
+extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_simulator_shared[],
+    __stop_simulator_shared[];
+
+namespace simulator
+{
+enum Schedule : int32_t { ASCENDING, DESCENDING, RANDOM };
+
+struct Launch { // executor.py has the same fields
+    dim3 grid, block;
+    int32_t schedule, poison;
+    uint64_t seed;
+    int64_t shared;
+    int64_t pointer_count, argument_count;
+    void *const *pointers;
+    const int64_t *arguments;
+    unsigned char *static_begin, *static_end; // the kernel's static __shared__ variables; not Python's to fill in
+};
+
+// Runs all blocks; null, or what went wrong.
+const char *run(const Launch &launch, void (*body)(const Launch &));
+
+// A kernel's parameters are pointers and one struct of 64-bit integers.
+template <auto kernel> struct Kernel;
+template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kernel> {
+    static constexpr size_t pointers = sizeof...(Parameters) - 1;
+    using Arguments = std::tuple_element_t<pointers, std::tuple<Parameters...>>;
+    static_assert(std::is_trivially_copyable_v<Arguments> && sizeof(Arguments) % 8 == 0);
+
+    template <size_t... i> static void call(const Launch &launch, std::index_sequence<i...>)
+    {
+        using Types = std::tuple<Parameters...>;
+        Arguments arguments;
+        std::memcpy(&arguments, launch.arguments, sizeof arguments);
+        kernel(static_cast<std::tuple_element_t<i, Types>>(launch.pointers[i])..., arguments);
+    }
+    static void body(const Launch &launch)
+    {
+        call(launch, std::make_index_sequence<pointers>());
+    }
+    static const char *start(const Launch &launch)
+    {
+        if (launch.pointer_count != int64_t(pointers))
+            return "the launch has not as many pointers as the kernel has pointer parameters";
+        if (launch.argument_count * 8 != int64_t(sizeof(Arguments)))
+            return "the launch has not as many arguments as the kernel's Arguments has fields";
+        Launch known = launch;
+        known.static_begin = __start_simulator_shared;
+        known.static_end = __stop_simulator_shared;
+        return run(known, body);
+    }
+};
+} // namespace simulator
+
+#define SIMULATOR_EXPORT(kernel)                                                                                       \
+    extern "C" __attribute__((visibility("default"))) const char *simulator_start(const simulator::Launch *launch)     \
+    {                                                                                                                  \
+        return simulator::Kernel<&kernel>::start(*launch);                                                             \
+    }
+#endif

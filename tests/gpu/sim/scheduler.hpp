@@ -1,0 +1,49 @@
+// What the parts of the simulator share: the threads of the block that runs, and how lanes of a warp meet.
+#pragma once
+
+#include "fiber.hpp"
+#include "simulator.hpp"
+#include <vector>
+
+namespace simulator
+{
+extern unsigned char poison; // what memory holds that nobody has written to
+
+struct Copy {
+    unsigned char *shared;
+    unsigned char data[16];
+    int width;
+    unsigned group;
+};
+
+// What is done once all lanes of a meeting are there: with what each of them brought (null where a lane takes no part).
+using Meeting = void (*)(void *const operands[32]);
+
+struct Thread {
+    Fiber fiber;
+    uint3 index;
+    int number;
+    bool done;
+    const char *waits_for; // null: it can run
+    const char *file;      // of the barrier that it waits at
+    int line;
+    unsigned mask; // of the lanes that it waits for
+    Meeting meeting;
+    void *operands;
+    std::vector<Copy> copies;
+    unsigned groups; // committed so far
+
+    Thread *lanes() // of its warp
+    {
+        return this - number % 32;
+    }
+};
+
+extern Thread *current;
+
+// Waits until all lanes of `mask` that have not returned are here, of which the last one carries out the meeting.
+// `whole`: an instruction for 32 lanes, none of which may have returned.
+void meet(const char *name, unsigned mask, bool whole, Meeting meeting, void *operands);
+
+bool is_shared(const void *address, size_t bytes);
+} // namespace simulator

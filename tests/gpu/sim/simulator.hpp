@@ -1,0 +1,121 @@
+// The prelude under which g++ compiles the very .cu text that NVRTC compiles for a GPU: CUDA's words in terms of fibers.
+//
+// What a kernel may assume of a GPU is no more than the programming model promises, and the simulator gives no more:
+// warps run as far as they can before any other warp moves, in an order that the launch chooses (scheduler.cpp);
+// what cp.async copies is poison until a wait_group that covers it (async.cpp); shared memory is poison when a block
+// begins; a barrier that not all threads reach is an error.
+#pragma once
+
+#define CONVGRAD_SIMULATOR 1
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+using std::fabs;
+using std::fma;
+using std::fmaf;
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __grid_constant__
+// Poisoned before each block. Not in templates: there take DYNAMIC_SHARED.
+#define __shared__ static __attribute__((section("simulator_shared")))
+// Dynamic shared memory: as many bytes as the launch asked for, aligned to 128 and not more.
+#define DYNAMIC_SHARED(name) unsigned char *const name = simulator::dynamic_shared()
+
+struct uint3 {
+    unsigned x, y, z;
+};
+struct dim3 {
+    unsigned x, y, z;
+};
+#define SIMULATOR_VECTORS(scalar, name)                                                                                \
+    struct alignas(2 * sizeof(scalar)) name##2                                                                         \
+    {                                                                                                                  \
+        scalar x, y;                                                                                                   \
+    };                                                                                                                 \
+    struct alignas(4 * sizeof(scalar) < 16 ? 4 * sizeof(scalar) : 16) name##4                                          \
+    {                                                                                                                  \
+        scalar x, y, z, w;                                                                                             \
+    };                                                                                                                 \
+    inline name##2 make_##name##2(scalar x, scalar y)                                                                  \
+    {                                                                                                                  \
+        return {x, y};                                                                                                 \
+    }                                                                                                                  \
+    inline name##4 make_##name##4(scalar x, scalar y, scalar z, scalar w)                                              \
+    {                                                                                                                  \
+        return {x, y, z, w};                                                                                           \
+    }
+SIMULATOR_VECTORS(float, float)
+SIMULATOR_VECTORS(double, double)
+SIMULATOR_VECTORS(int, int)
+SIMULATOR_VECTORS(unsigned, uint)
+SIMULATOR_VECTORS(short, short)
+SIMULATOR_VECTORS(unsigned short, ushort)
+SIMULATOR_VECTORS(long long, longlong)
+SIMULATOR_VECTORS(unsigned long long, ulonglong)
+SIMULATOR_VECTORS(signed char, char)
+SIMULATOR_VECTORS(unsigned char, uchar)
+#undef SIMULATOR_VECTORS
+
+namespace simulator
+{
+extern uint3 thread_index, block_index;
+extern dim3 block_size, grid_size;
+
+unsigned char *dynamic_shared();
+void block_barrier(const char *file, int line);
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// The lanes of `mask` meet; each brings 8 bytes and receives those of all.
+void exchange(unsigned mask, const char *name, uint64_t mine, uint64_t all[32]);
+int lane();
+} // namespace simulator
+
+#define threadIdx simulator::thread_index
+#define blockIdx simulator::block_index
+#define blockDim simulator::block_size
+#define gridDim simulator::grid_size
+#define warpSize 32
+#define __syncthreads() simulator::block_barrier(__FILE__, __LINE__)
+
+// ---- For ptx.cuh: what the PTX instructions of these names do. All 32 lanes call the warp-wide ones together. ----
+
+// mma.sync.aligned.m16n8k16.row.col: d += a b in float32, rounded toward zero once (as tensor cores truncate).
+void sim_mma_m16n8k16_bf16(float d[4], const uint32_t a[4], const uint32_t b[2]);
+void sim_mma_m16n8k16_f16(float d[4], const uint32_t a[4], const uint32_t b[2]);
+// mma.sync.aligned.m16n8k8.row.col of two registers of a and one of b.
+void sim_mma_m16n8k8_bf16(float d[4], const uint32_t a[2], const uint32_t b[1]);
+void sim_mma_m16n8k8_f16(float d[4], const uint32_t a[2], const uint32_t b[1]);
+// mma.sync.aligned.*.f64: sums in float64, in the order of k.
+void sim_mma_m8n8k4_f64(double d[2], double a, double b);
+void sim_mma_m16n8k4_f64(double d[4], const double a[2], const double b[1]);
+void sim_mma_m16n8k8_f64(double d[4], const double a[4], const double b[2]);
+void sim_mma_m16n8k16_f64(double d[4], const double a[8], const double b[4]);
+// ldmatrix.sync.aligned.m8n8.x4/.x2[.trans].shared.b16: each lane gives the (generic) address of one row of 16 bytes.
+void sim_ldmatrix_x4(uint32_t r[4], const void *row);
+void sim_ldmatrix_x4_trans(uint32_t r[4], const void *row);
+void sim_ldmatrix_x2(uint32_t r[2], const void *row);
+void sim_ldmatrix_x2_trans(uint32_t r[2], const void *row);
+// cp.async.ca/cg.shared.global, 16, 8 or 4 bytes wide: `bytes` of them are read, the rest of the width is filled with
+// zeros. Both addresses (generic) must be aligned to the width, even where bytes is 0 and nothing is read.
+void sim_cp_async_16(void *shared, const void *global, int bytes);
+void sim_cp_async_8(void *shared, const void *global, int bytes);
+void sim_cp_async_4(void *shared, const void *global, int bytes);
+// cp.async.commit_group, and cp.async.wait_group: this thread's data are there but for the `left` newest groups.
+void sim_cp_async_commit();
+void sim_cp_async_wait(int left);
+float sim_float_of_half(uint16_t bits);
+float sim_float_of_bfloat16(uint16_t bits);
+
+#include "device_functions.hpp"

@@ -1,0 +1,39 @@
+"""What ``info`` says of GPUs."""
+
+import sys
+
+import fake_cupy
+
+from convgrad_cy import dtypes, info
+from convgrad_cy.gpu import families
+
+
+def test_gpus(monkeypatch):
+    fake_cupy.install(monkeypatch)
+    monkeypatch.setattr(info, "find_spec", lambda name: name)
+    compiler, *devices = info.gpu_lines()
+    assert compiler == ("CuPy", "14, compiler: NVRTC 13.0")
+    assert devices[::2] == [("GPU", "Imagined GPU (sm_90, 132 multiprocessors, 80 GiB)")] * 2
+    for name, kernels in devices[1::2]:
+        assert name == "GPU kernels"
+        table = dict(part.split(": ") for part in kernels.split("; "))
+        assert set(table) <= set(families.NAMES)
+        assert sorted(name for names in table.values() for name in names.split(", ")) == sorted(dtypes.NAMES)
+
+
+def test_no_device(monkeypatch):
+    fake_cupy.install(monkeypatch)
+    monkeypatch.setattr(info, "find_spec", lambda name: name)
+    sys.modules["cupy"].cuda.runtime.getDeviceCount = lambda: 0
+    assert info.gpu_lines() == [("GPU", "none: CuPy finds no device")]
+
+
+def test_nothing_can_be_compiled(monkeypatch):
+    fake_cupy.install(monkeypatch)
+    monkeypatch.setattr(info, "find_spec", lambda name: name)
+
+    def compile(self):
+        raise RuntimeError("no headers\nanywhere")
+
+    monkeypatch.setattr(fake_cupy.RawModule, "compile", compile)
+    assert info.gpu_lines()[0] == ("CuPy", "14, compiler: none: no headers anywhere")
