@@ -54,6 +54,8 @@ COSTS = {
 LEAST_GAIN = 1.3
 #: Nor does wgrad then pay for transforming its sums back, and the model errs, where these have fewer terms.
 LEAST_WGRAD_TILES = 16
+#: Where fewer products are saved, as of two taps or seven on one axis, transforms take what is left of the gain.
+LEAST_SAVING = 1.8
 #: Below so many products a call's own time counts.
 LEAST_PRODUCTS = 2_000_000
 #: Memory beside the arrays, or twice the result if that is more.
@@ -131,6 +133,16 @@ def seconds(work):
     return sum(COSTS[name] * count for name, count in work.items()) * 1e-9
 
 
+def _saving(operation, problem, tiling):
+    """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
+    walks = winograd.tile_walks(operation, problem)
+    defined = own = 0
+    for walk, points in zip(walks, winograd.points_of(tiling, walks), strict=True):
+        defined += prod(axis.positions * axis.taps for axis in walk)
+        own += prod(n * -(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(walk, points, strict=True))
+    return defined / own
+
+
 def _is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
     channels, _ = _channels(operation, problem)
@@ -160,6 +172,8 @@ def tiling_of(operation, problem, dtype, forced, machine):
     best = min(times, key=times.get)
     if forced:
         return best
+    if _saving(operation, problem, best) < LEAST_SAVING:
+        return None
     plan = winograd.plan(operation, problem, best, machine)
     if plan.memory > SCRATCH_BYTES or (operation == WGRAD and plan.tiles < LEAST_WGRAD_TILES):
         return None
