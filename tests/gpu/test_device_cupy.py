@@ -4,13 +4,13 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from on_device import missing, needs_gpu, to_device, to_host
+from on_device import missing, require_gpu, to_device, to_host
 from operations import DTYPES, OPERATIONS, bits, integer_tensors, real_tensors
 from problems import PROBLEMS
 
 import convgrad_cy as cg
 
-pytestmark = needs_gpu
+require_gpu()
 if missing() is None:
     import cupy
 

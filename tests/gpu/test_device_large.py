@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from on_device import missing, needs_gpu
+from on_device import missing, require_gpu
 
 import convgrad_cy as cg
 
-pytestmark = needs_gpu
+require_gpu()
 if missing() is None:
     import cupy
 

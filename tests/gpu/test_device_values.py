@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from layouts import INPUTS, OUTPUTS, repeated
-from on_device import BOUNDS, laid_out, needs_gpu, to_device, to_host
+from on_device import BOUNDS, laid_out, require_gpu, to_device, to_host
 from operations import (
     DATA_FORMATS,
     DTYPES,
@@ -20,7 +20,7 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-pytestmark = needs_gpu
+require_gpu()
 
 FEW = [
     PROBLEMS[name]
