@@ -12,8 +12,8 @@ from pathlib import Path
 from . import machine, processes, suites, table
 from .case import DTYPES, FUNCTIONS, KERNELS, LAYOUTS
 from .measure import ROUNDS, Bench
+from .peers import ALGORITHM, OURS
 from .peers import NAMES as PEERS
-from .peers import OURS
 from .summary import troubles
 from .verify import Wrong
 
@@ -56,6 +56,7 @@ def arguments(argv):
     add("--op", type=listed(operations), default=KERNELS, help="kernels fprop,dgrad,wgrad, or functions by name (all)")
     add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
     add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
+    add("--algorithm", choices=("auto", "direct"), default="auto", help="of this package (%(default)s)")
     add("--threads", type=int, help="of every library (the processors of this process)")
     add("--peers", type=listed(PEERS), help=f"of {', '.join(PEERS)}, or an empty text for none (those installed)")
     add(
@@ -108,7 +109,9 @@ def scratch_folder():
 
 def run(rows, peers, options):
     """The results of all rows, printed as they come; Ctrl-C ends the run and keeps what there is."""
-    data = {"format": 1, "machine": machine.about(), "threads": options.threads, "seconds": options.seconds}
+    data = {"format": 1, "machine": machine.about()}
+    data |= {name: getattr(options, name) for name in ("algorithm", "threads", "seconds")}
+    os.environ[ALGORITHM] = options.algorithm  # the worker inherits it
     if data["machine"]["load_at_start"] > 0.5:
         print(f"the machine is busy (load {data['machine']['load_at_start']:.1f}): these times are not to be trusted")
     with scratch_folder() as folder:

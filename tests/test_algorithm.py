@@ -216,3 +216,19 @@ def test_fit(monkeypatch, capsys):
     costs, _ = fit_algorithm.fitted([sample for row in found.values() for sample in row.values()])
     assert min(costs.values()) >= 0
     assert kept == (algorithm.COSTS, algorithm.TILINGS, algorithm.LEAST_GAIN)
+
+
+def test_algorithm_of_this_package(monkeypatch):
+    """What --algorithm says reaches the calls."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from bench import suites
+    from bench.peers import ALGORITHM, convgrad_cy
+
+    seen = []
+    monkeypatch.setattr(convgrad_cy.cg, "conv", lambda *arrays, **options: seen.append(options["algorithm"]))
+    case = suites.rows(["tiny"], match="^tiny_8x8$")[0].case
+    tensors = [np.zeros(shape) for shape in (case.x, case.w, case.y)]
+    for chosen in ("auto", "direct"):
+        monkeypatch.setenv(ALGORITHM, chosen)
+        convgrad_cy.Library(threads=1).operation(case, "fprop", *tensors)()
+    assert seen == ["auto", "direct"]

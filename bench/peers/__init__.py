@@ -17,3 +17,5 @@ A file is imported by its own worker process alone, so only one of the libraries
 #: The import name of each library that convgrad_cy is compared with. PyTorch brings oneDNN.
 NAMES = ("torch", "tensorflow", "jax", "mindspore")
 OURS = "convgrad_cy"
+#: The environment variable that tells this package's worker which algorithm it is to use.
+ALGORITHM = "CONVGRAD_CY_BENCH_ALGORITHM"

@@ -1,5 +1,6 @@
 """This package."""
 
+import os
 import threading
 import time
 
@@ -7,6 +8,7 @@ import numpy as np
 
 import convgrad_cy as cg
 from bench.case import activation_in, filter_in, written_plainly
+from bench.peers import ALGORITHM
 from convgrad_cy import cpu, dtypes
 from convgrad_cy.arrays import NUMPY
 
@@ -48,6 +50,7 @@ class Library:
             "groups": case.groups,
             "data_format": case.layout,
             "filter_format": "XIO" if case.channels_last else "OIX",
+            "algorithm": os.environ.get(ALGORITHM, "auto"),
         }
 
         def tensor(array, in_layout=activation_in):
