@@ -6,6 +6,13 @@
 
 #include "types.cuh"
 
+/* The architecture compiled for; the simulator's is 90 unless a test says otherwise. */
+#ifndef CONVGRAD_SIMULATOR
+#define ARCH __CUDA_ARCH__
+#elif !defined(ARCH)
+#define ARCH 900
+#endif
+
 /* ---- matrix products: c += a b, in float or double ----
 
    With g = lane / 4 and t = lane % 4, a lane has of the 16 x 8 sums c
@@ -37,21 +44,30 @@ __device__ inline void multiply(f16, float c[4], const unsigned a[4], const unsi
 #endif
 }
 
-__device__ inline void multiply(double, double c[4], const double a[4], const double b[2])
+/* 8 x 8 sums of 4 depths: an element of a and of b to a lane, and of the sums those of c[0] and c[1] above. */
+__device__ inline void multiply_8x8(double c[2], double a, double b)
 {
 #ifdef CONVGRAD_SIMULATOR
+    sim_mma_m8n8k4_f64(c, a, b);
+#else
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(c[0]), "+d"(c[1])
+        : "d"(a), "d"(b));
+#endif
+}
+
+__device__ inline void multiply(double, double c[4], const double a[4], const double b[2])
+{
+#if ARCH < 900 /* these have 8 x 8 x 4 alone */
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        multiply_8x8(c + 2 * (i % 2), a[i], b[i / 2]);
+#elif defined(CONVGRAD_SIMULATOR)
     sim_mma_m16n8k8_f64(c, a, b);
-#elif __CUDA_ARCH__ >= 900
+#else
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-#else
-    /* sm_80 has 8 x 8 x 4 alone. */
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-            : "+d"(c[2 * (i % 2)]), "+d"(c[2 * (i % 2) + 1])
-            : "d"(a[i]), "d"(b[i / 2]));
 #endif
 }
 

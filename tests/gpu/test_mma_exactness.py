@@ -7,7 +7,7 @@ import pytest
 from operations import Tensors, dtype_of, integer_tensors, real_tensors, reference_kernel
 from problems import PROBLEMS, parse
 from simulated import FORMATS, H200, Case
-from tensor_cores import KINDS, case_of, changed, kernels, kinds, run
+from tensor_cores import KINDS, TILES_ALONE, case_of, changed, kernels, kinds, run
 
 from convgrad_cy.gpu import module
 
@@ -108,3 +108,15 @@ def test_all_of_an_operand_is_infinite(kernel, kind, problem):
         result = run(case_of(kernel, problem, inputs, kind), module.text)
         assert_same(result, reference_kernel(kernel, problem, inputs))
         assert not np.signbit(result).any()
+
+
+@kernels
+def test_double_products_of_sm_80(kernel):
+    """GPUs before sm_90 multiply doubles in parts of 8 x 8 x 4."""
+
+    def text(source, macros=()):
+        return TILES_ALONE(source, (*macros, ("ARCH", "800")))
+
+    tensors, results = integer_tensors(PROBLEMS["2d_stride2"], "float64")
+    case = case_of(kernel, PROBLEMS["2d_stride2"], tensors, "float64", device=H200._replace(arch=80))
+    np.testing.assert_array_equal(run(case, text), results[kernel])
