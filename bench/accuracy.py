@@ -1,15 +1,18 @@
-"""``python -m bench.accuracy``: the errors of Winograd's algorithm and of the direct one, as a Markdown table.
+"""``python -m bench.accuracy [--plot FILE]``: the errors of Winograd's algorithm and of the direct one, as Markdown.
 
 Greatest difference from the result in float64, relative to its greatest element, over fprop, dgrad and wgrad, for each
 tiling, number of channels and kind of data.
 """
 
-import sys
+import argparse
+from pathlib import Path
 
 import numpy as np
 
 import convgrad_cy as cg
 from convgrad_cy import algorithm
+
+from .fit_algorithm import forget
 
 CHANNELS = (16, 64, 256, 1024, 2048)
 KINDS = ("normal", "uniform", "positive", "scaled channels", "scaled values")
@@ -70,23 +73,36 @@ def grown(spatial, padding, kernel):
     return tuple(size - 2 * p + k - 1 for size, p, k in zip(spatial, padding, kernel, strict=True))
 
 
-def main():
-    print("| tile | data |", *(f"{channels} |" for channels in CHANNELS))
-    print("|---|---|" + "---|" * len(CHANNELS))
+def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
+    """(tile, kind of data, [(error of Winograd's algorithm, of the direct one) for each number of channels])."""
     kept, contract = algorithm.TILINGS, algorithm._is_accurate
     try:
         algorithm._is_accurate = lambda *call: True
-        for name, (tiling, spatial, kernel) in TILES.items():
+        for name, (tiling, spatial, kernel) in tiles.items():
             algorithm.TILINGS = (kept[tiling],)
-            algorithm.tiling_of.cache_clear()
-            for kind in KINDS:
+            forget()
+            for kind in kinds:
                 random = np.random.default_rng(0)
-                cells = (errors(channels, spatial, kernel, kind, random) for channels in CHANNELS)
-                print(f"| {name} | {kind} |", *(f"{a:.1e} ({b:.1e}) |" for a, b in cells))
-                sys.stdout.flush()
+                yield name, kind, [errors(number, spatial, kernel, kind, random) for number in channels]
     finally:
         algorithm.TILINGS, algorithm._is_accurate = kept, contract
-        algorithm.tiling_of.cache_clear()
+        forget()
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m bench.accuracy", description=__doc__)
+    parser.add_argument("--plot", type=Path, help="write a plot of the errors to this file")
+    options = parser.parse_args(argv)
+    print("| tile | data |", *(f"{channels} |" for channels in CHANNELS))
+    print("|---|---|" + "---|" * len(CHANNELS))
+    table = []
+    for name, kind, found in measured():
+        table.append((name, kind, found))
+        print(f"| {name} | {kind} |", *(f"{a:.1e} ({b:.1e}) |" for a, b in found), flush=True)
+    if options.plot:
+        from . import plots
+
+        plots.errors(CHANNELS, table, options.plot)
 
 
 if __name__ == "__main__":

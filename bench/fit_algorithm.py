@@ -101,7 +101,7 @@ def force(tiled):
 def forget():
     """Let the next calls choose anew."""
     algorithm.tiling_of.cache_clear()
-    calls._KNOWN.clear()
+    calls.forget()
 
 
 def fitted(samples):

@@ -7,6 +7,9 @@ from matplotlib.patches import Patch
 from . import summary
 from .peers import OURS
 
+#: What "auto" may not exceed, and the colours of kinds of data.
+CONTRACT = 2e-5
+KIND_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
 COLOURS = {"fprop": "#4477aa", "dgrad": "#ee6677", "wgrad": "#228833"}
 
 
@@ -48,6 +51,30 @@ def ratios(data, path):
     )
     handles = [Patch(color=colour, label=kernel) for kernel, colour in COLOURS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(COLOURS), fontsize=9)
+    figure.savefig(path, dpi=120)
+
+
+def errors(channels, table, path):
+    """Errors over the number of channels, a panel for each tile: Winograd's solid, the direct algorithm's dashed."""
+    tiles = list(dict.fromkeys(name for name, _, _ in table))
+    columns = 3
+    lines = -(-len(tiles) // columns)
+    figure = _figure(12, 1 + 2.6 * lines)
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).flat
+    colours = dict(zip(dict.fromkeys(kind for _, kind, _ in table), KIND_COLOURS, strict=False))
+    for panel in panels:
+        panel.set_axis_off()
+    for panel, tile in zip(figure.axes, tiles, strict=False):
+        panel.set_axis_on()
+        panel.set_title(tile, fontsize=9)
+        panel.axhline(CONTRACT, color="black", linewidth=0.8)
+        for name, kind, found in table:
+            if name == tile:
+                for values, style in zip(zip(*found, strict=True), ("-", "--"), strict=True):
+                    panel.loglog(channels, values, style, color=colours[kind], linewidth=1.2)
+    figure.suptitle(f"error / greatest element of the result, by channels; the line is {CONTRACT:g}", fontsize=10)
+    handles = [Patch(color=colour, label=kind) for kind, colour in colours.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)
     figure.savefig(path, dpi=120)
 
 

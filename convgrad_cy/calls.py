@@ -42,6 +42,11 @@ def remember(key, known):
         _KNOWN[key] = known
 
 
+def forget():
+    """Let the next calls be checked and planned anew, where what decides about plans has been changed."""
+    _KNOWN.clear()
+
+
 def gpu_key(function, arrays, asked, keywords):
     """What ``call_key`` is for NumPy arrays, for those of CuPy."""
     kind = type(arrays[0])

@@ -232,3 +232,21 @@ def test_algorithm_of_this_package(monkeypatch):
         monkeypatch.setenv(ALGORITHM, chosen)
         convgrad_cy.Library(threads=1).operation(case, "fprop", *tensors)()
     assert seen == ["auto", "direct"]
+
+
+def test_errors_are_those_of_each_tile(tmp_path):
+    """bench/accuracy.py: a larger tile has larger errors, within the contract here; and the plot of both."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from bench import accuracy
+
+    names = ("F(2x2, 3x3)", "F(4x4, 3x3)")
+    tiles = {name: accuracy.TILES[name] for name in names}
+    table = list(accuracy.measured((16, 64), ("normal",), tiles))
+    assert [name for name, _, _ in table] == list(names)
+    for (small, direct), (large, same) in zip(table[0][2], table[1][2], strict=True):
+        assert 0 < small < large < 2e-5 and direct == same < 2e-5
+    pytest.importorskip("matplotlib")
+    from bench import plots
+
+    plots.errors((16, 64), table, tmp_path / "errors.png")
+    assert (tmp_path / "errors.png").stat().st_size > 10_000

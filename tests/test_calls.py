@@ -98,7 +98,7 @@ def test_same_shapes_in_another_function_or_format():
     ]
     fresh = []
     for variant in variants:
-        calls._KNOWN.clear()
+        calls.forget()
         fresh.append(variant())
     for expected, variant in [*zip(fresh, variants, strict=True)] * 2:
         np.testing.assert_array_equal(variant(), expected)
