@@ -59,7 +59,10 @@ def planned(arch, plan=families.plan):
 
 
 #: Macros that say how large and of what type a kernel is; the others choose between ways to read and to store.
-_SIZES = ("BLOCKS", "ELEMENT", "PLANES", "STORAGE", "RESULT", "STAGES", "WGRAD", "PARTIALS")
+_SIZES = {
+    *("BLOCKS", "ELEMENT", "PARTIALS", "PLANES", "RESULT", "STAGES", "STORAGE", "WGRAD"),
+    *("CHANNELS", "CHANNELS_LAST", "POSITIONS"),  # of depthwise.cu: what a thread computes
+}
 _SIZE_PREFIXES = ("TILE_", "THREAD_", "THREADS")
 
 
