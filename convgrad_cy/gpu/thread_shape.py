@@ -6,6 +6,8 @@ from typing import NamedTuple
 #: Registers of 4 bytes that a thread has for its window and its sums, and in wgrad for a strip of gradients: of the 128
 #: with which two blocks of 256 threads are on a processor. Several inputs take others for their places and weights.
 _REGISTERS, _REGISTERS_OF_GROUPS = 72, 70
+#: By architecture, how many fewer these are: its compiler needs more for the rest.
+_FEWER = {80: 6}
 #: What a window of 16-bit elements takes of them beside its bytes, for elements that are being widened.
 _WIDENED = 1.5
 #: At most so many of them for sums: of positions, and of wgrad, whose code has each of them twice.
@@ -45,7 +47,7 @@ class Shape(NamedTuple):
         names = {"ins": "IN"}
         return {names.get(name, name.upper()): int(value) for name, value in self._asdict().items()}
 
-    def fits(self, dtype, sums_of_filter):
+    def fits(self, dtype, arch, sums_of_filter):
         """Whether the registers hold it: the window as it was read, all else in the compute type."""
         words = dtype.compute_itemsize // 4
         window = self.extent * (self.inputs if self.channels_last else 1) * dtype.itemsize / 4
@@ -53,7 +55,7 @@ class Shape(NamedTuple):
         outputs = self.positions * self.channels
         sums = self.taps * self.channels * self.ins if sums_of_filter else outputs
         gradients = outputs if sums_of_filter else 0
-        most = _REGISTERS if self.ins == 1 else _REGISTERS_OF_GROUPS
+        most = (_REGISTERS if self.ins == 1 else _REGISTERS_OF_GROUPS) - _FEWER.get(arch, 0)
         most_sums = _FILTER_SUMS if sums_of_filter else _SUMS
         return window + (sums + gradients) * words <= most and sums * words <= most_sums
 
@@ -97,7 +99,7 @@ def shape_of(task, width, sums_of_filter=False):
         _with_vectors(task, width, Shape(last, count, positions, *reach, out, ins), longest)
         for count, positions, reach in product(counts, _powers(min(_MOST_POSITIONS, 2 * row - 1)), reaches)
     ]
-    fitting = [shape for shape in shapes if shape.fits(task.dtype, sums_of_filter)]
+    fitting = [shape for shape in shapes if shape.fits(task.dtype, task.device.arch, sums_of_filter)]
     return min(fitting, key=lambda shape: (shape.cost(longest, itemsize, sums_of_filter), -shape.channels))
 
 
