@@ -167,7 +167,9 @@ class Patched(NamedTuple):
         arrays[x_place] = NUMPY.empty([x.shape[axis] for axis in self.layout.order], first.dtype)
         patches = arrays[x_place].transpose(np.argsort(self.layout.order))
         if self.layout.copied:
-            arrays[filter_place] = np.array(filter, order="C")
+            arrays[filter_place] = np.empty(filter.shape, first.dtype)
+            if self.operation != WGRAD:
+                arrays[filter_place][...] = filter
         if self.operation == WGRAD:
             self._copy(x, patches)
         self.product.run(*arrays)

@@ -4,9 +4,8 @@ from math import prod
 
 from ..plan import DGRAD, WGRAD
 from .plan import FILTER, SOURCE, TARGET, Launch, Plan, integers
+from .walk_sets import parts
 
-#: Axis walks of one launch. Arguments have 4 KB on every GPU.
-_MOST_WALKS = 36
 _MOST_BLOCKS = 2**31 - 1
 _CORRELATE_THREADS = 128
 
@@ -21,20 +20,10 @@ def launches(task):
     if task.operation == DGRAD:
         unreached = task.problem.unreached_walk()
         zeros = [] if unreached is None else [tuple([walk] for walk in unreached)]
-        axes = [*zeros, *_parts(tuple(task.problem.backward_phases()))]
+        axes = [*zeros, *parts(tuple(task.problem.backward_phases()))]
     else:
         axes = [tuple([walk] for walk in task.problem.forward_walk())]
     return Plan(tuple(_correlate(task, walks) for walks in axes))
-
-
-def _parts(axes):
-    """The walks of the three axes in sets of at most ``_MOST_WALKS``, whose products are together that of all."""
-    if sum(map(len, axes)) <= _MOST_WALKS:
-        return [axes] if all(axes) else []
-    longest = max(range(3), key=lambda i: len(axes[i]))
-    walks = axes[longest]
-    halves = (walks[: len(walks) // 2], walks[len(walks) // 2 :])
-    return [part for half in halves for part in _parts((*axes[:longest], half, *axes[longest + 1 :]))]
 
 
 def _sizes(task):

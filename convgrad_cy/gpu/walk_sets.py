@@ -19,16 +19,17 @@ def walk_sets(task):
         return [tuple(problem.complete_backward_phases())]
     unreached = problem.unreached_walk()
     zeros = [] if unreached is None else [tuple([walk] for walk in unreached)]
-    return [*zeros, *_parts(tuple(problem.backward_phases()))]
+    return [*zeros, *parts(tuple(problem.backward_phases()))]
 
 
-def _parts(axes):
+def parts(axes):
+    """The walks of the three axes in sets of at most MOST_WALKS, whose products are together that of all."""
     if sum(map(len, axes)) <= MOST_WALKS:
         return [axes] if all(axes) else []
     longest = max(range(3), key=lambda i: len(axes[i]))
     walks = axes[longest]
     halves = (walks[: len(walks) // 2], walks[len(walks) // 2 :])
-    return [part for half in halves for part in _parts((*axes[:longest], half, *axes[longest + 1 :]))]
+    return [part for half in halves for part in parts((*axes[:longest], half, *axes[longest + 1 :]))]
 
 
 def extremes(walk):
