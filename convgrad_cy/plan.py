@@ -19,11 +19,15 @@ FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 SUMS_BYTES = 192 * 1024
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
+#: In an L2 cache smaller than the first, the sums of wgrad leave room for fewer rows, and half as many positions.
+LARGE_CORE_CACHE_BYTES, SMALL_DEPTH_BYTES = 1 << 20, 1536
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
 #: matters from this size of the source on.
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
+#: The sums of such a task: its window is copied for all of its outputs, which then must be many.
+PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
 #: A problem is cut into WANTED_TASKS, if these have so many products, and boxes so many positions.
@@ -37,7 +41,7 @@ SERIAL_MULTIPLICATIONS = 4_000_000
 
 
 class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
+    """What a plan needs to know of the machine: the register tile, the caches, the number of threads."""
 
     tile_rows: int
     tile_column_bytes: int
@@ -45,6 +49,7 @@ class Machine(NamedTuple):
     multiplies_pairs: bool  # of bfloat16
     cache_bytes: int  # of the last cache
     threads: int
+    core_cache_bytes: int = 1 << 20  # of the second level
 
 
 class Blocks(NamedTuple):
@@ -183,7 +188,10 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
         and channels * outputs * prod(problem.kernel) * itemsize >= LARGE_FILTER_BYTES
     )
     if packs:
-        block, most = min(outputs, strip), FEW_POSITIONS
+        most = FEW_POSITIONS
+        block = even(outputs, PACKED_SUMS_BYTES // (most * itemsize), strip)
+        while block > strip and 2 * groups * len(walks) * -(-outputs // block) < WANTED_TASKS:
+            block = even(outputs, block // 2, strip)
     images, windows, chunk = boxed(
         walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
     )
@@ -195,4 +203,10 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
         for axis, window in zip(walks[0], windows[0], strict=True):
             boxes *= -(-axis.positions // window.positions)
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
+        if machine.core_cache_bytes < LARGE_CORE_CACHE_BYTES:  # of which the slices, and so the bits, know nothing
+            chunk = even(channels, SMALL_DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
+            most = max(1, images * prod(window.positions for window in windows[0]) // 2)
+            images, windows, chunk = boxed(
+                walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
+            )
     return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, streams, packs, pairs))

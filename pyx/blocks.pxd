@@ -5,8 +5,8 @@ from libc.stdlib cimport malloc
 
 from problem cimport conv_walk
 from scalar cimport compute
-from ukernel cimport VECTOR_BYTES, whole_vectors
-from window cimport Window, WindowAxis
+from ukernel cimport whole_vectors
+from window cimport LINE_BYTES, Window, WindowAxis
 
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
@@ -66,8 +66,8 @@ cdef inline int64_t count_blocks(int64_t length, int64_t block) noexcept nogil:
 
 
 cdef inline int64_t padded_row(int64_t columns, compute kind) noexcept nogil:
-    """Elements between rows of sums: whole vectors, and never a power of two, whose rows would share cache sets."""
-    return whole_vectors(columns, kind) + VECTOR_BYTES // <int64_t>sizeof(compute)
+    """Elements between rows of sums: never a power of two, whose rows would share cache sets."""
+    return whole_vectors(columns, kind) + LINE_BYTES // <int64_t>sizeof(compute)
 
 
 cdef inline void window_of(Window *m, const Blocks *blocks, const Step *step) noexcept nogil:

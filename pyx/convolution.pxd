@@ -8,8 +8,8 @@ from exact cimport is_padded
 from problem cimport conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
-from ukernel cimport strip_width, whole_vectors
-from window cimport Window, count_boxes, is_in_place, lay_out, lay_over
+from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
+from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place, lay_out, lay_over
 
 cdef struct Convolution:
     conv_walk walk
@@ -25,22 +25,30 @@ cdef struct Convolution:
     bint in_place  # the source is its own window
 
 
-cdef inline bint reads_in_place(const Convolution *c, const Step *step, compute kind) noexcept nogil:
-    """Whether the window can be the source itself.
+cdef inline bint reads_in_place(
+    const Convolution *c, const Step *step, bint sums_positions, compute kind
+) noexcept nogil:
+    """Whether the window can be the source itself, and that is faster.
 
-    Vectors are read whole, and beyond a tensor's last one there may be no memory.
+    Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
+    the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
+    cdef int64_t step_bytes = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute)
     if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):
         return False
+    if VECTOR_BYTES < LINE_BYTES and not c.blocks.positions_across:
+        if step_bytes % SHARING_BYTES == 0 if sums_positions else c.x.channel != 1:
+            return False
     return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))
 
 
 cdef inline void describe_convolution(
     Convolution *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks,
-    bint paired_channels, compute kind,
+    bint sums_positions, compute kind,
 ) noexcept nogil:
+    """Everything about one step; ``sums_positions``: in wgrad, where these are the depth of the tiles."""
     c.walk = step.walk
     c.blocks = blocks[0]
     describe_tensor(&c.x, source.strides, sizeof(scalar))
@@ -50,16 +58,16 @@ cdef inline void describe_convolution(
     c.taps = count_taps(&c.walk)
     c.padded = is_padded(&c.walk)
     window_of(&c.window, blocks, step)
-    if paired_channels:
+    if blocks.pairs and not sums_positions:
         c.window.channels, c.window.pairs = words_of(c.window.channels, True), True
     c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
     c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
-    c.window_size = lay_out(&c.window, not blocks.positions_across) + strip_width(kind)
+    c.window_size = lay_out(&c.window, not blocks.positions_across, sizeof(compute)) + strip_width(kind)
     c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
     c.in_place = False
     if scalar is compute:
-        c.in_place = reads_in_place(c, step, kind)
+        c.in_place = reads_in_place(c, step, sums_positions, kind)
     if c.in_place:
         c.window_size = 0
         lay_over(&c.window, &c.walk, &c.x)

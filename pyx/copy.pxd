@@ -16,48 +16,96 @@ cdef extern from "transpose.h" nogil:
 
 
 cdef enum:
-    PIECE = 64  # elements of a row that are widened or narrowed before they are transposed
+    PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
     ROWS = 16
 
 
-cdef inline void load_halves_transposed(
-    float *block, const int32_t *block_rows, int64_t block_row, const scalar *tensor, int64_t tensor_row, int64_t rows,
-    int64_t columns,
+cdef inline void load_pieces_transposed(
+    compute *block, const int32_t *block_rows, int64_t block_row, const scalar *tensor, int64_t tensor_step,
+    int64_t tensor_row, int64_t rows, int64_t columns,
 ) noexcept nogil:
-    """block[row i + j] = tensor[j * tensor_row + i] for i < rows, j < columns, in pieces that are widened first."""
-    cdef float[ROWS * PIECE] wide
-    cdef int64_t i0 = 0, j0, j, count, lines
+    """block[row i + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; 32-bit compute types."""
+    cdef compute[ROWS * PIECE] wide
+    cdef int64_t i0 = 0, i, j0, j, count, lines
+    cdef compute *to
+    cdef const scalar *of
     while i0 < rows:
         count = min(<int64_t>PIECE, rows - i0)
         j0 = 0
         while j0 < columns:
             lines = min(<int64_t>ROWS, columns - j0)
             for j in range(lines):
-                widen_row(<float *>wide + j * PIECE, tensor + (j0 + j) * tensor_row + i0, count)
+                to = <compute *>wide + j * PIECE
+                of = tensor + (j0 + j) * tensor_row + i0 * tensor_step
+                if tensor_step == 1:
+                    widen_row(to, of, count)
+                else:
+                    for i in range(count):
+                        to[i] = widen(of[i * tensor_step], to[0])
             if block_rows == NULL:
-                transpose_words(block + i0 * block_row + j0, NULL, block_row, <float *>wide, PIECE, count, lines)
+                transpose_words(block + i0 * block_row + j0, NULL, block_row, <compute *>wide, PIECE, count, lines)
             else:
-                transpose_words(block + j0, block_rows + i0, 0, <float *>wide, PIECE, count, lines)
+                transpose_words(block + j0, block_rows + i0, 0, <compute *>wide, PIECE, count, lines)
             j0 += lines
         i0 += count
 
 
-cdef inline void store_halves_transposed(
-    scalar *tensor, int64_t tensor_row, const float *block, int64_t block_row, int64_t rows, int64_t columns
+cdef inline void store_pieces_transposed(
+    scalar *tensor, int64_t tensor_row, int64_t tensor_step, const compute *block, int64_t block_row, int64_t rows,
+    int64_t columns,
 ) noexcept nogil:
-    """tensor[i * tensor_row + j] = block[j * block_row + i] for i < rows, j < columns, in pieces then narrowed."""
-    cdef float[ROWS * PIECE] wide
-    cdef int64_t i0 = 0, i, j0, count, lines
+    """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns; likewise."""
+    cdef compute[ROWS * PIECE] wide
+    cdef int64_t i0 = 0, i, j0, j, count, lines
+    cdef scalar *to
+    cdef const compute *of
     while i0 < rows:
         lines = min(<int64_t>ROWS, rows - i0)
         j0 = 0
         while j0 < columns:
             count = min(<int64_t>PIECE, columns - j0)
-            transpose_words(<float *>wide, NULL, PIECE, block + j0 * block_row + i0, block_row, lines, count)
+            transpose_words(<compute *>wide, NULL, PIECE, block + j0 * block_row + i0, block_row, lines, count)
             for i in range(lines):
-                narrow_row(tensor + (i0 + i) * tensor_row + j0, <float *>wide + i * PIECE, count)
+                to = tensor + (i0 + i) * tensor_row + j0 * tensor_step
+                of = <compute *>wide + i * PIECE
+                if tensor_step == 1:
+                    narrow_row(to, of, count)
+                else:
+                    for j in range(count):
+                        to[j * tensor_step] = narrow(of[j], to[0])
             j0 += count
         i0 += lines
+
+
+cdef inline bint crosses(
+    int64_t near, int64_t far, int64_t block_near, int64_t block_far, int64_t nears, int64_t fars
+) noexcept nogil:
+    """Whether a tensor's nearer neighbours are a block's farther ones: then many are transposed at a time."""
+    return block_far == 1 and block_near != 1 and far != 1 and llabs(near) < llabs(far) and nears > 1 and fars > 1
+
+
+cdef inline void load_crossed(
+    compute *block, int64_t block_row, const scalar *tensor, int64_t tensor_step, int64_t tensor_row, int64_t rows,
+    int64_t columns,
+) noexcept nogil:
+    """block[i * block_row + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; likewise."""
+    if (scalar is float and compute is float) or (scalar is int and compute is int):
+        if tensor_step == 1:
+            transpose_words(block, NULL, block_row, tensor, tensor_row, rows, columns)
+            return
+    load_pieces_transposed(block, NULL, block_row, tensor, tensor_step, tensor_row, rows, columns)
+
+
+cdef inline void store_crossed(
+    scalar *tensor, int64_t tensor_row, int64_t tensor_step, const compute *block, int64_t block_row, int64_t rows,
+    int64_t columns,
+) noexcept nogil:
+    """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns; likewise."""
+    if (scalar is float and compute is float) or (scalar is int and compute is int):
+        if tensor_step == 1:
+            transpose_words(tensor, NULL, tensor_row, block, block_row, rows, columns)
+            return
+    store_pieces_transposed(tensor, tensor_row, tensor_step, block, block_row, rows, columns)
 
 
 cdef inline void load_block(
@@ -68,19 +116,12 @@ cdef inline void load_block(
     cdef int64_t p, q
     cdef compute *to
     cdef const scalar *of
-    if (scalar is float and compute is float) or (scalar is int and compute is int):
-        if block_q == 1 and tensor_p == 1 and tensor_q != 1 and columns > 1:
-            transpose_words(block, NULL, block_p, tensor, tensor_q, positions, columns)
+    if compute is not double and scalar is not double:
+        if crosses(tensor_p, tensor_q, block_p, block_q, positions, columns):
+            load_crossed(block, block_p, tensor, tensor_p, tensor_q, positions, columns)
             return
-        if block_p == 1 and tensor_q == 1 and tensor_p != 1 and positions > 1:
-            transpose_words(block, NULL, block_q, tensor, tensor_p, columns, positions)
-            return
-    elif (scalar is f16 or scalar is bf16) and compute is float:
-        if block_q == 1 and tensor_p == 1 and tensor_q != 1 and columns > 1:
-            load_halves_transposed(block, NULL, block_p, tensor, tensor_q, positions, columns)
-            return
-        if block_p == 1 and tensor_q == 1 and tensor_p != 1 and positions > 1:
-            load_halves_transposed(block, NULL, block_q, tensor, tensor_p, columns, positions)
+        if crosses(tensor_q, tensor_p, block_q, block_p, columns, positions):
+            load_crossed(block, block_q, tensor, tensor_q, tensor_p, columns, positions)
             return
     if block_q == tensor_q == 1 and block_p == tensor_p == columns:  # all in one piece: a row of few channels
         widen_row(block, tensor, positions * columns)
@@ -112,7 +153,7 @@ cdef inline void load_transposed(
     if (scalar is float and compute is float) or (scalar is int and compute is int):
         transpose_words(block, block_rows, 0, tensor, tensor_row, rows, columns)
     elif (scalar is f16 or scalar is bf16) and compute is float:
-        load_halves_transposed(block, block_rows, 0, tensor, tensor_row, rows, columns)
+        load_pieces_transposed(block, block_rows, 0, tensor, 1, tensor_row, rows, columns)
     else:
         for i in range(rows):
             for j in range(columns):
@@ -205,19 +246,12 @@ cdef inline void store_block(
     cdef int64_t p, q
     cdef scalar *to
     cdef const compute *of
-    if (scalar is float and compute is float) or (scalar is int and compute is int):
-        if tensor_p == 1 and block_q == 1 and tensor_q != 1 and columns > 1:
-            transpose_words(tensor, NULL, tensor_q, block, block_p, columns, positions)
+    if compute is not double and scalar is not double:
+        if crosses(tensor_p, tensor_q, block_p, block_q, positions, columns):
+            store_crossed(tensor, tensor_q, tensor_p, block, block_p, columns, positions)
             return
-        if tensor_q == 1 and block_p == 1 and tensor_p != 1 and positions > 1:
-            transpose_words(tensor, NULL, tensor_p, block, block_q, positions, columns)
-            return
-    elif (scalar is f16 or scalar is bf16) and compute is float:
-        if tensor_p == 1 and block_q == 1 and tensor_q != 1 and columns > 1:
-            store_halves_transposed(tensor, tensor_q, block, block_p, columns, positions)
-            return
-        if tensor_q == 1 and block_p == 1 and tensor_p != 1 and positions > 1:
-            store_halves_transposed(tensor, tensor_p, block, block_q, positions, columns)
+        if crosses(tensor_q, tensor_p, block_q, block_p, columns, positions):
+            store_crossed(tensor, tensor_p, tensor_q, block, block_q, positions, columns)
             return
     if llabs(tensor_q) <= llabs(tensor_p):
         for p in range(positions):

@@ -18,7 +18,7 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_rows,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_block, pack_filter, takes_rows,
     takes_sums,
 )
 from exact cimport any_nan, filter_sum
@@ -152,7 +152,7 @@ cdef inline void correlate_block(
             seen = source + window_offset(&box, &conv.walk, &conv.x) + c0 * conv.x.channel
         held = packed + (c0 * c.filter_outputs + o0 * channels) * conv.taps
         if conv.blocks.packs:
-            pack_chunk(c, filter + o0 * conv.w.batch + c0 * conv.w.channel, bank, outputs, channels)
+            pack_block(c, filter + o0 * conv.w.batch + c0 * conv.w.channel, bank, outputs, channels)
             held = bank
         add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, by_rows,
                      c0 == 0)

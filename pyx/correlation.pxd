@@ -46,7 +46,7 @@ cdef inline void describe_correlation(
     """Everything about one step but its memory and tables."""
     cdef int64_t rows, taps = 1
     cdef int axis
-    describe_convolution(&c.conv, source, filter, target, step, blocks, blocks.pairs, kind)
+    describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
     c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
@@ -133,6 +133,17 @@ cdef inline void pack_chunk(
                        conv.w.batch, conv.w.channel, outputs, channels)
     if conv.blocks.pairs:
         join_channels(packed, conv.taps, channels, width)
+
+
+cdef inline void pack_block(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
+) noexcept nogil:
+    """The strips of a block of outputs by at most a chunk of channels, for one task."""
+    cdef int64_t j = 0, width = strip_width(packed[0])
+    while j < outputs:
+        pack_chunk(c, filter + j * c.conv.w.batch, packed + j * c.conv.taps * channels, min(width, outputs - j),
+                   channels)
+        j += width
 
 
 cdef inline void pack_filter(

@@ -17,11 +17,10 @@ from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_strips, whole_vectors
+from ukernel cimport (
+    PAIRS, SCALARS, TILE_VECTORS, VECTOR_BYTES, multiply_strip, strip_width, whole_strips, whole_vectors,
+)
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
-
-cdef enum:
-    FEW_ROWS = 256  # of tiles, for which packing the target would take too large a part of the time
 
 cdef struct Accumulation:
     Convolution conv
@@ -94,9 +93,10 @@ cdef inline void pack_target(
 
 
 cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
-    """Whether the target can be read in the place of a panel, and that is faster: it is for few rows of tiles.
+    """Whether the target can be read in the place of a panel, and that is faster.
 
-    Whole vectors of channels are read, at offsets that must fit into 32 bits.
+    Whole vectors of channels are read, at offsets that must fit into 32 bits. A panel's lines are adjacent, which tiles
+    gain from, the more of them read it, and the narrower it is: at most as many rows as a line has bytes do without.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
@@ -104,7 +104,7 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
     for axis in range(3):
         reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
     return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_vectors(conv.outputs, kind)
-            and conv.taps * conv.blocks.chunk <= FEW_ROWS and reach < INT32_MAX)
+            and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)
 
 
 cdef inline void target_offsets(const Accumulation *c, const Box *box, int32_t *offsets) noexcept nogil:
@@ -252,7 +252,7 @@ cdef inline int wgrad_step(
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
-    describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
+    describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
     c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
     if blocks.pairs:
         shift = c.conv.window.axis[2].step * c.conv.window.pitch[2]

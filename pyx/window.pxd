@@ -20,6 +20,10 @@ from problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, find_tap
 
+cdef enum:
+    LINE_BYTES = 64  # of the cache
+    SHARING_BYTES = 256
+
 cdef struct WindowAxis:  # plan.WindowAxis, field for field
     int64_t positions  # of a whole box
     int64_t extent
@@ -39,10 +43,16 @@ cdef struct Box:  # begin .. begin + count - 1 on the axes batch, depth, height,
     int64_t count[4]
 
 
-cdef inline int64_t lay_out(Window *m, bint channels_adjacent) noexcept nogil:
-    """Set the pitches, channels or positions of a row adjacent in memory; the elements of the whole window."""
+cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize) noexcept nogil:
+    """Set the pitches, channels or positions of a row adjacent in memory; the elements of the whole window.
+
+    Neighbouring positions lie no multiple of SHARING_BYTES apart: a tile of wgrad, which reads a few channels of each,
+    would find them in too few sets of the cache.
+    """
     m.channel_pitch = 1
     m.pitch[2] = m.channels if channels_adjacent else 1
+    if m.pitch[2] * itemsize % SHARING_BYTES == 0:
+        m.pitch[2] += LINE_BYTES // itemsize
     m.pitch[1] = m.pitch[2] * m.axis[2].extent
     m.pitch[0] = m.pitch[1] * m.axis[1].extent
     m.batch_pitch = m.pitch[0] * m.axis[0].extent

@@ -12,6 +12,7 @@ from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, window_axis
 from convgrad_cy.plan import (
     DGRAD,
     FPROP,
+    PACKED_SUMS_BYTES,
     SERIAL_MULTIPLICATIONS,
     SUMS_BYTES,
     WGRAD,
@@ -135,7 +136,8 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
         assert elements * held <= WINDOW_BYTES or blocks.chunk == positions == 1
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
-        assert positions * blocks.outputs * itemsize <= SUMS_BYTES or positions <= tile[0]
+        most_sums = PACKED_SUMS_BYTES if blocks.packs else SUMS_BYTES
+        assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
         assert [axis.positions for axis in window] == [axis.positions for axis in windows[0]]
         assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))
 
@@ -146,6 +148,21 @@ def test_layouts_share_the_boxes_of_lanes(problem):
     plans = [unpacked(plan(WGRAD, problem, FLOAT32, adjacent, Machine(*TILES[0], 2))) for adjacent in (False, True)]
     assert plans[0][1] == plans[1][1]
     assert plans[0][2].slices == plans[1][2].slices
+
+
+@given(problem=problems | depthwise)
+def test_caches_change_no_slices(problem):
+    """Else the bits of a result would depend on the machine's caches."""
+    for tile in TILES:
+        large, small = (
+            unpacked(plan(WGRAD, problem, FLOAT32, True, Machine(*tile, 2, core_cache_bytes=size)))
+            for size in (1 << 20, 512 << 10)
+        )
+        assert large[2].slices == small[2].slices
+        if not large[2].lanewise:
+            axes = zip(small[0][0], small[1][0], strict=True)
+            boxes = prod(-(-axis.positions // window.positions) for axis, window in axes)
+            assert large[2].slices <= boxes * -(-problem.batch // small[2].images)
 
 
 @given(problem=problems | depthwise)
