@@ -129,7 +129,8 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
             chunk = Blocks(*make_plan(operation, problem, dtype, False, here).blocks).chunk
             problem = joined
     problem, source, target = _merged(problem, source, target)
-    positions_adjacent = abs(source.strides[5]) < abs(source.strides[2])
+    channel = 1 if source.shape[2] == 1 < source.shape[1] else 2  # of groups of one channel, the groups are channels
+    positions_adjacent = abs(source.strides[5]) < abs(source.strides[channel])
     plan = make_plan(operation, problem, dtype, positions_adjacent, here, mirrored, chunk)
     kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
     views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]

@@ -2,10 +2,12 @@
 
 from math import prod
 
-from .boxes import MOST_POSITIONS, WANTED_TASKS, box_of
+from .boxes import WANTED_TASKS, box_of
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
+#: What a task writes where source and target serve as they are.
+IN_PLACE_BYTES = 64 * 1024
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
@@ -67,5 +69,5 @@ def lanewise(sums_positions, problem, walks, channels, outputs, positions_adjace
         # More lanes are longer pieces of memory, and smaller boxes leave what lies between them in the cache.
         block = min(strip, total)
         if not sums_positions:
-            extents = box_of(walks[-1], 1, MOST_POSITIONS)[1:]
+            extents = box_of(walks[-1], 1, IN_PLACE_BYTES // (block * itemsize))[1:]
     return extents, block, slices

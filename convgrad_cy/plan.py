@@ -24,6 +24,8 @@ LARGE_CORE_CACHE_BYTES, SMALL_DEPTH_BYTES = 1 << 20, 1536
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
 #: matters from this size of the source on.
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
+#: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
+LINE_BYTES = 64
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
@@ -163,6 +165,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
             threads = machine.threads
         windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(walks)
         return _plan(walks, windows, Blocks(threads, True, False, 1, channels, block, slices, streams, False, False))
+    streams = streams and machine.vector_bytes == LINE_BYTES
     pairs = dtype.name == "bfloat16" and machine.multiplies_pairs
     worth = 0.5 if pairs else 1.0  # of a step across channels
     across = operation != WGRAD and _crosses_positions(

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convgrad_cy import dtypes
+import convgrad_cy
+from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, window_axis
 from convgrad_cy.plan import (
     DGRAD,
@@ -221,3 +223,16 @@ def test_mirrored():
     machine = Machine(*TILES[0], 1)
     (step,) = plan(WGRAD, problem, FLOAT32, False, machine, mirrored=True).steps
     assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]
+
+
+@pytest.mark.parametrize("layout, adjacent", (("NCX", True), ("NXC", False)))
+@pytest.mark.parametrize("groups, channels", ((1, 16), (16, 1), (4, 4)))
+def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
+    """Whether positions are adjacent; of groups of one channel, the stride between channels says nothing."""
+    seen = []
+    monkeypatch.setattr(cpu, "make_plan", lambda *arguments: seen.append(arguments[3]) or plan(*arguments))
+    calls.forget()
+    x = np.ones((1, 16, 9, 9) if layout == "NCX" else (1, 9, 9, 16), np.float32)
+    convgrad_cy.conv(x, np.ones((16, channels, 3, 3), np.float32), groups=groups, data_format=layout)
+    calls.forget()
+    assert seen == [adjacent]
