@@ -37,8 +37,8 @@ TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4
 
-#: Below this many products, starting a second thread costs more than it saves; where each element that is read or
-#: written takes part in few of them, as in a depthwise problem, an eighth of that.
+#: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
+#: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
 
 
@@ -148,7 +148,9 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     itemsize = dtype.compute_itemsize
     strip = machine.tile_column_bytes // itemsize
     taps = max(prod(axis.taps for axis in walk) for walk in walks)
-    threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    filter_bytes = groups * channels * outputs * prod(problem.kernel) * itemsize
+    serial = problem.multiplications < SERIAL_MULTIPLICATIONS and filter_bytes < LARGE_FILTER_BYTES
+    threads = 1 if serial else machine.threads
     sizes = [
         problem.batch * groups * dtype.itemsize * n
         for n in (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
@@ -188,7 +190,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
         and not across
         and positions <= FEW_POSITIONS
         and taps <= FEW_TAPS  # the more, the more each task copies
-        and channels * outputs * prod(problem.kernel) * itemsize >= LARGE_FILTER_BYTES
+        and filter_bytes >= groups * LARGE_FILTER_BYTES
     )
     if packs:
         most = FEW_POSITIONS

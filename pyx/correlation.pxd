@@ -14,7 +14,7 @@ from copy cimport join_lines, load_block, load_transposed, shift_line, words_of
 from exact cimport is_finite
 from scalar cimport compute, scalar
 from tasks cimport raise_flag
-from tensor cimport filter_offset
+from tensor cimport filter_offset, taps_are_adjacent
 from ukernel cimport strip_width, whole_strips, whole_vectors
 from window cimport Box
 
@@ -44,8 +44,7 @@ cdef inline void describe_correlation(
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
 ) noexcept nogil:
     """Everything about one step but its memory and tables."""
-    cdef int64_t rows, taps = 1
-    cdef int axis
+    cdef int64_t rows
     describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
     c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
@@ -56,10 +55,7 @@ cdef inline void describe_correlation(
         c.bank_size = in_lines(
             blocks.chunk * c.conv.taps * whole_strips(blocks.outputs, kind) * sizeof(compute)) // sizeof(compute)
     c.taps_adjacent = c.conv.w.batch != 1 and (c.conv.taps > 1 or c.conv.taps == c.conv.w.channel == 1)
-    for axis in range(2, -1, -1):
-        if c.conv.walk.axis[axis].taps > 1 and c.conv.walk.axis[axis].filter_step * c.conv.w.axis[axis] != taps:
-            c.taps_adjacent = False
-        taps *= c.conv.walk.axis[axis].taps
+    c.taps_adjacent = c.taps_adjacent and taps_are_adjacent(&c.conv.w, &c.conv.walk)
     if blocks.positions_across:
         rows = blocks.outputs
         c.row = padded_row(

@@ -48,6 +48,17 @@ cdef inline int64_t filter_offset(const Tensor *w, const conv_walk *walk, int64_
     return offset
 
 
+cdef inline bint taps_are_adjacent(const Tensor *w, const conv_walk *walk) noexcept nogil:
+    """Whether tap t is t elements behind the filter's first one."""
+    cdef int axis
+    cdef int64_t taps = 1
+    for axis in range(2, -1, -1):
+        if walk.axis[axis].taps > 1 and walk.axis[axis].filter_step * w.axis[axis] != taps:
+            return False
+        taps *= walk.axis[axis].taps
+    return True
+
+
 cdef inline int64_t target_offset(
     const Tensor *y, const conv_walk *walk, int64_t n, int64_t d, int64_t h, int64_t w
 ) noexcept nogil:

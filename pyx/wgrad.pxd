@@ -6,118 +6,22 @@ of its own, and the slices are added in order.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport INT32_MAX, int32_t, int64_t
-from libc.stdlib cimport free, llabs
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from accumulation cimport (
+    Accumulation, Part, is_panel, pack_target, pair_window, part_of, row_lines, target_offsets,
+)
 from blocks cimport Blocks, Step, allocate, count_blocks, first_line, in_lines, multiples, padded_row
 from convolution cimport Convolution, describe_convolution, tables_size
-from copy cimport join_lines, load_block, store_block
+from copy cimport store_block
 from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
-from tensor cimport filter_offset, target_offset
-from ukernel cimport (
-    PAIRS, SCALARS, TILE_VECTORS, VECTOR_BYTES, multiply_strip, strip_width, whole_strips, whole_vectors,
-)
+from tensor cimport filter_offset, target_offset, taps_are_adjacent
+from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_strips
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
-
-cdef struct Accumulation:
-    Convolution conv
-    int64_t chunk_blocks
-    int64_t window_elements
-    int64_t row  # elements between rows of sums
-    int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
-    bint panel_in_place  # the target itself serves as the panel
-    int32_t *panel_depth  # multiples of the strip's width
-
-cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
-    int64_t g, o0, outputs, c0, channels
-
-
-cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexcept nogil:
-    cdef const Convolution *conv = &c.conv
-    part.o0 = block % conv.output_blocks * conv.blocks.outputs
-    part.outputs = min(conv.blocks.outputs, conv.outputs - part.o0)
-    part.c0 = block // conv.output_blocks % c.chunk_blocks * conv.blocks.chunk
-    part.channels = min(conv.blocks.chunk, conv.channels - part.c0)
-    part.g = block // (conv.output_blocks * c.chunk_blocks)
-
-
-cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept nogil:
-    """Lines of the panel for a row of positions: a whole number of pairs of them."""
-    return box.count[3] + box.count[3] % 2 if c.conv.blocks.pairs else box.count[3]
-
-
-cdef inline void pair_window(
-    const Accumulation *c, compute *window, int32_t *position, int64_t *positions
-) noexcept nogil:
-    """Join each element with the one that the next position sees there; keep the offset of every second position."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t i, shift = conv.window.axis[2].step * conv.window.pitch[2]
-    join_lines(window, window, window + shift, c.window_elements)
-    for i in range(positions[0] // 2):
-        position[i] = position[2 * i]
-    positions[0] = positions[0] // 2
-
-
-cdef inline void pack_target(
-    const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
-) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o]; the last one filled up with zeros.
-
-    Where positions are paired, a row of an odd number of them has a line of zeros more.
-    """
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t j = 0, n, d, h, p, row, count, width = strip_width(panel[0]), lines = row_lines(c, box)
-    while j < outputs:
-        count = min(width, outputs - j)
-        if count < width or lines > box.count[3]:
-            memset(panel, 0, positions // box.count[3] * lines * width * sizeof(compute))
-        row = 0
-        for n in range(box.count[0]):
-            for d in range(box.count[1]):
-                for h in range(box.count[2]):
-                    load_block(
-                        panel + row * lines * width, width, 1,
-                        target + j * conv.y.channel + target_offset(
-                            &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h, box.begin[3]),
-                        conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel, box.count[3], count,
-                    )
-                    row += 1
-        if conv.blocks.pairs:
-            for p in range(row * lines // 2):
-                join_lines(panel + p * width, panel + 2 * p * width, panel + (2 * p + 1) * width, width)
-        panel += row * lines * width
-        j += width
-
-
-cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
-    """Whether the target can be read in the place of a panel, and that is faster.
-
-    Whole vectors of channels are read, at offsets that must fit into 32 bits. A panel's lines are adjacent, which tiles
-    gain from, the more of them read it, and the narrower it is: at most as many rows as a line has bytes do without.
-    """
-    cdef const Convolution *conv = &c.conv
-    cdef int axis
-    cdef int64_t reach = conv.blocks.images * llabs(conv.y.batch)
-    for axis in range(3):
-        reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
-    return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_vectors(conv.outputs, kind)
-            and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)
-
-
-cdef inline void target_offsets(const Accumulation *c, const Box *box, int32_t *offsets) noexcept nogil:
-    """Where the positions of a box are in the target, from its first one on."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t i = 0, n, d, h, w
-    for n in range(box.count[0]):
-        for d in range(box.count[1]):
-            for h in range(box.count[2]):
-                for w in range(box.count[3]):
-                    offsets[i] = <int32_t>(target_offset(&conv.y, &conv.walk, n, d, h, w)
-                                           - target_offset(&conv.y, &conv.walk, 0, 0, 0, 0))
-                    i += 1
 
 
 cdef inline void accumulate(
@@ -193,6 +97,11 @@ cdef inline void finish(
                             &conv.x, q // part.channels,
                             target + o * conv.y.channel, &conv.y, conv.batch, sums[0],
                         )
+    if c.taps_adjacent:
+        for i in range(part.channels):
+            store_block(filter + filter_offset(&conv.w, &conv.walk, 0) + i * conv.w.channel, conv.w.batch, 1,
+                        sums + i * c.row, 1, part.channels * c.row, part.outputs, conv.taps)
+        return
     for t in range(conv.taps):
         store_block(filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel,
                     sums + t * part.channels * c.row, 1, c.row, part.outputs, part.channels)
@@ -262,6 +171,7 @@ cdef inline int wgrad_step(
         c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
     c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.row = padded_row(blocks.outputs, kind)
+    c.taps_adjacent = c.conv.taps > 1 and c.conv.w.batch != 1 and taps_are_adjacent(&c.conv.w, &c.conv.walk)
     c.panel_in_place = False
     if scalar is compute:
         c.panel_in_place = is_panel(&c, step, kind)

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from blocks cimport count_blocks, in_lines
 from problem cimport conv_walk
-from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, filter_offset
+from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_are_adjacent
 from ukernel cimport whole_vectors
 from window cimport Box, Window
 from winograd cimport (
@@ -87,10 +87,7 @@ cdef inline void describe_tiled_sums(
     t += tile_size(&c.result, c.target_row // WINOGRAD_LANES)
     # Where a part has one slice, its task also finishes it, with the sums in its own memory.
     c.scratch = in_lines((max(c.scratch, t) + (c.sums_size if blocks.slices == 1 else 0)) * sizeof(float))
-    c.natural = c.w.channel == c.taps and c.w.batch != 1
-    for t in range(c.taps):
-        if filter_offset(&c.w, &step.walk, t) - filter_offset(&c.w, &step.walk, 0) != t:
-            c.natural = False
+    c.natural = c.w.channel == c.taps and c.w.batch != 1 and taps_are_adjacent(&c.w, &step.walk)
 
 
 cdef inline uint32_t largest_of(
