@@ -10,12 +10,13 @@ from math import prod
 
 from . import winograd
 from .plan import DGRAD, WGRAD, tile_cycles
+from .tile_walks import first_walks, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
-SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6, 6: 8, 7: 8}
-LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6, 6: 8, 7: 8}
-LARGER = {1: 1, 2: 5, 3: 7, 4: 7, 5: 7, 6: 8, 7: 8}
-LARGEST = {1: 1, 2: 5, 3: 8, 4: 8, 5: 8, 6: 8, 7: 8}
+SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
+LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6}
+LARGER = {1: 1, 2: 5, 3: 7, 4: 7, 5: 7}
+LARGEST = {1: 1, 2: 5, 3: 8, 4: 8, 5: 8}
 #: Tables for the axes depth, height, width.
 TILINGS = tuple(
     tuple(tuple(table.items()) for table in tables)
@@ -42,6 +43,7 @@ COSTS = {
     "filter": 0.1123,  # of the filter, by the tasks; taken from memory where they are kept
     "kept filter": 0.2902,
     "scattered filter": 0.1263,
+    "gathered": 0.9,  # elements of a source, or a target of wgrad, that lie apart although positions are adjacent
     "load": 0.0546,  # that a chunk of channels is added to
     "sum": 0.1645,  # that are transformed back
     "wgrad product": 0.2193,
@@ -68,12 +70,8 @@ def refusal(operation, problem, dtype):
         return f"the dtype {dtype.name}"
     if prod(problem.kernel) == 1:
         return "a filter of one tap"
-    most = max(SMALL)
-    walks = winograd.tile_walks(operation, problem)
-    if not walks:
-        return "these strides and dilations"
-    if any(axis.taps > most for walk in walks for axis in walk):
-        return f"more than {most} taps on an axis"
+    if not tile_walks(operation, problem):
+        return "these taps, strides and dilations"
     return None
 
 
@@ -98,33 +96,41 @@ def tiled_work(operation, problem, tiling, machine):
     """What Winograd's algorithm does, likewise."""
     channels, outputs = _channels(operation, problem)
     plan = winograd.plan(operation, problem, tiling, machine)
-    walks = winograd.tile_walks(operation, problem)
+    parts = tile_walks(operation, problem)
+    walks = first_walks(parts)
     wide = -(-outputs // (machine.vector_bytes // 4)) * (machine.vector_bytes // 4)
     blocks = -(-outputs // plan.chosen.outputs)
     work = defaultdict(float)
-    for walk, points in zip(walks, winograd.points_of(tiling, walks), strict=True):
-        count, tiles = prod(points), problem.batch * problem.groups
+    for part, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
+        count, tiles, added = prod(points), problem.batch * problem.groups, len(part)
+        elements = 1  # of a tile that neighbours do not have
         for axis, n in zip(walk, points, strict=True):
             tiles *= -(-axis.positions // (n + 1 - axis.taps))
+            elements *= n + 1 - axis.taps
+        tiles, gathers = tiles * added, walk[2].source_step > 1
         if operation == WGRAD:
             rows = min(plan.chosen.chunk, channels)
             cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
-            work["wgrad value"] += count * tiles * (channels * blocks + wide * -(-channels // plan.chosen.chunk))
+            read, met = tiles * channels * blocks, tiles * wide * -(-channels // plan.chosen.chunk)
+            work["wgrad value"] += count * (read + met)
+            work["gathered"] += elements * (read * gathers + met * (walk[2].target_step > 1))
             work["wgrad sum"] += count * problem.groups * channels * wide * plan.chosen.slices
         else:
-            box = min(plan.tiles, tiles)
+            box = min(plan.tiles, tiles // added)
             cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks
+            read = tiles * channels * (1 if plan.chosen.shared else blocks)
             work["product"] += count * tiles * channels * cycles
-            work["value"] += count * tiles * channels * (1 if plan.chosen.shared else blocks)
-            boxes = 1 if plan.chosen.group else -(-tiles // (problem.groups * plan.tiles))
+            work["value"] += count * read
+            work["gathered"] += elements * read * gathers
+            boxes = 1 if plan.chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
             # Of stride phases, the taps lie scattered in memory.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
             name = "scattered filter" if scattered else "filter" if plan.chosen.group == 0 else "kept filter"
-            work[name] += count * problem.groups * channels * wide * boxes
+            work[name] += count * problem.groups * added * channels * wide * boxes
             work["load"] += count * tiles * wide * -(-channels // plan.chosen.chunk)
-            work["sum"] += count * tiles * wide
+            work["sum"] += count * tiles // added * wide
     return work
 
 
@@ -135,23 +141,26 @@ def seconds(work):
 
 def _saving(operation, problem, tiling):
     """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
-    walks = winograd.tile_walks(operation, problem)
+    parts = tile_walks(operation, problem)
+    walks = first_walks(parts)
     defined = own = 0
-    for walk, points in zip(walks, winograd.points_of(tiling, walks), strict=True):
-        defined += prod(axis.positions * axis.taps for axis in walk)
-        own += prod(n * -(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(walk, points, strict=True))
+    for part, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
+        defined += sum(prod(axis.walk.positions * axis.held for axis in added) for added in part)
+        tiles = prod(-(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(walk, points, strict=True))
+        own += len(part) * prod(points) * tiles
     return defined / own
 
 
 def _is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
-    channels, _ = _channels(operation, problem)
+    parts = tile_walks(operation, problem)
+    channels = max(map(len, parts)) * _channels(operation, problem)[0]
     allowed = [limits for limits, most in MOST_CHANNELS.items() if channels <= most]
     return all(
         any(
             all(n <= limit for n, limit in zip(sorted(points, reverse=True), limits, strict=True)) for limits in allowed
         )
-        for points in winograd.points_of(tiling, winograd.tile_walks(operation, problem))
+        for points in winograd.points_of(tiling, first_walks(parts))
     )
 
 

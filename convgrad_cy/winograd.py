@@ -4,13 +4,13 @@ Pure, like ``plan.py``, and as there nothing depends on the threads but their nu
 """
 
 from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from .plan import DGRAD, SERIAL_MULTIPLICATIONS, WGRAD
+from .tile_walks import first_walks, tile_walks
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.
 VALUES_BYTES = 448 * 1024
@@ -26,7 +26,9 @@ MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 
 SHARED_BYTES = 24 << 20
 #: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
 WGRAD_TILES, WGRAD_CHANNELS, WGRAD_SUMS_BYTES = 56, 128, 2400 * 1024
-#: Where the filter has fewer blocks, the boxes are cut into slices.
+#: Where there are few tasks, its blocks of outputs are halved down to this: each transforms the source again.
+LEAST_OUTPUTS = 64
+#: Tasks for all threads: where there are fewer, blocks of outputs are halved; in wgrad boxes are cut into slices first.
 WANTED_TASKS = 8
 #: Blocks of a filter for which the transformed tiles of both operands are kept.
 SHARING_PARTS = 16
@@ -56,8 +58,9 @@ class TilePlan(NamedTuple):
     Attributes
     ----------
     steps : numpy.ndarray
-        The walks to carry out one after the other, each with the points, the outputs and the tiles of a box on its
-        three axes: int64, one row for each.
+        The walks to carry out one after the other, each with the points, the outputs, the tiles of a box and the taps
+        that the filter holds on its three axes, and of how many walks, this one and the next, the sums are added:
+        int64, one row for each.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
     chosen : TileBlocks
@@ -75,50 +78,15 @@ class TilePlan(NamedTuple):
     memory: int
 
 
-def _spread(axis):
-    """An axis whose taps are further apart than its positions, as axes on which both are equally far."""
-    step, tap = axis.source_step, axis.source_tap
-    if axis.taps == 1:
-        return [axis._replace(source_tap=step)]
-    if tap < 0:  # taps in reverse
-        last = axis.taps - 1
-        reversed_ = axis._replace(
-            source_begin=axis.source_begin + last * tap,
-            source_tap=-tap,
-            filter_begin=axis.filter_begin + last * axis.filter_step,
-            filter_step=-axis.filter_step,
-        )
-        return _spread(reversed_)
-    if tap % step:
-        return []
-    apart = tap // step
-    return [
-        axis._replace(
-            positions=-(-(axis.positions - first) // apart),
-            source_begin=axis.source_begin + first * step,
-            source_step=tap,
-            target_begin=axis.target_begin + first * axis.target_step,
-            target_step=axis.target_step * apart,
-        )
-        for first in range(min(apart, axis.positions))
-    ]
-
-
-def tile_walks(operation, problem):
-    """The walks of an operation such that taps and positions are equally far apart; none where that cannot be."""
-    walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
-    spread = [[_spread(axis) for axis in walk] for walk in walks]
-    if operation == WGRAD and any(len(axes) > 1 for axes in spread[0]):
-        return []  # all of them would be summed into one filter
-    if any(axis.taps == 0 for walk in walks for axis in walk) or not all(map(all, spread)):
-        return []
-    return [choice for axes in spread for choice in product(*axes)]
-
-
 def _even(extent, most):
     """The size of nearly equal parts of at most ``most``."""
     count = -(-extent // max(1, most))
     return -(-extent // max(1, count))
+
+
+def _half(block, strip):
+    """Half of a block of strips, in whole strips."""
+    return -(-(block // strip) // 2) * strip
 
 
 def _box(walks, outputs, batch, most):
@@ -144,9 +112,9 @@ def _boxes(walks, given, batch, images, box):
     )
 
 
-def _correlation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
-    """(blocks, tiles of a box, bytes) of fprop and dgrad."""
-    filters = 4 * points * channels * groups
+def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
+    """(blocks, tiles of a box, bytes) of fprop and dgrad, where the sums of so many walks are added."""
+    filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
     inside = points <= MOST_POINTS_INSIDE and filters * outputs > most
@@ -158,23 +126,30 @@ def _correlation(walks, given, points, groups, channels, outputs, batch, lanes, 
     count = images * prod(box)
     chunk = MOST_CHUNK_INSIDE if inside else min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
     chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
-    values = 4 * points * count * chunk * -(-channels // chunk) * groups * _boxes(walks, given, batch, images, box)
+    boxes = groups * _boxes(walks, given, batch, images, box)
+    while boxes * -(-outputs // block) < WANTED_TASKS and block > strip:
+        block = _half(block, strip)
+    values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
     shared = outputs > block and values <= SHARED_BYTES
     group = 0 if inside else max(block, FILTER_BYTES // filters // block * block)
     memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
     return TileBlocks(1, images, chunk, block, group, shared, 1), box, memory
 
 
-def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
+def _accumulation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
     """The same of wgrad."""
     block = min(-(-outputs // strip) * strip, WGRAD_CHANNELS)
     chunk = min(WGRAD_CHANNELS, WGRAD_SUMS_BYTES // (4 * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
     images, *box = _box(walks, given, batch, WGRAD_TILES)
     parts = groups * -(-channels // chunk) * -(-outputs // block)
-    slices = max(1, min(-(-WANTED_TASKS // parts), _boxes(walks, given, batch, images, box) // 2))
+    boxes = added * _boxes(walks, given, batch, images, box)
+    slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
+    while parts * slices < WANTED_TASKS and block > max(strip, LEAST_OUTPUTS):
+        block = _half(block, strip)
+        parts = groups * -(-channels // chunk) * -(-outputs // block)
     memory = 4 * points * parts * slices * chunk * block if slices > 1 else 0
-    tiles = groups * images * prod(box) * _boxes(walks, given, batch, images, box)
+    tiles = groups * images * prod(box) * boxes
     values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
     shared = parts >= SHARING_PARTS * groups and values <= SHARED_BYTES
     return TileBlocks(1, images, chunk, block, 0, shared, slices), box, memory + (values if shared else 0)
@@ -183,7 +158,8 @@ def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes,
 @lru_cache(maxsize=4096)
 def plan(operation, problem, tiling, machine):
     """The plan of an operation whose tiles have, on an axis with t taps, n points for each (t, n) of its ``tiling``."""
-    walks = tile_walks(operation, problem)
+    parts = tile_walks(operation, problem)
+    walks = first_walks(parts)
     points = points_of(tiling, walks)
     given = [
         [n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in zip(points, walks, strict=True)
@@ -191,12 +167,16 @@ def plan(operation, problem, tiling, machine):
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
-    sizes = max(map(prod, points)), problem.groups, channels, outputs, problem.batch
+    sizes = max(map(len, parts)), max(map(prod, points)), problem.groups, channels, outputs, problem.batch
     vectors = machine.vector_bytes // 4, machine.tile_column_bytes // 4
     blocks, box, memory = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
     serial = problem.multiplications < SERIAL_MULTIPLICATIONS
     blocks = blocks._replace(threads=1 if serial else machine.threads)
-    rows = [[*sum(walk, ()), *row, *m, *box] for walk, row, m in zip(walks, points, given, strict=True)]
+    rows = [
+        [*sum((axis.walk for axis in walk), ()), *row, *m, *box, *(axis.held for axis in walk), len(added)]
+        for added, row, m in zip(parts, points, given, strict=True)
+        for walk in added
+    ]
     return TilePlan(
         steps=np.array(rows, np.int64),
         blocks=np.array(blocks, np.int64),

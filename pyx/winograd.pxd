@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uint32_t
 from blocks cimport count_blocks, in_lines
 from problem cimport conv_axis, conv_walk
 from scalar cimport bf16, f16
+from tensor cimport find_tap
 from window cimport Box, Window
 
 cdef extern from "winograd.h" nogil:
@@ -40,6 +41,8 @@ cdef struct TileStep:  # a row of winograd.TilePlan.steps, field for field
     int64_t points[3]  # n of each axis
     int64_t outputs[3]  # m of each axis
     int64_t tiles[3]  # of a whole box
+    int64_t held[3]  # taps that the filter has; those of the walk beyond are zeros
+    int64_t added  # steps, from the first of them on, whose sums are added
 
 cdef struct TileBlocks:  # winograd.TileBlocks, field for field
     int64_t threads
@@ -136,6 +139,13 @@ cdef inline int64_t lay_out_tiles(Window *m, const Tiling *t, const Transform *f
         size *= m.axis[axis].extent
     m.batch_pitch = size
     return in_lines((size * t.images + WINOGRAD_LANES) * sizeof(float)) // sizeof(float)
+
+
+cdef inline bint is_held(const TileStep *step, int64_t t) noexcept nogil:
+    """Whether the filter has tap t."""
+    cdef int64_t tap[3]
+    find_tap(&step.walk, t, tap)
+    return tap[0] < step.held[0] and tap[1] < step.held[1] and tap[2] < step.held[2]
 
 
 cdef inline void source_walk(conv_walk *walk, const conv_walk *of) noexcept nogil:

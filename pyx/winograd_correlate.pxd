@@ -13,76 +13,18 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from blocks cimport allocate_lines, count_blocks, in_lines, multiples
+from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
-from tensor cimport Tensor, describe_filter, describe_tensor, target_offset
-from ukernel cimport SCALARS, VECTOR_BYTES, multiply_strip, strip_width, whole_vectors
-from window cimport Box, Window, fill_window
+from tensor cimport target_offset
+from ukernel cimport SCALARS, multiply_strip, strip_width, whole_vectors
+from window cimport Box, fill_window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, elements_of,
-    find_tiles, lay_out_tiles, note_largest, row_size, source_walk, stands, stored, tile_size, transform_box,
-    transform_one, winograd_largest,
+    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, elements_of, find_tiles, note_largest, source_walk, stands, stored,
+    transform_box, transform_one, winograd_largest,
 )
-from winograd_filter cimport FilterBank, describe_filters, filter_scratch, transform_filters
-
-cdef enum:
-    RESULT_CHANNELS = 32  # transformed back together: a row of tiles of them stays in the L1 cache
-
-cdef struct TiledCorrelation:
-    Tiling tiling
-    TileBlocks blocks
-    FilterBank filters
-    Transform source, result
-    conv_walk seen  # the walk that fills windows
-    Window window
-    Tensor x, y
-    int64_t groups, channels, outputs, chunks
-    int64_t value_point, sum_point, sum_row  # elements from point to point, and from tile to tile
-    int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size  # elements
-    int64_t scratch  # of one thread, in bytes
-    const int32_t *tile_rows  # multiples of the chunk
-    const int32_t *channel  # 0, 1, 2 ..
-    const int32_t *filter_rows  # multiples of the strip's width
-
-
-cdef inline void describe_tiled(
-    TiledCorrelation *c, const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter,
-    const stored[:, :, :, :, :, :] target, const TileStep *step, const TileBlocks *blocks,
-) noexcept nogil:
-    cdef float kind = 0
-    cdef int64_t taps[3]
-    cdef int64_t none[3]
-    cdef int axis
-    for axis in range(3):
-        taps[axis], none[axis] = step.walk.axis[axis].taps, 0
-    c.blocks = blocks[0]
-    describe_tiling(&c.tiling, step, blocks.images, source.shape[0])
-    describe_transform(&c.source, step.points, step.points, step.points, step.outputs, 0)
-    describe_transform(&c.filters.transform, step.points, taps, step.points, none, 1)
-    describe_transform(&c.result, step.points, step.points, step.outputs, none, 2)
-    describe_tensor(&c.x, source.strides, sizeof(stored))
-    describe_filter(&c.filters.w, filter.strides, sizeof(stored))
-    describe_tensor(&c.y, target.strides, sizeof(stored))
-    source_walk(&c.seen, &step.walk)
-    c.groups = source.shape[1]
-    c.channels, c.outputs = filter.shape[2], filter.shape[1]
-    c.chunks = count_blocks(c.channels, blocks.chunk)
-    c.filters.walk, c.filters.channels = step.walk, c.channels if blocks.group else blocks.chunk
-    describe_filters(&c.filters, c.tiling.point_count)
-    c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
-    c.value_point = c.tiling.box_tiles * blocks.chunk + WINOGRAD_LANES
-    c.sum_row = whole_vectors(blocks.outputs, kind)
-    c.sum_point = c.tiling.box_tiles * c.sum_row + WINOGRAD_LANES
-    c.values_size = c.tiling.point_count * c.value_point
-    c.sums_size = c.tiling.point_count * c.sum_point
-    c.rows_size = c.result.given[0] * c.result.given[1] * c.result.given[2] * c.tiling.tiles[2] * RESULT_CHANNELS
-    c.buffer_size = max(row_size(&c.tiling, &c.source), tile_size(&c.result, RESULT_CHANNELS // WINOGRAD_LANES))
-    # One buffer serves all transforms, the filters' included.
-    c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
-    c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, strip_width(kind)) * c.filters.strip
-    c.scratch = c.window_size + c.values_size + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
-    c.scratch = in_lines(c.scratch * sizeof(float))
+from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation, describe_tiled
+from winograd_filter cimport FilterBank, describe_taps, transform_filters
 
 
 cdef inline void multiply_points(
@@ -154,11 +96,13 @@ cdef inline void transform_chunk(
     const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk, float *values,
     float *window, float *buffer,
 ) noexcept nogil:
-    """The values of a box of tiles and a chunk of channels."""
-    cdef int64_t c0 = chunk * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
+    """The values of a box of tiles and a chunk of the channels of one step; those of all steps are counted through."""
+    cdef int64_t c0 = chunk % c.chunks * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
     cdef Box elements
+    cdef conv_walk seen
+    source_walk(&seen, &c.steps[chunk // c.chunks].walk)
     elements_of(&c.tiling, tiles, &c.source, &elements)
-    fill_window(window, &c.window, &c.seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
+    fill_window(window, &c.window, &seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
     transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, c.blocks.chunk, buffer)
 
 
@@ -167,9 +111,10 @@ cdef inline void share_chunk(
 ) noexcept nogil:
     """One chunk of one box, for all blocks of outputs."""
     cdef float *window = <float *>scratch
+    cdef int64_t chunks = c.added * c.chunks
     cdef Box tiles
-    find_tiles(&c.tiling, task // c.chunks % c.tiling.box_count, &tiles)
-    transform_chunk(c, &tiles, source, task // c.chunks // c.tiling.box_count, task % c.chunks,
+    find_tiles(&c.tiling, task // chunks % c.tiling.box_count, &tiles)
+    transform_chunk(c, &tiles, source, task // chunks // c.tiling.box_count, task % chunks,
                     shared + task * c.values_size, window, window + c.window_size)
 
 
@@ -181,7 +126,8 @@ cdef inline uint32_t correlate_tiles(
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
     cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
     cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, j, c0, channels, count
-    cdef int64_t width = strip_width(shared[0])
+    cdef int64_t width = strip_width(shared[0]), chunks = c.added * c.chunks, step
+    cdef FilterBank taps = c.filters
     cdef float *window = <float *>scratch
     cdef float *values = window + c.window_size
     cdef float *sums = values + c.values_size
@@ -192,20 +138,21 @@ cdef inline uint32_t correlate_tiles(
     count = find_tiles(&c.tiling, box_index, &tiles)
     filters += (g * count_blocks(group_outputs, width) + o // width) * c.filters.strip
     filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
-    for i in range(c.chunks):
-        c0 = i * c.blocks.chunk
+    for i in range(chunks):
+        step, c0 = i // c.chunks, i % c.chunks * c.blocks.chunk
         channels = min(c.blocks.chunk, c.channels - c0)
         if c.blocks.shared:
-            values = shared + ((g * c.tiling.box_count + box_index) * c.chunks + i) * c.values_size
+            values = shared + ((g * c.tiling.box_count + box_index) * chunks + i) * c.values_size
         else:
             transform_chunk(c, &tiles, source, g, i, values, window, buffer)
         if not c.blocks.group:
+            describe_taps(&taps, c.steps + step)
             for j in range(count_blocks(outputs, width)):
                 largest_filter[0] = max(largest_filter[0], transform_filters(
-                    &c.filters, filter + j * width * c.filters.w.batch + c0 * c.filters.w.channel,
+                    &taps, filter + j * width * c.filters.w.batch + c0 * c.filters.w.channel,
                     bank + j * c.filters.strip, channels, min(width, outputs - j * width), buffer))
-        multiply_points(c, values, filters + c0 * width if c.blocks.group else bank, sums, count, channels, outputs,
-                        c0 == 0)
+        multiply_points(c, values, filters + (step * c.channels + c0) * width if c.blocks.group else bank, sums, count,
+                        channels, outputs, i == 0)
     target += g * c.y.group + (first_output + o) * c.y.channel
     return store_tiles(c, &tiles, sums, target, outputs, rows, buffer)
 
@@ -216,9 +163,16 @@ cdef inline uint32_t transform_strip(
 ) noexcept nogil:
     cdef float *buffer = <float *>scratch
     cdef int64_t width = strip_width(buffer[0]), strips = count_blocks(group_outputs, width), o = task % strips * width
+    cdef int64_t step
+    cdef uint32_t largest = 0
+    cdef FilterBank taps = c.filters
     filter += task // strips * c.filters.w.group + (first_output + o) * c.filters.w.batch
-    return transform_filters(&c.filters, filter, filters + task * c.filters.strip, c.channels,
-                             min(width, group_outputs - o), buffer)
+    for step in range(c.added):
+        describe_taps(&taps, c.steps + step)
+        largest = max(largest, transform_filters(
+            &taps, filter, filters + task * c.filters.strip + step * c.channels * width, c.channels,
+            min(width, group_outputs - o), buffer))
+    return largest
 
 
 cdef inline int correlate_tiled(
@@ -228,7 +182,7 @@ cdef inline int correlate_tiled(
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledCorrelation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t i, o, outputs, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
+    cdef int64_t i = 0, o, outputs, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
     cdef int64_t most_shared = 0
     cdef int threads = <int>blocks.threads
     cdef int32_t *tables = NULL
@@ -243,13 +197,14 @@ cdef inline int correlate_tiled(
     width = strip_width(compute)
     group = blocks.group if blocks.group else filter.shape[1]
     try:
-        for i in range(step_array.shape[0]):
+        while i < step_array.shape[0]:
             describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
             tasks = c.groups * count_blocks(min(group, c.outputs), width) if blocks.group else 0
-            most_shared = max(most_shared, c.groups * c.tiling.box_count * c.chunks * c.values_size)
+            most_shared = max(most_shared, c.groups * c.tiling.box_count * c.added * c.chunks * c.values_size)
             most_filter = max(most_filter, tasks * c.filters.strip)
             most_scratch = max(most_scratch, threads * c.scratch)
             most_tiles = max(most_tiles, c.tiling.box_tiles)
+            i += c.added
         tables = <int32_t *>allocate_lines((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
         filters = <float *>allocate_lines(most_filter * sizeof(float))
         shared = <float *>allocate_lines(most_shared * sizeof(float) if blocks.shared else 0)
@@ -259,10 +214,11 @@ cdef inline int correlate_tiled(
         multiples(tables, 1, blocks.chunk)
         multiples(tables + blocks.chunk, width, blocks.chunk)
         multiples(tables + 2 * blocks.chunk, blocks.chunk, most_tiles)
-        for i in range(step_array.shape[0]):
+        i = 0
+        while i < step_array.shape[0]:
             describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
             c.channel, c.filter_rows, c.tile_rows = tables, tables + blocks.chunk, tables + 2 * blocks.chunk
-            tasks = c.groups * c.tiling.box_count * c.chunks if blocks.shared else 0
+            tasks = c.groups * c.tiling.box_count * c.added * c.chunks if blocks.shared else 0
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 share_chunk(&c, x, shared, scratch + threadid() * c.scratch, task)
             for o in range(0, c.outputs, group):
@@ -278,6 +234,7 @@ cdef inline int correlate_tiled(
                     note_largest(largest, threadid(), 1, correlate_tiles(
                         &c, x, w, filters, shared, y, o, outputs, scratch + threadid() * c.scratch,
                         largest + threadid() * 32, task))
+            i += c.added
         return stands(largest, threads)
     finally:
         free(tables)

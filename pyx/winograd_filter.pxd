@@ -1,23 +1,24 @@
 """The filters of fprop and dgrad, transformed: all channels once for all tiles, or a chunk for the tiles of one task.
 
-    filters[group][strip of outputs][point][channel][output of the strip]
+    filters[group][strip of outputs][point][added step, channel][output of the strip]
 """
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
 from blocks cimport count_blocks
-from copy cimport load_block
+from copy cimport load_block, zero_block
 from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, filter_offset
 from ukernel cimport VECTOR_BYTES, strip_width
-from winograd cimport Transform, stored, tile_size, transform_one, winograd_largest
+from winograd cimport TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
 
 cdef enum:
     FILTER_CHANNELS = 8  # that are loaded together
 
 cdef struct FilterBank:
     Transform transform
+    const TileStep *step  # the one that the walk is from
     conv_walk walk
     Tensor w
     int64_t channels, taps  # of a strip in memory
@@ -27,17 +28,25 @@ cdef struct FilterBank:
 
 cdef inline void describe_filters(FilterBank *f, int64_t points) noexcept nogil:
     """All that follows from transform, walk, tensor and channels."""
-    cdef int64_t t, first = filter_offset(&f.w, &f.walk, 0)
     cdef float kind = 0
     f.taps = count_taps(&f.walk)
     # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
     f.point = f.channels * strip_width(kind) + VECTOR_BYTES // <int64_t>sizeof(float)
     f.strip = points * f.point
+
+
+cdef inline void describe_taps(FilterBank *f, const TileStep *step) noexcept nogil:
+    """The taps of one of the added steps."""
+    cdef int64_t t, first
+    f.step, f.walk = step, step.walk
+    first = filter_offset(&f.w, &f.walk, 0)
     f.direction = 1 if f.taps == 1 else filter_offset(&f.w, &f.walk, 1) - first
     for t in range(f.taps):
         if f.direction * f.direction != 1 or filter_offset(&f.w, &f.walk, t) - first != t * f.direction:
             f.direction = 0
     if f.taps == 1 and f.w.channel != 1:
+        f.direction = 0
+    if not is_held(step, f.taps - 1):
         f.direction = 0
 
 
@@ -82,8 +91,11 @@ cdef inline uint32_t transform_filters(
                            f.taps, outputs)
         else:
             for t in range(f.taps):
-                load_block(scratch + t * width, f.taps * width, 1, of + filter_offset(&f.w, &f.walk, t),
-                           f.w.channel, f.w.batch, some, outputs)
+                if is_held(f.step, t):
+                    load_block(scratch + t * width, f.taps * width, 1, of + filter_offset(&f.w, &f.walk, t),
+                               f.w.channel, f.w.batch, some, outputs)
+                else:
+                    zero_block(scratch + t * width, f.taps * width, 1, some, width)
         size = some * f.taps * width
         largest = winograd_largest(scratch, size, largest)
         for c in range(some):

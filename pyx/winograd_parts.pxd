@@ -8,13 +8,12 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from blocks cimport count_blocks, in_lines
-from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_are_adjacent
 from ukernel cimport whole_vectors
 from window cimport Box, Window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, lay_out_tiles,
-    row_size, source_walk, stored, target_walk, tile_size, winograd_largest,
+    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, is_held,
+    lay_out_tiles, row_size, stored, tile_size, winograd_largest,
 )
 
 cdef enum:
@@ -24,7 +23,8 @@ cdef struct TiledAccumulation:
     Tiling tiling
     TileBlocks blocks
     Transform source, target, result
-    conv_walk seen, seen_target  # the walks that fill windows
+    const TileStep *steps  # those whose sums are added
+    int64_t box_count  # of all of them
     Window window, target_window
     Tensor x, w, y
     int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
@@ -66,8 +66,7 @@ cdef inline void describe_tiled_sums(
     describe_tensor(&c.x, source.strides, sizeof(stored))
     describe_filter(&c.w, filter.strides, sizeof(stored))
     describe_tensor(&c.y, target.strides, sizeof(stored))
-    source_walk(&c.seen, &step.walk)
-    target_walk(&c.seen_target, &step.walk)
+    c.steps, c.box_count = step, step.added * c.tiling.box_count
     c.groups, c.channels, c.outputs, c.taps = source.shape[1], filter.shape[2], filter.shape[1], count_taps(&step.walk)
     c.chunk_blocks, c.output_blocks = count_blocks(c.channels, blocks.chunk), count_blocks(c.outputs, blocks.outputs)
     c.parts = c.groups * c.chunk_blocks * c.output_blocks
@@ -88,6 +87,7 @@ cdef inline void describe_tiled_sums(
     # Where a part has one slice, its task also finishes it, with the sums in its own memory.
     c.scratch = in_lines((max(c.scratch, t) + (c.sums_size if blocks.slices == 1 else 0)) * sizeof(float))
     c.natural = c.w.channel == c.taps and c.w.batch != 1 and taps_are_adjacent(&c.w, &step.walk)
+    c.natural = c.natural and is_held(step, c.taps - 1)
 
 
 cdef inline uint32_t largest_of(

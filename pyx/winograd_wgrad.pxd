@@ -14,12 +14,13 @@ from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
+from problem cimport conv_walk
 from tensor cimport filter_offset
 from ukernel cimport SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, fill_window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, note_largest, stands, stored, transform_box,
-    transform_one, winograd_largest,
+    WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk, stands, stored,
+    target_walk, transform_box, transform_one, winograd_largest,
 )
 from winograd_parts cimport (
     FINISHED_CHANNELS, TilePart, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
@@ -27,26 +28,30 @@ from winograd_parts cimport (
 
 
 cdef inline void transform_source(
-    const TiledAccumulation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk, float *values,
-    float *window, float *buffer,
+    const TiledAccumulation *c, int64_t step, const Box *tiles, const stored *source, int64_t g, int64_t chunk,
+    float *values, float *window, float *buffer,
 ) noexcept nogil:
     """The values of a box and a chunk of input channels."""
     cdef int64_t c0 = chunk * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
     cdef Box elements
+    cdef conv_walk seen
+    source_walk(&seen, &c.steps[step].walk)
     elements_of(&c.tiling, tiles, &c.source, &elements)
-    fill_window(window, &c.window, &c.seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
+    fill_window(window, &c.window, &seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
     transform_box(&c.source, tiles, window, &c.window, channels, values, c.source_point, c.blocks.chunk, buffer)
 
 
 cdef inline uint32_t transform_target(
-    const TiledAccumulation *c, const Box *tiles, const stored *target, int64_t g, int64_t block, float *gradients,
-    float *window, float *buffer,
+    const TiledAccumulation *c, int64_t step, const Box *tiles, const stored *target, int64_t g, int64_t block,
+    float *gradients, float *window, float *buffer,
 ) noexcept nogil:
     """Those of a block of output channels; the largest magnitude of what they are made of."""
     cdef int64_t o0 = block * c.blocks.outputs, outputs = min(c.blocks.outputs, c.outputs - o0)
     cdef Box elements
+    cdef conv_walk seen
+    target_walk(&seen, &c.steps[step].walk)
     elements_of(&c.tiling, tiles, &c.target, &elements)
-    fill_window(window, &c.target_window, &c.seen_target, &elements, target + g * c.y.group + o0 * c.y.channel, &c.y,
+    fill_window(window, &c.target_window, &seen, &elements, target + g * c.y.group + o0 * c.y.channel, &c.y,
                 outputs)
     transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients, c.target_point, c.target_row, buffer)
     return largest_of(&c.target_window, &elements, window, outputs)
@@ -54,21 +59,26 @@ cdef inline uint32_t transform_target(
 
 cdef inline uint32_t share_tiles(
     const TiledAccumulation *c, const stored *source, const stored *target, float *values, float *gradients,
-    float *window, int64_t task,
+    float *window, bint again, int64_t task,
 ) noexcept nogil:
-    """A box of a group and one chunk or block of its channels, for all parts; the largest magnitude of the target."""
+    """A box of a group and one chunk or block of its channels, for all parts; the largest magnitude of the target.
+
+    ``again``: the values of the target are there.
+    """
     cdef int64_t kinds = c.chunk_blocks + c.output_blocks, box = task // kinds, kind = task % kinds
-    cdef int64_t g = box // c.tiling.box_count
+    cdef int64_t g = box // c.box_count, step = box % c.box_count // c.tiling.box_count
     cdef float *buffer = window + c.window_size
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
-        transform_source(c, &tiles, source, g, kind, values + (box * c.chunk_blocks + kind) * c.values_size, window,
-                         buffer)
+        transform_source(c, step, &tiles, source, g, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
+                         window, buffer)
+        return 0
+    if again:
         return 0
     kind -= c.chunk_blocks
-    return transform_target(c, &tiles, target, g, kind, gradients + (box * c.output_blocks + kind) * c.target_size,
-                            window, buffer)
+    return transform_target(c, step, &tiles, target, g, kind,
+                            gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
 
 
 cdef inline uint32_t accumulate_tiles(
@@ -76,8 +86,8 @@ cdef inline uint32_t accumulate_tiles(
     float *sums, float *window, int64_t task,
 ) noexcept nogil:
     """The products of one slice of a part; the largest magnitude of the target, where the tiles are not shared."""
-    cdef int64_t p, strip, j, count, box, index, width = strip_width(sums[0]), slice = task % c.blocks.slices
-    cdef int64_t first_box = c.tiling.box_count * slice // c.blocks.slices
+    cdef int64_t p, strip, j, count, box, step, index, width = strip_width(sums[0]), slice = task % c.blocks.slices
+    cdef int64_t first_box = c.box_count * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
     cdef float *buffer = gradients + c.target_size
@@ -85,16 +95,17 @@ cdef inline uint32_t accumulate_tiles(
     cdef TilePart part
     cdef uint32_t largest = 0
     part_of_tiles(c, task // c.blocks.slices, &part)
-    for box in range(first_box, c.tiling.box_count * (slice + 1) // c.blocks.slices):
-        count = find_tiles(&c.tiling, box, &tiles)
+    for box in range(first_box, c.box_count * (slice + 1) // c.blocks.slices):
+        step = box // c.tiling.box_count
+        count = find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
         if c.blocks.shared:
-            index = part.g * c.tiling.box_count + box
+            index = part.g * c.box_count + box
             values = all_values + (index * c.chunk_blocks + part.c0 // c.blocks.chunk) * c.values_size
             gradients = all_gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
         else:
-            transform_source(c, &tiles, source, part.g, part.c0 // c.blocks.chunk, values, window, buffer)
-            largest = max(largest, transform_target(c, &tiles, target, part.g, part.o0 // c.blocks.outputs, gradients,
-                                                    window, buffer))
+            transform_source(c, step, &tiles, source, part.g, part.c0 // c.blocks.chunk, values, window, buffer)
+            largest = max(largest, transform_target(c, step, &tiles, target, part.g, part.o0 // c.blocks.outputs,
+                                                    gradients, window, buffer))
         for p in range(c.tiling.point_count):
             for strip in range(count_blocks(part.outputs, width)):
                 j = strip * width
@@ -153,6 +164,8 @@ cdef inline uint32_t finish_tiles(
                     channels * c.taps)
     else:
         for t in range(c.taps):
+            if not is_held(c.steps, t):
+                continue
             store_block(filter + filter_offset(&c.w, &c.tiling.walk, t), c.w.batch, c.w.channel,
                         block + t * c.target_row, 1, c.taps * c.target_row, part.outputs, channels)
     return largest
@@ -193,7 +206,7 @@ cdef inline int wgrad_tiled(
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledAccumulation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t tasks, task, tiles, boxes
+    cdef int64_t tasks, task, tiles, boxes, step = 0
     cdef int threads = <int>blocks.threads
     cdef int32_t *tables = NULL
     cdef float *partial = NULL
@@ -211,26 +224,29 @@ cdef inline int wgrad_tiled(
         multiples(tables, 1, blocks.chunk)
         multiples(tables + blocks.chunk, blocks.chunk, tiles)
         multiples(tables + blocks.chunk + tiles, c.target_row, tiles)
-        c.number, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
-        tasks = c.parts * blocks.slices
         if blocks.slices > 1:
-            partial = <float *>allocate_lines(tasks * c.sums_size * sizeof(float))
-        boxes = c.groups * c.tiling.box_count if blocks.shared else 0
+            partial = <float *>allocate_lines(c.parts * blocks.slices * c.sums_size * sizeof(float))
+        boxes = c.groups * c.box_count if blocks.shared else 0
         values = <float *>allocate_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
         gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
         scratch = <char *>allocate_lines(threads * c.scratch)
         largest = <uint32_t *>allocate_lines(threads * 128)
         memset(largest, 0, threads * 128)
         boxes *= c.chunk_blocks + c.output_blocks
-        for task in prange(boxes, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            note_largest(largest, threadid(), 0, share_tiles(
-                &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), task))
-        for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            sum_tiles(&c, x, w, y, values, gradients, partial, scratch + threadid() * c.scratch, largest, threadid(),
-                      task)
-        tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS) if blocks.slices > 1 else 0
-        for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-            add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
+        while step < step_array.shape[0]:  # each part has taps of its own, all the same tiles of the target
+            describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[step, 0], blocks)
+            c.number, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
+            for task in prange(boxes, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+                note_largest(largest, threadid(), 0, share_tiles(
+                    &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), step > 0, task))
+            tasks = c.parts * blocks.slices
+            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+                sum_tiles(&c, x, w, y, values, gradients, partial, scratch + threadid() * c.scratch, largest,
+                          threadid(), task)
+            tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS) if blocks.slices > 1 else 0
+            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
+                add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
+            step += c.steps.added
         return stands(largest, threads)
     finally:
         free(tables)

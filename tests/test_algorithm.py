@@ -1,6 +1,7 @@
 """Which algorithm is taken, what is refused, the accuracy contract on larger layers, and the plans' promises."""
 
 import sys
+from contextlib import nullcontext
 from math import prod
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convgrad_cy as cg
-from convgrad_cy import algorithm, cpu, dtypes, winograd
+from convgrad_cy import algorithm, cpu, dtypes, tile_walks, winograd
 from convgrad_cy.plan import DGRAD, FPROP, WGRAD, Machine
 from convgrad_cy.problem import ConvProblem, conv_size
 
@@ -66,8 +67,8 @@ def test_threads_choose_nothing(monkeypatch):
 
 ARRAYS = {"x": (2, 8, 9, 9), "w": (8, 8, 3, 3)}
 REFUSED = [
-    ({"stride": 2}, np.float32, "these strides and dilations"),
-    ({"stride": 2, "dilation": 3}, np.float32, "these strides and dilations"),
+    ({"stride": 2}, np.float32, "these taps, strides and dilations"),
+    ({"stride": 2, "dilation": 3}, np.float32, "these taps, strides and dilations"),
     ({}, np.float64, "the dtype float64"),
     ({}, np.int32, "the dtype int32"),
 ]
@@ -81,9 +82,10 @@ def test_refused(keywords, dtype, reason):
     assert str(caught.value) == f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'"
 
 
-@pytest.mark.parametrize("kernel, reason", [((1, 1), "a filter of one tap"), ((8, 1), "more than 7 taps on an axis")])
+@pytest.mark.parametrize("kernel, reason", [(1, "a filter of one tap"), (20000, "these taps, strides and dilations")])
 def test_refused_kernels(kernel, reason):
-    x, w = np.zeros((2, 8, 9, 9), np.float32), np.zeros((8, 8, *kernel), np.float32)
+    """The second would be cut into 5000 pieces."""
+    x, w = np.zeros((1, 1, 20000), np.float32), np.zeros((1, 1, kernel), np.float32)
     y = cg.conv(x, w)
     calls = (
         lambda: cg.conv(x, w, algorithm="winograd"),
@@ -96,16 +98,19 @@ def test_refused_kernels(kernel, reason):
         assert str(caught.value) == f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'"
 
 
-def test_strided_wgrad_is_refused():
-    """Its phases would all be summed into one filter; dgrad, with a filter for each phase, is not refused."""
-    dy, x, w = (
-        np.zeros((2, 8, 4, 4), np.float32),
-        np.zeros((2, 8, 8, 8), np.float32),
-        np.zeros((8, 8, 4, 4), np.float32),
-    )
-    with pytest.raises(ValueError, match="these strides and dilations"):
-        cg.conv_backward_filter(x, dy, w.shape, stride=2, padding=1, algorithm="winograd")
-    cg.conv_backward_data(dy, w, x.shape, stride=2, padding=1, algorithm="winograd")
+@pytest.mark.parametrize("kernel", (3, 4))
+def test_strides(kernel):
+    """conv and wgrad need as many taps in each phase, of which dgrad makes walks of their own."""
+    x, w = np.zeros((2, 8, 8, 8), np.float32), np.zeros((8, 8, kernel, kernel), np.float32)
+    dy = cg.conv(x, w, stride=2, padding=1)
+    options = {"stride": 2, "padding": 1, "algorithm": "winograd"}
+    for call in (
+        lambda: cg.conv(x, w, **options),
+        lambda: cg.conv_backward_filter(x, dy, w.shape, **options),
+    ):
+        with nullcontext() if kernel == 4 else pytest.raises(ValueError, match="these taps, strides and dilations"):
+            call()
+    cg.conv_backward_data(dy, w, x.shape, **options)
 
 
 @pytest.mark.parametrize("batch, ins, outs", [(0, 4, 4), (2, 0, 4)])
@@ -175,7 +180,7 @@ problems = st.builds(
     ins=st.integers(1, 600),
     outs=st.integers(1, 600),
     x=st.tuples(st.integers(1, 20), st.integers(1, 60), st.integers(1, 60)),
-    kernel=st.tuples(*[st.integers(1, 7)] * 3),
+    kernel=st.tuples(*[st.integers(1, 12)] * 3),
     stride=st.tuples(*[st.integers(1, 3)] * 3),
     dilation=st.tuples(*[st.integers(1, 3)] * 3),
 )
@@ -187,13 +192,22 @@ def test_plans(operation, problem, machine, tiling):
     """Walks that reach every target once, whole vectors and strips, and no plan but for its threads depends on them."""
     if algorithm.refusal(operation, problem, FLOAT32) is not None:
         return
-    walks = winograd.tile_walks(operation, problem)
+    parts = tile_walks.tile_walks(operation, problem)
     extents = problem.x if operation == DGRAD else problem.y
-    assert sum(prod(axis.positions for axis in walk) for walk in walks) == prod(extents)
-    for walk in walks:
-        for axis, extent in zip(walk, extents, strict=True):
-            assert axis.source_tap == axis.source_step
-            assert 0 <= axis.target_begin + (axis.positions - 1) * axis.target_step < extent
+    defined = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
+    assert sum(prod(axis.walk.positions * axis.held for axis in walk) for part in parts for walk in part) == sum(
+        prod(axis.positions * axis.taps for axis in walk) for walk in defined
+    )
+    if operation != WGRAD:
+        assert sum(prod(axis.walk.positions for axis in walks[0]) for walks in parts) == prod(extents)
+    for walks in parts:
+        for walk in walks:
+            for axis, first, extent in zip(walk, walks[0], extents, strict=True):
+                assert axis.walk.source_tap == axis.walk.source_step
+                assert 1 <= axis.held <= axis.walk.taps == first.walk.taps <= tile_walks.MOST_TAPS
+                assert axis.walk.positions <= first.walk.positions
+                last = axis.walk.target_begin + (axis.walk.positions - 1) * axis.walk.target_step
+                assert 0 <= last < extent
     made = winograd.plan(operation, problem, tiling, machine)
     many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
     assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()

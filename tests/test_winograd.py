@@ -21,7 +21,6 @@ from operations import (
 from problems import PROBLEMS, parse
 
 from convgrad_cy import algorithm, calls, dtypes
-from convgrad_cy.plan import DGRAD, FPROP
 from convgrad_cy.problem import ConvProblem
 
 PYX = Path(__file__).parents[1] / "pyx"
@@ -44,10 +43,18 @@ SHAPES = [
     parse('mb1ic300ih6oc260kh3ph1n"2d_filters_inside_tasks"'),
     parse('mb2ic17ih9iw23oc33kh5kw3ph2pw0n"2d_5x3"'),
 ]
-#: With strides and dilations; wgrad refuses these.
+#: With strides, dilations, or taps that are cut into pieces.
 PHASES = [
     *(PROBLEMS[name] for name in ("2d_4x4_stride2_gan", "2d_dilation2", "2d_dilation_per_axis", "1d_groups")),
     *(PROBLEMS[name] for name in ("1d_vocoder_upsampling", "1d_even_kernel_stride2", "2d_stride2", "2d_dilation16")),
+    parse('mb2ic12ih9iw14oc20kh7ph3n"2d_pieces"'),
+    parse('mb2ic9iw41oc17kw11dw2pw15n"1d_pieces_dilation3"'),
+    parse('mb2g2ic34ih13iw17oc36kh4sh2ph1n"2d_strided_groups"'),
+    parse('mb1ic20ih12iw40oc70kh2sh1kw16sw8ph0pw4n"2d_strides_of_pieces"'),
+    parse('mb1ic7ih31iw9oc33kh18sh2kw6sw3ph4pw2n"2d_pieces_of_strides"'),
+    parse('mb3ic40iw200oc40kw8sw2pw3n"1d_several_boxes"'),
+    parse('mb1ic300ih8oc260kh4sh2ph1n"2d_strided_filters_inside_tasks"'),
+    parse('mb2ic5id9ih8iw7oc6kd3kh4kw6dd1sh2pd2ph1pw3n"3d_everything"'),
 ]
 kernels = pytest.mark.parametrize("kernel", BY_KERNEL)
 shapes = pytest.mark.parametrize("problem", SHAPES, ids=str)
@@ -128,17 +135,19 @@ def test_values(kernel, data_format, filter_format, problem):
     assert_close(call(kernel, problem, tensors, data_format, filter_format), expected, "float32")
 
 
+@kernels
+@pytest.mark.parametrize("data_format, filter_format", (("NCX", "OIX"), ("NXC", "XIO")))
 @pytest.mark.parametrize("problem", PHASES, ids=str)
-def test_values_of_phases(problem):
+def test_values_of_phases(kernel, problem, data_format, filter_format):
     tensors = real_tensors(problem, "float32")
-    for kernel, operation in (("fprop", FPROP), ("dgrad", DGRAD)):
-        if algorithm.refusal(operation, problem_of(problem), FLOAT32) is None:
-            assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), "float32")
+    if algorithm.refusal(kernel, problem_of(problem), FLOAT32) is None:
+        expected = OPERATIONS[BY_KERNEL[kernel]].expected(problem, tensors, data_format, filter_format)
+        assert_close(call(kernel, problem, tensors, data_format, filter_format), expected, "float32")
 
 
-def test_phases_are_covered():
-    for operation in (FPROP, DGRAD):
-        assert sum(algorithm.refusal(operation, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 2
+@kernels
+def test_phases_are_covered(kernel):
+    assert sum(algorithm.refusal(kernel, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 12
 
 
 @kernels

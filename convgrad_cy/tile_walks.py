@@ -1,0 +1,126 @@
+"""The walks of Winograd's algorithm: taps as far apart as positions, and few of them.
+
+Any walk is taken apart into such ones. Where they differ in positions, each makes a part of the result; where they
+differ in taps, their sums are added, or, in wgrad, each makes a part of the filter.
+"""
+
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from .plan import DGRAD, WGRAD
+from .problem import AxisWalk
+
+#: Longer filters are cut into pieces of PIECE_TAPS on an axis.
+MOST_TAPS, PIECE_TAPS = 5, 4
+#: Beyond this many walks a plan would be larger than what it saves.
+MOST_WALKS = 4096
+
+
+class TileAxis(NamedTuple):
+    """An axis on which positions and taps are equally far apart.
+
+    Attributes
+    ----------
+    walk : problem.AxisWalk
+    held : int
+        Taps that the filter has; those of the walk beyond are zeros.
+    """
+
+    walk: AxisWalk
+    held: int
+
+
+def _pieces(walk):
+    """An axis as those of a few taps each. A filter of many taps would need too many points."""
+    if walk.taps <= MOST_TAPS:
+        return [TileAxis(walk, walk.taps)]
+    return [
+        TileAxis(
+            walk._replace(
+                taps=PIECE_TAPS,
+                source_begin=walk.source_begin + first * walk.source_tap,
+                filter_begin=walk.filter_begin + first * walk.filter_step,
+            ),
+            min(PIECE_TAPS, walk.taps - first),
+        )
+        for first in range(0, walk.taps, PIECE_TAPS)
+    ]
+
+
+def _tile_axes(walk):
+    """An axis as axes on which taps are as far apart as positions: for each set of positions, all sets of taps.
+
+    Those of a dilated axis are parted by their remainder modulo the dilation, those of a strided one modulo the stride.
+    """
+    step, tap = walk.source_step, walk.source_tap
+    if walk.taps == 1:
+        return [[TileAxis(walk._replace(source_tap=step), 1)]]
+    if tap < 0:  # taps in reverse
+        last = walk.taps - 1
+        reversed_ = walk._replace(
+            source_begin=walk.source_begin + last * tap,
+            source_tap=-tap,
+            filter_begin=walk.filter_begin + last * walk.filter_step,
+            filter_step=-walk.filter_step,
+        )
+        return _tile_axes(reversed_)
+    if min(max(tap // step, 1), walk.positions) * walk.taps > MOST_WALKS * PIECE_TAPS:
+        return []
+    if tap % step == 0:
+        apart = tap // step
+        return [
+            _pieces(
+                walk._replace(
+                    positions=-(-(walk.positions - first) // apart),
+                    source_begin=walk.source_begin + first * step,
+                    source_step=tap,
+                    target_begin=walk.target_begin + first * walk.target_step,
+                    target_step=walk.target_step * apart,
+                )
+            )
+            for first in range(min(apart, walk.positions))
+        ]
+    apart = step // tap
+    if step % tap or walk.taps % apart:
+        return []
+    phases = [
+        walk._replace(
+            taps=walk.taps // apart,
+            source_begin=walk.source_begin + first * tap,
+            source_tap=step,
+            filter_begin=walk.filter_begin + first * walk.filter_step,
+            filter_step=walk.filter_step * apart,
+        )
+        for first in range(apart)
+    ]
+    return [[piece for phase in phases for piece in _pieces(phase)]]
+
+
+@lru_cache(maxsize=64)
+def tile_walks(operation, problem):
+    """The walks of an operation such that taps and positions are equally far apart; none where that cannot be.
+
+    A list for each part of the result, positions or, in wgrad, taps: of the walks, triples of ``TileAxis``, whose sums
+    are added.
+    """
+    walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
+    if any(axis.taps == 0 for walk in walks for axis in walk):
+        return []
+    axes = [[_tile_axes(axis) for axis in walk] for walk in walks]
+    if not all(map(all, axes)):
+        return []
+    if operation == WGRAD:
+        axes = [
+            [zip(*axis, strict=True) for axis in walk] for walk in axes
+        ]  # for each set of taps, all sets of positions
+    axes = [[list(map(list, axis)) for axis in walk] for walk in axes]
+    if sum(prod(sum(map(len, axis)) for axis in walk) for walk in axes) > MOST_WALKS:
+        return []
+    return [list(product(*added)) for walk in axes for added in product(*walk)]
+
+
+def first_walks(parts):
+    """The first walk of each part: the others have its positions and its number of taps."""
+    return [[axis.walk for axis in walks[0]] for walks in parts]
