@@ -101,7 +101,7 @@ def test_nothing_is_written_where_one_algorithm_is_refused():
     x, w = np.ones((1, 8, 9, 9), np.float32), np.ones((8, 8, 3, 3), np.float32)
     dy, out = np.ones((1, 8, 4, 4), np.float32), np.full_like(x, 7)
     cg.conv_backward_data(dy, w, x.shape, stride=2, algorithm="winograd")
-    with pytest.raises(ValueError, match=r"^algorithm must be 'auto' or 'direct' for these strides"):
+    with pytest.raises(ValueError, match=r"^algorithm must be 'auto' or 'direct' for these taps, strides"):
         cg.conv_backward(dy, x, w, stride=2, algorithm="winograd", out=(out, None))
     assert (out == 7).all()
 
