@@ -12,6 +12,7 @@ import numpy as np
 
 from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, even
 from .lanes import lanewise
+from .segments import without_padding
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 
@@ -121,6 +122,16 @@ def _plan(walks, windows, blocks):
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
+def _without_padding(walks, batch, by_taps, filter_bytes):
+    """The walks, cut where padding would take much of the time.
+
+    Each walk of fprop and dgrad packs its taps of the filter, so a large one only if a task can pack what it needs.
+    """
+    cut = without_padding(walks, batch, by_taps)
+    few = batch * max(prod(axis.positions for axis in walk) for walk in cut) <= FEW_POSITIONS
+    return cut if by_taps or few or filter_bytes < LARGE_FILTER_BYTES else walks
+
+
 def is_better_mirrored(problem):
     """Whether wgrad is faster with x and y in each other's place: columns of a tile are channels of y, here too few."""
     return (
@@ -173,6 +184,9 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     across = operation != WGRAD and _crosses_positions(
         walks[-1], outputs, positions_adjacent, machine, dtype.itemsize, itemsize, worth
     )
+    if not across and not mirrored:
+        walks = _without_padding(walks, problem.batch, operation == WGRAD, filter_bytes)
+        taps = max(prod(axis.taps for axis in walk) for walk in walks)
     block = even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
     pairs = pairs and not across
     paired = pairs and operation == WGRAD
@@ -204,9 +218,11 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     slices = 1
     if operation == WGRAD:
         blocks = groups * -(-channels // chunk) * -(-outputs // block)
-        boxes = -(-problem.batch // images)
-        for axis, window in zip(walks[0], windows[0], strict=True):
-            boxes *= -(-axis.positions // window.positions)
+        boxes = min(
+            -(-problem.batch // images)
+            * prod(-(-axis.positions // window.positions) for axis, window in zip(walk, windows[0], strict=True))
+            for walk in walks
+        )
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
         if machine.core_cache_bytes < LARGE_CORE_CACHE_BYTES:  # of which the slices, and so the bits, know nothing
             chunk = even(channels, SMALL_DEPTH_BYTES // channel_bytes // max(taps, 1), 4)

@@ -8,17 +8,17 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
-from blocks cimport Step
-from convolution cimport Convolution
+from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
+from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport join_lines, load_block
 from scalar cimport compute, scalar
-from tensor cimport target_offset
-from ukernel cimport TILE_VECTORS, VECTOR_BYTES, strip_width, whole_vectors
+from tensor cimport taps_are_adjacent, target_offset
+from ukernel cimport TILE_VECTORS, VECTOR_BYTES, strip_width, whole_strips, whole_vectors
 from window cimport Box
 
 cdef struct Accumulation:
     Convolution conv
-    int64_t chunk_blocks
+    int64_t chunk_blocks, block_count
     int64_t window_elements
     int64_t row  # elements between rows of sums
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
@@ -113,3 +113,31 @@ cdef inline void target_offsets(const Accumulation *c, const Box *box, int32_t *
                     offsets[i] = <int32_t>(target_offset(&conv.y, &conv.walk, n, d, h, w)
                                            - target_offset(&conv.y, &conv.walk, 0, 0, 0, 0))
                     i += 1
+
+
+cdef inline void describe_accumulation(
+    Accumulation *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
+    const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
+) noexcept nogil:
+    """Everything about one step but its table."""
+    cdef int64_t shift, row
+    describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
+    c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
+    if blocks.pairs:
+        shift = c.conv.window.axis[2].step * c.conv.window.pitch[2]
+        c.conv.window_size += in_lines(shift * sizeof(compute)) // sizeof(compute)
+        row = step.axis[2].positions
+        c.conv.box_positions = c.conv.box_positions // row * (row + row % 2)
+        c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
+    c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
+    c.block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
+    c.row = padded_row(blocks.outputs, kind)
+    c.taps_adjacent = c.conv.taps > 1 and c.conv.w.batch != 1 and taps_are_adjacent(&c.conv.w, &c.conv.walk)
+    c.panel_in_place = False
+    if scalar is compute:
+        c.panel_in_place = is_panel(c, step, kind)
+    c.panel_size = 0 if c.panel_in_place else c.conv.box_positions * whole_strips(blocks.outputs, kind)
+    c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
+    c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
+    if c.panel_in_place:
+        c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))

@@ -16,7 +16,7 @@ from peak cimport repeat_tiles
 from rearrange cimport rearrange_elements
 from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
-from wgrad cimport wgrad_step
+from wgrad cimport wgrad_steps
 from winograd_correlate cimport correlate_tiled
 from winograd_wgrad cimport wgrad_tiled
 
@@ -64,7 +64,7 @@ cdef int wgrad_problem(
 ) except -1:
     if (<const Blocks *>&blocks[0]).lanewise:
         return wgrad_lanes(source, filter, target, steps, blocks, kind)
-    return wgrad_step(source, filter, target, steps, blocks, kind)
+    return wgrad_steps(source, filter, target, steps, blocks, kind)
 
 
 def correlate(int dtype, source, filter, target, Program plan not None):
@@ -86,7 +86,7 @@ def correlate(int dtype, source, filter, target, Program plan not None):
 
 
 def wgrad(int dtype, source, filter, target, Program plan not None):
-    """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``, one step."""
+    """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``."""
     if dtype == F16:
         wgrad_problem[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
     elif dtype == BF16:

@@ -11,16 +11,16 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from accumulation cimport (
-    Accumulation, Part, is_panel, pack_target, pair_window, part_of, row_lines, target_offsets,
+    Accumulation, Part, describe_accumulation, pack_target, pair_window, part_of, row_lines, target_offsets,
 )
-from blocks cimport Blocks, Step, allocate, count_blocks, first_line, in_lines, multiples, padded_row
-from convolution cimport Convolution, describe_convolution, tables_size
+from blocks cimport Blocks, Step, allocate, first_line, in_lines, multiples
+from convolution cimport Convolution
 from copy cimport store_block
 from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
-from tensor cimport filter_offset, target_offset, taps_are_adjacent
-from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_strips
+from tensor cimport filter_offset, target_offset
+from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
 
 
@@ -145,14 +145,15 @@ cdef inline void wgrad_tasks(
         task = take_task(ranges, threads, thread)
 
 
-cdef inline int wgrad_step(
+cdef inline int wgrad_steps(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
 ) except -1:
+    """One step after the other; each has taps of its own."""
     cdef Accumulation c
-    cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t block_count, tasks, table_size, ranges_size, shift, row, partial_size = 0
+    cdef int64_t i, tasks, tables_size = 0, partial_size = 0, scratch_size = 0
+    cdef int64_t ranges_size = in_lines(blocks.threads * sizeof(task_range))
     cdef int thread, turn, threads = <int>blocks.threads
     cdef void *memory = NULL
     cdef task_range *ranges
@@ -161,46 +162,32 @@ cdef inline int wgrad_step(
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
-    describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
-    c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
-    if blocks.pairs:
-        shift = c.conv.window.axis[2].step * c.conv.window.pitch[2]
-        c.conv.window_size += in_lines(shift * sizeof(compute)) // sizeof(compute)
-        row = step.axis[2].positions
-        c.conv.box_positions = c.conv.box_positions // row * (row + row % 2)
-        c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
-    c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
-    c.row = padded_row(blocks.outputs, kind)
-    c.taps_adjacent = c.conv.taps > 1 and c.conv.w.batch != 1 and taps_are_adjacent(&c.conv.w, &c.conv.walk)
-    c.panel_in_place = False
-    if scalar is compute:
-        c.panel_in_place = is_panel(&c, step, kind)
-    c.panel_size = 0 if c.panel_in_place else c.conv.box_positions * whole_strips(blocks.outputs, kind)
-    c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
-    c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
-    if c.panel_in_place:
-        c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))
-    block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
-    tasks = block_count * blocks.slices
-    table_size = in_lines(c.conv.box_positions * sizeof(int32_t))
-    ranges_size = in_lines(threads * sizeof(task_range))
-    if blocks.slices > 1:
-        partial_size = tasks * c.sums_size * sizeof(compute)
+    for i in range(step_array.shape[0]):
+        describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+        tables_size = max(tables_size, in_lines(c.conv.box_positions * sizeof(int32_t)))
+        scratch_size = max(scratch_size, c.scratch)
+        if blocks.slices > 1:
+            partial_size = max(partial_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
     try:
-        memory = allocate(table_size + ranges_size, partial_size, threads * c.scratch)
-        c.panel_depth = <int32_t *>first_line(memory)
-        ranges = <task_range *>(first_line(memory) + table_size)
-        partial = <compute *>(first_line(memory) + table_size + ranges_size)
+        # All memory comes first: where there is too little, nothing has been written.
+        memory = allocate(tables_size + ranges_size, partial_size, threads * scratch_size)
+        ranges = <task_range *>(first_line(memory) + tables_size)
+        partial = <compute *>(first_line(memory) + tables_size + ranges_size)
         scratch = <char *>partial + partial_size
-        multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
-        for turn in range(2 if blocks.slices > 1 else 1):
-            share_tasks(ranges, threads, 0, tasks if turn == 0 else block_count)
-            if threads == 1:  # a team of one would cost a system call
-                with nogil:
-                    wgrad_tasks(&c, x, w, y, partial, scratch, turn == 1, ranges, 1, 0)
-            else:
-                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
-                    wgrad_tasks(&c, x, w, y, partial, scratch + thread * c.scratch, turn == 1, ranges, threads, thread)
+        for i in range(step_array.shape[0]):
+            describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            c.panel_depth = <int32_t *>first_line(memory)
+            multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
+            tasks = c.block_count * blocks.slices
+            for turn in range(2 if blocks.slices > 1 else 1):
+                share_tasks(ranges, threads, 0, tasks if turn == 0 else c.block_count)
+                if threads == 1:  # a team of one would cost a system call
+                    with nogil:
+                        wgrad_tasks(&c, x, w, y, partial, scratch, turn == 1, ranges, 1, 0)
+                else:
+                    for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
+                        wgrad_tasks(&c, x, w, y, partial, scratch + thread * scratch_size, turn == 1, ranges, threads,
+                                    thread)
     finally:
         free(memory)
     return 0

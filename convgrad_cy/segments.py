@@ -1,0 +1,74 @@
+"""Walks cut where taps begin or cease to lie inside the source, so that padding is not multiplied.
+
+Large dilations put whole taps of many positions into padding. fprop and dgrad are cut into ranges of positions with the
+same taps, wgrad into taps, each with its range of positions.
+"""
+
+from itertools import pairwise, product
+from math import prod
+
+#: Products that may be left of those with padding, for it to be worth while; walks; and positions that each must have.
+MOST_LEFT, MOST_WALKS, LEAST_POSITIONS = 0.75, 64, 32
+#: Where taps reach less far than this part of the positions, little of them can lie in padding.
+LEAST_REACH = 0.25
+
+
+def _ranges(axis):
+    """For each tap the positions (begin, end) at which it lies inside the source."""
+    for tap in range(axis.taps):
+        first = axis.source_begin + tap * axis.source_tap
+        begin = min(max(0, -(first // axis.source_step)), axis.positions)
+        end = min(axis.positions, -((first - axis.source_size) // axis.source_step))
+        yield begin, max(begin, end)
+
+
+def _part(axis, begin, end, tap, taps):
+    """The axis for positions ``begin`` to ``end`` and so many taps from ``tap`` on."""
+    return axis._replace(
+        positions=end - begin,
+        taps=taps,
+        source_begin=axis.source_begin + begin * axis.source_step + tap * axis.source_tap,
+        target_begin=axis.target_begin + begin * axis.target_step,
+        filter_begin=axis.filter_begin + tap * axis.filter_step,
+    )
+
+
+def _by_positions(axis):
+    """Parts of the axis whose positions all have the same taps; none where some position has no tap."""
+    ranges = list(_ranges(axis))
+    parts = []
+    for begin, end in pairwise(sorted({0, axis.positions, *(edge for pair in ranges for edge in pair)})):
+        taps = [tap for tap, (first, last) in enumerate(ranges) if first <= begin and end <= last]
+        if not taps:
+            return []
+        parts.append(_part(axis, begin, end, taps[0], len(taps)))
+    return parts
+
+
+def _by_taps(axis):
+    """Parts of the axis of one tap each; none where some tap has no position."""
+    ranges = list(_ranges(axis))
+    if any(begin == end for begin, end in ranges):
+        return []
+    return [_part(axis, begin, end, tap, 1) for tap, (begin, end) in enumerate(ranges)]
+
+
+def _products(walks):
+    return sum(prod(axis.positions * axis.taps for axis in walk) for walk in walks)
+
+
+def _reaches_far(axis):
+    return (axis.taps - 1) * abs(axis.source_tap) >= LEAST_REACH * axis.positions * axis.source_step
+
+
+def without_padding(walks, batch, by_taps):
+    """The walks, cut if that saves enough products and leaves enough positions; ``by_taps`` in wgrad."""
+    axes = [axis for walk in walks for axis in walk]
+    if not any(map(_reaches_far, axes)) or max(axis.taps for axis in axes) > MOST_WALKS:
+        return walks
+    parts = [[(_by_taps if by_taps else _by_positions)(axis) for axis in walk] for walk in walks]
+    if not all(map(all, parts)) or sum(prod(map(len, walk)) for walk in parts) > MOST_WALKS:
+        return walks
+    cut = [choice for walk in parts for choice in product(*walk)]
+    positions = batch * min(prod(axis.positions for axis in walk) for walk in cut)
+    return cut if _products(cut) <= MOST_LEFT * _products(walks) and positions >= LEAST_POSITIONS else walks
