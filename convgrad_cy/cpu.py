@@ -50,15 +50,15 @@ def _cpu_quota():
 _most_threads = None if os.environ.get("OMP_NUM_THREADS") else _cpu_quota()
 
 
-def _cache_bytes(index, common):
-    """Size of a cache of the first processor, or a common one where the system does not say."""
+def _cache_bytes():
+    """Size of the last cache, or a common one where the system does not say."""
     try:
-        return int(Path(f"/sys/devices/system/cpu/cpu0/cache/index{index}/size").read_text().removesuffix("K\n")) << 10
+        return int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().removesuffix("K\n")) << 10
     except (OSError, ValueError):
-        return common
+        return 32 << 20
 
 
-_last_cache, _core_cache = _cache_bytes(3, 32 << 20), _cache_bytes(2, 1 << 20)
+_last_cache = _cache_bytes()
 
 
 def _after_fork_in_child():
@@ -84,7 +84,7 @@ def openmp():
 
 def machine():
     """What ``plan.plan`` needs to know."""
-    return Machine(*_tile, _last_cache, threads(), _core_cache)
+    return Machine(*_tile, _last_cache, threads())
 
 
 def run_tiles(dtype, depth, count):

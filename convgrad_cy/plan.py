@@ -20,8 +20,9 @@ FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 SUMS_BYTES = 192 * 1024
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
-#: In an L2 cache smaller than the first, the sums of wgrad leave room for fewer rows, and half as many positions.
-LARGE_CORE_CACHE_BYTES, SMALL_DEPTH_BYTES = 1 << 20, 1536
+#: In wgrad of vectors narrower than a line, whose machines have small L2 caches as a rule, and positions of a box. The
+#: cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
+NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
 #: matters from this size of the source on.
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
@@ -44,7 +45,7 @@ SERIAL_MULTIPLICATIONS = 4_000_000
 
 
 class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile, the caches, the number of threads."""
+    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
 
     tile_rows: int
     tile_column_bytes: int
@@ -52,7 +53,6 @@ class Machine(NamedTuple):
     multiplies_pairs: bool  # of bfloat16
     cache_bytes: int  # of the last cache
     threads: int
-    core_cache_bytes: int = 1 << 20  # of the second level
 
 
 class Blocks(NamedTuple):
@@ -193,8 +193,10 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     # A window of pairs of channels has half as much for each.
     channel_bytes = itemsize // 2 if pairs and not paired else itemsize
     least = chunk or 1
-    chunk = chunk or even(channels, DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
-    most = min(MOST_POSITIONS, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
+    narrow = operation == WGRAD and machine.vector_bytes < LINE_BYTES
+    depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
+    chunk = chunk or even(channels, depth_bytes // channel_bytes // max(taps, 1), 4)
+    most = min(most, max(machine.tile_rows, SUMS_BYTES // (block * itemsize)))
     positions = problem.batch * max(prod(axis.positions for axis in walk) for walk in walks)
     if operation != WGRAD:
         tasks = min(WANTED_TASKS, problem.multiplications // TASK_MULTIPLICATIONS)
@@ -224,10 +226,4 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
             for walk in walks
         )
         slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-        if machine.core_cache_bytes < LARGE_CORE_CACHE_BYTES:  # of which the slices, and so the bits, know nothing
-            chunk = even(channels, SMALL_DEPTH_BYTES // channel_bytes // max(taps, 1), 4)
-            most = max(1, images * prod(window.positions for window in windows[0]) // 2)
-            images, windows, chunk = boxed(
-                walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
-            )
     return _plan(walks, windows, Blocks(threads, False, across, images, chunk, block, slices, streams, packs, pairs))

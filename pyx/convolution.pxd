@@ -34,12 +34,13 @@ cdef inline bint reads_in_place(
     the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
-    cdef int64_t step_bytes = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute)
+    cdef bint scattered = c.x.channel != 1
+    if sums_positions:
+        scattered = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute) % SHARING_BYTES == 0
     if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):
         return False
-    if VECTOR_BYTES < LINE_BYTES and not c.blocks.positions_across:
-        if step_bytes % SHARING_BYTES == 0 if sums_positions else c.x.channel != 1:
-            return False
+    if VECTOR_BYTES < LINE_BYTES and not c.blocks.positions_across and scattered:
+        return False
     return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))
 
 

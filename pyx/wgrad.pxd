@@ -175,7 +175,8 @@ cdef inline int wgrad_steps(
         partial = <compute *>(first_line(memory) + tables_size + ranges_size)
         scratch = <char *>partial + partial_size
         for i in range(step_array.shape[0]):
-            describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            if step_array.shape[0] > 1:  # else it is described already
+                describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c.panel_depth = <int32_t *>first_line(memory)
             multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
             tasks = c.block_count * blocks.slices
