@@ -2,12 +2,15 @@
 
 from math import prod
 
-from .boxes import WANTED_TASKS, box_of
+from .boxes import WANTED_TASKS, box_of, even
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
-#: What a task writes where source and target serve as they are.
-IN_PLACE_BYTES = 64 * 1024
+#: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
+#: lanes are longer pieces of memory, but rows should stay in the first level of the cache until all taps have seen them.
+IN_PLACE_BYTES, ROW_BYTES = 64 * 1024, 8 * 1024
+#: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
+LINE_BYTES = 64
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
@@ -65,9 +68,12 @@ def lanewise(sums_positions, problem, walks, channels, outputs, positions_adjace
         for axis, extent in zip(walks[0], extents, strict=True):
             boxes *= -(-axis.positions // extent)
         slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
-    if in_place:
-        # More lanes are longer pieces of memory, and smaller boxes leave what lies between them in the cache.
-        block = min(strip, total)
-        if not sums_positions:
+    if in_place and total % lanes == 0:
+        if sums_positions:
+            block = min(strip, total)
+        else:
+            row = walks[-1][2].positions * walks[-1][2].source_step
+            line = LINE_BYTES // itemsize
+            block = even(total, max(2 * line, ROW_BYTES // (row * itemsize)), line)
             extents = box_of(walks[-1], 1, IN_PLACE_BYTES // (block * itemsize))[1:]
     return extents, block, slices

@@ -1,5 +1,8 @@
 """The sums of a box of lanes, run by run of its positions.
 
+Groups of one channel take the sliding tile (slide_template.h), where the width has few taps that meet the columns which
+neighbouring positions see; others take the register tile, lane by lane:
+
                         rows of a tile      columns of a tile    depth
     fprop, dgrad        positions           lanes                taps and channels
     wgrad               taps and channels   lanes                positions
@@ -8,20 +11,25 @@ Nothing is multiplied by padding, so no infinity there can do harm.
 """
 
 from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport llabs
 
 from blocks cimport Step, in_lines, multiples
 from lanes cimport LaneBox, Lanes
-from problem cimport conv_source, conv_target, conv_walk
+from problem cimport conv_axis, conv_source, conv_target, conv_walk
 from runs cimport Run, fill_tables, find_runs, find_taps, most_entries
 from scalar cimport compute
+from slide cimport SLIDE_TAPS, slide, slide_shape, slide_sums
 from stream cimport end_stream, stream_lines
 from tensor cimport Tensor, count_taps
-from ukernel cimport LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, vectors_of, whole_vectors
+from ukernel cimport (
+    LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, strip_width, vectors_of, whole_vectors,
+)
 
 cdef struct LaneWalk:
     conv_walk walk
     Tensor x, y  # the tensors themselves or their copies
     int64_t taps, channels
+    int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
     int64_t line, packed  # lanes of a line of the packed filter, and where it begins
     int64_t run_count
     Run *runs
@@ -40,11 +48,21 @@ cdef struct Piece:  # of a run: what a box has of it
     int64_t count, table, depth  # positions; taps of the height and width, and channels
 
 
+cdef inline int64_t sliding_step(const conv_axis *width, int64_t channels) noexcept nogil:
+    cdef int64_t tap = llabs(width.source_tap)
+    if channels > 1 or not 1 <= width.taps <= SLIDE_TAPS:
+        return 0
+    if width.taps == 1 or width.source_step == tap:
+        return 1
+    return 2 if width.source_step == 2 * tap else 0
+
+
 cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step, compute kind) noexcept nogil:
     c.walk = step.walk
     c.x = lanes.x if lanes.x_in_place else lanes.part
     c.y = lanes.y if lanes.y_in_place else lanes.result
     c.taps, c.channels = count_taps(&c.walk), lanes.channels
+    c.slides = sliding_step(&c.walk.axis[2], c.channels)
     c.line = whole_vectors(lanes.block, kind)
     c.run_count = find_runs(&c.walk, NULL)
 
@@ -92,6 +110,56 @@ cdef inline bint find_piece(
     return piece.count > 0
 
 
+cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const Row *row) noexcept nogil:
+    """Rows from h on that have the taps of the first, at most up to ``end``."""
+    cdef int64_t count = 1, first, taps
+    while h + count < end:
+        find_taps(&c.walk.axis[1], h + count, &first, &taps)
+        if first != row.first or taps != row.taps:
+            break
+        count += 1
+    return count
+
+
+cdef inline void slide_piece(
+    const LaneWalk *c, const Row *row, const Run *run, const Piece *piece, int64_t lanes, const compute *source,
+    const compute *packed, compute *target, int64_t target_step, bint fresh,
+) noexcept nogil:
+    """The sliding tile on the piece of a run. Its taps may lie the other way round than its positions."""
+    cdef const conv_axis *width = &c.walk.axis[2]
+    cdef const conv_axis *height = &c.walk.axis[1]
+    cdef int64_t position = width.source_step * c.x.axis[2]
+    cdef slide_shape s
+    s.lanes, s.positions, s.rows, s.taps = lanes, piece.count, row.taps, run.taps
+    s.x_row, s.x_tap, s.step = height.source_tap * c.x.axis[1], width.source_tap * c.x.axis[2], c.slides
+    s.w_row, s.w_tap, s.y_position = width.taps * c.line, c.line, target_step
+    source += piece.source + row.first * s.x_row + run.first * s.x_tap
+    packed += row.first * s.w_row + run.first * s.w_tap
+    if run.taps == 1:
+        s.x_tap, s.step = position, 1
+    elif width.source_tap < 0:
+        source += (piece.count - 1) * position
+        target += (piece.count - 1) * target_step
+        s.y_position = -target_step
+    if not row.taps * run.taps:
+        s.rows, s.taps, s.step = 0, 1, 1
+    slide(&s, source, packed, target, fresh)
+
+
+cdef inline void multiply_piece(
+    const LaneWalk *c, const Piece *piece, int64_t lanes, int64_t depth, const compute *source, const compute *packed,
+    compute *target, int64_t target_step, bint fresh,
+) noexcept nogil:
+    """The register tile on the piece of a run."""
+    cdef int64_t lane = 0, strip = strip_width(target[0])
+    while lane < lanes:
+        multiply_strip(
+            LANES, piece.count, min(strip, lanes - lane), depth, source + piece.source + lane, c.position_source,
+            c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane, target_step, fresh,
+        )
+        lane += strip
+
+
 cdef inline void correlate_rows(
     const LaneWalk *c, const LaneBox *box, const compute *source, const compute *packed, compute *target,
     compute *sums, bint streamed
@@ -103,6 +171,8 @@ cdef inline void correlate_rows(
     """
     cdef int64_t d, h, r, t, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels * c.line
     cdef int64_t step = c.walk.axis[2].target_step * c.y.axis[2], tap = c.walk.axis[0].source_tap * c.x.axis[0]
+    cdef int64_t made_step = box.lanes if streamed else step
+    cdef compute *made = sums
     cdef Row row
     cdef Piece piece
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
@@ -111,19 +181,59 @@ cdef inline void correlate_rows(
             for r in range(c.run_count):
                 if not find_piece(c, box, &row, &c.runs[r], &piece):
                     continue
+                if not streamed:
+                    made = target + piece.target
+                if not row.depths:
+                    piece.depth = row.taps = 0
                 for t in range(max(row.depths, <int64_t>1)):
-                    multiply_strip(
-                        LANES, piece.count, box.lanes, piece.depth if row.depths else 0,
-                        source + piece.source + t * tap, c.position_source, c.tap_source + piece.table,
-                        packed + (row.depth + t) * area, c.tap_filter + piece.table,
-                        sums if streamed else target + piece.target, box.lanes if streamed else step, t == 0,
-                    )
+                    if c.slides:
+                        slide_piece(c, &row, &c.runs[r], &piece, box.lanes, source + t * tap,
+                                    packed + (row.depth + t) * area, made, made_step, t == 0)
+                    else:
+                        multiply_piece(c, &piece, box.lanes, piece.depth, source + t * tap,
+                                       packed + (row.depth + t) * area, made, made_step, t == 0)
                 if streamed:
                     for t in range(piece.count):
                         stream_lines(target + piece.target + t * step, sums + t * box.lanes,
                                      box.lanes * sizeof(compute))
     if streamed:
         end_stream()
+
+
+cdef inline void sum_piece(
+    const LaneWalk *c, const Row *row, const Run *run, const Piece *piece, int64_t heights, int64_t lanes,
+    const compute *source, const compute *target, compute *sums, int64_t sums_row,
+) noexcept nogil:
+    """The sliding tile on the pieces of a run in so many rows of positions, which have the same taps."""
+    cdef const conv_axis *width = &c.walk.axis[2]
+    cdef const conv_axis *height = &c.walk.axis[1]
+    cdef slide_shape s
+    s.lanes, s.heights, s.positions, s.rows, s.taps = lanes, heights, piece.count, row.taps, run.taps
+    s.x_height, s.x_position = height.source_step * c.x.axis[1], width.source_step * c.x.axis[2]
+    s.x_row, s.x_tap = height.source_tap * c.x.axis[1], width.source_tap * c.x.axis[2]
+    s.y_height, s.y_position = height.target_step * c.y.axis[1], width.target_step * c.y.axis[2]
+    s.w_row, s.w_tap = width.taps * sums_row, sums_row
+    slide_sums(&s, source + piece.source + row.first * s.x_row + run.first * s.x_tap, target + piece.target,
+               sums + row.first * s.w_row + run.first * s.w_tap)
+
+
+cdef inline void accumulate_piece(
+    const LaneWalk *c, const Piece *piece, int64_t lanes, const compute *source, const compute *target, compute *sums,
+    int64_t sums_row,
+) noexcept nogil:
+    """The register tile on the piece of a run."""
+    cdef int64_t i = 0, k
+    cdef int64_t[NARROW_ROWS] sum_rows
+    cdef int rows, vectors = vectors_of(lanes, sums[0])
+    while i < piece.depth:
+        rows = rows_of_tile(piece.depth - i, vectors)
+        for k in range(rows):
+            sum_rows[k] = c.tap_filter[piece.table + i + k] * sums_row
+        multiply_tile(
+            LANES, rows, vectors, piece.count, source + piece.source, c.tap_source + piece.table + i,
+            c.position_source, target + piece.target, c.position_target, sums, sum_rows, False,
+        )
+        i += rows
 
 
 cdef inline void accumulate_rows(
@@ -134,27 +244,25 @@ cdef inline void accumulate_rows(
 
     ``source`` and ``target`` point at where the coordinates are zero.
     """
-    cdef int64_t d, h, r, t, i, k, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels
+    cdef int64_t d, h, r, t, heights, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels * sums_row
     cdef int64_t tap = c.walk.axis[0].source_tap * c.x.axis[0]
-    cdef int64_t[NARROW_ROWS] sum_rows
-    cdef int rows, vectors = vectors_of(box.lanes, sums[0])
+    cdef int64_t end = min(box.begin[1] + box.count[1], c.walk.axis[1].positions)
+    cdef bint slides = c.channels == 1 and c.walk.axis[2].taps <= SLIDE_TAPS
     cdef Row row
     cdef Piece piece
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
-        for h in range(box.begin[1], min(box.begin[1] + box.count[1], c.walk.axis[1].positions)):
+        h = box.begin[1]
+        while h < end:
             find_row(c, d, h, &row)
+            heights = rows_alike(c, h, end, &row) if slides else 1
             for r in range(c.run_count):
                 if not find_piece(c, box, &row, &c.runs[r], &piece):
                     continue
                 for t in range(row.depths):
-                    i = 0
-                    while i < piece.depth:
-                        rows = rows_of_tile(piece.depth - i, vectors)
-                        for k in range(rows):
-                            sum_rows[k] = ((row.depth + t) * area + c.tap_filter[piece.table + i + k]) * sums_row
-                        multiply_tile(
-                            LANES, rows, vectors, piece.count, source + piece.source + t * tap,
-                            c.tap_source + piece.table + i, c.position_source,
-                            target + piece.target, c.position_target, sums, sum_rows, False,
-                        )
-                        i += rows
+                    if slides:
+                        sum_piece(c, &row, &c.runs[r], &piece, heights, box.lanes, source + t * tap, target,
+                                  sums + (row.depth + t) * area, sums_row)
+                    else:
+                        accumulate_piece(c, &piece, box.lanes, source + t * tap, target,
+                                         sums + (row.depth + t) * area, sums_row)
+            h += heights

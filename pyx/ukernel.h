@@ -11,18 +11,22 @@
 
 #if defined(__AVX512F__) /* 32 registers of 64 bytes */
 #define VECTOR_BYTES 64
+#define REGISTERS 32
 #define TILE_VECTORS 4
 #define TILE_ROWS 6
 #elif defined(__AVX2__) /* 16 registers of 32 bytes */
 #define VECTOR_BYTES 32
+#define REGISTERS 16
 #define TILE_VECTORS 2
 #define TILE_ROWS 6
 #elif defined(__aarch64__) /* 32 registers of 16 bytes */
 #define VECTOR_BYTES 16
+#define REGISTERS 32
 #define TILE_VECTORS 4
 #define TILE_ROWS 6
 #else /* 16 registers of 16 bytes, one of them for a product */
 #define VECTOR_BYTES 16
+#define REGISTERS 15
 #define TILE_VECTORS 2
 #define TILE_ROWS 4
 #endif

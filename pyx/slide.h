@@ -1,0 +1,46 @@
+/* The sliding tile of each compute type. */
+#ifndef CONVGRAD_SLIDE_H
+#define CONVGRAD_SLIDE_H
+
+#include <stdint.h>
+
+#include "ukernel.h"
+
+/* What it visits, in elements. */
+typedef struct {
+    int64_t lanes;
+    int64_t heights, positions; /* of y; heights in sums only */
+    int64_t rows, taps;         /* of the filter */
+    int64_t step;               /* between positions, in taps */
+    int64_t x_height, x_position, x_row, x_tap;
+    int64_t y_height, y_position;
+    int64_t w_row, w_tap;
+} slide_shape;
+
+/* Taps of a row, positions of a chunk and rows of a block of sums: all are in registers, beside one for a column. */
+#define SLIDE_TAPS 7
+#define SLIDE_MOST 12
+#define SLIDE_ROWS 4
+#define SLIDE_AT_MOST_(most, count) ((count) < (most) ? (count) : (most))
+#define SLIDE_POSITIONS(step, taps) SLIDE_AT_MOST_((step) == 1 ? SLIDE_MOST : 8, REGISTERS - 1 - (taps))
+#define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
+
+#define TYPE float
+#define SLIDE slide_f32
+#include "slide_template.h"
+#undef TYPE
+#undef SLIDE
+
+#define TYPE double
+#define SLIDE slide_f64
+#include "slide_template.h"
+#undef TYPE
+#undef SLIDE
+
+#define TYPE uint32_t
+#define SLIDE slide_u32
+#include "slide_template.h"
+#undef TYPE
+#undef SLIDE
+
+#endif

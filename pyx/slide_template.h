@@ -1,0 +1,207 @@
+/* The sliding tile for one compute type: rows of a depthwise convolution, each lane for itself.
+ *
+ *     y[p][l] += sum over r, t of x[r][p * step + t][l] * w[r][t][l]        SLIDE, or = where it is fresh
+ *     w[r][t][l] += sum over h, p of x[h, r][p, t][l] * y[h][p][l]          SLIDE_SUMS
+ *
+ * Neighbouring positions see the same columns of x, so SLIDE loads each column once for all of its products: with the taps
+ * of a row in registers, three of them need one load, where a tile of vectors would need three. For one y the products
+ * follow each other in the order of r and t, as everywhere.
+ */
+#define SLIDE_JOIN_(a, b) a##b
+#define SLIDE_JOIN(a, b) SLIDE_JOIN_(a, b)
+#define VECTOR SLIDE_JOIN(SLIDE, _vector)
+#define CHUNK SLIDE_JOIN(SLIDE, _chunk)
+#define TAPS SLIDE_JOIN(SLIDE, _taps)
+#define STEP SLIDE_JOIN(SLIDE, _step)
+#define SUMS SLIDE_JOIN(SLIDE, _block)
+#define SUM_TAPS SLIDE_JOIN(SLIDE, _block_taps)
+#define SLIDE_SUMS SLIDE_JOIN(SLIDE, _sums)
+#define LOAD(address) (*(const VECTOR *)(address))
+
+typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
+
+/* step, taps and positions are constants in every call, so that the loops over them disappear. */
+static inline __attribute__((always_inline)) void
+CHUNK(const int step, const int taps, const int positions, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y,
+      int fresh)
+{
+    for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
+        VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
+        const TYPE *x_row = x + lane, *w_row = w + lane;
+        TYPE *made = y + lane;
+#pragma GCC unroll 16
+        for (int p = 0; p < positions; p++)
+            sum[p] = fresh ? (VECTOR){0} : LOAD(made + p * s->y_position);
+        for (int64_t r = 0; r < s->rows; r++) {
+            const TYPE *column = x_row;
+#pragma GCC unroll 16
+            for (int t = 0; t < taps; t++)
+                factor[t] = LOAD(w_row + t * s->w_tap);
+#pragma GCC unroll 32
+            for (int i = 0; i < (positions - 1) * step + taps; i++) {
+                VECTOR seen = LOAD(column);
+                column += s->x_tap;
+#pragma GCC unroll 16
+                for (int t = 0; t < taps; t++)
+                    if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
+                        sum[(i - t) / step] += seen * factor[t];
+            }
+            x_row += s->x_row;
+            w_row += s->w_row;
+        }
+#pragma GCC unroll 16
+        for (int p = 0; p < positions; p++)
+            *(VECTOR *)(made + p * s->y_position) = sum[p];
+    }
+}
+
+#define CASE(count)                                                                                                    \
+    case count:                                                                                                        \
+        if (count <= SLIDE_POSITIONS(step, taps))                                                                      \
+            CHUNK(step, taps, count, s, x, w, y, fresh);                                                               \
+        break;
+
+static inline __attribute__((always_inline)) void
+TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
+{
+    int64_t left = s->positions, chunks = (left + SLIDE_POSITIONS(step, taps) - 1) / SLIDE_POSITIONS(step, taps);
+    for (; chunks > 0; chunks--) { /* nearly alike: one of few positions would wait for its sums */
+        int64_t count = (left + chunks - 1) / chunks;
+        switch (count) {
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+            CASE(5)
+            CASE(6)
+            CASE(7)
+            CASE(8)
+            CASE(9)
+            CASE(10)
+            CASE(11)
+            CASE(12)
+        }
+        left -= count;
+        x += count * step * s->x_tap;
+        y += count * s->y_position;
+    }
+}
+
+#undef CASE
+#define CASE(count)                                                                                                    \
+    case count: TAPS(step, count, s, x, w, y, fresh); break;
+
+static inline __attribute__((always_inline)) void
+STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
+{
+    switch (s->taps) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+    }
+}
+
+#undef CASE
+
+/* One row of positions. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
+static void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
+{
+    if (s->step == 1)
+        STEP(1, s, x, w, y, fresh);
+    else
+        STEP(2, s, x, w, y, fresh);
+}
+
+/* A block of rows x taps sums; both are constants in every call. */
+static inline __attribute__((always_inline)) void
+SUMS(const int rows, const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+{
+    for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
+        VECTOR sum[SLIDE_ROWS][SLIDE_TAPS];
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+            for (int t = 0; t < taps; t++)
+                sum[r][t] = LOAD(w + lane + r * s->w_row + t * s->w_tap);
+        for (int64_t h = 0; h < s->heights; h++) {
+            const TYPE *grad = y + lane + h * s->y_height, *row[SLIDE_ROWS];
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++)
+                row[r] = x + lane + h * s->x_height + r * s->x_row;
+            for (int64_t p = 0; p < s->positions; p++) {
+                VECTOR line = LOAD(grad);
+                grad += s->y_position;
+#pragma GCC unroll 8
+                for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+                    for (int t = 0; t < taps; t++)
+                        sum[r][t] += LOAD(row[r] + t * s->x_tap) * line;
+                    row[r] += s->x_position;
+                }
+            }
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+            for (int t = 0; t < taps; t++)
+                *(VECTOR *)(w + lane + r * s->w_row + t * s->w_tap) = sum[r][t];
+    }
+}
+
+#define CASE(count)                                                                                                    \
+    case count:                                                                                                        \
+        if (count <= SLIDE_BLOCK(taps))                                                                                \
+            SUMS(count, taps, s, x, y, w);                                                                             \
+        break;
+
+static inline __attribute__((always_inline)) void
+SUM_TAPS(const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+{
+    int64_t left = s->rows, blocks = (left + SLIDE_BLOCK(taps) - 1) / SLIDE_BLOCK(taps);
+    for (; blocks > 0; blocks--) {
+        int64_t count = (left + blocks - 1) / blocks;
+        switch (count) {
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+        }
+        left -= count;
+        x += count * s->x_row;
+        w += count * s->w_row;
+    }
+}
+
+#undef CASE
+#define CASE(count)                                                                                                    \
+    case count: SUM_TAPS(count, s, x, y, w); break;
+
+/* Rows of positions, heights of them. 1 <= taps <= SLIDE_TAPS. */
+static void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+{
+    switch (s->taps) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+    }
+}
+
+#undef CASE
+#undef SLIDE_JOIN_
+#undef SLIDE_JOIN
+#undef VECTOR
+#undef CHUNK
+#undef TAPS
+#undef STEP
+#undef SUMS
+#undef SUM_TAPS
+#undef SLIDE_SUMS
+#undef LOAD

@@ -1,0 +1,51 @@
+"""Depthwise layers: rows of any length, taps and strides, whether the sliding tile has them or not."""
+
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from problems import Problem
+
+from convgrad_cy.problem import conv_size
+
+#: Beyond the longest chunk of positions, and the most taps, of a sliding tile.
+ROWS, TAPS = (1, 2, 7, 13, 30), (1, 2, 3, 5, 7, 9)
+FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
+
+
+def depthwise(rows, taps, stride=1, dilation=1, channels=40, multiplier=1):
+    """``rows`` and ``taps`` are (depth, height, width); about half of the taps are padding at the rim."""
+    strides, dilations, x = (stride,) * 3, (dilation,) * 3, tuple(stride * row for row in rows)
+    reach = [(t - 1) * dilation for t in taps]
+    padding = tuple((r // 2, r - r // 2) for r in reach)
+    y = tuple(map(conv_size, x, taps, strides, dilations, padding))
+    name = f"{'x'.join(map(str, taps))}_taps_{'x'.join(map(str, rows))}_rows_by_{stride}_{dilation}_{channels}"
+    return Problem(name, 2, channels, channels, channels * multiplier, x, y, taps, strides, dilations, padding)
+
+
+PROBLEMS = [
+    *(depthwise((1, 5, row), (1, 3, taps), stride) for row in ROWS for taps in TAPS for stride in (1, 2, 3)),
+    *(depthwise((1, 9, 13), (1, 3, 3), stride, dilation) for stride in (1, 2) for dilation in (2, 3)),
+    *(depthwise((4, 5, 14), (3, 2, 3), stride) for stride in (1, 2)),
+    *(depthwise((1, 6, 14), (1, 7, 7), channels=channels) for channels in (8, 33, 160)),
+    depthwise((1, 6, 14), (1, 3, 3), channels=32, multiplier=2),
+]
+
+
+@pytest.mark.parametrize("operation", ("conv", "conv_backward_data", "conv_backward_filter"))
+@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_exact(operation, formats, problem):
+    operation = OPERATIONS[operation]
+    for dtype in DTYPES:
+        tensors, _ = integer_tensors(problem, dtype)
+        assert_exact(operation.call(problem, tensors, *formats), operation.expected(problem, tensors, *formats), dtype)
+
+
+@pytest.mark.parametrize("operation", ("conv", "conv_backward_data", "conv_backward_filter"))
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_layouts_have_the_same_bits(operation, problem):
+    """One reads tensors where they are, the other from copies; each with its own blocks of lanes."""
+    tensors = real_tensors(problem, "float32")
+    first, last = (OPERATIONS[operation].call(problem, tensors, data_format, "OIX") for data_format in ("NCX", "NXC"))
+    if operation != "conv_backward_filter":
+        last = last.transpose(0, 4, 1, 2, 3)
+    assert bits(first) == bits(last)
