@@ -7,7 +7,7 @@ from .boxes import WANTED_TASKS, box_of, even
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
 #: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
-#: lanes are longer pieces of memory, but rows should stay in the first level of the cache until all taps have seen them.
+#: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it.
 IN_PLACE_BYTES, ROW_BYTES = 64 * 1024, 8 * 1024
 #: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
 LINE_BYTES = 64
