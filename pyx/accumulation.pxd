@@ -59,7 +59,7 @@ cdef inline void pair_window(
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
 ) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o]; the last one filled up with zeros.
+    """Strips of output channels: panel[strip][p][o]; the last vector filled up with zeros.
 
     Where positions are paired, a row of an odd number of them has a line of zeros more.
     """
@@ -67,7 +67,7 @@ cdef inline void pack_target(
     cdef int64_t j = 0, n, d, h, p, row, count, width = strip_width(panel[0]), lines = row_lines(c, box)
     while j < outputs:
         count = min(width, outputs - j)
-        if count < width or lines > box.count[3]:
+        if count < whole_vectors(count, panel[0]) or lines > box.count[3]:
             memset(panel, 0, positions // box.count[3] * lines * width * sizeof(compute))
         row = 0
         for n in range(box.count[0]):

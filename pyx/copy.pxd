@@ -15,6 +15,10 @@ cdef extern from "transpose.h" nogil:
                          int64_t rows, int64_t columns)
 
 
+cdef extern from "rows.h" nogil:
+    void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
+
+
 cdef enum:
     PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
     ROWS = 16
@@ -125,7 +129,13 @@ cdef inline void load_block(
             return
     if block_q == tensor_q == 1 and block_p == tensor_p == columns:  # all in one piece: a row of few channels
         widen_row(block, tensor, positions * columns)
-    elif block_q == 1:
+        return
+    if scalar is compute:
+        if block_q == tensor_q == 1:
+            copy_rows(block, block_p * sizeof(compute), tensor, tensor_p * sizeof(scalar), positions,
+                      columns * sizeof(compute))
+            return
+    if block_q == 1:
         for p in range(positions):
             to = block + p * block_p
             of = tensor + p * tensor_p
@@ -252,6 +262,11 @@ cdef inline void store_block(
             return
         if crosses(tensor_q, tensor_p, block_q, block_p, columns, positions):
             store_crossed(tensor, tensor_p, tensor_q, block, block_q, positions, columns)
+            return
+    if scalar is compute:
+        if block_q == tensor_q == 1:
+            copy_rows(tensor, tensor_p * sizeof(scalar), block, block_p * sizeof(compute), positions,
+                      columns * sizeof(compute))
             return
     if llabs(tensor_q) <= llabs(tensor_p):
         for p in range(positions):
