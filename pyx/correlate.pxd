@@ -18,7 +18,7 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_block, pack_filter, takes_rows,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_chunk, pack_filter, takes_rows,
     takes_sums,
 )
 from exact cimport any_nan, filter_sum
@@ -38,25 +38,35 @@ cdef inline int64_t row_offset(const Correlation *c, const Box *box, int64_t row
 
 
 cdef inline void add_products(
-    const Correlation *c, const Box *box, int64_t positions, int64_t o0, int64_t outputs, int64_t channels,
-    const compute *window, const compute *packed, const int32_t *position, const int32_t *column,
-    compute *sums, int64_t sums_row, bint by_rows, bint fresh,
+    const Correlation *c, const Box *box, int64_t positions, int64_t outputs, int64_t channels,
+    const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
+    const int32_t *column, compute *sums, int64_t sums_row, bint by_rows, bint fresh,
 ) noexcept nogil:
     """sums += the products of a chunk of channels, or = those of the first one.
 
-    ``packed`` is the chunk's filter from output channel o0 on. ``by_rows``: each row of positions has its sums where
-    it is in the target, counted from the box's first.
+    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. ``by_rows``: each row of
+    positions has its sums where it is in the target, counted from the box's first.
     """
     cdef const Convolution *conv = &c.conv
     cdef int64_t words = conv.taps * words_of(channels, conv.blocks.pairs)
     cdef int64_t depth = conv.taps * channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
     cdef int64_t sums_h = whole_vectors(row, sums[0])
+    cdef const compute *strip
+    cdef const int32_t *lines
     if not conv.blocks.positions_across:
         while j < outputs:
+            strip, lines = packed + j * depth, c.filter_depth
+            if conv.blocks.packs:
+                strip = bank
+                if c.strips_in_place and outputs - j >= width:
+                    strip = <const compute *>(filter + j)
+                    lines = c.filter_place if channels == conv.blocks.chunk else c.last_filter_place
+                else:
+                    pack_chunk(c, filter + j * conv.w.batch, bank, min(width, outputs - j), channels)
             for r in range(positions // row if by_rows else 1):
                 multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions,
-                               min(width, outputs - j), words, window, position + r * row, column, packed + j * depth,
-                               c.filter_depth, sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, fresh)
+                               min(width, outputs - j), words, window, position + r * row, column, strip, lines,
+                               sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, fresh)
             j += width
         return
     for r in range(positions // row):
@@ -108,7 +118,6 @@ cdef inline void correlate_block(
     cdef Box box
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
-    cdef const compute *held
     cdef compute *sums = window + conv.window_size
     cdef compute *bank = sums + c.sums_size
     cdef int32_t *position = <int32_t *>(bank + c.bank_size)
@@ -150,12 +159,9 @@ cdef inline void correlate_block(
             fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x, channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x) + c0 * conv.x.channel
-        held = packed + (c0 * c.filter_outputs + o0 * channels) * conv.taps
-        if conv.blocks.packs:
-            pack_block(c, filter + o0 * conv.w.batch + c0 * conv.w.channel, bank, outputs, channels)
-            held = bank
-        add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, by_rows,
-                     c0 == 0)
+        add_products(c, &box, positions, outputs, channels, seen, filter + o0 * conv.w.batch + c0 * conv.w.channel,
+                     packed + (c0 * c.filter_outputs + o0 * channels) * conv.taps, bank, position, column, sums,
+                     sums_row, by_rows, c0 == 0)
         c0 += channels
     if compute is not int:
         if conv.padded and c.nonfinite[0] and any_nan(sums, rows, columns, sums_row):
