@@ -31,7 +31,7 @@ cdef struct Correlation:
     Convolution conv
     int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
     int64_t bank_size  # of a strip of a chunk, where each task packs what it needs
-    bint strips_in_place  # whole strips are read in the filter itself
+    bint strips_in_place  # tiles can read strips of the filter itself
     int64_t row  # elements between rows of a block of sums
     int64_t sums_size, scratch  # of one thread: elements, and bytes in all
     bint taps_adjacent  # in the filter: tap t is t elements from the first
@@ -57,8 +57,16 @@ cdef inline bint reads_strips(const Correlation *c) noexcept nogil:
     for axis in range(3):
         a = &conv.walk.axis[axis]
         reach += max(conv_filter(a, 0), conv_filter(a, a.taps)) * llabs(conv.w.axis[axis])
-    return (conv.blocks.packs and not conv.blocks.pairs and conv.w.batch == 1
+    return (conv.blocks.packs and not conv.blocks.pairs and (conv.w.batch == 1 or conv.outputs == 1)
             and conv.box_positions <= FEW_READS * TILE_ROWS and reach < INT32_MAX)
+
+
+cdef inline bint holds_vectors(
+    const Correlation *c, int64_t columns, int64_t channels_after, compute kind
+) noexcept nogil:
+    """Whether whole vectors of a strip's columns end within the filter; ``channels_after`` come behind the chunk's."""
+    cdef int64_t beyond = whole_vectors(columns, kind) - columns
+    return beyond == 0 or beyond <= channels_after * c.conv.w.channel
 
 
 cdef inline void describe_correlation(
@@ -186,7 +194,9 @@ cdef inline void pack_filter(
         pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
         if not conv.blocks.positions_across:
             outputs = strip_width(packed[0])
-        if compute is not int and not conv.blocks.pairs and not is_finite(strip, conv.taps * channels * outputs):
+        if compute is not int and conv.padded and not conv.blocks.pairs and not is_finite(
+            strip, conv.taps * channels * outputs
+        ):
             raise_flag(c.nonfinite)
         c0 += channels
 
