@@ -31,7 +31,6 @@ LINE_BYTES = 64
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 ONE_BOX = 24
-PACKING_TASKS = 8
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -213,7 +212,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     if packs:
         most = FEW_POSITIONS
         block = even(outputs, PACKED_SUMS_BYTES // (most * itemsize), strip)
-        while block > strip and groups * len(walks) * -(-outputs // block) < PACKING_TASKS:
+        while block > strip and 2 * groups * len(walks) * -(-outputs // block) < WANTED_TASKS:
             block = even(outputs, block // 2, strip)
     images, windows, chunk = boxed(
         walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
