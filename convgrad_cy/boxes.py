@@ -67,10 +67,11 @@ def boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across,
     """
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     while True:
-        images, *extents = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
+        images, *box = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
         windows = [
             [*map(window_axis, walk[:2], extents[:2]), _width_axis(walk[2], extents[2], across, paired)]
             for walk in walks
+            for extents in [[min(extent, axis.positions) for extent, axis in zip(box, walk, strict=True)]]
         ]
         elements = images * max(prod(axis.extent for axis in window) for window in windows)
         if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):

@@ -29,7 +29,8 @@ STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
-LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
+#: Any filter is where the positions are one box; for so few, it may even be read in place (pyx/correlation.pxd).
+LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -117,6 +118,18 @@ def _crosses_positions(walk, outputs, positions_adjacent, machine, stored, items
     return tile_cycles(outputs, row, machine, itemsize) < (1.1 if in_place else 0.8) * across_channels
 
 
+def _packs_in_tasks(walks, positions, large):
+    """Whether each task of fprop or dgrad packs what it needs of the filter.
+
+    Its window is copied once more for each block of outputs, which pays where a window is small beside the taps that
+    see it, because they overlap.
+    """
+    taps = max(prod(axis.taps for axis in walk) for walk in walks)
+    overlap = any(axis.taps > axis.source_step for walk in walks for axis in walk)
+    few = positions <= ONE_BOX or (positions <= FEW_POSITIONS and large and overlap)
+    return few and taps <= FEW_TAPS  # the more, the more each task copies
+
+
 def _plan(walks, windows, blocks):
     rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
@@ -201,13 +214,8 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     if operation != WGRAD:
         tasks = min(WANTED_TASKS, problem.multiplications // TASK_MULTIPLICATIONS)
         most = min(most, max(LEAST_POSITIONS, positions * groups * -(-outputs // block) * len(walks) // max(tasks, 1)))
-    packs = (
-        operation != WGRAD
-        and not across
-        and positions <= FEW_POSITIONS
-        and taps <= FEW_TAPS  # the more, the more each task copies
-        and filter_bytes >= groups * LARGE_FILTER_BYTES
-    )
+    large = filter_bytes >= groups * LARGE_FILTER_BYTES
+    packs = operation != WGRAD and not across and _packs_in_tasks(walks, positions, large)
     if packs:
         most = FEW_POSITIONS
         block = even(outputs, PACKED_SUMS_BYTES // (most * itemsize), strip)

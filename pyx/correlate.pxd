@@ -18,8 +18,8 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block, words_of
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_block, pack_filter, takes_rows,
-    takes_sums,
+    Correlation, describe_correlation, filter_tables_size, holds_vectors, make_filter_tables, pack_chunk,
+    pack_filter, takes_rows, takes_sums,
 )
 from exact cimport any_nan, filter_sum
 from scalar cimport compute, scalar
@@ -37,36 +37,58 @@ cdef inline int64_t row_offset(const Correlation *c, const Box *box, int64_t row
             + h * conv.walk.axis[1].target_step * conv.y.axis[1])
 
 
+cdef struct Part:  # of the depth: a chunk of channels under all taps
+    int64_t begin, channels
+
+
+cdef inline const compute *find_strip(
+    const Correlation *c, const scalar *filter, const compute *packed, compute *bank, const Part *part, int64_t outputs,
+    const int32_t **lines,
+) noexcept nogil:
+    """A strip of a chunk's filter, and where its lines are: packed before, as it is in the filter, or packed now."""
+    cdef const Convolution *conv = &c.conv
+    lines[0] = c.filter_depth
+    if not conv.blocks.packs:
+        return packed
+    if c.strips_in_place and holds_vectors(c, outputs, conv.channels - part.begin - part.channels, bank[0]):
+        lines[0] = c.filter_place if part.channels == conv.blocks.chunk else c.last_filter_place
+        return <const compute *>filter
+    pack_chunk(c, filter, bank, outputs, part.channels)
+    return bank
+
+
 cdef inline void add_products(
-    const Correlation *c, const Box *box, int64_t positions, int64_t o0, int64_t outputs, int64_t channels,
-    const compute *window, const compute *packed, const int32_t *position, const int32_t *column,
-    compute *sums, int64_t sums_row, bint by_rows, bint fresh,
+    const Correlation *c, const Box *box, int64_t positions, int64_t outputs, const Part *part, const compute *window,
+    const scalar *filter, const compute *packed, compute *bank, const int32_t *position, const int32_t *column,
+    compute *sums, int64_t sums_row, bint by_rows,
 ) noexcept nogil:
     """sums += the products of a chunk of channels, or = those of the first one.
 
-    ``packed`` is the chunk's filter from output channel o0 on. ``by_rows``: each row of positions has its sums where
-    it is in the target, counted from the box's first.
+    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. ``by_rows``: each row of
+    positions has its sums where it is in the target, counted from the box's first.
     """
     cdef const Convolution *conv = &c.conv
-    cdef int64_t words = conv.taps * words_of(channels, conv.blocks.pairs)
-    cdef int64_t depth = conv.taps * channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
-    cdef int64_t sums_h = whole_vectors(row, sums[0])
+    cdef int64_t words = conv.taps * words_of(part.channels, conv.blocks.pairs)
+    cdef int64_t depth = conv.taps * part.channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
+    cdef int64_t sums_h = whole_vectors(row, sums[0]), columns
+    cdef const int32_t *lines
+    cdef const compute *strip
     if not conv.blocks.positions_across:
         while j < outputs:
+            columns = min(width, outputs - j)
+            strip = find_strip(c, filter + j * conv.w.batch, packed + j * depth, bank, part, columns, &lines)
             for r in range(positions // row if by_rows else 1):
-                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions,
-                               min(width, outputs - j), words, window, position + r * row, column, packed + j * depth,
-                               c.filter_depth, sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, fresh)
+                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions, columns, words,
+                               window, position + r * row, column, strip, lines,
+                               sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, part.begin == 0)
             j += width
         return
+    lines = c.filter_rows if part.channels == conv.blocks.chunk else c.last_filter_rows
     for r in range(positions // row):
         w = 0
         while w < row:
-            multiply_strip(
-                SCALARS, outputs, min(width, row - w), depth, packed,
-                c.filter_rows if channels == conv.blocks.chunk else c.last_filter_rows, c.filter_depth,
-                window + position[r * row + w], column, sums + r * sums_h + w, sums_row, fresh,
-            )
+            multiply_strip(SCALARS, outputs, min(width, row - w), depth, packed, lines, c.filter_depth,
+                           window + position[r * row + w], column, sums + r * sums_h + w, sums_row, part.begin == 0)
             w += width
 
 
@@ -101,14 +123,14 @@ cdef inline void correlate_block(
     cdef const Convolution *conv = &c.conv
     # Groups inside boxes: of channels last, groups are neighbours in memory.
     cdef int64_t g = task // conv.output_blocks % conv.groups, o0 = task % conv.output_blocks * conv.blocks.outputs
-    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), c0 = 0, channels, last = 0
+    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels
     cdef int64_t n, d, h, w, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
     cdef bint direct = False, by_rows = False, streamed = False
     cdef Box box
+    cdef Part part
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
-    cdef const compute *held
     cdef compute *sums = window + conv.window_size
     cdef compute *bank = sums + c.sums_size
     cdef int32_t *position = <int32_t *>(bank + c.bank_size)
@@ -141,22 +163,21 @@ cdef inline void correlate_block(
         rows, columns = positions, outputs
     if conv.channels == 0 or conv.taps == 0:
         memset(sums, 0, rows * sums_row * sizeof(compute))
-    while c0 < conv.channels and conv.taps:
-        channels = min(conv.blocks.chunk, conv.channels - c0)
-        if channels != last:
+    part.begin, part.channels = 0, 0
+    while part.begin < conv.channels and conv.taps:
+        channels = min(conv.blocks.chunk, conv.channels - part.begin)
+        if channels != part.channels:
             column_offsets(&conv.window, &conv.walk, words_of(channels, conv.blocks.pairs), column)
-            last = channels
+            part.channels = channels
         if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &box, source + c0 * conv.x.channel, &conv.x, channels)
+            fill_window(window, &conv.window, &conv.walk, &box, source + part.begin * conv.x.channel, &conv.x, channels)
         elif scalar is compute:
-            seen = source + window_offset(&box, &conv.walk, &conv.x) + c0 * conv.x.channel
-        held = packed + (c0 * c.filter_outputs + o0 * channels) * conv.taps
-        if conv.blocks.packs:
-            pack_block(c, filter + o0 * conv.w.batch + c0 * conv.w.channel, bank, outputs, channels)
-            held = bank
-        add_products(c, &box, positions, o0, outputs, channels, seen, held, position, column, sums, sums_row, by_rows,
-                     c0 == 0)
-        c0 += channels
+            seen = source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel
+        add_products(c, &box, positions, outputs, &part, seen,
+                     filter + o0 * conv.w.batch + part.begin * conv.w.channel,
+                     packed + (part.begin * c.filter_outputs + o0 * part.channels) * conv.taps, bank, position, column,
+                     sums, sums_row, by_rows)
+        part.begin += part.channels
     if compute is not int:
         if conv.padded and c.nonfinite[0] and any_nan(sums, rows, columns, sums_row):
             repair(c, &box, o0, outputs, source, filter, sums, sums_w, sums_h, sums_o)

@@ -3,28 +3,35 @@
                         packed filter of a group
     channels across     [chunk][strip of o][t][c][o]
     positions across    [chunk][o][t][c]
+
+Where each task packs for itself (``packs``), it packs a strip of a chunk when it multiplies by it, in a bank that stays
+in the first level of the cache; a filter whose output channels are adjacent serves as it is for few positions.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdlib cimport llabs
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
 from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport join_lines, load_block, load_transposed, shift_line, words_of
 from exact cimport is_finite
+from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from tasks cimport raise_flag
 from tensor cimport filter_offset, taps_are_adjacent
-from ukernel cimport strip_width, whole_strips, whole_vectors
+from ukernel cimport TILE_ROWS, strip_width, whole_strips, whole_vectors
 from window cimport Box
 
 cdef enum:
     FEW_POSITIONS = 4  # of a row, for which tiles of its own would be too small
+    FEW_READS = 3  # by as many tiles of a box: more would find too little of an unpacked strip in the cache
 
 cdef struct Correlation:
     Convolution conv
     int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
-    int64_t bank_size  # of a task's part of it, where each task packs what it needs
+    int64_t bank_size  # of a strip of a chunk, where each task packs what it needs
+    bint strips_in_place  # tiles can read strips of the filter itself
     int64_t row  # elements between rows of a block of sums
     int64_t sums_size, scratch  # of one thread: elements, and bytes in all
     bint taps_adjacent  # in the filter: tap t is t elements from the first
@@ -37,6 +44,29 @@ cdef struct Correlation:
     int32_t *filter_line  # where channel c and tap t, as number c * taps + t, are in a packed strip
     int32_t *last_filter_line
     int32_t *filter_depth  # multiples of the strip's width, or of one
+    int32_t *filter_place  # where tap t and channel c, as number t * channels + c, are in the filter itself
+    int32_t *last_filter_place
+
+
+cdef inline bint reads_strips(const Correlation *c) noexcept nogil:
+    """Whether tiles can read strips of the filter itself, and that is faster."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t reach = conv.blocks.chunk * llabs(conv.w.channel)
+    cdef const conv_axis *a
+    cdef int axis
+    for axis in range(3):
+        a = &conv.walk.axis[axis]
+        reach += max(conv_filter(a, 0), conv_filter(a, a.taps)) * llabs(conv.w.axis[axis])
+    return (conv.blocks.packs and not conv.blocks.pairs and (conv.w.batch == 1 or conv.outputs == 1)
+            and conv.box_positions <= FEW_READS * TILE_ROWS and reach < INT32_MAX)
+
+
+cdef inline bint holds_vectors(
+    const Correlation *c, int64_t columns, int64_t channels_after, compute kind
+) noexcept nogil:
+    """Whether whole vectors of a strip's columns end within the filter; ``channels_after`` come behind the chunk's."""
+    cdef int64_t beyond = whole_vectors(columns, kind) - columns
+    return beyond == 0 or beyond <= channels_after * c.conv.w.channel
 
 
 cdef inline void describe_correlation(
@@ -52,8 +82,10 @@ cdef inline void describe_correlation(
     c.bank_size = 0
     if blocks.packs:
         c.filter_size = 0
-        c.bank_size = in_lines(
-            blocks.chunk * c.conv.taps * whole_strips(blocks.outputs, kind) * sizeof(compute)) // sizeof(compute)
+        c.bank_size = in_lines(blocks.chunk * c.conv.taps * strip_width(kind) * sizeof(compute)) // sizeof(compute)
+    c.strips_in_place = False
+    if scalar is compute:
+        c.strips_in_place = reads_strips(c)
     c.taps_adjacent = c.conv.w.batch != 1 and (c.conv.taps > 1 or c.conv.taps == c.conv.w.channel == 1)
     c.taps_adjacent = c.taps_adjacent and taps_are_adjacent(&c.conv.w, &c.conv.walk)
     if blocks.positions_across:
@@ -71,7 +103,16 @@ cdef inline void describe_correlation(
 cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
     """Bytes that ``make_filter_tables`` needs."""
     cdef int64_t depth = c.conv.taps * c.conv.blocks.chunk
-    return in_lines((3 * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t))
+    return in_lines(((5 if c.strips_in_place else 3) * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t))
+
+
+cdef inline void filter_places(const Convolution *conv, int32_t *places, int64_t channels) noexcept nogil:
+    """places[t * channels + c]."""
+    cdef int64_t t, c, tap
+    for t in range(conv.taps):
+        tap = filter_offset(&conv.w, &conv.walk, t)
+        for c in range(channels):
+            places[t * channels + c] = <int32_t>(tap + c * conv.w.channel)
 
 
 cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) noexcept nogil:
@@ -88,6 +129,11 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
     multiples(c.filter_depth, 1 if conv.blocks.positions_across else width, conv.taps * chunk)
     transposed_multiples(c.filter_line, width, chunk, conv.taps)
     transposed_multiples(c.last_filter_line, width, rest, conv.taps)
+    c.filter_place = c.last_filter_line + conv.taps * chunk
+    c.last_filter_place = c.filter_place + conv.taps * chunk
+    if c.strips_in_place:
+        filter_places(conv, c.filter_place, chunk)
+        filter_places(conv, c.last_filter_place, rest)
 
 
 cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:
@@ -131,17 +177,6 @@ cdef inline void pack_chunk(
         join_channels(packed, conv.taps, channels, width)
 
 
-cdef inline void pack_block(
-    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
-) noexcept nogil:
-    """The strips of a block of outputs by at most a chunk of channels, for one task."""
-    cdef int64_t j = 0, width = strip_width(packed[0])
-    while j < outputs:
-        pack_chunk(c, filter + j * c.conv.w.batch, packed + j * c.conv.taps * channels, min(width, outputs - j),
-                   channels)
-        j += width
-
-
 cdef inline void pack_filter(
     const Correlation *c, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
@@ -159,7 +194,9 @@ cdef inline void pack_filter(
         pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
         if not conv.blocks.positions_across:
             outputs = strip_width(packed[0])
-        if compute is not int and not conv.blocks.pairs and not is_finite(strip, conv.taps * channels * outputs):
+        if compute is not int and conv.padded and not conv.blocks.pairs and not is_finite(
+            strip, conv.taps * channels * outputs
+        ):
             raise_flag(c.nonfinite)
         c0 += channels
 

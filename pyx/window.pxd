@@ -16,6 +16,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 
 from copy cimport load_block, load_pairs, words_of, zero_block
+from exact cimport is_padded
 from problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, find_tap
@@ -65,7 +66,7 @@ cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize)
 cdef inline bint is_in_place(
     const Window *m, const conv_walk *walk, const Tensor *x, bint positions_adjacent, int64_t itemsize
 ) noexcept nogil:
-    """Whether the source itself serves as the window: one tap, no padding, and offsets that fit into 32 bits.
+    """Whether the source itself can serve as the window: no padding, and offsets that fit into 32 bits.
 
     Where positions are adjacent, so must they be in the source, and channels must not share their place in the cache.
     """
@@ -74,14 +75,10 @@ cdef inline bint is_in_place(
     cdef int64_t reach = m.images * llabs(x.batch) + m.channels * llabs(x.channel)
     for axis in range(3):
         a = &walk.axis[axis]
-        if a.taps != 1 or not conv_inside(a, conv_source(a, 0, 0)) or not conv_inside(
-            a, conv_source(a, a.positions - 1, 0)
-        ):
-            return False
-        reach += m.axis[axis].positions * a.source_step * llabs(x.axis[axis])
+        reach += (m.axis[axis].positions * a.source_step + a.taps * llabs(a.source_tap)) * llabs(x.axis[axis])
     if positions_adjacent and (x.axis[2] != 1 or walk.axis[2].source_step != 1 or x.channel * itemsize % 4096 == 0):
         return False
-    return reach < INT32_MAX
+    return reach < INT32_MAX and not is_padded(walk)
 
 
 cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
@@ -90,7 +87,9 @@ cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noe
     m.batch_pitch = x.batch
     m.channel_pitch = x.channel
     for axis in range(3):
-        m.pitch[axis] = x.axis[axis] * (walk.axis[axis].source_step if m.axis[axis].apart else 1)
+        m.pitch[axis] = x.axis[axis]
+        m.axis[axis].step, m.axis[axis].tap = walk.axis[axis].source_step, walk.axis[axis].source_tap
+        m.axis[axis].begin = 0
 
 
 cdef inline int64_t window_offset(const Box *box, const conv_walk *walk, const Tensor *x) noexcept nogil:

@@ -141,7 +141,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
         most_sums = PACKED_SUMS_BYTES if blocks.packs else SUMS_BYTES
         assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
-        assert [axis.positions for axis in window] == [axis.positions for axis in windows[0]]
+        assert all(own.positions <= axis.positions for own, axis in zip(window, walk, strict=True))
         assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))
 
 
@@ -234,3 +234,20 @@ def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
     convgrad_cy.conv(x, np.ones((16, channels, 3, 3), np.float32), groups=groups, data_format=layout)
     calls.forget()
     assert seen == [adjacent]
+
+
+@pytest.mark.parametrize(
+    ("batch", "size", "kernel", "stride", "packs"),
+    (
+        (8, 7, 3, 1, True),  # windows are small beside the taps that see them
+        (8, 7, 1, 1, False),  # a window for each block of outputs would cost more than one filter in memory
+        (8, 14, 2, 2, False),
+        (1, 4, 4, 1, True),  # one position
+        (8, 28, 3, 1, False),  # many
+    ),
+)
+def test_tasks_pack_large_filters_of_few_positions(batch, size, kernel, stride, packs):
+    x, y = (1, size, size), (1, *[(size - kernel) // stride + 1] * 2)
+    problem = ConvProblem(batch, 1, 1024, 1024, x, y, (1, kernel, kernel), (1, stride, stride))
+    *_, blocks = unpacked(plan(FPROP, problem, FLOAT32, False, Machine(*TILES[0], 2)))
+    assert blocks.packs == packs
