@@ -28,7 +28,8 @@ NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
-#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
+#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before. With
+#: narrower vectors than a line, a box has more time to read it, and the positions must be as much fewer.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
 PACKED_SUMS_BYTES = 256 * 1024
@@ -184,9 +185,13 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     across = operation != WGRAD and _crosses_positions(
         walks[-1], outputs, positions_adjacent, machine, dtype.itemsize, itemsize, worth
     )
+    few = FEW_POSITIONS * machine.vector_bytes // LINE_BYTES
     if not across and not mirrored:
+        uncut = len(walks)
         walks = _without_padding(walks, problem.batch, operation == WGRAD, filter_bytes)
         taps = max(prod(axis.taps for axis in walk) for walk in walks)
+        if len(walks) > uncut:  # they have taps in common, which each would pack
+            few = FEW_POSITIONS
     block = even(outputs, MOST_OUTPUTS[operation], machine.tile_rows if across else strip)
     pairs = pairs and not across
     paired = pairs and operation == WGRAD
@@ -204,12 +209,12 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     packs = (
         operation != WGRAD
         and not across
-        and positions <= FEW_POSITIONS
+        and positions <= few
         and taps <= FEW_TAPS  # the more, the more each task copies
         and filter_bytes >= groups * LARGE_FILTER_BYTES
     )
     if packs:
-        most = FEW_POSITIONS
+        most = few
         block = even(outputs, PACKED_SUMS_BYTES // (most * itemsize), strip)
         while block > strip and 2 * groups * len(walks) * -(-outputs // block) < WANTED_TASKS:
             block = even(outputs, block // 2, strip)

@@ -233,3 +233,15 @@ def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
     convgrad_cy.conv(x, np.ones((16, channels, 3, 3), np.float32), groups=groups, data_format=layout)
     calls.forget()
     assert seen == [adjacent]
+
+
+@pytest.mark.parametrize("tile, few", ((TILES[0], 512), (TILES[1], 256), (TILES[2], 128)))
+def test_packed_by_tasks(tile, few):
+    """A large filter, for few positions; with narrower vectors the filter is needed less often for as many."""
+
+    def packs(positions):
+        problem = ConvProblem(1, 1, 512, 512, (1, 2, positions), (1, 1, positions // 2), (1, 2, 2), (1, 2, 2))
+        return unpacked(plan(FPROP, problem, FLOAT32, False, Machine(*tile, threads=1)))[2].packs
+
+    assert packs(2 * few)
+    assert not packs(2 * few + 2)
