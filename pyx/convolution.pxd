@@ -11,6 +11,9 @@ from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place, lay_out, lay_over
 
+cdef enum:
+    MANY_OUTPUTS = 128  # of a block, for which a window pays that could be the source itself but for several taps
+
 cdef struct Convolution:
     conv_walk walk
     Blocks blocks
@@ -31,10 +34,13 @@ cdef inline bint reads_in_place(
     """Whether the window can be the source itself, and that is faster.
 
     Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
-    the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets.
+    the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
+    of several taps is read once for each strip of outputs, from scattered places: with many, a copy of it pays.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef bint scattered = c.x.channel != 1
+    if c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS:
+        return False
     if sums_positions:
         scattered = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute) % SHARING_BYTES == 0
     if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):

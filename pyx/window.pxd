@@ -65,32 +65,34 @@ cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize)
 cdef inline bint is_in_place(
     const Window *m, const conv_walk *walk, const Tensor *x, bint positions_adjacent, int64_t itemsize
 ) noexcept nogil:
-    """Whether the source itself serves as the window: one tap, no padding, and offsets that fit into 32 bits.
+    """Whether the source itself serves as the window: no padding, and offsets that fit into 32 bits.
 
     Where positions are adjacent, so must they be in the source, and channels must not share their place in the cache.
     """
     cdef int axis
     cdef const conv_axis *a
-    cdef int64_t reach = m.images * llabs(x.batch) + m.channels * llabs(x.channel)
+    cdef int64_t end, tap, reach = m.images * llabs(x.batch) + m.channels * llabs(x.channel)
     for axis in range(3):
         a = &walk.axis[axis]
-        if a.taps != 1 or not conv_inside(a, conv_source(a, 0, 0)) or not conv_inside(
-            a, conv_source(a, a.positions - 1, 0)
-        ):
-            return False
-        reach += m.axis[axis].positions * a.source_step * llabs(x.axis[axis])
+        for end in range(2):  # the first tap and the last
+            tap = end * max(a.taps - 1, 0)
+            if not conv_inside(a, conv_source(a, 0, tap)) or not conv_inside(a, conv_source(a, a.positions - 1, tap)):
+                return False
+        reach += (m.axis[axis].positions * a.source_step + a.taps * llabs(a.source_tap)) * llabs(x.axis[axis])
     if positions_adjacent and (x.axis[2] != 1 or walk.axis[2].source_step != 1 or x.channel * itemsize % 4096 == 0):
         return False
     return reach < INT32_MAX
 
 
 cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
-    """Set the pitches of a window that is the source itself."""
+    """Set the pitches and the coordinates of a window that is the source itself."""
     cdef int axis
     m.batch_pitch = x.batch
     m.channel_pitch = x.channel
     for axis in range(3):
-        m.pitch[axis] = x.axis[axis] * (walk.axis[axis].source_step if m.axis[axis].apart else 1)
+        m.pitch[axis] = x.axis[axis]
+        m.axis[axis].step, m.axis[axis].tap = walk.axis[axis].source_step, walk.axis[axis].source_tap
+        m.axis[axis].begin = 0
 
 
 cdef inline int64_t window_offset(const Box *box, const conv_walk *walk, const Tensor *x) noexcept nogil:
