@@ -28,8 +28,8 @@ NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
-#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before. With
-#: narrower vectors than a line, a box has more time to read it, and the positions must be as much fewer.
+#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
+#: Vectors narrower than a line leave more time to read it, and the positions must be as much fewer.
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS = 1 << 20, 512, 64
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
 PACKED_SUMS_BYTES = 256 * 1024
@@ -218,8 +218,9 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
         block = even(outputs, PACKED_SUMS_BYTES // (most * itemsize), strip)
         while block > strip and 2 * groups * len(walks) * -(-outputs // block) < WANTED_TASKS:
             block = even(outputs, block // 2, strip)
+    compact = across and not positions_adjacent  # else long rows are copied faster
     images, windows, chunk = boxed(
-        walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
+        walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired, compact
     )
     chunk = max(1, min(chunk, channels))
     slices = 1
