@@ -123,13 +123,14 @@ def test_compact_box(extents, kernel, batch, most):
 
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD))
-@given(problem=problems, tile=st.sampled_from(TILES))
-def test_layouts_share_chunks(operation, problem, tile):
+@given(problem=problems, tile=st.sampled_from(TILES), channels=st.integers(1, 600), dtype=st.sampled_from(dtypes.TABLE))
+def test_layouts_share_chunks(operation, problem, tile, channels, dtype):
     """These decide the order of sums, except where there is one tap."""
-    made = [plan(operation, problem, FLOAT32, adjacent, Machine(*tile, 2)) for adjacent in (False, True)]
+    problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
+    made = [plan(operation, problem, dtype, adjacent, Machine(*tile, 2)) for adjacent in (False, True)]
     (walks, _, near), (_, _, far) = map(unpacked, made)
     taps = max(prod(axis.taps for axis in walk) for walk in walks)
-    assert near.chunk == far.chunk or taps <= 1 or near.lanewise != far.lanewise
+    assert (near.chunk == far.chunk and near.pairs == far.pairs) or taps <= 1 or near.lanewise != far.lanewise
 
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
@@ -221,6 +222,7 @@ def test_choices():
     assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).lanewise
     assert not blocks(FPROP, 3, 64, 56).positions_across
     assert blocks(DGRAD, 3, 64, 56).positions_across
+    assert blocks(FPROP, 3, 64, 60).positions_across  # rows of 64 positions, adjacent as all here
     assert blocks(WGRAD, 16, 16, 56).slices > 1
     assert blocks(WGRAD, 512, 512, 56).slices == 1
 
