@@ -7,6 +7,8 @@ from typing import NamedTuple
 WINDOW_BYTES = 256 * 1024
 #: Positions of a box: enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.
 MOST_POSITIONS = 256
+#: Rows of more positions are halved where a window then has at most this part of the elements for each position.
+LEAST_ROW, WORTH_CUTTING = 32, 0.8
 #: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, boxes are cut into slices.
 WANTED_TASKS = 16
 
@@ -42,16 +44,36 @@ def even(extent, most, multiple=1):
     return max(1, min(extent, -(-size // multiple) * multiple))
 
 
-def box_of(walk, batch, most, multiple=1):
+def box_of(walk, batch, most, multiple=1, row=None):
     """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first.
 
-    A row that is cut is cut at a ``multiple``.
+    A row that is cut, to at most ``row`` positions where that is given, is cut at a ``multiple``.
     """
-    box = [even(walk[2].positions, most, multiple)]
+    box = [even(walk[2].positions, min(most, row or most), multiple)]
     for extent in (walk[1].positions, walk[0].positions, batch):
         most = max(1, most // box[-1])
         box.append(even(extent, most))
     return box[::-1]
+
+
+def _window_size(walk, box):
+    """Elements of a channel of a box's window."""
+    return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
+
+
+def compact_box_of(walk, batch, most, multiple):
+    """``box_of``, but of parts of rows, as long as halving them makes much less of the rim.
+
+    With few output channels, filling windows takes as long as the products.
+    """
+    box = box_of(walk, batch, most, multiple)
+    while box[3] > LEAST_ROW:
+        halved = box_of(walk, batch, most, multiple, -(-box[3] // 2))
+        size, halved_size = _window_size(walk, box), _window_size(walk, halved)
+        if halved_size > size or halved_size * prod(box) > WORTH_CUTTING * size * prod(halved):
+            break
+        box = halved
+    return box
 
 
 def _width_axis(axis, positions, across, paired):
@@ -60,24 +82,33 @@ def _width_axis(axis, positions, across, paired):
     return window_axis(axis, room, contiguous=across)._replace(positions=positions)
 
 
-def boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across, paired):
+def boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across, paired, compact):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
 
-    ``least``: the fewest channels of a chunk.
+    ``least``: the fewest channels of a chunk. ``compact``: with a rim as small as can be; the chunk is the same.
     """
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
-    while True:
-        images, *box = box_of(largest, batch, most, machine.vector_bytes // itemsize if across else 1)
-        windows = [
-            [*map(window_axis, walk[:2], extents[:2]), _width_axis(walk[2], extents[2], across, paired)]
-            for walk in walks
-            for extents in [[min(extent, axis.positions) for extent, axis in zip(box, walk, strict=True)]]
+    multiple = machine.vector_bytes // itemsize if across else 1
+
+    def windows_of(box):
+        extents = [[min(n, axis.positions) for n, axis in zip(box[1:], walk, strict=True)] for walk in walks]
+        return [
+            [*map(window_axis, walk[:2], own[:2]), _width_axis(walk[2], own[2], across, paired)]
+            for walk, own in zip(walks, extents, strict=True)
         ]
-        elements = images * max(prod(axis.extent for axis in window) for window in windows)
+
+    while True:
+        box = box_of(largest, batch, most, multiple)
+        windows = windows_of(box)
+        elements = box[0] * max(prod(axis.extent for axis in window) for window in windows)
         if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):
-            return images, windows, chunk
+            break
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
         if chunk > least and (chunk > 4 or most <= 24):
             chunk = even(channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
             most = max(1, most // 2)
+    if compact:
+        box = compact_box_of(largest, batch, most, multiple)
+        windows = windows_of(box)
+    return box[0], windows, chunk

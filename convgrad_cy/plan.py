@@ -39,6 +39,8 @@ MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4
+#: Channels of a source that make the sums so short that transposing their result would count.
+FEW_CHANNELS = 4
 
 #: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
 #: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
@@ -128,6 +130,20 @@ def _packs_in_tasks(walks, positions, large):
     overlap = any(axis.taps > axis.source_step for walk in walks for axis in walk)
     few = positions <= ONE_BOX or (positions <= FEW_POSITIONS and large and overlap)
     return few and taps <= FEW_TAPS  # the more, the more each task copies
+
+
+def _keeps_rows(walks, channels, positions_adjacent, machine, itemsize):
+    """Whether tiles across positions are faster, however many output channels there are.
+
+    They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie.
+    """
+    lanes = machine.vector_bytes // itemsize
+    rows = [walk[2] for walk in walks]
+    return (
+        positions_adjacent
+        and channels <= FEW_CHANNELS
+        and all(row.source_step == row.target_step == 1 and row.positions % lanes == 0 for row in rows)
+    )
 
 
 def _plan(walks, windows, blocks):
@@ -221,9 +237,14 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
         block = even(outputs, PACKED_SUMS_BYTES // (most * itemsize), strip)
         while block > strip and 2 * groups * len(walks) * -(-outputs // block) < WANTED_TASKS:
             block = even(outputs, block // 2, strip)
-    images, windows, chunk = boxed(
-        walks, problem.batch, channels, chunk, least, most, machine, channel_bytes, across, paired
-    )
+    compact = across and not positions_adjacent  # else long rows are copied faster
+    size, held = (walks, problem.batch, channels), (machine, channel_bytes)
+    uncrossed = not across and not packs and not pairs and operation != WGRAD
+    if uncrossed and _keeps_rows(walks, channels, positions_adjacent, machine, itemsize):
+        across = True
+        *_, chunk = boxed(*size, chunk, least, most, *held, False, False, False)  # that of other layouts
+        least = chunk
+    images, windows, chunk = boxed(*size, chunk, least, most, *held, across, paired, compact)
     chunk = max(1, min(chunk, channels))
     slices = 1
     if operation == WGRAD:

@@ -13,6 +13,7 @@ from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place,
 
 cdef enum:
     FEW_POSITIONS = 24
+    MANY_OUTPUTS = 128
 
 cdef struct Convolution:
     conv_walk walk
@@ -34,12 +35,16 @@ cdef inline bint reads_in_place(
     """Whether the window can be the source itself, and that is faster.
 
     Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
-    the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. Of several
-    taps only few channels lie together, so only few positions find them in the cache for each strip of outputs.
+    the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
+    of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
+    a copy pays.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef bint scattered = c.x.channel != 1
-    if c.taps != 1 and (c.taps == 0 or sums_positions or c.blocks.positions_across or c.box_positions > FEW_POSITIONS):
+    if c.taps == 0:
+        return False
+    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
+            and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
         return False
     if sums_positions:
         scattered = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute) % SHARING_BYTES == 0

@@ -22,6 +22,7 @@ cdef extern from "rows.h" nogil:
 cdef enum:
     PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
     ROWS = 16
+    FEW = 8
 
 
 cdef inline void load_pieces_transposed(
@@ -242,6 +243,10 @@ cdef inline void zero_block(
     if block_q == 1:
         for p in range(positions):
             memset(block + p * block_p, 0, columns * sizeof(compute))
+    elif positions < FEW:  # as at the rim: a call of memset for each column would take longer
+        for p in range(positions):
+            for q in range(columns):
+                block[p * block_p + q * block_q] = 0
     else:
         for q in range(columns):
             for p in range(positions):

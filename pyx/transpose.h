@@ -1,8 +1,8 @@
 /* to[offset(i) + j] = of[j * of_row + i] for 0 <= i < rows, 0 <= j < columns; offset(i) is to_rows[i] or, without that
  * table, i * to_row.
  *
- * Four by four elements at a time, in bands of eight rows: a band's cache lines are then filled one after the other, and
- * survive although rows a power of two apart share their place in the cache. */
+ * Eight by eight elements at a time where vectors have as many, then four by four, in bands of eight rows: a band's cache
+ * lines are then filled one after the other, and survive although rows a power of two apart share their place in the cache. */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H
 
@@ -13,46 +13,107 @@
 
 typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
 
-static inline uint32_t *transpose_row(uint32_t *to, const int32_t *to_rows, int64_t to_row, int64_t i)
+typedef struct {
+    uint32_t *to;
+    const int32_t *to_rows;
+    int64_t to_row;
+    const uint32_t *of;
+    int64_t of_row;
+} transposition;
+
+static inline uint32_t *transpose_row(const transposition *t, int64_t i)
 {
-    return to + (to_rows != NULL ? to_rows[i] : i * to_row);
+    return t->to + (t->to_rows != NULL ? t->to_rows[i] : i * t->to_row);
 }
 
-static inline void transpose_words(void *to_words, const int32_t *to_rows, int64_t to_row, const void *of_words,
-                                   int64_t of_row, int64_t rows, int64_t columns)
+#ifdef __AVX2__
+typedef uint32_t eight_words __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* Eight elements each of rows i .. i + 7. Halves of lines k and k + 4 are joined first: what is left are two times four
+ * by four elements in each half of a vector, apart from each other. */
+static inline __attribute__((always_inline)) void transpose_eight(const transposition *t, int64_t i, int64_t j)
 {
-    uint32_t *to = to_words;
-    const uint32_t *of = of_words;
-    const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
-    for (int64_t band = 0; band < whole_rows; band += TRANSPOSE_BAND) {
-        const int64_t end = band + TRANSPOSE_BAND < whole_rows ? band + TRANSPOSE_BAND : whole_rows;
-        for (int64_t j = 0; j < whole_columns; j += 4) {
-            for (int64_t i = band; i < end; i += 4) {
-                const uint32_t *from = of + j * of_row + i;
-                const four_words a = *(const four_words *)from, b = *(const four_words *)(from + of_row);
-                const four_words c = *(const four_words *)(from + 2 * of_row);
-                const four_words d = *(const four_words *)(from + 3 * of_row);
-                const four_words ab_low = __builtin_shuffle(a, b, (four_words){0, 4, 1, 5});
-                const four_words ab_high = __builtin_shuffle(a, b, (four_words){2, 6, 3, 7});
-                const four_words cd_low = __builtin_shuffle(c, d, (four_words){0, 4, 1, 5});
-                const four_words cd_high = __builtin_shuffle(c, d, (four_words){2, 6, 3, 7});
-                const four_words lines[4] = {
-                    __builtin_shuffle(ab_low, cd_low, (four_words){0, 1, 4, 5}),
-                    __builtin_shuffle(ab_low, cd_low, (four_words){2, 3, 6, 7}),
-                    __builtin_shuffle(ab_high, cd_high, (four_words){0, 1, 4, 5}),
-                    __builtin_shuffle(ab_high, cd_high, (four_words){2, 3, 6, 7}),
-                };
-                for (int64_t k = 0; k < 4; k++)
-                    *(four_words *)(transpose_row(to, to_rows, to_row, i + k) + j) = lines[k];
-            }
-        }
+    const uint32_t *from = t->of + j * t->of_row + i;
+    eight_words joined[2][4];
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; k++) {
+        const eight_words near = *(const eight_words *)(from + k * t->of_row);
+        const eight_words far = *(const eight_words *)(from + (k + 4) * t->of_row);
+        joined[0][k] = __builtin_shuffle(near, far, (eight_words){0, 1, 2, 3, 8, 9, 10, 11});
+        joined[1][k] = __builtin_shuffle(near, far, (eight_words){4, 5, 6, 7, 12, 13, 14, 15});
     }
-    for (int64_t i = 0; i < whole_rows; i++)
-        for (int64_t j = whole_columns; j < columns; j++)
-            transpose_row(to, to_rows, to_row, i)[j] = of[j * of_row + i];
-    for (int64_t i = whole_rows; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            transpose_row(to, to_rows, to_row, i)[j] = of[j * of_row + i];
+#pragma GCC unroll 2
+    for (int64_t half = 0; half < 2; half++) {
+        const eight_words a = joined[half][0], b = joined[half][1], c = joined[half][2], d = joined[half][3];
+        const eight_words ab_low = __builtin_shuffle(a, b, (eight_words){0, 8, 1, 9, 4, 12, 5, 13});
+        const eight_words ab_high = __builtin_shuffle(a, b, (eight_words){2, 10, 3, 11, 6, 14, 7, 15});
+        const eight_words cd_low = __builtin_shuffle(c, d, (eight_words){0, 8, 1, 9, 4, 12, 5, 13});
+        const eight_words cd_high = __builtin_shuffle(c, d, (eight_words){2, 10, 3, 11, 6, 14, 7, 15});
+        const eight_words lines[4] = {
+            __builtin_shuffle(ab_low, cd_low, (eight_words){0, 1, 8, 9, 4, 5, 12, 13}),
+            __builtin_shuffle(ab_low, cd_low, (eight_words){2, 3, 10, 11, 6, 7, 14, 15}),
+            __builtin_shuffle(ab_high, cd_high, (eight_words){0, 1, 8, 9, 4, 5, 12, 13}),
+            __builtin_shuffle(ab_high, cd_high, (eight_words){2, 3, 10, 11, 6, 7, 14, 15}),
+        };
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < 4; k++)
+            *(eight_words *)(transpose_row(t, i + 4 * half + k) + j) = lines[k];
+    }
+}
+#endif
+
+static inline __attribute__((always_inline)) void transpose_four(const transposition *t, int64_t i, int64_t j)
+{
+    const uint32_t *from = t->of + j * t->of_row + i;
+    const four_words a = *(const four_words *)from, b = *(const four_words *)(from + t->of_row);
+    const four_words c = *(const four_words *)(from + 2 * t->of_row), d = *(const four_words *)(from + 3 * t->of_row);
+    const four_words ab_low = __builtin_shuffle(a, b, (four_words){0, 4, 1, 5});
+    const four_words ab_high = __builtin_shuffle(a, b, (four_words){2, 6, 3, 7});
+    const four_words cd_low = __builtin_shuffle(c, d, (four_words){0, 4, 1, 5});
+    const four_words cd_high = __builtin_shuffle(c, d, (four_words){2, 6, 3, 7});
+    const four_words lines[4] = {
+        __builtin_shuffle(ab_low, cd_low, (four_words){0, 1, 4, 5}),
+        __builtin_shuffle(ab_low, cd_low, (four_words){2, 3, 6, 7}),
+        __builtin_shuffle(ab_high, cd_high, (four_words){0, 1, 4, 5}),
+        __builtin_shuffle(ab_high, cd_high, (four_words){2, 3, 6, 7}),
+    };
+    for (int64_t k = 0; k < 4; k++)
+        *(four_words *)(transpose_row(t, i + k) + j) = lines[k];
+}
+
+/* Rows i .. rows - 1 of columns j .. columns - 1, whole squares. */
+static inline __attribute__((always_inline)) void transpose_fours(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
+{
+    for (int64_t band = i; band < rows; band += TRANSPOSE_BAND)
+        for (int64_t column = j; column < columns; column += 4)
+            for (int64_t row = band; row < rows && row < band + TRANSPOSE_BAND; row += 4)
+                transpose_four(t, row, column);
+}
+
+/* Likewise, but of any extents. */
+static inline __attribute__((always_inline)) void transpose_rest(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
+{
+    for (int64_t column = j; column < columns; column++)
+        for (int64_t row = i; row < rows; row++)
+            transpose_row(t, row)[column] = t->of[column * t->of_row + row];
+}
+
+static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_row, const void *of, int64_t of_row,
+                                   int64_t rows, int64_t columns)
+{
+    const transposition t = {to, to_rows, to_row, of, of_row};
+    const int64_t fours = rows / 4 * 4, column_fours = columns / 4 * 4;
+    int64_t eights = 0, column_eights = 0;
+#ifdef __AVX2__
+    eights = rows / 8 * 8, column_eights = columns / 8 * 8;
+    for (int64_t i = 0; i < eights; i += 8)
+        for (int64_t j = 0; j < column_eights; j += 8)
+            transpose_eight(&t, i, j);
+#endif
+    transpose_fours(&t, 0, eights, column_eights, column_fours);
+    transpose_fours(&t, eights, fours, 0, column_fours);
+    transpose_rest(&t, 0, fours, column_fours, columns);
+    transpose_rest(&t, fours, rows, 0, columns);
 }
 
 #endif

@@ -82,7 +82,7 @@ cdef inline bint is_in_place(
 
 
 cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
-    """Set the pitches of a window that is the source itself."""
+    """Set the pitches and the coordinates of a window that is the source itself."""
     cdef int axis
     m.batch_pitch = x.batch
     m.channel_pitch = x.channel

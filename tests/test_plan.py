@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import convgrad_cy
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, window_axis
+from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, compact_box_of, window_axis
 from convgrad_cy.plan import (
     DGRAD,
     FPROP,
@@ -104,6 +104,35 @@ def test_box(extents, batch, most):
         assert inner == whole or outer == 1 or inner * 2 > min(whole, most)
 
 
+@given(
+    extents=st.tuples(*[st.integers(1, 300)] * 3),
+    kernel=st.integers(1, 5),
+    batch=st.integers(1, 40),
+    most=st.integers(1, 300),
+)
+def test_compact_box(extents, kernel, batch, most):
+    """The window is no larger, parts of rows are whole vectors, and where there is no rim nothing changes."""
+
+    def window_size(box):
+        return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
+
+    walk = [forward_axis(n, n, kernel, 1, 1, kernel // 2) for n in extents]
+    box, compact = box_of(walk, batch, most, 8), compact_box_of(walk, batch, most, 8)
+    assert window_size(compact) <= window_size(box)
+    assert compact == box or (compact[3] % 8 == 0 and kernel > 1)
+
+
+@pytest.mark.parametrize("operation", (FPROP, DGRAD))
+@given(problem=problems, tile=st.sampled_from(TILES), channels=st.integers(1, 600), dtype=st.sampled_from(dtypes.TABLE))
+def test_layouts_share_chunks(operation, problem, tile, channels, dtype):
+    """These decide the order of sums, except where there is one tap."""
+    problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
+    made = [plan(operation, problem, dtype, adjacent, Machine(*tile, 2)) for adjacent in (False, True)]
+    (walks, _, near), (_, _, far) = map(unpacked, made)
+    taps = max(prod(axis.taps for axis in walk) for walk in walks)
+    assert (near.chunk == far.chunk and near.pairs == far.pairs) or taps <= 1 or near.lanewise != far.lanewise
+
+
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 @given(
     problem=problems | depthwise,
@@ -194,6 +223,7 @@ def test_choices():
     assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).lanewise
     assert not blocks(FPROP, 3, 64, 56).positions_across
     assert blocks(DGRAD, 3, 64, 56).positions_across
+    assert blocks(FPROP, 3, 64, 60).positions_across  # rows of 64 positions, adjacent as all here
     assert blocks(WGRAD, 16, 16, 56).slices > 1
     assert blocks(WGRAD, 512, 512, 56).slices == 1
 
