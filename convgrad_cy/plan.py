@@ -136,12 +136,13 @@ def _keeps_rows(walks, channels, positions_adjacent, machine, itemsize):
     """Whether tiles across positions are faster, however many output channels there are.
 
     They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie.
+    A source of one channel does not tell how the target lies.
     """
     lanes = machine.vector_bytes // itemsize
     rows = [walk[2] for walk in walks]
     return (
         positions_adjacent
-        and channels <= FEW_CHANNELS
+        and 1 < channels <= FEW_CHANNELS
         and all(row.source_step == row.target_step == 1 and row.positions % lanes == 0 for row in rows)
     )
 
