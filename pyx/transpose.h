@@ -82,7 +82,8 @@ static inline __attribute__((always_inline)) void transpose_four(const transposi
 }
 
 /* Rows i .. rows - 1 of columns j .. columns - 1, whole squares. */
-static inline __attribute__((always_inline)) void transpose_fours(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
+static inline __attribute__((always_inline)) void
+transpose_fours(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
 {
     for (int64_t band = i; band < rows; band += TRANSPOSE_BAND)
         for (int64_t column = j; column < columns; column += 4)
@@ -91,10 +92,11 @@ static inline __attribute__((always_inline)) void transpose_fours(const transpos
 }
 
 /* Likewise, but of any extents. */
-static inline __attribute__((always_inline)) void transpose_rest(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
+static inline __attribute__((always_inline)) void
+transpose_rest(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
 {
-    for (int64_t column = j; column < columns; column++)
-        for (int64_t row = i; row < rows; row++)
+    for (int64_t row = i; row < rows; row++)
+        for (int64_t column = j; column < columns; column++)
             transpose_row(t, row)[column] = t->of[column * t->of_row + row];
 }
 
