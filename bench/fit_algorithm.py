@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from convgrad_cy import algorithm, calls, cpu, dtypes
-from convgrad_cy.plan import DGRAD, FPROP, WGRAD
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 
 from .peers.convgrad_cy import Library
 from .suites import NAMES, rows

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 
 from . import winograd
-from .plan import DGRAD, WGRAD, tile_cycles
+from .choices import DGRAD, WGRAD, tile_cycles
 from .tile_walks import first_walks, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.

@@ -2,8 +2,8 @@
 
 from . import arguments, calls
 from .arrays import NUMPY, is_addressable, library_of
+from .choices import DGRAD, WGRAD
 from .documentation import documented
-from .plan import DGRAD, WGRAD
 
 
 def _checked_outs(library, arrays, out):

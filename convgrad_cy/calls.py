@@ -11,7 +11,7 @@ import numpy as np
 from . import arguments, cpu
 from ._repeat import call_key
 from .arrays import NUMPY, Library, is_addressable, library_of
-from .plan import DGRAD, FPROP, WGRAD
+from .choices import DGRAD, FPROP, WGRAD
 
 #: Calls that were carried out, by all that they depend on; emptied when there are so many.
 _KNOWN = {}

@@ -8,7 +8,8 @@ from pathlib import Path
 from . import _cpu_features, patches, winograd
 from ._repeat import View, Work
 from .algorithm import tiling_of
-from .plan import DGRAD, WGRAD, Blocks, Machine, is_better_mirrored
+from .choices import DGRAD, WGRAD, Machine, is_better_mirrored
+from .plan import Blocks
 from .plan import plan as make_plan
 
 

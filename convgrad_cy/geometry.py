@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from . import algorithm, dtypes
+from .choices import DGRAD, FPROP, WGRAD
 from .keywords import (
     ALGORITHMS,
     DATA_ORDERS,
@@ -20,7 +21,6 @@ from .keywords import (
     per_axis,
     shown,
 )
-from .plan import DGRAD, FPROP, WGRAD
 from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
 from .shapes import (
     Axis,

@@ -7,7 +7,7 @@ import numpy as np
 
 import convgrad_cy as cg
 from convgrad_cy import cpu, dtypes, gpu
-from convgrad_cy.plan import DGRAD
+from convgrad_cy.choices import DGRAD
 from convgrad_cy.problem import ConvProblem
 
 

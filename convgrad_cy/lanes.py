@@ -37,43 +37,44 @@ def _lane_extents(walks, channels, lanes, itemsize):
         most = max(1, most // 2)
 
 
-def lanewise(sums_positions, problem, walks, channels, outputs, positions_adjacent, in_place, machine, itemsize):
-    """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way.
-
-    ``sums_positions``: in wgrad.
-    """
-    lanes = machine.vector_bytes // itemsize
-    tables = max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) * channels
-    if problem.groups == 1 or not 1 <= channels <= max(1, lanes // 2) or not 1 <= outputs <= max(1, lanes // 2):
-        return None
+def _is_worthwhile(case, sums_positions):
+    """Whether groups side by side are faster."""
+    walks, channels = case.walks, case.channels
+    half = max(1, case.lanes // 2)
+    if case.groups == 1 or not 1 <= channels <= half or not 1 <= case.outputs <= half:
+        return False
     # A copy with a vector for each channel costs more than tiles across positions, or than half of a vector unused;
     # but not in wgrad, nor where the phases of a dgrad share it.
-    costly = positions_adjacent or channels > lanes // 4
+    costly = case.positions_adjacent or channels > case.lanes // 4
     if channels > 1 and costly and not sums_positions and len(walks) == 1:
+        return False
+    return channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) <= MOST_TABLE
+
+
+def lanewise(case, sums_positions, in_place):
+    """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way.
+
+    ``sums_positions``: in wgrad. ``in_place``: source and target can serve as they are.
+    """
+    if not _is_worthwhile(case, sums_positions):
         return None
-    strip = machine.tile_column_bytes // itemsize
-    if tables > MOST_TABLE:
-        return None
-    total = problem.groups * outputs
+    walk, lanes, strip, outputs = case.walks[-1], case.lanes, case.strip, case.outputs
+    total = case.groups * outputs
     for width in (strip, strip // 2, lanes):
         block = min(width // outputs * outputs, total)
-        extents = _lane_extents(walks, channels, -(-block // lanes) * lanes, itemsize)
-        if extents == [axis.positions for axis in walks[-1]]:
+        extents = _lane_extents(case.walks, case.channels, -(-block // lanes) * lanes, case.itemsize)
+        if extents == [axis.positions for axis in walk]:
             break
     if extents is None:
         return None
     slices = 1
     if sums_positions:
-        boxes = problem.batch
-        for axis, extent in zip(walks[0], extents, strict=True):
-            boxes *= -(-axis.positions // extent)
+        boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
         slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
     if in_place and total % lanes == 0:
         if sums_positions:
-            block = min(strip, total)
-        else:
-            row = walks[-1][2].positions * walks[-1][2].source_step
-            line = LINE_BYTES // itemsize
-            block = even(total, max(2 * line, ROW_BYTES // (row * itemsize)), line)
-            extents = box_of(walks[-1], 1, IN_PLACE_BYTES // (block * itemsize))[1:]
+            return extents, min(strip, total), slices
+        line, row = LINE_BYTES // case.itemsize, walk[2].positions * walk[2].source_step
+        block = even(total, max(2 * line, ROW_BYTES // (row * case.itemsize)), line)
+        extents = box_of(walk, 1, IN_PLACE_BYTES // (block * case.itemsize))[1:]
     return extents, block, slices

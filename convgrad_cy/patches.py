@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from .arrays import NUMPY
-from .plan import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, WGRAD
+from .choices import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, WGRAD
 
 #: With more channels, the kernels fill most of a vector for each tap by themselves.
 MOST_CHANNELS = 16

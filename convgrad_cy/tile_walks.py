@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from .plan import DGRAD, WGRAD
+from .choices import DGRAD, WGRAD
 from .problem import AxisWalk
 
 #: Longer filters are cut into pieces of PIECE_TAPS on an axis.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .plan import DGRAD, SERIAL_MULTIPLICATIONS, WGRAD
+from .choices import DGRAD, SERIAL_MULTIPLICATIONS, WGRAD
 from .tile_walks import first_walks, tile_walks
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import convgrad_cy as cg
 from convgrad_cy import algorithm, cpu, dtypes, tile_walks, winograd
-from convgrad_cy.plan import DGRAD, FPROP, WGRAD, Machine
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
 from convgrad_cy.problem import ConvProblem, conv_size
 
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")

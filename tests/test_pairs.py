@@ -15,8 +15,9 @@ from operations import (
 from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
+from convgrad_cy.choices import FPROP
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import FPROP, plan
+from convgrad_cy.plan import plan
 from convgrad_cy.problem import ConvProblem
 
 pytestmark = [

@@ -18,7 +18,7 @@ from operations import (
 from problems import parse
 
 from convgrad_cy import cpu, patches
-from convgrad_cy.plan import DGRAD, FPROP, WGRAD
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.problem import ConvProblem, lift
 
 #: Worth it: one to three axes, kernels of unequal sides, one position of y; the first in dgrad only.

@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 import convgrad_cy
 from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, compact_box_of, window_axis
-from convgrad_cy.plan import (
+from convgrad_cy.choices import (
     DGRAD,
     FPROP,
-    PACKED_SUMS_BYTES,
     SERIAL_MULTIPLICATIONS,
-    SUMS_BYTES,
     WGRAD,
-    Blocks,
     Machine,
     is_better_mirrored,
-    plan,
     tile_cycles,
 )
+from convgrad_cy.plan import PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
 from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size, forward_axis
 
 FLOAT32 = dtypes.TABLE[2]

@@ -5,8 +5,9 @@ from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import PROBLEMS, parse
 
 from convgrad_cy import arrays, calls, cpu
+from convgrad_cy.choices import FPROP
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import FPROP, Blocks, plan
+from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
 
 LAYERS = (

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from ..plan import DGRAD, WGRAD
+from ..choices import DGRAD, WGRAD
 from .plan import FILTER, SOURCE, TARGET, Launch, Plan, integers
 from .walk_sets import parts
 

@@ -7,9 +7,9 @@ from operations import dtype_of
 from sim.executor import POISON, execute
 
 from convgrad_cy import dtypes
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.gpu import module
 from convgrad_cy.gpu.plan import Device, task_of
-from convgrad_cy.plan import DGRAD, FPROP, WGRAD
 from convgrad_cy.problem import ConvProblem, lift
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}

@@ -1,0 +1,171 @@
+"""The choices of a plan: what they depend on, and what is faster when. None of them depends on the threads."""
+
+from math import prod
+from typing import NamedTuple
+
+from .segments import without_padding
+
+FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
+
+#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
+#: Any filter is where the positions are one box; for so few, it may even be read in place (pyx/correlation.pxd).
+LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
+#: Channels of y that leave most of a vector empty.
+FEW_COLUMNS = 4
+#: Channels of a source that make the sums so short that transposing their result would count.
+FEW_CHANNELS = 4
+#: Where source and target are more than this part of the last cache, storing the one would push out the other; that
+#: matters from this size of the source on.
+STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
+#: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
+#: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
+SERIAL_MULTIPLICATIONS = 4_000_000
+
+
+class Machine(NamedTuple):
+    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
+
+    tile_rows: int
+    tile_column_bytes: int
+    vector_bytes: int
+    multiplies_pairs: bool  # of bfloat16
+    cache_bytes: int  # of the last cache
+    threads: int
+
+
+class Case(NamedTuple):
+    """What a plan depends on. In dgrad, and where mirrored, y is the source and x the target."""
+
+    operation: str
+    batch: int
+    groups: int
+    channels: int  # of the source, in a group
+    outputs: int  # of the target
+    walks: list
+    multiplications: int
+    filter_bytes: int
+    positions_adjacent: bool  # in the source's memory
+    dtype: object
+    machine: Machine
+
+    @property
+    def itemsize(self):
+        return self.dtype.compute_itemsize
+
+    @property
+    def lanes(self):
+        return self.machine.vector_bytes // self.itemsize
+
+    @property
+    def strip(self):
+        return self.machine.tile_column_bytes // self.itemsize
+
+    @property
+    def taps(self):
+        return max(prod(axis.taps for axis in walk) for walk in self.walks)
+
+    @property
+    def positions(self):
+        return self.batch * max(prod(axis.positions for axis in walk) for walk in self.walks)
+
+    @property
+    def threads(self):
+        serial = self.multiplications < SERIAL_MULTIPLICATIONS and self.filter_bytes < LARGE_FILTER_BYTES
+        return 1 if serial else self.machine.threads
+
+    @property
+    def multiplies_pairs(self):
+        return self.dtype.name == "bfloat16" and self.machine.multiplies_pairs
+
+
+def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
+    channels, outputs = problem.x_channels, problem.y_channels
+    filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
+    if backward:
+        channels, outputs = outputs, channels
+    walks = problem.backward_walks() if backward else [problem.forward_walk()]
+    counts = (problem.batch, problem.groups, channels, outputs)
+    sizes = (problem.multiplications, filter_bytes)
+    return Case(operation, *counts, walks, *sizes, positions_adjacent, dtype, machine)
+
+
+def tile_cycles(rows, columns, machine, itemsize):
+    """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
+    lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
+    cycles = 0
+    for width, strips in ((strip, columns // strip), (columns % strip, 1)):
+        vectors = -(-width // lanes)
+        for height, tiles in ((machine.tile_rows, rows // machine.tile_rows), (rows % machine.tile_rows, 1)):
+            if vectors and height:
+                cycles += strips * tiles * max(vectors * height, vectors + height + 2, 8) / 2
+    return cycles
+
+
+def crosses_positions(case):
+    """Whether tiles across positions are faster than tiles across output channels.
+
+    They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
+    """
+    walk, row = case.walks[-1], case.walks[-1][2].positions
+    in_place = case.positions_adjacent and case.dtype.itemsize == case.itemsize and row % case.lanes == 0
+    in_place = in_place and all(axis.taps == 1 for axis in walk)
+    across_channels = tile_cycles(row, case.outputs, case.machine, case.itemsize)
+    if case.multiplies_pairs:  # a step takes half of the time
+        across_channels *= 0.5
+    across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
+    return across_positions < (1.1 if in_place else 0.8) * across_channels
+
+
+def keeps_rows(case):
+    """Whether tiles across positions are faster, however many output channels there are.
+
+    They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie.
+    A source of one channel does not tell how the target lies.
+    """
+    rows = [walk[2] for walk in case.walks]
+    return (
+        case.positions_adjacent
+        and 1 < case.channels <= FEW_CHANNELS
+        and all(row.source_step == row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)
+    )
+
+
+def packs_in_tasks(case):
+    """Whether each task of fprop or dgrad packs what it needs of the filter.
+
+    Its window is copied once more for each block of outputs, which pays where a window is small beside the taps that
+    see it, because they overlap.
+    """
+    large = case.filter_bytes >= case.groups * LARGE_FILTER_BYTES
+    overlap = any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
+    few = case.positions <= ONE_BOX or (case.positions <= FEW_POSITIONS and large and overlap)
+    return few and case.taps <= FEW_TAPS  # the more, the more each task copies
+
+
+def cut_walks(case):
+    """The case with its walks cut, where padding would take much of the time.
+
+    Each walk of fprop and dgrad packs its taps of the filter, so a large one only if a task can pack what it needs.
+    """
+    by_taps = case.operation == WGRAD
+    cut = case._replace(walks=without_padding(case.walks, case.batch, by_taps))
+    return cut if by_taps or cut.positions <= FEW_POSITIONS or case.filter_bytes < LARGE_FILTER_BYTES else case
+
+
+def exceeds_cache(problem, dtype, machine, backward):
+    """Whether the target is so large that storing it would push the source out of the last cache."""
+    elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
+    sizes = [problem.batch * problem.groups * dtype.itemsize * n for n in elements]
+    source = sizes[1 if backward else 0]
+    return sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
+
+
+def is_better_mirrored(problem):
+    """Whether wgrad is faster with x and y in each other's place: columns of a tile are channels of y, here too few."""
+    return (
+        problem.groups == 1
+        and problem.stride == (1, 1, 1)
+        and FEW_COLUMNS * problem.y_channels <= problem.x_channels
+        and problem.y_channels <= FEW_COLUMNS
+        and 2 * prod(problem.x) <= 3 * prod(problem.y)
+    )
