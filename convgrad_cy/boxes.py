@@ -82,13 +82,16 @@ def _width_axis(axis, positions, across, paired):
     return window_axis(axis, room, contiguous=across)._replace(positions=positions)
 
 
-def boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across, paired, compact):
+def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compact=False):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
 
-    ``least``: the fewest channels of a chunk. ``compact``: with a rim as small as can be; the chunk is the same.
+    ``case``: a ``choices.Case``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
+    ``least`` channels. ``across``: rows are cut at whole vectors. ``paired``: in pairs of positions. ``compact``: with
+    a rim as small as can be; the chunk is the same.
     """
+    walks, batch = case.walks, case.batch
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
-    multiple = machine.vector_bytes // itemsize if across else 1
+    multiple = case.machine.vector_bytes // itemsize if across else 1
 
     def windows_of(box):
         extents = [[min(n, axis.positions) for n, axis in zip(box[1:], walk, strict=True)] for walk in walks]
@@ -105,7 +108,7 @@ def boxed(walks, batch, channels, chunk, least, most, machine, itemsize, across,
             break
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
         if chunk > least and (chunk > 4 or most <= 24):
-            chunk = even(channels, chunk // 2, 4 if chunk > 4 else 1)
+            chunk = even(case.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
             most = max(1, most // 2)
     if compact:

@@ -132,12 +132,11 @@ def _correlation_plan(case, streams, chunk):
         most = _most_positions(case, block, MOST_POSITIONS)
         most = min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
     compact = across and not case.positions_adjacent  # else long rows are copied faster
-    size, held = (case.walks, case.batch, case.channels), (case.machine, channel_bytes)
     if not across and not packs and not pairs and keeps_rows(case):
         across = True
-        *_, chunk = boxed(*size, chunk, least, most, *held, False, False, False)  # that of other layouts
+        *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
-    images, windows, chunk = boxed(*size, chunk, least, most, *held, across, False, compact)
+    images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact)
     chunk = max(1, min(chunk, case.channels))
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs)
     return _plan(case.walks, windows, blocks)
@@ -152,8 +151,7 @@ def _wgrad_plan(case, streams, mirrored):
     depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
     chunk, most = _chunk(case, depth_bytes, case.itemsize), _most_positions(case, block, most)
     pairs = case.multiplies_pairs
-    size, held = (case.walks, case.batch, case.channels), (case.machine, case.itemsize)
-    images, windows, chunk = boxed(*size, chunk, 1, most, *held, False, pairs, False)
+    images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
     blocks = case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
     boxes = min(

@@ -13,7 +13,7 @@ cdef extern from "<stdlib.h>" nogil:
 
 cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
-    int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes, at most a strip
+    int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
     int64_t positions_across  # whether the columns of a tile are positions, not output channels
     int64_t images  # of a box; its other axes are in the step's WindowAxis
     int64_t chunk  # channels of a window

@@ -12,8 +12,8 @@ from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place, lay_out, lay_over
 
 cdef enum:
-    FEW_POSITIONS = 24
-    MANY_OUTPUTS = 128
+    FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are
+    MANY_OUTPUTS = 128  # of a block
 
 cdef struct Convolution:
     conv_walk walk
@@ -41,7 +41,7 @@ cdef inline bint reads_in_place(
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef bint scattered = c.x.channel != 1
-    if c.taps == 0:
+    if c.taps == 0 or c.padded:
         return False
     if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
             and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):

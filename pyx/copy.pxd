@@ -22,7 +22,7 @@ cdef extern from "rows.h" nogil:
 cdef enum:
     PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
     ROWS = 16
-    FEW = 8
+    FEW = 8  # positions
 
 
 cdef inline void load_pieces_transposed(

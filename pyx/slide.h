@@ -23,6 +23,8 @@ typedef struct {
 #define SLIDE_ROWS 4
 #define SLIDE_AT_MOST_(most, count) ((count) < (most) ? (count) : (most))
 #define SLIDE_POSITIONS(step, taps) SLIDE_AT_MOST_((step) == 1 ? SLIDE_MOST : 8, REGISTERS - 1 - (taps))
+/* What CASE makes of each number of taps. */
+#define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
 
 #define TYPE float

@@ -95,13 +95,7 @@ static inline __attribute__((always_inline)) void
 STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
     switch (s->taps) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
+        SLIDE_CASES
     }
 }
 
@@ -184,13 +178,7 @@ SUM_TAPS(const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYP
 static void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 {
     switch (s->taps) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
+        SLIDE_CASES
     }
 }
 

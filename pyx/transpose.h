@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ukernel.h"
+
 #define TRANSPOSE_BAND 8
 
 typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
@@ -26,7 +28,7 @@ static inline uint32_t *transpose_row(const transposition *t, int64_t i)
     return t->to + (t->to_rows != NULL ? t->to_rows[i] : i * t->to_row);
 }
 
-#ifdef __AVX2__
+#if VECTOR_BYTES >= 32
 typedef uint32_t eight_words __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* Eight elements each of rows i .. i + 7. Halves of lines k and k + 4 are joined first: what is left are two times four
@@ -106,7 +108,7 @@ static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_
     const transposition t = {to, to_rows, to_row, of, of_row};
     const int64_t fours = rows / 4 * 4, column_fours = columns / 4 * 4;
     int64_t eights = 0, column_eights = 0;
-#ifdef __AVX2__
+#if VECTOR_BYTES >= 32
     eights = rows / 8 * 8, column_eights = columns / 8 * 8;
     for (int64_t i = 0; i < eights; i += 8)
         for (int64_t j = 0; j < column_eights; j += 8)

@@ -1,6 +1,6 @@
 /* The register tile's shape on each instruction set, and the tile of each compute type.
  *
- * This is the only file that asks which instruction set it is compiled for. A full tile has TILE_ROWS x TILE_VECTORS sums
+ * This and stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x TILE_VECTORS sums
  * in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of fewer vectors has at
  * most NARROW_ROWS rows: more independent sums, since each waits for its last product.
  */

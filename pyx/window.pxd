@@ -16,7 +16,6 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 
 from copy cimport load_block, load_pairs, words_of, zero_block
-from exact cimport is_padded
 from problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, find_tap
@@ -66,7 +65,7 @@ cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize)
 cdef inline bint is_in_place(
     const Window *m, const conv_walk *walk, const Tensor *x, bint positions_adjacent, int64_t itemsize
 ) noexcept nogil:
-    """Whether the source itself can serve as the window: no padding, and offsets that fit into 32 bits.
+    """Whether a source without padding can serve as the window: its offsets fit into 32 bits.
 
     Where positions are adjacent, so must they be in the source, and channels must not share their place in the cache.
     """
@@ -78,7 +77,7 @@ cdef inline bint is_in_place(
         reach += (m.axis[axis].positions * a.source_step + a.taps * llabs(a.source_tap)) * llabs(x.axis[axis])
     if positions_adjacent and (x.axis[2] != 1 or walk.axis[2].source_step != 1 or x.channel * itemsize % 4096 == 0):
         return False
-    return reach < INT32_MAX and not is_padded(walk)
+    return reach < INT32_MAX
 
 
 cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
