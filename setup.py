@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError, SetupError
@@ -59,6 +60,9 @@ HEADERS = sorted(
 
 TRANSFORMS = "build/generated/winograd_transforms.h"
 
+#: The oldest NumPy that is supported, as pyproject.toml has it.
+NUMPY_MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION")]
+
 OPENMP_PROGRAM = """
 #include <omp.h>
 int main(void) {
@@ -101,8 +105,9 @@ def extension(module, source, isa_flags=()):
     return Extension(
         f"convgrad_cy.{module}",
         [source],
-        include_dirs=["pyx", "convgrad_cy/include", str(Path(TRANSFORMS).parent)],
+        include_dirs=["pyx", "convgrad_cy/include", str(Path(TRANSFORMS).parent), np.get_include()],
         depends=[*HEADERS, TRANSFORMS],
+        define_macros=NUMPY_MACROS,
         extra_compile_args=[*COMPILE_FLAGS, *isa_flags],
         extra_link_args=list(LINK_FLAGS),
     )

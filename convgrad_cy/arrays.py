@@ -7,14 +7,11 @@ import sys
 from collections.abc import Callable
 from functools import reduce
 from importlib.util import find_spec
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-#: Vectors are loaded and stored faster where they do not cross cache lines, so large results begin at one.
-_LINE = 64
-_LEAST_ALIGNED = 1 << 16
+from ._repeat import new_array
 
 #: Steps that the exact search for overlap may take; what it cannot decide in them counts as overlap.
 _OVERLAP_WORK = 10_000
@@ -99,18 +96,6 @@ def _plain(name, array, like):
     return array.view(np.ndarray)
 
 
-def _empty(shape, dtype, like=None):
-    size = prod(shape) * dtype.itemsize
-    try:
-        if size < _LEAST_ALIGNED:
-            return np.empty(shape, dtype)
-        memory = np.empty(size + _LINE, np.uint8)
-        begin = -memory.ctypes.data % _LINE
-        return memory[begin : begin + size].view(dtype).reshape(shape)
-    except ValueError as error:  # NumPy's answer to a size that does not fit into its index type
-        raise MemoryError(f"no memory for an array of shape {shape} and dtype {dtype}") from error
-
-
 def _zeros(shape, dtype, like=None):
     return np.zeros(shape, dtype)
 
@@ -127,7 +112,7 @@ def _seen(array):
     return array
 
 
-NUMPY = Library("numpy.ndarray", ("auto", "direct", "winograd"), _plain, _empty, _zeros, _copy, _check_device, _seen)
+NUMPY = Library("numpy.ndarray", ("auto", "direct", "winograd"), _plain, new_array, _zeros, _copy, _check_device, _seen)
 
 
 def _cupy():

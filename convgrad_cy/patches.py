@@ -128,7 +128,7 @@ class Layout(NamedTuple):
 
     def operands(self, problem, filter, y):
         """The three tensors of the pointwise problem, as a kernel views them; no memory is read."""
-        patches = NUMPY.empty([self.x.shape[axis] for axis in self.order], y.dtype)
+        patches = NUMPY.empty(tuple(self.x.shape[axis] for axis in self.order), y.dtype)
         elements = (1, problem.y_channels, problem.x_channels, 1, 1, 1)
         if self.copied:
             filter = np.empty(elements, y.dtype)
@@ -164,7 +164,7 @@ class Patched(NamedTuple):
         """Write the result."""
         arrays, (x_place, filter_place) = [first, second, result], self.places
         x, filter = self.layout.x.on(arrays[x_place]), self.layout.filter.on(arrays[filter_place])
-        arrays[x_place] = NUMPY.empty([x.shape[axis] for axis in self.layout.order], first.dtype)
+        arrays[x_place] = NUMPY.empty(tuple(x.shape[axis] for axis in self.layout.order), first.dtype)
         patches = arrays[x_place].transpose(np.argsort(self.layout.order))
         if self.layout.copied:
             arrays[filter_place] = np.empty(filter.shape, first.dtype)

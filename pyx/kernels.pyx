@@ -49,22 +49,21 @@ cdef class Program:
         self.steps, self.blocks = steps, blocks
 
 
-cdef int correlate_problem(
-    const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] steps, const int64_t[::1] blocks, compute kind,
-) except -1:
-    if (<const Blocks *>&blocks[0]).lanewise:
-        return correlate_lanes(source, filter, target, steps, blocks, kind)
-    return correlate_steps(source, filter, target, steps, blocks, kind)
+cdef int correlate_arrays(source, filter, target, Program plan, scalar *storage, compute kind) except -1:
+    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
+    cdef const scalar[:, :, :, :, :, :] x = source, w = filter
+    cdef scalar[:, :, :, :, :, :] y = target
+    if (<const Blocks *>&plan.blocks[0]).lanewise:
+        return correlate_lanes(x, w, y, plan.steps, plan.blocks, kind)
+    return correlate_steps(x, w, y, plan.steps, plan.blocks, kind)
 
 
-cdef int wgrad_problem(
-    const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] steps, const int64_t[::1] blocks, compute kind,
-) except -1:
-    if (<const Blocks *>&blocks[0]).lanewise:
-        return wgrad_lanes(source, filter, target, steps, blocks, kind)
-    return wgrad_steps(source, filter, target, steps, blocks, kind)
+cdef int wgrad_arrays(source, filter, target, Program plan, scalar *storage, compute kind) except -1:
+    cdef const scalar[:, :, :, :, :, :] x = source, y = target
+    cdef scalar[:, :, :, :, :, :] w = filter
+    if (<const Blocks *>&plan.blocks[0]).lanewise:
+        return wgrad_lanes(x, w, y, plan.steps, plan.blocks, kind)
+    return wgrad_steps(x, w, y, plan.steps, plan.blocks, kind)
 
 
 def correlate(int dtype, source, filter, target, Program plan not None):
@@ -74,29 +73,29 @@ def correlate(int dtype, source, filter, target, Program plan not None):
     channel, depth, height, width); the target is not empty.
     """
     if dtype == F16:
-        correlate_problem[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
+        correlate_arrays(source, filter, target, plan, <f16 *>NULL, <float>0)
     elif dtype == BF16:
-        correlate_problem[bf16, float](source, filter, target, plan.steps, plan.blocks, 0)
+        correlate_arrays(source, filter, target, plan, <bf16 *>NULL, <float>0)
     elif dtype == F32:
-        correlate_problem[float, float](source, filter, target, plan.steps, plan.blocks, 0)
+        correlate_arrays(source, filter, target, plan, <float *>NULL, <float>0)
     elif dtype == F64:
-        correlate_problem[double, double](source, filter, target, plan.steps, plan.blocks, 0)
+        correlate_arrays(source, filter, target, plan, <double *>NULL, <double>0)
     elif dtype == I32:
-        correlate_problem[int, int](source, filter, target, plan.steps, plan.blocks, 0)
+        correlate_arrays(source, filter, target, plan, <int *>NULL, <int>0)
 
 
 def wgrad(int dtype, source, filter, target, Program plan not None):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``."""
     if dtype == F16:
-        wgrad_problem[f16, float](source, filter, target, plan.steps, plan.blocks, 0)
+        wgrad_arrays(source, filter, target, plan, <f16 *>NULL, <float>0)
     elif dtype == BF16:
-        wgrad_problem[bf16, float](source, filter, target, plan.steps, plan.blocks, 0)
+        wgrad_arrays(source, filter, target, plan, <bf16 *>NULL, <float>0)
     elif dtype == F32:
-        wgrad_problem[float, float](source, filter, target, plan.steps, plan.blocks, 0)
+        wgrad_arrays(source, filter, target, plan, <float *>NULL, <float>0)
     elif dtype == F64:
-        wgrad_problem[double, double](source, filter, target, plan.steps, plan.blocks, 0)
+        wgrad_arrays(source, filter, target, plan, <double *>NULL, <double>0)
     elif dtype == I32:
-        wgrad_problem[int, int](source, filter, target, plan.steps, plan.blocks, 0)
+        wgrad_arrays(source, filter, target, plan, <int *>NULL, <int>0)
 
 
 def winograd_correlate(int dtype, source, filter, target, Program plan not None):

@@ -4,9 +4,18 @@ Compiled once, not for each instruction set; in Python these would take longer t
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+cimport numpy as cnp
+from cpython.buffer cimport PyBUF_WRITABLE
 
-from numpy import ndarray
+from math import prod
+
+from numpy import empty, uint8
+
+cnp.import_array()
+
+cdef enum:
+    SMALL_BYTES = 1 << 16
+    LINE_BYTES = 64
 
 
 cdef object plain(tuple values, int depth):
@@ -32,35 +41,64 @@ cdef object plain(tuple values, int depth):
     return values if changed is None else tuple(changed)
 
 
-cdef bytes layout(array):
+cdef bytes layout(cnp.ndarray array):
     """Shape, strides, the address's alignment and whether the memory is read-only; None where no call is legal.
 
     Bytes, since tuples of shape and strides take longer to be made, hashed and compared.
     """
-    cdef Py_buffer memory
     cdef Py_ssize_t numbers[11]
-    cdef int axis
-    PyObject_GetBuffer(array, &memory, PyBUF_STRIDES)
-    try:
-        if memory.ndim > 5 or memory.itemsize == 0:
-            return None
-        numbers[0] = 2 * (<size_t>memory.buf % <size_t>memory.itemsize) + memory.readonly
-        for axis in range(memory.ndim):
-            numbers[1 + 2 * axis], numbers[2 + 2 * axis] = memory.shape[axis], memory.strides[axis]
-        return (<const char *>numbers)[:(1 + 2 * memory.ndim) * sizeof(Py_ssize_t)]
-    finally:
-        PyBuffer_Release(&memory)
+    cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(array)
+    cdef int axis, axes = cnp.PyArray_NDIM(array)
+    if axes > 5 or itemsize == 0:
+        return None
+    numbers[0] = 2 * (<size_t>cnp.PyArray_DATA(array) % <size_t>itemsize) + (not cnp.PyArray_ISWRITEABLE(array))
+    for axis in range(axes):
+        numbers[1 + 2 * axis], numbers[2 + 2 * axis] = cnp.PyArray_DIM(array, axis), cnp.PyArray_STRIDE(array, axis)
+    return (<const char *>numbers)[:(1 + 2 * axes) * sizeof(Py_ssize_t)]
 
 
 def call_key(function, first, second, out, tuple asked, tuple keywords, int threads):
     """The key, or None for a call that has to be checked each time: other than plain arrays and plain keywords."""
-    if type(first) is not ndarray or type(second) is not ndarray or (out is not None and type(out) is not ndarray):
+    if type(first) is not cnp.ndarray or type(second) is not cnp.ndarray:
+        return None
+    if out is not None and type(out) is not cnp.ndarray:
         return None
     asked, keywords = plain(asked, 1), plain(keywords, 2)
     if asked is None or keywords is None:
         return None
-    of_out = None if out is None else (out.dtype, layout(out))
-    return function, threads, asked, keywords, first.dtype, layout(first), second.dtype, layout(second), of_out
+    of_out = None if out is None else (<object>cnp.PyArray_DESCR(out), layout(out))
+    return (
+        function, threads, asked, keywords, <object>cnp.PyArray_DESCR(first), layout(first),
+        <object>cnp.PyArray_DESCR(second), layout(second), of_out,
+    )
+
+
+def new_array(tuple shape, cnp.dtype dtype not None, like=None):
+    """A new array of numbers, C-contiguous; other libraries take the device from ``like``.
+
+    Vectors are loaded and stored faster where they do not cross cache lines, so arrays that are not small begin at one.
+    """
+    cdef cnp.npy_intp extents[5]
+    cdef cnp.npy_intp size = dtype.itemsize
+    cdef int axis, axes = len(shape)
+    for axis in range(axes):
+        if axis == 5 or size * shape[axis] >= SMALL_BYTES:  # of Python's integers, which do not overflow
+            return aligned_array(shape, dtype)
+        extents[axis] = shape[axis]
+        size *= extents[axis]
+    return cnp.PyArray_EMPTY(axes, extents, dtype.type_num, 0)
+
+
+def aligned_array(tuple shape, dtype):
+    """The same, but always beginning at a cache line."""
+    cdef size_t begin
+    size = prod(shape) * dtype.itemsize
+    try:
+        memory = empty(size + LINE_BYTES, uint8)
+    except ValueError as error:  # NumPy's answer to a size that does not fit into its index type
+        raise MemoryError(f"no memory for an array of shape {shape} and dtype {dtype}") from error
+    begin = -<size_t>cnp.PyArray_DATA(memory) % LINE_BYTES
+    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 @cython.final
@@ -88,20 +126,17 @@ cdef class View:
 cdef class Seen:
     """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel."""
     cdef View view
-    cdef Py_buffer memory
+    cdef cnp.ndarray array
 
     def __cinit__(self, View view not None, tuple arrays):
-        self.view = view
-        PyObject_GetBuffer(arrays[view.place], &self.memory, PyBUF_STRIDES)
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self.memory)
+        self.view, self.array = view, <cnp.ndarray?>arrays[view.place]
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef View view = self.view
-        if self.memory.readonly and flags & PyBUF_WRITABLE:
+        cdef bint writeable = cnp.PyArray_ISWRITEABLE(self.array)
+        if not writeable and flags & PyBUF_WRITABLE:
             raise BufferError("the array is read-only")
-        buffer.obj, buffer.buf, buffer.readonly = self, self.memory.buf, self.memory.readonly
+        buffer.obj, buffer.buf, buffer.readonly = self, cnp.PyArray_DATA(self.array), not writeable
         buffer.format, buffer.itemsize, buffer.len, buffer.ndim = view.format, view.itemsize, view.size, 6
         buffer.shape, buffer.strides, buffer.suboffsets = view.shape, view.strides, NULL
         buffer.internal = NULL
@@ -113,12 +148,11 @@ cdef class Work:
 
     A kernel that returns False has met values out of its range: then the work ``instead`` is done.
     """
-    cdef object kernel, program
+    cdef object kernel, code, program
     cdef Work instead
-    cdef int code
     cdef View source, filter, target
 
-    def __init__(self, kernel, int code, program, View source, View filter, View target, Work instead):
+    def __init__(self, kernel, code, program, View source, View filter, View target, Work instead):
         self.kernel, self.code, self.program = kernel, code, program
         self.source, self.filter, self.target, self.instead = source, filter, target, instead
 

@@ -207,6 +207,6 @@ def test_a_view_is_a_buffer(writeable):
     assert seen.strides == other.swapaxes(0, 1).reshape(4, 2, 1, 1, 5, 5).strides
 
 
-def test_a_view_of_an_object_without_memory():
-    with pytest.raises(TypeError, match="bytes-like"):
+def test_a_view_of_what_is_no_array():
+    with pytest.raises(TypeError, match="NoneType"):
         _repeat.Seen(_repeat.View(0, X.reshape(2, 1, 4, 1, 5, 5)), (None,))

@@ -31,7 +31,7 @@ ALLOWED = {
     "segments": set(),
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
-    "arrays": {"dtypes"},
+    "arrays": {"dtypes", "_repeat"},
     "patches": {"arrays", "choices"},
     "plan": {"boxes", "choices", "lanes"},
     "choices": {"segments"},

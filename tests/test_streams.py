@@ -4,7 +4,7 @@ import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import PROBLEMS, parse
 
-from convgrad_cy import arrays, calls, cpu
+from convgrad_cy import _repeat, arrays, calls, cpu
 from convgrad_cy.choices import FPROP
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
@@ -22,7 +22,9 @@ LAYERS = (
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch):
     monkeypatch.setattr(cpu, "_last_cache", 0)
-    monkeypatch.setattr(arrays, "_LEAST_ALIGNED", 0)
+    library = arrays.NUMPY._replace(empty=lambda shape, dtype, like=None: _repeat.aligned_array(shape, dtype))
+    for module in (arrays, calls):
+        monkeypatch.setattr(module, "NUMPY", library)
     monkeypatch.setattr(calls, "_KNOWN", {})
 
 
