@@ -10,7 +10,7 @@ from math import prod
 
 from . import winograd
 from .choices import DGRAD, WGRAD, tile_cycles
-from .tile_walks import first_walks, tile_walks
+from .tile_walks import first_walks, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
@@ -43,7 +43,7 @@ COSTS = {
     "filter": 0.1123,  # of the filter, by the tasks; taken from memory where they are kept
     "kept filter": 0.2902,
     "scattered filter": 0.1263,
-    "gathered": 0.9,  # elements of a source, or a target of wgrad, that lie apart although positions are adjacent
+    "gathered": 0.5,  # elements of x and y whose neighbours walks skip: put into another order where they are adjacent
     "load": 0.0546,  # that a chunk of channels is added to
     "sum": 0.1645,  # that are transformed back
     "wgrad product": 0.2193,
@@ -101,13 +101,15 @@ def tiled_work(operation, problem, tiling, machine):
     wide = -(-outputs // (machine.vector_bytes // 4)) * (machine.vector_bytes // 4)
     blocks = -(-outputs // plan.chosen.outputs)
     work = defaultdict(float)
+    for skipped, extents, count in zip(
+        skips(operation, problem), (problem.x, problem.y), (problem.x_channels, problem.y_channels), strict=True
+    ):
+        work["gathered"] += skipped * problem.batch * problem.groups * count * prod(extents)
     for part, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
         count, tiles, added = prod(points), problem.batch * problem.groups, len(part)
-        elements = 1  # of a tile that neighbours do not have
         for axis, n in zip(walk, points, strict=True):
             tiles *= -(-axis.positions // (n + 1 - axis.taps))
-            elements *= n + 1 - axis.taps
-        tiles, gathers = tiles * added, walk[2].source_step > 1
+        tiles *= added
         if operation == WGRAD:
             rows = min(plan.chosen.chunk, channels)
             cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
@@ -115,7 +117,6 @@ def tiled_work(operation, problem, tiling, machine):
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
             read, met = tiles * channels * blocks, tiles * wide * -(-channels // plan.chosen.chunk)
             work["wgrad value"] += count * (read + met)
-            work["gathered"] += elements * (read * gathers + met * (walk[2].target_step > 1))
             work["wgrad sum"] += count * problem.groups * channels * wide * plan.chosen.slices
         else:
             box = min(plan.tiles, tiles // added)
@@ -123,7 +124,6 @@ def tiled_work(operation, problem, tiling, machine):
             read = tiles * channels * (1 if plan.chosen.shared else blocks)
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
-            work["gathered"] += elements * read * gathers
             boxes = 1 if plan.chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
             # Of stride phases, the taps lie scattered in memory.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)

@@ -5,7 +5,7 @@ from importlib import import_module, util
 from math import prod
 from pathlib import Path
 
-from . import _cpu_features, patches, winograd
+from . import _cpu_features, orders, patches, winograd
 from ._repeat import View, Work
 from .algorithm import tiling_of
 from .choices import DGRAD, WGRAD, Machine, is_better_mirrored
@@ -105,6 +105,10 @@ def _merged(problem, source, target):
     return problem, source, target
 
 
+def _copier():
+    return orders.Copier(_kernels.rearrange, threads())
+
+
 def prepare(operation, problem, dtype, algorithm, places, tensors):
     """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
 
@@ -114,10 +118,15 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     if algorithm != "winograd" and patches.pays(operation, problem):
         layout, product = patches.layout(problem, source, filter), patches.pointwise(problem)
         work = prepare(operation, product, dtype, algorithm, places, layout.operands(product, filter, target))
-        return patches.Patched(work, _kernels.rearrange, threads(), operation, tuple(places[:2]), layout)
+        return patches.Patched(work, _copier(), operation, tuple(places[:2]), layout)
     here, tiling = machine(), None
     if algorithm != "direct":
         tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
+    if tiling is not None:
+        wanted = orders.gathered(operation, problem, tensors)
+        if any(one is not other for one, other in zip(tensors, wanted, strict=True)):
+            work = prepare(operation, problem, dtype, algorithm, places, wanted)
+            return orders.Reordered.to(wanted, work, _copier(), places, tensors)
     mirrored = tiling is None and operation == WGRAD and is_better_mirrored(problem)
     if operation == DGRAD or mirrored:
         source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]

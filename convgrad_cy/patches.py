@@ -9,9 +9,7 @@ little beside the product, and far less than a small product for each tap would:
 The elements of a patch are in the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,14 +18,12 @@ from numpy.lib.stride_tricks import as_strided
 
 from .arrays import NUMPY
 from .choices import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, WGRAD
+from .orders import Axes, Copier
 
 #: With more channels, the kernels fill most of a vector for each tap by themselves.
 MOST_CHANNELS = 16
 #: wgrad gains less: its tile has taps and channels as rows, of which each patch is full anyway.
 LEAST_ELEMENTS = {DGRAD: MOST_CHANNELS + 1, WGRAD: 256}
-
-#: The unsigned integers that stand for elements of a size.
-_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
 def _is_cut(problem, axis):
@@ -97,27 +93,6 @@ def pointwise(problem):
     return replace(problem, x_channels=problem.x_channels * prod(problem.kernel), x=problem.y, kernel=ones, stride=ones)
 
 
-class Axes(NamedTuple):
-    """A view of an array, whatever its address: shape and strides, from its first element on."""
-
-    shape: tuple
-    strides: tuple
-
-    @classmethod
-    def of(cls, view):
-        return cls(view.shape, view.strides)
-
-    def on(self, array):
-        return as_strided(array, self.shape, self.strides)
-
-    def nested(self):
-        """The stride of all axes taken as one, or None where they are not one in memory."""
-        axes = [(size, stride) for size, stride in zip(*self, strict=True) if size > 1]
-        if any(outer != size * inner for (_, outer), (size, inner) in pairwise(axes)):
-            return None
-        return axes[-1][1] if axes else 0
-
-
 class Layout(NamedTuple):
     """Where x and the filter of such a problem are, and in which order patches are made of x."""
 
@@ -154,8 +129,7 @@ class Patched(NamedTuple):
     """What computes a gradient by way of patches, for arrays of certain shapes and strides: as ``_repeat.Work``."""
 
     product: Any  # the work of the pointwise problem
-    rearrange: Callable
-    threads: int
+    copier: Copier
     operation: str
     places: tuple  # of x and of the filter among the arrays of a call
     layout: Layout
@@ -171,26 +145,9 @@ class Patched(NamedTuple):
             if self.operation != WGRAD:
                 arrays[filter_place][...] = filter
         if self.operation == WGRAD:
-            self._copy(x, patches)
+            self.copier.copy(x, patches)
         self.product.run(*arrays)
         if self.operation != WGRAD:
-            self._copy(patches, x)
+            self.copier.copy(patches, x)
         elif self.layout.copied:
             filter[...] = arrays[filter_place]
-
-    def _copy(self, source, target):
-        """target = source, with the axes in the order of the target's memory, and those that nest taken as one."""
-        axes = []
-        for _, size, source_stride, target_stride in sorted(
-            (-abs(step), size, other, step)
-            for size, other, step in zip(target.shape, source.strides, target.strides, strict=True)
-            if size > 1
-        ):
-            if axes and axes[-1][1:] == (size * source_stride, size * target_stride):
-                size *= axes.pop()[0]
-            axes.append((size, source_stride, target_stride))
-        shape, *strides = zip(*[(1, 0, 0)] * (8 - len(axes)), *axes, strict=True)
-        bits = _BITS[target.itemsize]
-        views = [as_strided(array.view(bits), shape, row) for array, row in zip((source, target), strides, strict=True)]
-        for part in zip(*views, strict=True):  # the kernel takes seven axes, as many as Cython's memoryviews have
-            self.rearrange(*part, self.threads)

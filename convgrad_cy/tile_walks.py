@@ -124,3 +124,10 @@ def tile_walks(operation, problem):
 def first_walks(parts):
     """The first walk of each part: the others have its positions and its number of taps."""
     return [[axis.walk for axis in walks[0]] for walks in parts]
+
+
+def skips(operation, problem):
+    """Whether the walks skip positions that are neighbours on the last axis: of x, and of y."""
+    walks = [walk[2].walk for part in tile_walks(operation, problem) for walk in part]
+    source, target = any(walk.source_step > 1 for walk in walks), any(walk.target_step > 1 for walk in walks)
+    return (target, source) if operation == DGRAD else (source, target)

@@ -3,56 +3,68 @@
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t
 
+from copy cimport transpose_words
+
 ctypedef fused element:
     unsigned short
     unsigned int
     unsigned long long
 
+cdef enum:
+    ROWS = 32  # of a task
 
-cdef inline void copy_row(
-    const element *source, element *target, int64_t count, int64_t source_step, int64_t target_step
+
+cdef inline void copy_part(
+    const element *source, element *target, int64_t rows, int64_t columns, int64_t source_row, int64_t source_step,
+    int64_t target_row, int64_t target_step,
 ) noexcept nogil:
-    cdef int64_t i
-    if source_step == 1 and target_step == 1:
-        for i in range(count):
-            target[i] = source[i]
-    else:
-        for i in range(count):
-            target[i * target_step] = source[i * source_step]
+    """target[i * target_row + j * target_step] = source[i * source_row + j * source_step]"""
+    cdef int64_t i, j
+    if element is uint:
+        if source_row == target_step == 1 and source_step != 1:
+            transpose_words(target, NULL, target_row, source, source_step, rows, columns)
+            return
+    for i in range(rows):
+        if source_step == 1 and target_step == 1:
+            for j in range(columns):
+                target[i * target_row + j] = source[i * source_row + j]
+        else:
+            for j in range(columns):
+                target[i * target_row + j * target_step] = source[i * source_row + j * source_step]
 
 
-cdef inline void copy_rows(
-    const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int64_t block
+cdef inline void copy_task(
+    const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int64_t parts, int64_t task
 ) noexcept nogil:
-    """What the last two axes span, at place ``block`` of the others."""
+    """Some rows of what the last two axes span, at one place of the others."""
     cdef const element *s = &source[0, 0, 0, 0, 0, 0, 0]
     cdef element *t = &target[0, 0, 0, 0, 0, 0, 0]
     cdef int64_t size = sizeof(element)
-    cdef int64_t axis, i
+    cdef int64_t axis, i, first = task % parts * ROWS, block = task // parts
     for axis in range(4, -1, -1):
         i = block % target.shape[axis]
         block = block // target.shape[axis]
         s += i * (source.strides[axis] // size)
         t += i * (target.strides[axis] // size)
-    for i in range(target.shape[5]):
-        copy_row(
-            s + i * (source.strides[5] // size), t + i * (target.strides[5] // size), target.shape[6],
-            source.strides[6] // size, target.strides[6] // size,
-        )
+    copy_part(
+        s + first * (source.strides[5] // size), t + first * (target.strides[5] // size),
+        min(<int64_t>ROWS, target.shape[5] - first), target.shape[6],
+        source.strides[5] // size, source.strides[6] // size, target.strides[5] // size, target.strides[6] // size,
+    )
 
 
 cdef inline int rearrange_elements(
     const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int threads
 ) except -1:
     """target = source, element by element; the two have one shape, without an extent of zero."""
-    cdef int64_t blocks = 1
-    cdef int64_t axis, block
+    cdef int64_t parts = (target.shape[5] + ROWS - 1) // ROWS, tasks = parts
+    cdef int64_t axis, task
     for axis in range(5):
-        blocks *= target.shape[axis]
+        tasks *= target.shape[axis]
     if threads == 1:  # without an OpenMP region, which would cost a system call
-        for block in range(blocks):
-            copy_rows(source, target, block)
+        for task in range(tasks):
+            copy_task(source, target, parts, task)
     else:
-        for block in prange(blocks, nogil=True, num_threads=threads, schedule="static"):
-            copy_rows(source, target, block)
+        for task in prange(tasks, nogil=True, num_threads=threads, schedule="static"):
+            copy_task(source, target, parts, task)
     return 0

@@ -32,7 +32,8 @@ ALLOWED = {
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
     "arrays": {"dtypes", "_repeat"},
-    "patches": {"arrays", "choices"},
+    "patches": {"arrays", "choices", "orders"},
+    "orders": {"arrays", "choices", "tile_walks"},
     "plan": {"boxes", "choices", "lanes"},
     "choices": {"segments"},
     "lanes": {"boxes"},
@@ -40,6 +41,7 @@ ALLOWED = {
     "cpu": {
         "algorithm",
         "choices",
+        "orders",
         "patches",
         "winograd",
         "plan",

@@ -17,7 +17,7 @@ from operations import (
 )
 from problems import parse
 
-from convgrad_cy import cpu, patches
+from convgrad_cy import patches
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.problem import ConvProblem, lift
 
@@ -121,15 +121,6 @@ def test_calls_are_remembered(products):
     assert products[0] is products[1] is products[2]
     for tensors, result in zip((first, second), results, strict=False):
         np.testing.assert_allclose(result, operation.expected(problem, tensors), rtol=0, atol=1e-3)
-
-
-def test_copy_of_eight_axes():
-    """More than Cython's memoryviews have."""
-    rng = np.random.default_rng(0)
-    array = rng.integers(0, 2**31, (2, 3, 2, 2, 3, 2, 2, 3)).astype(np.int32)
-    target = np.zeros(array.shape[::-1], np.int32).transpose()
-    patches.Patched(None, cpu._kernels.rearrange, 2, DGRAD, (0, 1), None)._copy(array, target)
-    np.testing.assert_array_equal(target, array)
 
 
 #: dgrad whose taps are channels where they lie side by side; so many channels of y that sums come in chunks.

@@ -1,0 +1,102 @@
+"""Arrays brought into another order: any axes and elements, and where Winograd's walks skip neighbours."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from layouts import INPUTS, OUTPUTS
+from operations import OPERATIONS, bits, real_tensors
+from problems import PROBLEMS, parse
+
+from convgrad_cy import cpu, orders
+
+#: With the tensors, of x and y, whose neighbours are skipped: by (fprop, dgrad, wgrad).
+SKIPPING = {
+    parse('mb3ic20iw300oc33kw7dw2pw9n"dilation"'): "xy",
+    parse('mb2g2ic40ih21iw23oc36kh3dh1dw1ph2n"dilated_groups"'): "xy",
+    parse('mb2ic24ih20iw70oc40kh4sh2ph1n"stride"'): "x",
+    parse('mb2ic9ih12iw70oc17kh3dh1dw0ph2n"dilated_rows"'): "",
+    PROBLEMS["2d_same"]: "",
+}
+problems = pytest.mark.parametrize("problem, skipped", SKIPPING.items(), ids=str)
+kernels = pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts the arrays that are brought into another order and back."""
+    seen, run = [], orders.Reordered.run
+
+    def counting(self, *arrays):
+        seen.append(len(self.orders))
+        run(self, *arrays)
+
+    monkeypatch.setattr(orders.Reordered, "run", counting)
+    return seen
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("dtype", (np.uint16, np.float32, np.int64))
+@pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
+def test_copy(order, dtype, threads):
+    """More rows than one task has, sizes that no vector divides, and nothing beside the target."""
+    array = np.random.default_rng(0).integers(1, 2**15, (3, 5, 37, 43)).astype(dtype)
+    memory = np.zeros([n + 2 for n in array.transpose(order).shape], dtype)
+    target = memory[(slice(1, -1),) * 4].transpose(np.argsort(order))
+    orders.Copier(cpu._kernels.rearrange, threads).copy(array, target)
+    np.testing.assert_array_equal(target, array)
+    assert np.count_nonzero(memory) == array.size
+
+
+def test_copy_of_eight_axes():
+    """More than Cython's memoryviews have."""
+    array = np.random.default_rng(0).integers(0, 2**31, (2, 3, 2, 2, 3, 2, 2, 3)).astype(np.int32)
+    target = np.zeros(array.shape[::-1], np.int32).transpose()
+    orders.Copier(cpu._kernels.rearrange, 2).copy(array, target)
+    np.testing.assert_array_equal(target, array)
+
+
+def channels_last(array):
+    """The same array, with its second axis adjacent in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+@problems
+@kernels
+def test_only_what_is_skipped(problem, skipped, name, counted):
+    """Of channels first; and then the bits are those of channels last, where nothing is reordered."""
+    operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
+    first = operation.call(problem, tensors, algorithm="winograd")
+    assert counted == ([len(skipped)] if skipped else [])
+    out = channels_last(np.empty_like(first))
+    assert bits(operation.call(problem, tensors, layout=channels_last, out=out, algorithm="winograd")) == bits(first)
+    assert len(counted) == bool(skipped)
+
+
+@problems
+@kernels
+def test_layouts_change_no_bit(problem, skipped, name):
+    operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
+    plain = operation.call(problem, tensors, algorithm="winograd")
+    for layout in INPUTS:
+        assert bits(operation.call(problem, tensors, layout=layout, algorithm="winograd")) == bits(plain)
+    for layout in OUTPUTS:
+        out = layout(np.full(plain.shape, 99, np.float32))
+        memory = out if out.base is None else out.base
+        before = bits(memory)
+        assert bits(operation.call(problem, tensors, out=out, algorithm="winograd")) == bits(plain)
+        out[...] = 99
+        assert bits(memory) == before, "something beside the elements of out has changed"
+
+
+@kernels
+def test_out_of_range_is_direct(name, counted):
+    """Also where the operands have been reordered."""
+    problem = next(iter(SKIPPING))
+    operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
+    spoiled = operation.reads[0]
+    getattr(tensors, spoiled)[..., 0] = np.nan
+    assert bits(operation.call(problem, tensors, algorithm="winograd")) == bits(
+        operation.call(problem, tensors, algorithm="direct")
+    )
+    assert counted == [2]
