@@ -110,12 +110,9 @@ static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_
     int64_t eights = 0, column_eights = 0;
 #if VECTOR_BYTES >= 32
     eights = rows / 8 * 8, column_eights = columns / 8 * 8;
-    for (int64_t i = 0; i < eights; i += 16)
-        for (int64_t j = 0; j < column_eights; j += 8) {
+    for (int64_t i = 0; i < eights; i += 8)
+        for (int64_t j = 0; j < column_eights; j += 8)
             transpose_eight(&t, i, j);
-            if (i + 8 < eights)
-                transpose_eight(&t, i + 8, j);
-        }
 #endif
     transpose_fours(&t, 0, eights, column_eights, column_fours);
     transpose_fours(&t, eights, fours, 0, column_fours);
