@@ -89,9 +89,9 @@ def shared_windows(walks, positions):
         axes = {walk[i] for walk in walks}
         ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, axis.taps - 1)]
         extent = count + max(ends) - min(ends)
-        shared.append({
-            axis: WindowAxis(count, extent, False, 1, axis.source_tap, axis.source_begin - min(ends)) for axis in axes
-        })
+        shared.append(
+            {axis: WindowAxis(count, extent, False, 1, axis.source_tap, axis.source_begin - min(ends)) for axis in axes}
+        )
     return [[own[axis] for own, axis in zip(shared, walk, strict=True)] for walk in walks]
 
 

@@ -144,8 +144,8 @@ def joins_phases(case):
     """
     walks = case.walks
     rows = {walk[2].target_begin for walk in walks}
-    full = 1 < len(rows) == walks[0][2].target_step
-    return full and all(0 < axis.taps and abs(axis.source_tap) == 1 for walk in walks for axis in walk)
+    full = case.channels and 1 < len(rows) == walks[0][2].target_step
+    return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in walks for axis in walk)
 
 
 def packs_in_tasks(case):

@@ -38,13 +38,19 @@ cdef inline int64_t row_pitch(const Correlation *steps, compute kind) noexcept n
     return whole_vectors(steps.conv.window.axis[2].positions * steps.conv.walk.axis[2].target_step, kind)
 
 
+cdef inline int64_t boxes_size(const Correlation *steps) noexcept nogil:
+    """Bytes for a box of each phase, and one more."""
+    return in_lines((steps.conv.blocks.phases + 1) * sizeof(Box))
+
+
 cdef inline int64_t phases_scratch(const Correlation *steps, compute kind) noexcept nogil:
-    """Bytes of one thread: a window, the sums of each phase, rows of the target, tables."""
+    """Bytes of one thread: a window, the sums of each phase, a row of the target, boxes, tables."""
     cdef int64_t i, tables = 0
     cdef int64_t size = steps.conv.window_size + steps.conv.blocks.phases * steps.sums_size
     for i in range(steps.conv.blocks.phases):
         tables = max(tables, tables_size(&steps[i].conv))
-    return in_lines((size + steps.conv.blocks.outputs * row_pitch(steps, kind)) * sizeof(compute)) + tables
+    size += steps.conv.blocks.outputs * row_pitch(steps, kind)
+    return in_lines(size * sizeof(compute)) + boxes_size(steps) + tables
 
 
 cdef inline void fill_shared(
@@ -61,8 +67,16 @@ cdef inline void fill_shared(
     fill_window(window, &m, &walk, box, source, &steps.conv.x, channels)
 
 
-cdef inline int64_t find_phase(Box *box, const Correlation *c, const Correlation *steps, int64_t index) noexcept nogil:
-    return find_box(box, &c.conv.window, &c.conv.walk, c.conv.batch, steps.conv.boxes, index)
+cdef inline void find_boxes(Box *boxes, const Correlation *steps, int64_t index) noexcept nogil:
+    """The box of each phase, and one as long as the longest of them."""
+    cdef int64_t i, phases = steps.conv.blocks.phases
+    cdef int axis
+    for i in range(phases):
+        find_box(boxes + i, &steps[i].conv.window, &steps[i].conv.walk, steps.conv.batch, steps.conv.boxes, index)
+        if i == 0:
+            boxes[phases] = boxes[0]
+        for axis in range(4):
+            boxes[phases].count[axis] = max(boxes[phases].count[axis], boxes[i].count[axis])
 
 
 cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int64_t count) noexcept nogil:
@@ -79,57 +93,67 @@ cdef inline void interleave_rows(compute *row, const compute *even, const comput
         row[2 * w + 1] = odd[w]
 
 
-cdef inline int64_t join_rows(
-    compute *rows, const Correlation *c, const Correlation *steps, int64_t index, int64_t outputs, const compute *sums,
-    int64_t row
+cdef inline int64_t join_row(
+    compute *made, int64_t pitch, const Correlation *c, const Box *boxes, const compute *sums, int64_t row,
+    int64_t outputs
 ) noexcept nogil:
-    """rows[o] = the row of the target that row number ``row`` of each phase of the width is a part of; its length."""
-    cdef int64_t step = c.conv.walk.axis[2].target_step, pitch = row_pitch(c, rows[0]), r, o, begin, length = 0
+    """made[o * pitch + w] = a row of the target, of which row number ``row`` of each phase of the width is a part.
+
+    ``c``, ``boxes`` and ``sums`` are the first such phase's. The result is the row's length.
+    """
+    cdef int64_t step = c.conv.walk.axis[2].target_step, r, o, begin, length = 0
     cdef int64_t count[2]
     cdef const compute *part[2]
     cdef const compute *of
-    cdef Box box
     for r in range(step):
-        find_phase(&box, c + r, steps, index)
         begin = c[r].conv.walk.axis[2].target_begin
-        length += box.count[3]
-        of = sums + r * c.sums_size + row * whole_vectors(box.count[3], rows[0])
+        length += boxes[r].count[3]
+        of = sums + r * c.sums_size + row * whole_vectors(boxes[r].count[3], made[0])
         if step == 2:
-            part[begin], count[begin] = of, box.count[3]
+            part[begin], count[begin] = of, boxes[r].count[3]
         else:
             for o in range(outputs):
-                spread_row(rows + o * pitch + begin, step, of + o * c.row, box.count[3])
+                spread_row(made + o * pitch + begin, step, of + o * c.row, boxes[r].count[3])
     if step == 2:
         for o in range(outputs):
-            interleave_rows(rows + o * pitch, part[0] + o * c.row, part[1] + o * c.row, count[1])
+            interleave_rows(made + o * pitch, part[0] + o * c.row, part[1] + o * c.row, count[1])
             if count[0] > count[1]:
-                rows[o * pitch + 2 * count[1]] = part[0][o * c.row + count[1]]
+                made[o * pitch + 2 * count[1]] = part[0][o * c.row + count[1]]
     return length
 
 
-cdef inline void store_phases(
-    const Correlation *steps, int64_t index, int64_t outputs, const compute *sums, compute *rows, scalar *target
+cdef inline void store_row(
+    const Correlation *c, const Box *boxes, const compute *sums, int64_t n, int64_t d, int64_t h, int64_t outputs,
+    compute *made, scalar *target
 ) noexcept nogil:
-    """Row by row of the target."""
-    cdef int64_t step = steps.conv.walk.axis[2].target_step, i = 0, n, d, h, row, columns
-    cdef const Correlation *c
-    cdef Box box
-    while i < steps.conv.blocks.phases:
-        c = steps + i
-        find_phase(&box, c, steps, index)
-        row = 0
-        for n in range(box.count[0]):
-            for d in range(box.count[1]):
-                for h in range(box.count[2]):
-                    columns = join_rows(rows, c, steps, index, outputs, sums + i * c.sums_size, row)
-                    store_block(
-                        target + target_offset(&c.conv.y, &c.conv.walk, box.begin[0] + n, box.begin[1] + d,
-                                               box.begin[2] + h, box.begin[3])
-                        - c.conv.walk.axis[2].target_begin * c.conv.y.axis[2],
-                        c.conv.y.axis[2], c.conv.y.channel, rows, 1, row_pitch(c, rows[0]), columns, outputs,
-                    )
-                    row += 1
-        i += step
+    """A row of the target, which is made there where it can be."""
+    cdef int64_t pitch = row_pitch(c, made[0]), length, row = (n * boxes.count[1] + d) * boxes.count[2] + h
+    if d >= boxes.count[1] or h >= boxes.count[2]:
+        return
+    target += target_offset(&c.conv.y, &c.conv.walk, boxes.begin[0] + n, boxes.begin[1] + d, boxes.begin[2] + h,
+                            boxes.begin[3])
+    target -= c.conv.walk.axis[2].target_begin * c.conv.y.axis[2]
+    if scalar is compute:
+        if c.conv.y.axis[2] == 1:
+            join_row(target, c.conv.y.channel, c, boxes, sums, row, outputs)
+            return
+    length = join_row(made, pitch, c, boxes, sums, row, outputs)
+    store_block(target, c.conv.y.axis[2], c.conv.y.channel, made, 1, pitch, length, outputs)
+
+
+cdef inline void store_phases(
+    const Correlation *steps, const Box *boxes, int64_t outputs, const compute *sums, compute *made, scalar *target
+) noexcept nogil:
+    """Row after row."""
+    cdef int64_t step = steps.conv.walk.axis[2].target_step, phases = steps.conv.blocks.phases, n, d, h, i
+    cdef const Box *whole = boxes + phases
+    for n in range(whole.count[0]):
+        for d in range(whole.count[1]):
+            for h in range(whole.count[2]):
+                i = 0
+                while i < phases:
+                    store_row(steps + i, boxes + i, sums + i * steps.sums_size, n, d, h, outputs, made, target)
+                    i += step
 
 
 cdef inline void correlate_phases(
@@ -137,47 +161,42 @@ cdef inline void correlate_phases(
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef const Correlation *c
-    cdef int64_t outer = task // steps.conv.output_blocks, o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
+    cdef int64_t outer = task // steps.conv.output_blocks, g = outer % steps.conv.groups
+    cdef int64_t o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
     cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
-    cdef int64_t g = outer % steps.conv.groups, index = outer // steps.conv.groups, positions, i, columns
-    cdef int axis
-    cdef Box box
-    cdef Box whole  # of the longest phases
+    cdef int64_t i, rows, columns
     cdef Part part
     cdef compute *window = <compute *>scratch
     cdef compute *sums = window + steps.conv.window_size
-    cdef compute *rows = sums + phases * steps.sums_size
-    cdef int32_t *position = <int32_t *>(rows + steps.conv.blocks.outputs * row_pitch(steps, rows[0]))
+    cdef compute *made = sums + phases * steps.sums_size
+    cdef Box *boxes = <Box *>in_lines(<int64_t>(made + steps.conv.blocks.outputs * row_pitch(steps, made[0])))
+    cdef int32_t *position = <int32_t *>(<char *>boxes + boxes_size(steps))
     cdef int32_t *column = position + steps.conv.box_positions
     source += g * steps.conv.x.group
     filter += g * steps.conv.w.group
     target += g * steps.conv.y.group + o0 * steps.conv.y.channel
-    find_phase(&whole, steps, steps, index)
-    for i in range(1, phases):
-        find_phase(&box, steps + i, steps, index)
-        for axis in range(4):
-            whole.count[axis] = max(whole.count[axis], box.count[axis])
+    find_boxes(boxes, steps, outer // steps.conv.groups)
     part.begin = 0
     while part.begin < steps.conv.channels:
         part.channels = min(steps.conv.blocks.chunk, steps.conv.channels - part.begin)
-        fill_shared(window, steps, &whole, source + part.begin * steps.conv.x.channel, part.channels)
+        fill_shared(window, steps, boxes + phases, source + part.begin * steps.conv.x.channel, part.channels)
         for i in range(phases):
             c = steps + i
-            positions = find_phase(&box, c, steps, index)
-            if positions:
-                position_offsets(&c.conv.window, &box, position)
+            rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
+            if rows * boxes[i].count[3]:
+                position_offsets(&c.conv.window, boxes + i, position)
                 column_offsets(&c.conv.window, &c.conv.walk, part.channels, column)
                 add_products(
-                    c, &box, positions, outputs, &part, window, filter, packed + c.packed + g * c.filter_size
-                    + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, NULL, position, column,
-                    sums + i * c.sums_size, c.row, False,
+                    c, boxes + i, rows * boxes[i].count[3], outputs, &part, window, filter, packed + c.packed
+                    + g * c.filter_size + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made,
+                    position, column, sums + i * c.sums_size, c.row, False,
                 )
         part.begin += part.channels
     if compute is not int:
         for i in range(phases if steps.nonfinite[0] else 0):
             c = steps + i
-            positions = find_phase(&box, c, steps, index)
-            columns = whole_vectors(box.count[3], rows[0])
-            if positions and c.conv.padded and any_nan(sums + i * c.sums_size, outputs, positions // box.count[3] * columns, c.row):
-                repair(c, &box, o0, outputs, source, filter, sums + i * c.sums_size, 1, columns, c.row)
-    store_phases(steps, index, outputs, sums, rows, target)
+            columns = whole_vectors(boxes[i].count[3], made[0])
+            rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
+            if c.conv.padded and any_nan(sums + i * c.sums_size, outputs, rows * columns, c.row):
+                repair(c, boxes + i, o0, outputs, source, filter, sums + i * c.sums_size, 1, columns, c.row)
+    store_phases(steps, boxes, outputs, sums, made, target)
