@@ -9,7 +9,7 @@ LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
 #: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
 #: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it.
 IN_PLACE_BYTES, ROW_BYTES = 64 * 1024, 8 * 1024
-#: The same in wgrad: what its lanes have of a position, of which the tile reads some rows for one vector after the other.
+#: The same in wgrad: what its lanes have of a position. The tile reads some rows for one vector after the other.
 POSITION_BYTES = 1024
 #: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
 LINE_BYTES = 64

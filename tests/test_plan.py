@@ -147,7 +147,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         lanes = tile[2] // itemsize
         assert problem.groups > 1
         assert max(channels, outputs) <= max(1, lanes // 2)
-        sliding = operation != WGRAD and channels == outputs == 1
+        sliding = channels == outputs == 1
         assert blocks.outputs <= tile[1] // itemsize or (sliding and blocks.outputs % lanes == 0)
         assert blocks.outputs % outputs == 0  # whole groups
         for axis, window in enumerate(windows[0]):
