@@ -82,18 +82,33 @@ def _width_axis(axis, positions, across, paired):
     return window_axis(axis, room, contiguous=across)._replace(positions=positions)
 
 
-def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compact=False):
+def shared_windows(walks, positions):
+    """The windows of stride phases that share one: each axis has what all of them see of boxes of ``positions``."""
+    shared = []
+    for i, count in enumerate(positions):
+        axes = {walk[i] for walk in walks}
+        ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, axis.taps - 1)]
+        extent = count + max(ends) - min(ends)
+        shared.append(
+            {axis: WindowAxis(count, extent, False, 1, axis.source_tap, axis.source_begin - min(ends)) for axis in axes}
+        )
+    return [[own[axis] for own, axis in zip(shared, walk, strict=True)] for walk in walks]
+
+
+def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compact=False, shared=False):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
 
     ``case``: a ``choices.Case``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
     ``least`` channels. ``across``: rows are cut at whole vectors. ``paired``: in pairs of positions. ``compact``: with
-    a rim as small as can be; the chunk is the same.
+    a rim as small as can be; the chunk is the same. ``shared``: one window for all walks, which are stride phases.
     """
     walks, batch = case.walks, case.batch
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     multiple = case.machine.vector_bytes // itemsize if across else 1
 
     def windows_of(box):
+        if shared:
+            return shared_windows(walks, box[1:])
         extents = [[min(n, axis.positions) for n, axis in zip(box[1:], walk, strict=True)] for walk in walks]
         return [
             [*map(window_axis, walk[:2], own[:2]), _width_axis(walk[2], own[2], across, paired)]

@@ -14,6 +14,8 @@ LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 FEW_COLUMNS = 4
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
+#: Products of a sum of a stride phase, up to which storing whole rows of all phases counts.
+MOST_TERMS = 128
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
 #: matters from this size of the source on.
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
@@ -116,18 +118,34 @@ def crosses_positions(case):
     return across_positions < (1.1 if in_place else 0.8) * across_channels
 
 
-def keeps_rows(case):
+def keeps_rows(case, joins):
     """Whether tiles across positions are faster, however many output channels there are.
 
-    They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie.
+    They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie:
+    whole vectors of them, or, where tasks join stride phases, any, unless too much of the vectors is left empty.
     A source of one channel does not tell how the target lies.
     """
     rows = [walk[2] for walk in case.walks]
-    return (
-        case.positions_adjacent
-        and 1 < case.channels <= FEW_CHANNELS
-        and all(row.source_step == row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)
-    )
+    if not case.positions_adjacent or case.channels <= 1 or any(row.source_step > 1 for row in rows):
+        return False
+    if not joins:
+        whole = all(row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)
+        return whole and case.channels <= FEW_CHANNELS
+    row = max(row.positions for row in rows)
+    across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
+    across_channels = tile_cycles(row, case.outputs, case.machine, case.itemsize)
+    return case.taps * case.channels <= MOST_TERMS and across_positions <= 1.1 * across_channels
+
+
+def joins_phases(case):
+    """Whether a task can have all stride phases of its positions, which share a window: they make whole rows of x.
+
+    Taps far apart, by dilation, would see little in common; positions that no tap reaches would have to be zeros.
+    """
+    walks = case.walks
+    rows = {walk[2].target_begin for walk in walks}
+    full = case.channels and 1 < len(rows) == walks[0][2].target_step
+    return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in walks for axis in walk)
 
 
 def packs_in_tasks(case):

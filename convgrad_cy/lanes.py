@@ -9,6 +9,8 @@ LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
 #: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
 #: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it.
 IN_PLACE_BYTES, ROW_BYTES = 64 * 1024, 8 * 1024
+#: The same in wgrad: what its lanes have of a position. The tile reads some rows for one vector after the other.
+POSITION_BYTES = 1024
 #: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
 LINE_BYTES = 64
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
@@ -67,14 +69,15 @@ def lanewise(case, sums_positions, in_place):
             break
     if extents is None:
         return None
-    slices = 1
-    if sums_positions:
+    slices, line = 1, LINE_BYTES // case.itemsize
+    if sums_positions:  # as many slices in all layouts
+        wide = even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block
         boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
-        slices = max(1, min(-(-WANTED_TASKS // -(-total // block)), boxes))
-    if in_place and total % lanes == 0:
-        if sums_positions:
-            return extents, min(strip, total), slices
-        line, row = LINE_BYTES // case.itemsize, walk[2].positions * walk[2].source_step
+        slices = max(1, min(-(-WANTED_TASKS // -(-total // wide)), boxes))
+        if in_place and total % lanes == 0:
+            return extents, wide, slices
+    elif in_place and total % lanes == 0:
+        row = walk[2].positions * walk[2].source_step
         block = even(total, max(2 * line, ROW_BYTES // (row * case.itemsize)), line)
         extents = box_of(walk, 1, IN_PLACE_BYTES // (block * case.itemsize))[1:]
     return extents, block, slices

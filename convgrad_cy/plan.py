@@ -21,6 +21,7 @@ from .choices import (
     crosses_positions,
     cut_walks,
     exceeds_cache,
+    joins_phases,
     keeps_rows,
     packs_in_tasks,
 )
@@ -50,7 +51,7 @@ class Blocks(NamedTuple):
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
     one block of the filter. ``streams``: the target is stored past the cache. ``packs``: each task packs its part of
-    the filter. ``pairs``: the tile takes pairs of bfloat16.
+    the filter. ``pairs``: the tile takes pairs of bfloat16. ``phases``: walks that a task computes together.
     """
 
     threads: int
@@ -63,6 +64,7 @@ class Blocks(NamedTuple):
     streams: bool
     packs: bool
     pairs: bool
+    phases: int = 1
 
 
 class Plan(NamedTuple):
@@ -91,6 +93,14 @@ def _most_positions(case, block, most):
     return min(most, max(case.machine.tile_rows, SUMS_BYTES // (block * case.itemsize)))
 
 
+def _box_positions(case, block, phases):
+    """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
+    tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
+    blocks = case.groups * -(-case.outputs // block) * len(case.walks) // phases
+    most = _most_positions(case, block * phases, MOST_POSITIONS)
+    return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
+
+
 def _plan(walks, windows, blocks):
     rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
@@ -113,32 +123,35 @@ def _lanes_plan(case, streams):
 def _correlation_plan(case, streams, chunk):
     """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
     across = crosses_positions(case)
+    joins = joins_phases(case)
     if not across:
-        case = cut_walks(case)
+        uncut, case = case, cut_walks(case)
+        joins = joins and case.walks is uncut.walks
     block = even(case.outputs, MOST_OUTPUTS[case.operation], case.machine.tile_rows if across else case.strip)
     pairs = case.multiplies_pairs and not across
     channel_bytes = case.itemsize // 2 if pairs else case.itemsize
     least = chunk or 1
     chunk = chunk or _chunk(case, DEPTH_BYTES, channel_bytes)
     packs = not across and packs_in_tasks(case)
+    keeps = not across and not packs and not pairs and keeps_rows(case, joins)
+    phases = len(case.walks) if joins and (across or keeps) else 1
     if packs:
         most = FEW_POSITIONS
         block = even(case.outputs, PACKED_SUMS_BYTES // (most * case.itemsize), case.strip)
         while block > case.strip and 2 * case.groups * len(case.walks) * -(-case.outputs // block) < WANTED_TASKS:
             block = even(case.outputs, block // 2, case.strip)
     else:
-        tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
-        blocks = case.groups * -(-case.outputs // block) * len(case.walks)
-        most = _most_positions(case, block, MOST_POSITIONS)
-        most = min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
+        most = _box_positions(case, block, 1)
     compact = across and not case.positions_adjacent  # else long rows are copied faster
-    if not across and not packs and not pairs and keeps_rows(case):
+    if keeps:
         across = True
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
-    images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact)
+    if phases > 1:
+        most = _box_positions(case, block, phases)
+    images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
     chunk = max(1, min(chunk, case.channels))
-    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs)
+    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs, phases)
     return _plan(case.walks, windows, blocks)
 
 

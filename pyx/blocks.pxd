@@ -22,6 +22,7 @@ cdef struct Blocks:  # plan.Blocks, field for field
     int64_t streams  # whether the target is stored past the cache where that is possible
     int64_t packs  # whether each task packs its part of the filter, a strip of outputs
     int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
+    int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
 
 cdef struct Step:  # plan.Step, field for field: one walk
     conv_walk walk

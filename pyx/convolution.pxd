@@ -37,11 +37,11 @@ cdef inline bint reads_in_place(
     Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
     the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
     of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
-    a copy pays.
+    a copy pays. Phases share their window.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef bint scattered = c.x.channel != 1
-    if c.taps == 0 or c.padded:
+    if c.taps == 0 or c.padded or c.blocks.phases > 1:
         return False
     if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
             and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):

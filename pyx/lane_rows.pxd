@@ -25,6 +25,9 @@ from ukernel cimport (
     LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, strip_width, vectors_of, whole_vectors,
 )
 
+cdef enum:
+    ROWS_BYTES = 128 * 1024  # of a source, in wgrad
+
 cdef struct LaneWalk:
     conv_walk walk
     Tensor x, y  # the tensors themselves or their copies
@@ -222,18 +225,22 @@ cdef inline void accumulate_piece(
     int64_t sums_row,
 ) noexcept nogil:
     """The register tile on the piece of a run."""
-    cdef int64_t i = 0, k
+    cdef int64_t lane = 0, i, k, strip = strip_width(sums[0])
     cdef int64_t[NARROW_ROWS] sum_rows
-    cdef int rows, vectors = vectors_of(lanes, sums[0])
-    while i < piece.depth:
-        rows = rows_of_tile(piece.depth - i, vectors)
-        for k in range(rows):
-            sum_rows[k] = c.tap_filter[piece.table + i + k] * sums_row
-        multiply_tile(
-            LANES, rows, vectors, piece.count, source + piece.source, c.tap_source + piece.table + i,
-            c.position_source, target + piece.target, c.position_target, sums, sum_rows, False,
-        )
-        i += rows
+    cdef int rows, vectors
+    while lane < lanes:
+        vectors = vectors_of(min(strip, lanes - lane), sums[0])
+        i = 0
+        while i < piece.depth:
+            rows = rows_of_tile(piece.depth - i, vectors)
+            for k in range(rows):
+                sum_rows[k] = c.tap_filter[piece.table + i + k] * sums_row
+            multiply_tile(
+                LANES, rows, vectors, piece.count, source + piece.source + lane, c.tap_source + piece.table + i,
+                c.position_source, target + piece.target + lane, c.position_target, sums + lane, sum_rows, False,
+            )
+            i += rows
+        lane += strip
 
 
 cdef inline void accumulate_rows(
@@ -248,13 +255,16 @@ cdef inline void accumulate_rows(
     cdef int64_t tap = c.walk.axis[0].source_tap * c.x.axis[0]
     cdef int64_t end = min(box.begin[1] + box.count[1], c.walk.axis[1].positions)
     cdef bint slides = c.channels == 1 and c.walk.axis[2].taps <= SLIDE_TAPS
+    # So few rows at a time that the next vector of a line finds them in the cache.
+    cdef int64_t row_bytes = c.walk.axis[1].source_step * box.source_count[2] * box.lanes * sizeof(compute)
+    cdef int64_t most = max(<int64_t>1, ROWS_BYTES // max(row_bytes, <int64_t>1))
     cdef Row row
     cdef Piece piece
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
         h = box.begin[1]
         while h < end:
             find_row(c, d, h, &row)
-            heights = rows_alike(c, h, end, &row) if slides else 1
+            heights = rows_alike(c, h, min(end, h + most), &row) if slides else 1
             for r in range(c.run_count):
                 if not find_piece(c, box, &row, &c.runs[r], &piece):
                     continue

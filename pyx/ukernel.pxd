@@ -80,7 +80,9 @@ cdef inline int rows_of_tile(int64_t rows, int vectors) noexcept nogil:
     The last tiles share theirs: one of few rows would leave the multipliers waiting for each other.
     """
     cdef int64_t most = MOST_ROWS(vectors)
-    return <int>most if rows >= 3 * most else <int>(rows // ((rows + most - 1) // most))
+    if rows <= most or rows >= 3 * most:
+        return <int>min(rows, most)
+    return <int>(rows // 2 if rows <= 2 * most else rows // 3)  # no division, which would take as long as many products
 
 
 cdef inline void multiply_strip(

@@ -112,14 +112,14 @@ cdef inline int64_t count_boxes(const Window *m, const conv_walk *walk, int64_t 
 cdef inline int64_t find_box(
     Box *box, const Window *m, const conv_walk *walk, int64_t batch, const int64_t *boxes, int64_t index
 ) noexcept nogil:
-    """Box number ``index``; how many positions it has."""
+    """Box number ``index``; how many positions it has, where walks share boxes perhaps none."""
     cdef int axis
     cdef int64_t whole, limit
     for axis in range(3, -1, -1):
         whole = m.images if axis == 0 else m.axis[axis - 1].positions
         limit = batch if axis == 0 else walk.axis[axis - 1].positions
         box.begin[axis] = index % boxes[axis] * whole
-        box.count[axis] = min(whole, limit - box.begin[axis])
+        box.count[axis] = max(<int64_t>0, min(whole, limit - box.begin[axis]))
         index = index // boxes[axis]
     return box.count[0] * box.count[1] * box.count[2] * box.count[3]
 

@@ -147,7 +147,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         lanes = tile[2] // itemsize
         assert problem.groups > 1
         assert max(channels, outputs) <= max(1, lanes // 2)
-        sliding = operation != WGRAD and channels == outputs == 1
+        sliding = channels == outputs == 1
         assert blocks.outputs <= tile[1] // itemsize or (sliding and blocks.outputs % lanes == 0)
         assert blocks.outputs % outputs == 0  # whole groups
         for axis, window in enumerate(windows[0]):
@@ -168,7 +168,8 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         most_sums = PACKED_SUMS_BYTES if blocks.packs else SUMS_BYTES
         assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
         for i, own in enumerate(window):  # one box for all walks, but no longer than a walk
-            assert own.positions == min(walk[i].positions, max(other[i].positions for other in windows))
+            longest = max(other[i].positions for other in windows)
+            assert own.positions == (longest if blocks.phases > 1 else min(walk[i].positions, longest))
         assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))
 
 

@@ -1,0 +1,202 @@
+"""dgrad with a stride, all phases of a box of positions in one task: what they see is copied once, and their sums are
+brought together as they lie in the target.
+
+Tiles run across positions: sums are [phase][o][n][d][h][w]. Each combination of phases of the depth and the height has
+neighbouring steps for those of the width, as many as the stride, and these make whole rows of the target.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from blocks cimport in_lines
+from convolution cimport tables_size
+from copy cimport store_block
+from correlation cimport Correlation
+from exact cimport any_nan
+from problem cimport conv_walk
+from products cimport Part, add_products, repair
+from scalar cimport compute, scalar
+from tensor cimport target_offset
+from ukernel cimport whole_vectors
+from window cimport Box, Window, column_offsets, fill_window, find_box, position_offsets
+
+
+cdef inline void join_boxes(Correlation *steps) noexcept nogil:
+    """Give all phases the boxes of the longest one."""
+    cdef int64_t i, phases = steps.conv.blocks.phases, boxes
+    cdef int axis
+    for axis in range(4):
+        boxes = 0
+        for i in range(phases):
+            boxes = max(boxes, steps[i].conv.boxes[axis])
+        for i in range(phases):
+            steps[i].conv.boxes[axis] = boxes
+    steps.conv.box_count = steps.conv.boxes[0] * steps.conv.boxes[1] * steps.conv.boxes[2] * steps.conv.boxes[3]
+
+
+cdef inline int64_t row_pitch(const Correlation *steps, compute kind) noexcept nogil:
+    """Elements for a row of the target."""
+    return whole_vectors(steps.conv.window.axis[2].positions * steps.conv.walk.axis[2].target_step, kind)
+
+
+cdef inline int64_t boxes_size(const Correlation *steps) noexcept nogil:
+    """Bytes for a box of each phase, and one more."""
+    return in_lines((steps.conv.blocks.phases + 1) * sizeof(Box))
+
+
+cdef inline int64_t phases_scratch(const Correlation *steps, compute kind) noexcept nogil:
+    """Bytes of one thread: a window, the sums of each phase, a row of the target, boxes, tables."""
+    cdef int64_t i, tables = 0
+    cdef int64_t size = steps.conv.window_size + steps.conv.blocks.phases * steps.sums_size
+    for i in range(steps.conv.blocks.phases):
+        tables = max(tables, tables_size(&steps[i].conv))
+    size += steps.conv.blocks.outputs * row_pitch(steps, kind)
+    return in_lines(size * sizeof(compute)) + boxes_size(steps) + tables
+
+
+cdef inline void fill_shared(
+    compute *window, const Correlation *steps, const Box *box, const scalar *source, int64_t channels
+) noexcept nogil:
+    """What all phases see of a box: as if one walk had a tap for each neighbour that one of them sees."""
+    cdef Window m = steps.conv.window
+    cdef conv_walk walk = steps.conv.walk
+    cdef int axis
+    for axis in range(3):
+        walk.axis[axis].source_begin -= m.axis[axis].begin
+        walk.axis[axis].taps = m.axis[axis].extent - m.axis[axis].positions + 1
+        m.axis[axis].begin, m.axis[axis].tap = 0, 1
+    fill_window(window, &m, &walk, box, source, &steps.conv.x, channels)
+
+
+cdef inline void find_boxes(Box *boxes, const Correlation *steps, int64_t index) noexcept nogil:
+    """The box of each phase, and one as long as the longest of them."""
+    cdef int64_t i, phases = steps.conv.blocks.phases
+    cdef int axis
+    for i in range(phases):
+        find_box(boxes + i, &steps[i].conv.window, &steps[i].conv.walk, steps.conv.batch, steps.conv.boxes, index)
+        if i == 0:
+            boxes[phases] = boxes[0]
+        for axis in range(4):
+            boxes[phases].count[axis] = max(boxes[phases].count[axis], boxes[i].count[axis])
+
+
+cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int64_t count) noexcept nogil:
+    cdef int64_t w
+    for w in range(count):
+        row[w * step] = sums[w]
+
+
+cdef inline void interleave_rows(compute *row, const compute *even, const compute *odd, int64_t count) noexcept nogil:
+    """Two phases at once: compilers make vectors of that."""
+    cdef int64_t w
+    for w in range(count):
+        row[2 * w] = even[w]
+        row[2 * w + 1] = odd[w]
+
+
+cdef inline int64_t join_row(
+    compute *made, int64_t pitch, const Correlation *c, const Box *boxes, const compute *sums, int64_t row,
+    int64_t outputs
+) noexcept nogil:
+    """made[o * pitch + w] = a row of the target, of which row number ``row`` of each phase of the width is a part.
+
+    ``c``, ``boxes`` and ``sums`` are the first such phase's. The result is the row's length.
+    """
+    cdef int64_t step = c.conv.walk.axis[2].target_step, r, o, begin, length = 0
+    cdef int64_t count[2]
+    cdef const compute *part[2]
+    cdef const compute *of
+    for r in range(step):
+        begin = c[r].conv.walk.axis[2].target_begin
+        length += boxes[r].count[3]
+        of = sums + r * c.sums_size + row * whole_vectors(boxes[r].count[3], made[0])
+        if step == 2:
+            part[begin], count[begin] = of, boxes[r].count[3]
+        else:
+            for o in range(outputs):
+                spread_row(made + o * pitch + begin, step, of + o * c.row, boxes[r].count[3])
+    if step == 2:
+        for o in range(outputs):
+            interleave_rows(made + o * pitch, part[0] + o * c.row, part[1] + o * c.row, count[1])
+            if count[0] > count[1]:
+                made[o * pitch + 2 * count[1]] = part[0][o * c.row + count[1]]
+    return length
+
+
+cdef inline void store_row(
+    const Correlation *c, const Box *boxes, const compute *sums, int64_t n, int64_t d, int64_t h, int64_t outputs,
+    compute *made, scalar *target
+) noexcept nogil:
+    """A row of the target, which is made there where it can be."""
+    cdef int64_t pitch = row_pitch(c, made[0]), length, row = (n * boxes.count[1] + d) * boxes.count[2] + h
+    if d >= boxes.count[1] or h >= boxes.count[2]:
+        return
+    target += target_offset(&c.conv.y, &c.conv.walk, boxes.begin[0] + n, boxes.begin[1] + d, boxes.begin[2] + h,
+                            boxes.begin[3])
+    target -= c.conv.walk.axis[2].target_begin * c.conv.y.axis[2]
+    if scalar is compute:
+        if c.conv.y.axis[2] == 1:
+            join_row(target, c.conv.y.channel, c, boxes, sums, row, outputs)
+            return
+    length = join_row(made, pitch, c, boxes, sums, row, outputs)
+    store_block(target, c.conv.y.axis[2], c.conv.y.channel, made, 1, pitch, length, outputs)
+
+
+cdef inline void store_phases(
+    const Correlation *steps, const Box *boxes, int64_t outputs, const compute *sums, compute *made, scalar *target
+) noexcept nogil:
+    """Row after row."""
+    cdef int64_t step = steps.conv.walk.axis[2].target_step, phases = steps.conv.blocks.phases, n, d, h, i
+    cdef const Box *whole = boxes + phases
+    for n in range(whole.count[0]):
+        for d in range(whole.count[1]):
+            for h in range(whole.count[2]):
+                i = 0
+                while i < phases:
+                    store_row(steps + i, boxes + i, sums + i * steps.sums_size, n, d, h, outputs, made, target)
+                    i += step
+
+
+cdef inline void correlate_phases(
+    const Correlation *steps, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
+    char *scratch, int64_t task,
+) noexcept nogil:
+    cdef const Correlation *c
+    cdef int64_t outer = task // steps.conv.output_blocks, g = outer % steps.conv.groups
+    cdef int64_t o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
+    cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
+    cdef int64_t i, rows, columns
+    cdef Part part
+    cdef compute *window = <compute *>scratch
+    cdef compute *sums = window + steps.conv.window_size
+    cdef compute *made = sums + phases * steps.sums_size
+    cdef Box *boxes = <Box *>in_lines(<int64_t>(made + steps.conv.blocks.outputs * row_pitch(steps, made[0])))
+    cdef int32_t *position = <int32_t *>(<char *>boxes + boxes_size(steps))
+    cdef int32_t *column = position + steps.conv.box_positions
+    source += g * steps.conv.x.group
+    filter += g * steps.conv.w.group
+    target += g * steps.conv.y.group + o0 * steps.conv.y.channel
+    find_boxes(boxes, steps, outer // steps.conv.groups)
+    part.begin = 0
+    while part.begin < steps.conv.channels:
+        part.channels = min(steps.conv.blocks.chunk, steps.conv.channels - part.begin)
+        fill_shared(window, steps, boxes + phases, source + part.begin * steps.conv.x.channel, part.channels)
+        for i in range(phases):
+            c = steps + i
+            rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
+            if rows * boxes[i].count[3]:
+                position_offsets(&c.conv.window, boxes + i, position)
+                column_offsets(&c.conv.window, &c.conv.walk, part.channels, column)
+                add_products(
+                    c, boxes + i, rows * boxes[i].count[3], outputs, &part, window, filter, packed + c.packed
+                    + g * c.filter_size + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made,
+                    position, column, sums + i * c.sums_size, c.row, False,
+                )
+        part.begin += part.channels
+    if compute is not int:
+        for i in range(phases if steps.nonfinite[0] else 0):
+            c = steps + i
+            columns = whole_vectors(boxes[i].count[3], made[0])
+            rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
+            if c.conv.padded and any_nan(sums + i * c.sums_size, outputs, rows * columns, c.row):
+                repair(c, boxes + i, o0, outputs, source, filter, sums + i * c.sums_size, 1, columns, c.row)
+    store_phases(steps, boxes, outputs, sums, made, target)

@@ -1,0 +1,97 @@
+"""The products of a task of fprop or dgrad, and the sums that are NaN formed again."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from convolution cimport Convolution
+from copy cimport words_of
+from correlation cimport Correlation, holds_vectors, pack_chunk
+from exact cimport filter_sum
+from scalar cimport compute, scalar
+from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
+from window cimport Box
+
+cdef inline int64_t row_offset(const Correlation *c, const Box *box, int64_t row) noexcept nogil:
+    """Where a row of a box's positions is in the target, counted from the first."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t h = row % box.count[2], d = row // box.count[2]
+    return (d // box.count[1] * conv.y.batch + d % box.count[1] * conv.walk.axis[0].target_step * conv.y.axis[0]
+            + h * conv.walk.axis[1].target_step * conv.y.axis[1])
+
+
+cdef struct Part:  # of the depth: a chunk of channels under all taps
+    int64_t begin, channels
+
+
+cdef inline const compute *find_strip(
+    const Correlation *c, const scalar *filter, const compute *packed, compute *bank, const Part *part, int64_t outputs,
+    const int32_t **lines,
+) noexcept nogil:
+    """A strip of a chunk's filter, and where its lines are: packed before, as it is in the filter, or packed now."""
+    cdef const Convolution *conv = &c.conv
+    lines[0] = c.filter_depth
+    if not conv.blocks.packs:
+        return packed
+    if c.strips_in_place and holds_vectors(c, outputs, conv.channels - part.begin - part.channels, bank[0]):
+        lines[0] = c.filter_place if part.channels == conv.blocks.chunk else c.last_filter_place
+        return <const compute *>filter
+    pack_chunk(c, filter, bank, outputs, part.channels)
+    return bank
+
+
+cdef inline void add_products(
+    const Correlation *c, const Box *box, int64_t positions, int64_t outputs, const Part *part, const compute *window,
+    const scalar *filter, const compute *packed, compute *bank, const int32_t *position, const int32_t *column,
+    compute *sums, int64_t sums_row, bint by_rows,
+) noexcept nogil:
+    """sums += the products of a chunk of channels, or = those of the first one.
+
+    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. ``by_rows``: each row of
+    positions has its sums where it is in the target, counted from the box's first.
+    """
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t words = conv.taps * words_of(part.channels, conv.blocks.pairs)
+    cdef int64_t depth = conv.taps * part.channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
+    cdef int64_t sums_h = whole_vectors(row, sums[0]), columns
+    cdef const int32_t *lines
+    cdef const compute *strip
+    if not conv.blocks.positions_across:
+        while j < outputs:
+            columns = min(width, outputs - j)
+            strip = find_strip(c, filter + j * conv.w.batch, packed + j * depth, bank, part, columns, &lines)
+            for r in range(positions // row if by_rows else 1):
+                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions, columns, words,
+                               window, position + r * row, column, strip, lines,
+                               sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, part.begin == 0)
+            j += width
+        return
+    lines = c.filter_rows if part.channels == conv.blocks.chunk else c.last_filter_rows
+    for r in range(positions // row):
+        w = 0
+        while w < row:
+            multiply_strip(SCALARS, outputs, min(width, row - w), depth, packed, lines, c.filter_depth,
+                           window + position[r * row + w], column, sums + r * sums_h + w, sums_row, part.begin == 0)
+            w += width
+
+
+cdef inline void repair(
+    const Correlation *c, const Box *box, int64_t o0, int64_t outputs, const scalar *source, const scalar *filter,
+    compute *sums, int64_t sums_w, int64_t sums_h, int64_t sums_o,
+) noexcept nogil:
+    """Form the sums again that are NaN."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t n, d, h, w, o, row = 0
+    cdef int64_t position[4]
+    cdef compute *sum
+    if compute is not int:
+        for n in range(box.count[0]):
+            for d in range(box.count[1]):
+                for h in range(box.count[2]):
+                    for w in range(box.count[3]):
+                        position[0], position[1] = box.begin[0] + n, box.begin[1] + d
+                        position[2], position[3] = box.begin[2] + h, box.begin[3] + w
+                        for o in range(outputs):
+                            sum = sums + row * sums_h + w * sums_w + o * sums_o
+                            if sum[0] != sum[0]:
+                                sum[0] = filter_sum(&conv.walk, source, &conv.x, position,
+                                                    filter + (o0 + o) * conv.w.batch, &conv.w, conv.channels, sum[0])
+                    row += 1

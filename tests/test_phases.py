@@ -1,0 +1,68 @@
+"""dgrad with a stride, its phases joined in tasks: rows, boxes and phases of any length, in each format and type."""
+
+import numpy as np
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from problems import Problem
+
+from convgrad_cy.choices import DGRAD, Machine
+from convgrad_cy.dtypes import TABLE
+from convgrad_cy.plan import Blocks, plan
+from convgrad_cy.problem import ConvProblem, conv_size
+
+FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
+DGRAD_OF = OPERATIONS["conv_backward_data"]
+
+
+def strided(x, taps, stride, ins=3, outs=6, groups=1, pad=1):
+    """``ins`` channels of x and ``outs`` of y in each group."""
+    ones = (1, 1, 1)
+    padding = tuple((min(pad, t - 1),) * 2 for t in taps)
+    y = tuple(map(conv_size, x, taps, stride, ones, padding))
+    name = f"{'x'.join(map(str, (*x, *taps, *stride)))}_{ins}_{outs}_{groups}"
+    return Problem(name, 2, groups, groups * ins, groups * outs, x, y, taps, stride, ones, padding)
+
+
+PROBLEMS = [
+    *(strided((1, 9, row), (1, 3, 3), (1, 2, 2)) for row in (1, 2, 15, 16, 33, 70)),
+    *(strided((1, 8, 64), (1, taps, taps), (1, 2, 2)) for taps in (2, 4, 7)),
+    *(strided((1, 1, row), (1, 1, 16), (1, 1, stride)) for row in (63, 300) for stride in (3, 8)),
+    strided((1, 40, 600), (1, 3, 4), (1, 1, 2)),  # several boxes along a row
+    strided((5, 6, 17), (3, 3, 3), (2, 2, 2)),
+    strided((1, 15, 56), (1, 3, 3), (1, 2, 2), ins=8, outs=8, groups=3),
+    strided((1, 14, 64), (1, 3, 3), (1, 2, 2), ins=21, outs=40, pad=0),
+    strided((1, 14, 64), (1, 5, 5), (1, 2, 2), outs=150),  # chunks of channels
+]
+
+
+def test_phases_are_joined():
+    problem = ConvProblem(8, 1, 3, 64, (1, 64, 64), (1, 32, 32), (1, 4, 4), (1, 2, 2), (1, 1, 1), (0, 1, 1))
+    for adjacent in (False, True):
+        made = plan(DGRAD, problem, TABLE[2], adjacent, Machine(6, 64, 32, False, 32 << 20, 2))
+        assert Blocks(*made.blocks.tolist()).phases == 4 == len(made.steps)
+
+
+@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_exact(formats, problem):
+    for dtype in DTYPES:
+        tensors, _ = integer_tensors(problem, dtype)
+        assert_exact(DGRAD_OF.call(problem, tensors, *formats), DGRAD_OF.expected(problem, tensors, *formats), dtype)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_layouts_have_the_same_bits(problem):
+    tensors = real_tensors(problem, "float32")
+    first, last = (DGRAD_OF.call(problem, tensors, data_format, "OIX") for data_format in ("NCX", "NXC"))
+    assert bits(first) == bits(np.ascontiguousarray(last.transpose(0, 4, 1, 2, 3)))
+
+
+@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
+@pytest.mark.parametrize("problem", PROBLEMS[2:9:3], ids=str)
+def test_infinity_stays_where_it_belongs(formats, problem):
+    """Padding times an infinite tap is no term of a sum."""
+    tensors, _ = integer_tensors(problem, "float32")
+    w = tensors.w.copy()
+    w.flat[::7] = np.inf
+    tensors = tensors._replace(w=w, y=np.ones_like(tensors.y))
+    assert_exact(DGRAD_OF.call(problem, tensors, *formats), DGRAD_OF.expected(problem, tensors, *formats), "float32")
