@@ -31,9 +31,6 @@ from .lanes import lanewise
 SUMS_BYTES = 192 * 1024
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
-#: In wgrad of vectors narrower than a line, whose machines have small L2 caches as a rule, and positions of a box. The
-#: cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
-NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
@@ -160,9 +157,7 @@ def _wgrad_plan(case, streams, mirrored):
     if not mirrored:
         case = cut_walks(case)
     block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
-    narrow = case.machine.vector_bytes < LINE_BYTES
-    depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
-    chunk, most = _chunk(case, depth_bytes, case.itemsize), _most_positions(case, block, most)
+    chunk, most = _chunk(case, DEPTH_BYTES, case.itemsize), _most_positions(case, block, MOST_POSITIONS)
     pairs = case.multiplies_pairs
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))

@@ -1,7 +1,7 @@
 """What all tasks of wgrad share: its blocks, and the target as panels that tiles take their columns from.
 
     panel       [strip of o][p][o]      or the target itself, where its channels are adjacent and few rows read it
-    sums        [t][c][o]               of one block of the filter
+    sums        [t][c][o], [c][t][o]    of one block of the filter
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -23,11 +23,13 @@ cdef struct Accumulation:
     int64_t row  # elements between rows of sums
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
     bint panel_in_place  # the target itself serves as the panel
+    bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
     bint taps_adjacent  # in the filter, and nothing else is
     int32_t *panel_depth  # multiples of the strip's width
 
 cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
     int64_t g, o0, outputs, c0, channels
+    int64_t tap_rows, channel_rows  # of sums, between neighbours
 
 
 cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexcept nogil:
@@ -37,6 +39,8 @@ cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexc
     part.c0 = block // conv.output_blocks % c.chunk_blocks * conv.blocks.chunk
     part.channels = min(conv.blocks.chunk, conv.channels - part.c0)
     part.g = block // (conv.output_blocks * c.chunk_blocks)
+    part.tap_rows = 1 if c.taps_inside else part.channels
+    part.channel_rows = conv.taps if c.taps_inside else 1
 
 
 cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept nogil:
@@ -122,7 +126,7 @@ cdef inline void describe_accumulation(
     """Everything about one step but its table."""
     cdef int64_t shift, row
     describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
-    c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
+    c.window_elements = c.conv.window_size
     if blocks.pairs:
         shift = c.conv.window.axis[2].step * c.conv.window.pitch[2]
         c.conv.window_size += in_lines(shift * sizeof(compute)) // sizeof(compute)
@@ -133,6 +137,7 @@ cdef inline void describe_accumulation(
     c.block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
     c.row = padded_row(blocks.outputs, kind)
     c.taps_adjacent = c.conv.taps > 1 and c.conv.w.batch != 1 and taps_are_adjacent(&c.conv.w, &c.conv.walk)
+    c.taps_inside = c.conv.window.channel_pitch != 1
     c.panel_in_place = False
     if scalar is compute:
         c.panel_in_place = is_panel(c, step, kind)

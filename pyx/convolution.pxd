@@ -55,6 +55,18 @@ cdef inline bint reads_in_place(
     return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))
 
 
+cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compute kind) noexcept nogil:
+    """Whether neighbours in a window are channels, not positions.
+
+    A tile of wgrad walks along a few rows of the window. With adjacent positions it reads these few lines alone, and
+    taps of one channel share them. To transpose channels last is worth that where vectors are narrow, so that products
+    take longer than copies, and elements have 4 bytes: others would be moved one by one.
+    """
+    if sums_positions:
+        return c.x.channel == 1 and (VECTOR_BYTES >= LINE_BYTES or sizeof(compute) != 4)
+    return not c.blocks.positions_across
+
+
 cdef inline void describe_convolution(
     Convolution *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks,
@@ -75,7 +87,7 @@ cdef inline void describe_convolution(
     c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
     c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
-    c.window_size = lay_out(&c.window, not blocks.positions_across, sizeof(compute)) + strip_width(kind)
+    c.window_size = lay_out(&c.window, holds_channels(c, sums_positions, kind), sizeof(compute)) + strip_width(kind)
     c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
     c.in_place = False
     if scalar is compute:

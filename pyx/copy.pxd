@@ -16,6 +16,7 @@ cdef extern from "transpose.h" nogil:
 
 
 cdef extern from "rows.h" nogil:
+    void copy_every_second(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
 
 
@@ -44,6 +45,8 @@ cdef inline void load_pieces_transposed(
                 of = tensor + (j0 + j) * tensor_row + i0 * tensor_step
                 if tensor_step == 1:
                     widen_row(to, of, count)
+                elif sizeof(scalar) == 4 and tensor_step == 2:
+                    copy_every_second(to, of, count)
                 else:
                     for i in range(count):
                         to[i] = widen(of[i * tensor_step], to[0])
@@ -135,6 +138,14 @@ cdef inline void load_block(
         if block_q == tensor_q == 1:
             copy_rows(block, block_p * sizeof(compute), tensor, tensor_p * sizeof(scalar), positions,
                       columns * sizeof(compute))
+            return
+        if block_p == tensor_p == 1:
+            copy_rows(block, block_q * sizeof(compute), tensor, tensor_q * sizeof(scalar), columns,
+                      positions * sizeof(compute))
+            return
+        if sizeof(scalar) == 4 and block_p == 1 and tensor_p == 2:
+            for q in range(columns):
+                copy_every_second(block + q * block_q, tensor + q * tensor_q, positions)
             return
     if block_q == 1:
         for p in range(positions):

@@ -37,7 +37,7 @@ cdef inline void correlate_block(
     cdef const Convolution *conv = &c.conv
     # Groups inside boxes: of channels last, groups are neighbours in memory.
     cdef int64_t g = task // conv.output_blocks % conv.groups, o0 = task % conv.output_blocks * conv.blocks.outputs
-    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels
+    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
     cdef int64_t n, d, h, w, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
     cdef bint direct = False, by_rows = False, streamed = False
@@ -81,7 +81,8 @@ cdef inline void correlate_block(
     while part.begin < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - part.begin)
         if channels != part.channels:
-            column_offsets(&conv.window, &conv.walk, words_of(channels, conv.blocks.pairs), column)
+            words = words_of(channels, conv.blocks.pairs)
+            column_offsets(&conv.window, &conv.walk, words, words, 1, column)
             part.channels = channels
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &box, source + part.begin * conv.x.channel, &conv.x, channels)

@@ -5,6 +5,20 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "transpose.h"
+
+#define ROW_PIECE 32
+#define LONG_ROW 4096
+
+/* A row of at least a piece: whole pieces, the last of which may overlap. */
+static inline void copy_pieces(char *to, const char *of, int64_t bytes)
+{
+    int64_t i = 0;
+    for (; i < bytes - ROW_PIECE; i += ROW_PIECE)
+        memcpy(to + i, of + i, ROW_PIECE);
+    memcpy(to + bytes - ROW_PIECE, of + bytes - ROW_PIECE, ROW_PIECE);
+}
+
 #define COPY_CASE(length)                                                                                              \
     case length:                                                                                                       \
         for (int64_t i = 0; i < rows; i++)                                                                             \
@@ -23,9 +37,31 @@ static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t o
         COPY_CASE(64)
         COPY_CASE(128)
     default:
+        if (bytes >= ROW_PIECE && bytes < LONG_ROW) {
+            for (int64_t i = 0; i < rows; i++)
+                copy_pieces((char *)to + i * to_row, (const char *)of + i * of_row, bytes);
+            break;
+        }
         for (int64_t i = 0; i < rows; i++)
             memcpy((char *)to + i * to_row, (const char *)of + i * of_row, (size_t)bytes);
     }
+}
+
+/* The even ones of 2 * count - 1 words of 4 bytes. The second vector of a step begins a word early, so that no word beyond
+ * the last is read. */
+static inline void copy_every_second(void *to_words, const void *of_words, int64_t count)
+{
+    uint32_t *to = to_words;
+    const uint32_t *of = of_words;
+    int64_t i = 0;
+#if VECTOR_BYTES >= 32
+    for (; i + 8 <= count; i += 8)
+        *(eight_words *)(to + i) =
+            __builtin_shuffle(*(const eight_words *)(of + 2 * i), *(const eight_words *)(of + 2 * i + 7),
+                              (eight_words){0, 2, 4, 6, 9, 11, 13, 15});
+#endif
+    for (; i < count; i++)
+        to[i] = of[2 * i];
 }
 
 #undef COPY_CASE

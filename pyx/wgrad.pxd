@@ -44,7 +44,7 @@ cdef inline void accumulate(
     cdef const compute *taken = panel
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
-    column_offsets(&conv.window, &conv.walk, part.channels, column)
+    column_offsets(&conv.window, &conv.walk, part.channels, part.tap_rows, part.channel_rows, column)
     first_box = conv.box_count * slice // conv.blocks.slices
     if conv.box_count == 0:
         memset(sums, 0, rows * c.row * sizeof(compute))
@@ -80,7 +80,7 @@ cdef inline void finish(
 ) noexcept nogil:
     """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t slice, i, t, q, o, rows = conv.taps * part.channels
+    cdef int64_t slice, i, t, q, o, rows = conv.taps * part.channels, together
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
@@ -93,18 +93,20 @@ cdef inline void finish(
                 for o in range(part.outputs):
                     if sums[q * c.row + o] != sums[q * c.row + o]:
                         sums[q * c.row + o] = position_sum(
-                            &conv.walk, source + q % part.channels * conv.x.channel,
-                            &conv.x, q // part.channels,
+                            &conv.walk, source + q // part.channel_rows % part.channels * conv.x.channel,
+                            &conv.x, q // part.tap_rows % conv.taps,
                             target + o * conv.y.channel, &conv.y, conv.batch, sums[0],
                         )
     if c.taps_adjacent:
-        for i in range(part.channels):
+        together = part.channels if c.taps_inside and conv.w.channel == conv.taps else 1
+        for i in range(part.channels // together):
             store_block(filter + filter_offset(&conv.w, &conv.walk, 0) + i * conv.w.channel, conv.w.batch, 1,
-                        sums + i * c.row, 1, part.channels * c.row, part.outputs, conv.taps)
+                        sums + i * part.channel_rows * c.row, 1, part.tap_rows * c.row, part.outputs,
+                        together * conv.taps)
         return
     for t in range(conv.taps):
         store_block(filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel,
-                    sums + t * part.channels * c.row, 1, c.row, part.outputs, part.channels)
+                    sums + t * part.tap_rows * c.row, 1, part.channel_rows * c.row, part.outputs, part.channels)
 
 
 cdef inline void wgrad_task(

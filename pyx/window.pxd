@@ -43,22 +43,24 @@ cdef struct Box:  # begin .. begin + count - 1 on the axes batch, depth, height,
     int64_t count[4]
 
 
-cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize) noexcept nogil:
-    """Set the pitches, channels or positions of a row adjacent in memory; the elements of the whole window.
+cdef inline int64_t spread(int64_t pitch, int64_t itemsize) noexcept nogil:
+    """At least as many elements, but no multiple of SHARING_BYTES.
 
-    Neighbouring positions lie no multiple of SHARING_BYTES apart: a tile of wgrad, which reads a few channels of each,
-    would find them in too few sets of the cache.
+    A tile of wgrad, which reads a little of each neighbour, would find these in too few sets of the cache.
     """
+    return pitch + LINE_BYTES // itemsize if pitch * itemsize % SHARING_BYTES == 0 else pitch
+
+
+cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize) noexcept nogil:
+    """Set the pitches, channels or positions of a row adjacent in memory; the elements of the whole window."""
     m.channel_pitch = 1
-    m.pitch[2] = m.channels if channels_adjacent else 1
-    if m.pitch[2] * itemsize % SHARING_BYTES == 0:
-        m.pitch[2] += LINE_BYTES // itemsize
+    m.pitch[2] = spread(m.channels, itemsize) if channels_adjacent else 1
     m.pitch[1] = m.pitch[2] * m.axis[2].extent
     m.pitch[0] = m.pitch[1] * m.axis[1].extent
     m.batch_pitch = m.pitch[0] * m.axis[0].extent
     if channels_adjacent:
         return m.batch_pitch * m.images
-    m.channel_pitch = m.batch_pitch * m.images
+    m.channel_pitch = spread(m.batch_pitch * m.images, itemsize)
     return m.channel_pitch * m.channels
 
 
@@ -137,9 +139,9 @@ cdef inline void position_offsets(const Window *m, const Box *box, int32_t *offs
 
 
 cdef inline void column_offsets(
-    const Window *m, const conv_walk *walk, int64_t channels, int32_t *offsets
+    const Window *m, const conv_walk *walk, int64_t channels, int64_t tap_rows, int64_t channel_rows, int32_t *offsets
 ) noexcept nogil:
-    """The table ``tap`` with the channels inside: offsets[t * channels + c]."""
+    """The table ``tap`` with the channels: offsets[t * tap_rows + c * channel_rows]."""
     cdef int64_t t, c, offset
     cdef int64_t tap[3]
     cdef int axis
@@ -149,7 +151,7 @@ cdef inline void column_offsets(
         for axis in range(3):
             offset += (tap[axis] * m.axis[axis].tap + m.axis[axis].begin) * m.pitch[axis]
         for c in range(channels):
-            offsets[t * channels + c] = <int32_t>(offset + c * m.channel_pitch)
+            offsets[t * tap_rows + c * channel_rows] = <int32_t>(offset + c * m.channel_pitch)
 
 
 cdef struct Part:  # adjacent coordinates of a window's axis
