@@ -10,7 +10,8 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
 from convolution cimport Convolution, describe_convolution, tables_size
-from copy cimport join_lines, load_block
+from copy cimport load_block
+from pairs cimport join_lines
 from scalar cimport compute, scalar
 from tensor cimport taps_are_adjacent, target_offset
 from ukernel cimport TILE_VECTORS, VECTOR_BYTES, strip_width, whole_strips, whole_vectors

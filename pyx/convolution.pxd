@@ -3,8 +3,8 @@
 from libc.stdint cimport int32_t, int64_t
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, window_of
-from copy cimport words_of
 from exact cimport is_padded
+from pairs cimport words_of
 from problem cimport conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
@@ -14,6 +14,7 @@ from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place,
 cdef enum:
     FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are
     MANY_OUTPUTS = 128  # of a block
+    FEW_CHANNELS = 16  # of a source
 
 cdef struct Convolution:
     conv_walk walk
@@ -59,11 +60,14 @@ cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compu
     """Whether neighbours in a window are channels, not positions.
 
     A tile of wgrad walks along a few rows of the window. With adjacent positions it reads these few lines alone, and
-    taps of one channel share them. To transpose channels last is worth that where vectors are narrow, so that products
-    take longer than copies, and elements have 4 bytes: others would be moved one by one.
+    taps of one channel share them. To transpose channels last is worth that where there are taps to share, channels to
+    make squares of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be
+    moved one by one. Pairs are neighbouring positions of all channels.
     """
     if sums_positions:
-        return c.x.channel == 1 and (VECTOR_BYTES >= LINE_BYTES or sizeof(compute) != 4)
+        return c.blocks.pairs or c.x.channel == 1 and (
+            VECTOR_BYTES >= LINE_BYTES or sizeof(compute) != 4 or c.taps == 1 or c.channels < FEW_CHANNELS
+        )
     return not c.blocks.positions_across
 
 

@@ -4,9 +4,9 @@
     tensor[p * tensor_p + q * tensor_q]  =  block[p * block_p + q * block_q]      narrowed  (store_block)
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport llabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from scalar cimport bf16, compute, f16, narrow, narrow_row, scalar, widen, widen_row
 
@@ -180,71 +180,6 @@ cdef inline void load_transposed(
         for i in range(rows):
             for j in range(columns):
                 block[block_rows[i] + j] = widen(tensor[j * tensor_row + i], block[0])
-
-
-cdef inline int64_t words_of(int64_t channels, bint pairs) noexcept nogil:
-    """Elements of the compute type that hold the channels."""
-    return (channels + 1) // 2 if pairs else channels
-
-
-cdef inline void load_pairs(
-    compute *block, int64_t block_p, const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions,
-    int64_t columns,
-) noexcept nogil:
-    """block[p * block_p + q], its low half from tensor[p * tensor_p + 2 * q * tensor_q], its high half the next."""
-    cdef int64_t p, q, p0 = 0, q0, count, lines
-    cdef uint32_t *word
-    cdef uint32_t[ROWS * PIECE] words
-    cdef const scalar *low
-    cdef const scalar *high
-    if scalar is bf16:
-        if tensor_q == 1:
-            for p in range(positions):
-                word = <uint32_t *>(block + p * block_p)
-                memcpy(word, tensor + p * tensor_p, columns // 2 * 4)
-                if columns % 2:
-                    word[columns // 2] = tensor[p * tensor_p + columns - 1].bits
-            return
-        while p0 < positions:  # as much as fits on the stack, interleaved and then transposed
-            count = min(<int64_t>PIECE, positions - p0)
-            q0 = 0
-            while 2 * q0 < columns:
-                lines = min(<int64_t>ROWS, (columns + 1) // 2 - q0)
-                for q in range(lines):
-                    word = <uint32_t *>words + q * PIECE
-                    low = tensor + p0 * tensor_p + 2 * (q0 + q) * tensor_q
-                    high = low + tensor_q
-                    if 2 * (q0 + q) + 1 == columns:
-                        for p in range(count):
-                            word[p] = low[p * tensor_p].bits
-                    elif tensor_p == 1:
-                        for p in range(count):
-                            word[p] = low[p].bits | <uint32_t>high[p].bits << 16
-                    else:
-                        for p in range(count):
-                            word[p] = low[p * tensor_p].bits | <uint32_t>high[p * tensor_p].bits << 16
-                transpose_words(block + p0 * block_p + q0, NULL, block_p, words, PIECE, count, lines)
-                q0 += lines
-            p0 += count
-
-
-cdef inline void join_lines(compute *to, const compute *low, const compute *high, int64_t length) noexcept nogil:
-    """to[i] = the pair of low[i] and high[i], which are exact in bfloat16; ``to`` may be ``low`` or before it."""
-    cdef int64_t i
-    cdef uint32_t *word = <uint32_t *>to
-    cdef const uint32_t *first = <const uint32_t *>low
-    cdef const uint32_t *second = <const uint32_t *>high
-    if compute is float:
-        for i in range(length):
-            word[i] = first[i] >> 16 | second[i] & <uint32_t>0xffff0000
-
-
-cdef inline void shift_line(compute *to, const compute *low, int64_t length) noexcept nogil:
-    """As ``join_lines`` with a line of zeros."""
-    cdef int64_t i
-    if compute is float:
-        for i in range(length):
-            (<uint32_t *>to)[i] = (<const uint32_t *>low)[i] >> 16
 
 
 cdef inline void zero_block(

@@ -16,11 +16,12 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
-from copy cimport store_block, words_of
+from copy cimport store_block
 from correlation cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_filter, takes_rows, takes_sums,
 )
 from exact cimport any_nan
+from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Part, add_products, repair
 from scalar cimport compute, scalar

@@ -14,8 +14,9 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
 from convolution cimport Convolution, describe_convolution, tables_size
-from copy cimport join_lines, load_block, load_transposed, shift_line, words_of
+from copy cimport load_block, load_transposed
 from exact cimport is_finite
+from pairs cimport join_lines, shift_line, words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from tasks cimport raise_flag

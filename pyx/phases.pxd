@@ -185,7 +185,7 @@ cdef inline void correlate_phases(
             rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
             if rows * boxes[i].count[3]:
                 position_offsets(&c.conv.window, boxes + i, position)
-                column_offsets(&c.conv.window, &c.conv.walk, part.channels, column)
+                column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
                 add_products(
                     c, boxes + i, rows * boxes[i].count[3], outputs, &part, window, filter, packed + c.packed
                     + g * c.filter_size + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made,

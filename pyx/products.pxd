@@ -3,9 +3,9 @@
 from libc.stdint cimport int32_t, int64_t
 
 from convolution cimport Convolution
-from copy cimport words_of
 from correlation cimport Correlation, holds_vectors, pack_chunk
 from exact cimport filter_sum
+from pairs cimport words_of
 from scalar cimport compute, scalar
 from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box

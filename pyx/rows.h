@@ -47,6 +47,8 @@ static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t o
     }
 }
 
+#undef COPY_CASE
+
 /* The even ones of 2 * count - 1 words of 4 bytes. The second vector of a step begins a word early, so that no word beyond
  * the last is read. */
 static inline void copy_every_second(void *to_words, const void *of_words, int64_t count)
@@ -63,7 +65,5 @@ static inline void copy_every_second(void *to_words, const void *of_words, int64
     for (; i < count; i++)
         to[i] = of[2 * i];
 }
-
-#undef COPY_CASE
 
 #endif

@@ -15,7 +15,8 @@ and no element is copied once for each tap. The window's coordinate on an axis, 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 
-from copy cimport load_block, load_pairs, words_of, zero_block
+from copy cimport load_block, zero_block
+from pairs cimport load_pairs, words_of
 from problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, find_tap
