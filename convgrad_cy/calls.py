@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import arguments, cpu
-from ._repeat import call_key
+from ._repeat import are_apart, call_key
 from .arrays import NUMPY, Library, is_addressable, library_of
 from .choices import DGRAD, FPROP, WGRAD
 
@@ -108,9 +108,10 @@ def call(function, first, second, asked, keywords, out):
         target = out = library.empty(shape, first.dtype, first)
     else:
         target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
-        seen = library.seen(target)  # of what was checked before, only this may be new
-        arguments.check_no_overlap("out", seen, function.first, library.seen(first))
-        arguments.check_no_overlap("out", seen, function.second, library.seen(second))
+        if library is not NUMPY or not are_apart(target, first, second):  # of what was checked, this alone may be new
+            seen = library.seen(target)
+            arguments.check_no_overlap("out", seen, function.first, library.seen(first))
+            arguments.check_no_overlap("out", seen, function.second, library.seen(second))
     if copied:
         first, second = [
             array if is_addressable(library.seen(array)) else library.copy(array) for array in (first, second)

@@ -26,6 +26,7 @@ from ukernel cimport (
 )
 
 cdef enum:
+    POSITION_BYTES = 1024  # lanes.POSITION_BYTES
     ROWS_BYTES = 128 * 1024  # of a source, in wgrad
 
 cdef struct LaneWalk:
@@ -34,6 +35,7 @@ cdef struct LaneWalk:
     int64_t taps, channels
     int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
     int64_t line, packed  # lanes of a line of the packed filter, and where it begins
+    int64_t heights  # rows of positions that the sliding tile goes through in wgrad, the same for all layouts
     int64_t run_count
     Run *runs
     int32_t *tap_source
@@ -61,6 +63,7 @@ cdef inline int64_t sliding_step(const conv_axis *width, int64_t channels) noexc
 
 
 cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step, compute kind) noexcept nogil:
+    cdef int64_t row
     c.walk = step.walk
     c.x = lanes.x if lanes.x_in_place else lanes.part
     c.y = lanes.y if lanes.y_in_place else lanes.result
@@ -68,6 +71,10 @@ cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step
     c.slides = sliding_step(&c.walk.axis[2], c.channels)
     c.line = whole_vectors(lanes.block, kind)
     c.run_count = find_runs(&c.walk, NULL)
+    # So few that the next vector of a line finds them in the cache, where channels are adjacent.
+    row = c.walk.axis[1].source_step * c.walk.axis[2].positions * c.walk.axis[2].source_step
+    row *= min(lanes.lanes * <int64_t>sizeof(compute), <int64_t>POSITION_BYTES)
+    c.heights = max(<int64_t>1, ROWS_BYTES // max(row, <int64_t>1))
 
 
 cdef inline int64_t walk_tables_size(const LaneWalk *c, const Lanes *lanes) noexcept nogil:
@@ -255,16 +262,13 @@ cdef inline void accumulate_rows(
     cdef int64_t tap = c.walk.axis[0].source_tap * c.x.axis[0]
     cdef int64_t end = min(box.begin[1] + box.count[1], c.walk.axis[1].positions)
     cdef bint slides = c.channels == 1 and c.walk.axis[2].taps <= SLIDE_TAPS
-    # So few rows at a time that the next vector of a line finds them in the cache.
-    cdef int64_t row_bytes = c.walk.axis[1].source_step * box.source_count[2] * box.lanes * sizeof(compute)
-    cdef int64_t most = max(<int64_t>1, ROWS_BYTES // max(row_bytes, <int64_t>1))
     cdef Row row
     cdef Piece piece
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
         h = box.begin[1]
         while h < end:
             find_row(c, d, h, &row)
-            heights = rows_alike(c, h, min(end, h + most), &row) if slides else 1
+            heights = rows_alike(c, h, min(end, h + c.heights), &row) if slides else 1
             for r in range(c.run_count):
                 if not find_piece(c, box, &row, &c.runs[r], &piece):
                     continue

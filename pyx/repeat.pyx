@@ -73,6 +73,34 @@ def call_key(function, first, second, out, tuple asked, tuple keywords, int thre
     )
 
 
+cdef void find_bounds(cnp.ndarray array, size_t *begin, size_t *end) noexcept:
+    """Addresses between which all elements of an array are."""
+    cdef int axis
+    cdef Py_ssize_t span
+    begin[0] = end[0] = <size_t>cnp.PyArray_DATA(array)
+    end[0] += cnp.PyArray_ITEMSIZE(array)
+    for axis in range(cnp.PyArray_NDIM(array)):
+        span = (cnp.PyArray_DIM(array, axis) - 1) * cnp.PyArray_STRIDE(array, axis)
+        if span < 0:
+            begin[0] += span
+        else:
+            end[0] += span
+
+
+def are_apart(cnp.ndarray out not None, cnp.ndarray first not None, cnp.ndarray second not None):
+    """Whether ``out`` is clearly somewhere else than the other two: behind or before all of each."""
+    cdef size_t[3] begin
+    cdef size_t[3] end
+    cdef int i
+    find_bounds(out, begin, end)
+    find_bounds(first, begin + 1, end + 1)
+    find_bounds(second, begin + 2, end + 2)
+    for i in range(1, 3):
+        if begin[0] < end[i] and begin[i] < end[0]:
+            return False
+    return True
+
+
 def new_array(tuple shape, cnp.dtype dtype not None, like=None):
     """A new array of numbers, C-contiguous; other libraries take the device from ``like``.
 

@@ -194,6 +194,16 @@ def test_elements_that_no_kernel_knows(dtype):
             cg.conv(array, array, out=array)
 
 
+def test_arrays_that_are_apart():
+    """By their addresses alone: interleaved arrays are not, though they share no element; also backwards."""
+    memory = np.arange(40)
+    low, high = memory[:20], memory[20:]
+    assert _repeat.are_apart(low, high, high) and _repeat.are_apart(high[::-1], low[::-1].reshape(4, 5), low[::3])
+    for out, other in ((low, memory[19:]), (low[::-1], memory[5:6]), (memory[::2], memory[1::2]), (low, low)):
+        assert not _repeat.are_apart(out, high, other) and not _repeat.are_apart(out, other, high)
+        assert not _repeat.are_apart(other, out, high)
+
+
 @pytest.mark.parametrize("writeable", [False, True])
 def test_a_view_is_a_buffer(writeable):
     """The shape and strides of one array, the memory of another; writable where that is."""

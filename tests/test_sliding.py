@@ -27,6 +27,7 @@ PROBLEMS = [
     *(depthwise((4, 5, 14), (3, 2, 3), stride) for stride in (1, 2)),
     *(depthwise((1, 6, 14), (1, 7, 7), channels=channels) for channels in (8, 33, 160)),
     depthwise((1, 6, 14), (1, 3, 3), channels=32, multiplier=2),
+    depthwise((1, 12, 120), (1, 3, 3), channels=288),  # of channels last, a few rows at a time
 ]
 
 
