@@ -40,7 +40,7 @@ COSTS = {
     "direct filter": 0.3551,  # elements of the filter
     "product": 0.2613,  # as of the direct algorithm
     "value": 0.2129,  # transformed values of the source
-    "filter": 0.1123,  # of the filter, by the tasks; taken from memory where they are kept
+    "filter": 0.2,  # of the filter, by the tasks (of Zen 3; 0.11 before); taken from memory where they are kept
     "kept filter": 0.2902,
     "scattered filter": 0.1263,
     "gathered": 0.5,  # elements of x and y whose neighbours walks skip: put into another order where they are adjacent
