@@ -31,6 +31,9 @@ from .lanes import lanewise
 SUMS_BYTES = 192 * 1024
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
+#: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
+#: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
+NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
 #: The sums of such a task: its window is copied for all of its outputs, which then must be many.
@@ -157,7 +160,9 @@ def _wgrad_plan(case, streams, mirrored):
     if not mirrored:
         case = cut_walks(case)
     block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
-    chunk, most = _chunk(case, DEPTH_BYTES, case.itemsize), _most_positions(case, block, MOST_POSITIONS)
+    narrow = case.taps == 1 and case.machine.vector_bytes < LINE_BYTES
+    depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
+    chunk, most = _chunk(case, depth_bytes, case.itemsize), _most_positions(case, block, most)
     pairs = case.multiplies_pairs
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
