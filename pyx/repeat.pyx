@@ -1,4 +1,4 @@
-"""What is done again by each call that is like an earlier one: its key, the views of its arrays, the kernel's call.
+"""What is done again by each call that is like an earlier one: key, result, overlap, views, and the kernel's call.
 
 Compiled once, not for each instruction set; in Python these would take longer than the kernel of a small call.
 """

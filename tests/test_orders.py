@@ -10,7 +10,7 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu, orders
 
-#: With the tensors, of x and y, whose neighbours are skipped: by (fprop, dgrad, wgrad).
+#: With the tensors, of x and y, whose neighbours are skipped, in all three kernels.
 SKIPPING = {
     parse('mb3ic20iw300oc33kw7dw2pw9n"dilation"'): "xy",
     parse('mb2g2ic40ih21iw23oc36kh3dh1dw1ph2n"dilated_groups"'): "xy",
