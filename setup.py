@@ -4,6 +4,8 @@ Variables for developers (a user needs none of them):
 
     CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated
     CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
+    CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512, in the instructions of each row:
+                                          slow, for tests of what x86_64_v4 does on machines that cannot run it
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
 """
 
@@ -38,6 +40,9 @@ SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
 COMPILE_FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-g0"]
 COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes every combination of fused types
 LINK_FLAGS = []
+if os.environ.get("CONVGRAD_CY_WIDE", "0") not in ("", "0"):
+    # Wider vectors than registers never cross a module's border. More optimisation takes ten minutes and more.
+    COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi", "-O1"]
 if SANITIZE:
     LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
     COMPILE_FLAGS += [*LINK_FLAGS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g1"]

@@ -1,5 +1,8 @@
 /* The register tile's shape on each instruction set, and the tile of each compute type.
  *
+ * With CONVGRAD_WIDE the shape is that of AVX-512 whatever the instructions are: slow, but so all that follows from the
+ * shape (windows, plans, masks, pairs) can be tested on a machine without AVX-512.
+ *
  * This and stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x TILE_VECTORS sums
  * in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of fewer vectors has at
  * most NARROW_ROWS rows: more independent sums, since each waits for its last product.
@@ -8,8 +11,9 @@
 #define CONVGRAD_UKERNEL_H
 
 #include <stdint.h>
+#include <string.h>
 
-#if defined(__AVX512F__) /* 32 registers of 64 bytes */
+#if defined(__AVX512F__) || defined(CONVGRAD_WIDE) /* 32 registers of 64 bytes */
 #define VECTOR_BYTES 64
 #define REGISTERS 32
 #define TILE_VECTORS 4
@@ -55,16 +59,28 @@
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
 #include <immintrin.h>
-#define PAIRS
-#define TYPE float
-#define TILE tile_pairs
-#include "ukernel_template.h"
-#undef TYPE
-#undef TILE
-#undef PAIRS
+#define PAIRS_TARGET __attribute__((target("avx512bf16")))
+#define ADD_PAIRS(sum, factor, line) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(factor), (__m512bh)(line))
 static inline int has_pairs(void)
 {
     return __builtin_cpu_supports("avx512bf16") != 0;
+}
+#elif defined(CONVGRAD_WIDE)
+typedef float wide_floats __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef uint32_t wide_words __attribute__((vector_size(VECTOR_BYTES), may_alias));
+#define PAIRS_TARGET
+#define ADD_PAIRS(sum, factor, line) wide_pairs((wide_floats)(sum), factor, (wide_floats)(line))
+static inline wide_floats wide_pairs(wide_floats sum, float factor, wide_floats line)
+{
+    uint32_t bits; /* as a float it may be a NaN, which arithmetic would change */
+    memcpy(&bits, &factor, sizeof bits);
+    const wide_words a = (wide_words){0} + bits, b = (wide_words)line;
+    sum += (wide_floats)(a & 0xffff0000) * (wide_floats)(b & 0xffff0000);
+    return sum + (wide_floats)(a << 16) * (wide_floats)(b << 16);
+}
+static inline int has_pairs(void)
+{
+    return 1;
 }
 #else
 #define tile_pairs tile_f32
@@ -72,6 +88,16 @@ static inline int has_pairs(void)
 {
     return 0;
 }
+#endif
+
+#ifdef ADD_PAIRS
+#define PAIRS
+#define TYPE float
+#define TILE tile_pairs
+#include "ukernel_template.h"
+#undef TYPE
+#undef TILE
+#undef PAIRS
 #endif
 
 #endif

@@ -23,9 +23,8 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 
 /* channelwise, rows and vectors are constants in every call, so that the sums stay in registers. */
 #ifdef PAIRS
-#define TARGET __attribute__((target("avx512bf16")))
-#define ADD_PRODUCT(sum, factor, line)                                                                                 \
-    sum = (VECTOR)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(*(factor)), (__m512bh)line)
+#define TARGET PAIRS_TARGET
+#define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_PAIRS(sum, *(factor), line)
 #else
 #define TARGET
 #define ADD_PRODUCT(sum, factor, line) sum += channelwise ? *(const VECTOR *)(factor) * line : *(factor) * line

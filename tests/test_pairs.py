@@ -17,7 +17,7 @@ from problems import PROBLEMS, parse
 from convgrad_cy import cpu
 from convgrad_cy.choices import FPROP
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import plan
+from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
 
 pytestmark = [
@@ -29,8 +29,8 @@ operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(
 
 def test_are_planned():
     problem = ConvProblem(1, 1, 20, 70, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    assert plan(FPROP, problem, TABLE[1], False, cpu.machine()).blocks[-1]
-    assert not plan(FPROP, problem, TABLE[2], False, cpu.machine()).blocks[-1]
+    bfloat16, other = (Blocks(*plan(FPROP, problem, TABLE[i], False, cpu.machine()).blocks) for i in (1, 2))
+    assert bfloat16.pairs and not other.pairs
 
 
 @operations

@@ -22,7 +22,7 @@ LAYERS = [
     parse('mb8g2ic128ih20iw24oc128kh3kw5dh8dw4ph9pw8n"2d_far_taps_of_groups"'),
     parse('mb8ic64iw40oc70kw3dw15pw16n"1d_far_taps"'),
     parse('mb9ic64ih23oc64kh2sh2dh14ph8n"2d_far_taps_with_stride"'),
-    parse('mb4ic65ih12iw30oc64kh3dh4ph5dw11kw3pw12n"2d_far_taps_of_several_strips"'),
+    parse('mb4ic112ih12iw30oc64kh3dh4ph5dw11kw3pw12n"2d_far_taps_of_several_strips"'),
 ]
 
 
