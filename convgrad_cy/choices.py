@@ -12,6 +12,8 @@ FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4
+#: Cycles of the tiles of a pointwise wgrad with x and y in each other's place, from which on that is done.
+MIRRORED_PART = 0.9
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which storing whole rows of all phases counts.
@@ -178,12 +180,19 @@ def exceeds_cache(problem, dtype, machine, backward):
     return sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
 
 
-def is_better_mirrored(problem):
-    """Whether wgrad is faster with x and y in each other's place: columns of a tile are channels of y, here too few."""
-    return (
-        problem.groups == 1
-        and problem.stride == (1, 1, 1)
-        and FEW_COLUMNS * problem.y_channels <= problem.x_channels
-        and problem.y_channels <= FEW_COLUMNS
-        and 2 * prod(problem.x) <= 3 * prod(problem.y)
-    )
+def is_better_mirrored(problem, machine, itemsize):
+    """Whether wgrad is faster with x and y in each other's place: the columns of a tile are channels of x then, not of y.
+
+    It is where those of y leave much of the vectors empty. With several taps each x is seen with padding of y.
+    """
+    channels, outputs = problem.x_channels, problem.y_channels
+    if problem.groups > 1 or problem.stride != (1, 1, 1):
+        return False
+    if problem.is_pointwise():
+        as_it_is, mirrored = (
+            tile_cycles(rows, columns, machine, itemsize)
+            for rows, columns in ((channels, outputs), (outputs, channels))
+        )
+        return mirrored < MIRRORED_PART * as_it_is
+    few = outputs <= FEW_COLUMNS and FEW_COLUMNS * outputs <= channels
+    return few and 2 * prod(problem.x) <= 3 * prod(problem.y)

@@ -127,7 +127,10 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
         if any(one is not other for one, other in zip(tensors, wanted, strict=True)):
             work = prepare(operation, problem, dtype, algorithm, places, wanted)
             return orders.Reordered.to(wanted, work, _copier(), places, tensors)
-    mirrored = tiling is None and operation == WGRAD and is_better_mirrored(problem)
+    if operation == WGRAD and tiling is None and patches.is_dense(problem):
+        problem, joined, source = patches.taps_as_channels(problem, filter.swapaxes(1, 2), source)
+        filter = joined.swapaxes(1, 2)
+    mirrored = tiling is None and operation == WGRAD and is_better_mirrored(problem, here, dtype.compute_itemsize)
     if operation == DGRAD or mirrored:
         source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero

@@ -24,6 +24,8 @@ from .orders import Axes, Copier
 MOST_CHANNELS = 16
 #: wgrad gains less: its tile has taps and channels as rows, of which each patch is full anyway.
 LEAST_ELEMENTS = {DGRAD: MOST_CHANNELS + 1, WGRAD: 256}
+#: Images and taps for which wgrad has no slices, however its taps are counted: so no layout cuts a sum.
+MOST_IMAGES, MOST_TAPS = 64, 256
 
 
 def _is_cut(problem, axis):
@@ -49,6 +51,11 @@ def pays(operation, problem):
     )
 
 
+def is_dense(problem):
+    """Whether each image is one patch, as in a dense layer: wgrad sums over images alone, whatever is a channel."""
+    return problem.y == (1, 1, 1) and problem.batch <= MOST_IMAGES and 1 < prod(problem.kernel) <= MOST_TAPS
+
+
 def _joined(array, channels, taps, taps_outside):
     """``array`` with the axis ``taps`` made part of the axis ``channels``, or None where they are not one in memory."""
     moved = np.moveaxis(array, taps, channels if taps_outside else channels + 1)
@@ -59,7 +66,7 @@ def _joined(array, channels, taps, taps_outside):
 
 
 def taps_as_channels(problem, filter, x):
-    """The same dgrad with fewer phases: taps that lie side by side in x and in the filter are channels, without a copy.
+    """The same gradient with fewer taps: those that lie side by side in x and in the filter are channels, without a copy.
 
     ``x`` is viewed as (N, G, C, D, H, W), the filter as (G, C, O, D, H, W). Returns the problem and both of them.
     """

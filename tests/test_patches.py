@@ -123,7 +123,8 @@ def test_calls_are_remembered(products):
         np.testing.assert_allclose(result, operation.expected(problem, tensors), rtol=0, atol=1e-3)
 
 
-#: dgrad whose taps are channels where they lie side by side; so many channels of y that sums come in chunks.
+#: Taps are channels where they lie side by side: in dgrad, with so many channels of y that sums come in chunks, and in
+#: wgrad of one position, with one channel of y, with many taps, with more images than one box may have.
 JOINED = [
     parse(text)
     for text in (
@@ -132,14 +133,18 @@ JOINED = [
         'mb2ic20ih9iw8oc30oh7ow4kh3kw2sh1sw2n"one_axis"',
         'mb2g2ic40ih8oc40oh4kh2sh2n"groups"',
         'mb1ic18id4ih6iw8oc24od2oh3ow4kd2kh2kw2sd2sh2sw2n"3d"',
+        'mb16ic70ih4oc1oh1kh4n"one_output"',
+        'mb64ic40ih16oc20oh1kh16n"many_taps"',
+        'mb300ic40iw6oc20ow1kw6n"many_images"',
     )
 ]
 
 
 @pytest.mark.parametrize("problem", JOINED, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_taps_as_channels(problem, dtype):
-    operation = OPERATIONS["conv_backward_data"]
+@pytest.mark.parametrize("name", ("conv_backward_data", "conv_backward_filter"))
+def test_taps_as_channels(problem, dtype, name):
+    operation = OPERATIONS[name]
     integers, reals = integer_tensors(problem, dtype)[0], real_tensors(problem, dtype)
     plain = operation.call(problem, reals)
     for data_format in DATA_FORMATS:
@@ -149,7 +154,16 @@ def test_taps_as_channels(problem, dtype):
                 operation.call(problem, integers, *formats), operation.expected(problem, integers, *formats), dtype
             )
             other = operation.call(problem, reals, *formats)
-            assert bits(other if data_format == "NCX" else np.moveaxis(other, -1, 1)) == bits(plain)
+            if operation.makes == "w" and filter_format == "XIO":
+                other = np.moveaxis(other, (-1, -2), (0, 1))
+            elif operation.makes == "x" and data_format == "NXC":
+                other = np.moveaxis(other, -1, 1)
+            assert bits(other) == bits(plain)
+
+
+@pytest.mark.parametrize("problem", JOINED, ids=str)
+def test_which_are_dense(problem):
+    assert patches.is_dense(conv_problem(problem)) == (problem.name in ("one_position", "one_output", "many_taps"))
 
 
 @pytest.mark.parametrize(

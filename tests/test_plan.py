@@ -237,8 +237,9 @@ def test_tile_cycles():
 
 def test_mirrored():
     """wgrad of few channels of y: y is the source then, and its walk is that of dgrad."""
+    machine = Machine(*TILES[0], 1)
     problem = ConvProblem(2, 1, 32, 1, (1, 1, 60), (1, 1, 60), (1, 1, 7), pad_begin=(0, 0, 3))
-    assert is_better_mirrored(problem)
+    assert is_better_mirrored(problem, machine, 4)
     for other in (
         replace(problem, y_channels=5),
         replace(problem, x_channels=3),
@@ -246,10 +247,19 @@ def test_mirrored():
         replace(problem, stride=(1, 1, 2)),
         replace(problem, x=(1, 1, 91)),
     ):
-        assert not is_better_mirrored(other)
-    machine = Machine(*TILES[0], 1)
+        assert not is_better_mirrored(other, machine, 4)
     (step,) = plan(WGRAD, problem, FLOAT32, False, machine, mirrored=True).steps
     assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]
+
+
+@pytest.mark.parametrize("machine", [Machine(*tile, 1) for tile in TILES])
+def test_pointwise_is_mirrored(machine):
+    """The columns of a pointwise wgrad's tiles are those channels that fill the vectors."""
+    strip = machine.tile_column_bytes // 4
+    problem = ConvProblem(2, 1, 6 * strip, strip + 1, (1, 1, 60), (1, 1, 60), (1, 1, 1))
+    assert is_better_mirrored(problem, machine, 4)
+    assert not is_better_mirrored(replace(problem, x_channels=strip + 1, y_channels=6 * strip), machine, 4)
+    assert not is_better_mirrored(replace(problem, y_channels=6 * strip), machine, 4)
 
 
 @pytest.mark.parametrize("layout, adjacent", (("NCX", True), ("NXC", False)))
