@@ -33,15 +33,16 @@ TILINGS = tuple(
 #: which the error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
 MOST_CHANNELS = {(8, 1, 1): 2048, (6, 6, 1): 2048, (7, 7, 1): 128, (6, 6, 4): 1024, (6, 6, 6): 256}
 
-#: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``.
+#: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``; "filter", "kept filter" and
+#: "gathered" by hand, within what fits on several machines have given, so that layers near the border go the faster way.
 COSTS = {
     "direct product": 0.2982,  # steps of depth of a tile, in cycles
     "direct wgrad product": 0.2949,
     "direct filter": 0.3551,  # elements of the filter
     "product": 0.2613,  # as of the direct algorithm
     "value": 0.2129,  # transformed values of the source
-    "filter": 0.2,  # of the filter, by the tasks (of Zen 3; 0.11 before); taken from memory where they are kept
-    "kept filter": 0.2902,
+    "filter": 0.185,  # of the filter, by the tasks; taken from memory where they are kept
+    "kept filter": 0.32,
     "scattered filter": 0.1263,
     "gathered": 0.5,  # elements of x and y whose neighbours walks skip: put into another order where they are adjacent
     "load": 0.0546,  # that a chunk of channels is added to
