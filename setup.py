@@ -4,7 +4,7 @@ Variables for developers (a user needs none of them):
 
     CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated
     CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
-    CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512, in the instructions of each row:
+    CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512, in the instructions of a row:
                                           slow, for tests of what x86_64_v4 does on machines that cannot run it
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
 """

@@ -34,7 +34,7 @@ TILINGS = tuple(
 MOST_CHANNELS = {(8, 1, 1): 2048, (6, 6, 1): 2048, (7, 7, 1): 128, (6, 6, 4): 1024, (6, 6, 6): 256}
 
 #: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``; "filter", "kept filter" and
-#: "gathered" by hand, within what fits on several machines have given, so that layers near the border go the faster way.
+#: "gathered" by hand, within what the fits of several machines gave, so that layers near the border go the faster way.
 COSTS = {
     "direct product": 0.2982,  # steps of depth of a tile, in cycles
     "direct wgrad product": 0.2949,

@@ -1,5 +1,6 @@
 """The choices of a plan: what they depend on, and what is faster when. On the threads depends their number alone."""
 
+from itertools import chain
 from math import prod
 from typing import NamedTuple
 
@@ -163,13 +164,9 @@ def packs_in_tasks(case):
 
 
 def cut_walks(case):
-    """The case with its walks cut, where padding would take much of the time.
-
-    Each walk of fprop and dgrad packs its taps of the filter, so a large one only if a task can pack what it needs.
-    """
-    by_taps = case.operation == WGRAD
-    cut = case._replace(walks=without_padding(case.walks, case.batch, by_taps))
-    return cut if by_taps or cut.positions <= FEW_POSITIONS or case.filter_bytes < LARGE_FILTER_BYTES else case
+    """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
+    parts = without_padding(case.walks, case.batch, case.operation == WGRAD)
+    return case._replace(walks=[*chain(*parts)]), parts
 
 
 def exceeds_cache(problem, dtype, machine, backward):
@@ -181,7 +178,7 @@ def exceeds_cache(problem, dtype, machine, backward):
 
 
 def is_better_mirrored(problem, machine, itemsize):
-    """Whether wgrad is faster with x and y in each other's place: the columns of a tile are channels of x then, not of y.
+    """Whether wgrad is faster with x and y in each other's place: columns of a tile are then channels of x, not of y.
 
     It is where those of y leave much of the vectors empty. With several taps each x is seen with padding of y.
     """

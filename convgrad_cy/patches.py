@@ -66,7 +66,7 @@ def _joined(array, channels, taps, taps_outside):
 
 
 def taps_as_channels(problem, filter, x):
-    """The same gradient with fewer taps: those that lie side by side in x and in the filter are channels, without a copy.
+    """The same gradient with fewer taps: those that lie side by side in x and in the filter are channels; no copy.
 
     ``x`` is viewed as (N, G, C, D, H, W), the filter as (G, C, O, D, H, W). Returns the problem and both of them.
     """

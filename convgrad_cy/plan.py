@@ -44,6 +44,10 @@ MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 
 
+#: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
+PACKS = -1
+
+
 class Blocks(NamedTuple):
     """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
 
@@ -74,7 +78,8 @@ class Plan(NamedTuple):
     ----------
     steps : numpy.ndarray
         The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
-        ``problem.AxisWalk`` and of three ``WindowAxis``.
+        ``problem.AxisWalk``, of three ``WindowAxis``, and the row for whose taps the filter is packed, most often this
+        one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
     blocks : numpy.ndarray
         A ``Blocks``, as int64.
     """
@@ -101,8 +106,23 @@ def _box_positions(case, block, phases):
     return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
 
 
+def _row(walk, window, packed):
+    return [*sum(walk, ()), *sum(window, ()), packed]
+
+
 def _plan(walks, windows, blocks):
-    rows = [[*sum(walk, ()), *sum(window, ())] for walk, window in zip(walks, windows, strict=True)]
+    rows = [_row(walk, window, i) for i, (walk, window) in enumerate(zip(walks, windows, strict=True))]
+    return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
+
+
+def _cut_plan(walks, parts, windows, blocks):
+    """For each walk a row that packs its filter, and one for each of its parts."""
+    rows, windows = [], iter(windows)
+    for walk, its_parts in zip(walks, parts, strict=True):
+        own = [next(windows) for _ in its_parts]
+        packed = len(rows)
+        rows.append(_row(walk, own[0], PACKS))
+        rows += [_row(part, window, packed) for part, window in zip(its_parts, own, strict=True)]
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
@@ -123,16 +143,17 @@ def _lanes_plan(case, streams):
 def _correlation_plan(case, streams, chunk):
     """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
     across = crosses_positions(case)
-    joins = joins_phases(case)
+    walks, parts, cut = case.walks, [], False
     if not across:
-        uncut, case = case, cut_walks(case)
-        joins = joins and case.walks is uncut.walks
+        case, parts = cut_walks(case)
+        cut = len(case.walks) > len(walks)
+    joins = not cut and joins_phases(case)
     block = even(case.outputs, MOST_OUTPUTS[case.operation], case.machine.tile_rows if across else case.strip)
     pairs = case.multiplies_pairs and not across
     channel_bytes = case.itemsize // 2 if pairs else case.itemsize
     least = chunk or 1
     chunk = chunk or _chunk(case, DEPTH_BYTES, channel_bytes)
-    packs = not across and packs_in_tasks(case)
+    packs = not across and not cut and packs_in_tasks(case)
     keeps = not across and not packs and not pairs and keeps_rows(case, joins)
     phases = len(case.walks) if joins and (across or keeps) else 1
     if packs:
@@ -152,13 +173,13 @@ def _correlation_plan(case, streams, chunk):
     images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
     chunk = max(1, min(chunk, case.channels))
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs, phases)
-    return _plan(case.walks, windows, blocks)
+    return _cut_plan(walks, parts, windows, blocks) if cut else _plan(case.walks, windows, blocks)
 
 
 def _wgrad_plan(case, streams, mirrored):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
     if not mirrored:
-        case = cut_walks(case)
+        case, _ = cut_walks(case)
     block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
     narrow = case.taps == 1 and case.machine.vector_bytes < LINE_BYTES
     depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)

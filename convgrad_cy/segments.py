@@ -4,7 +4,7 @@ Large dilations put whole taps of many positions into padding. fprop and dgrad a
 same taps, wgrad into taps, each with its range of positions.
 """
 
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import prod
 
 #: Products that may be left of those with padding, for it to be worth while; walks; and positions that each must have.
@@ -62,13 +62,14 @@ def _reaches_far(axis):
 
 
 def without_padding(walks, batch, by_taps):
-    """The walks, cut if that saves enough products and leaves enough positions; ``by_taps`` in wgrad."""
-    axes = [axis for walk in walks for axis in walk]
+    """For each walk its parts, cut if that saves enough products and leaves enough positions; ``by_taps`` in wgrad."""
+    axes, whole = [axis for walk in walks for axis in walk], [[walk] for walk in walks]
     if not any(map(_reaches_far, axes)) or max(axis.taps for axis in axes) > MOST_WALKS:
-        return walks
+        return whole
     parts = [[(_by_taps if by_taps else _by_positions)(axis) for axis in walk] for walk in walks]
     if not all(map(all, parts)) or sum(prod(map(len, walk)) for walk in parts) > MOST_WALKS:
-        return walks
-    cut = [choice for walk in parts for choice in product(*walk)]
-    positions = batch * min(prod(axis.positions for axis in walk) for walk in cut)
-    return cut if _products(cut) <= MOST_LEFT * _products(walks) and positions >= LEAST_POSITIONS else walks
+        return whole
+    cut = [[*product(*walk)] for walk in parts]
+    every = [*chain(*cut)]
+    positions = batch * min(prod(axis.positions for axis in walk) for walk in every)
+    return cut if _products(every) <= MOST_LEFT * _products(walks) and positions >= LEAST_POSITIONS else whole

@@ -24,9 +24,13 @@ cdef struct Blocks:  # plan.Blocks, field for field
     int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
     int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
 
-cdef struct Step:  # plan.Step, field for field: one walk
+cdef enum:
+    PACKS = -1  # a step that packs its filter, and no more: parts of its walk are steps of their own
+
+cdef struct Step:  # a row of plan.Plan.steps: one walk
     conv_walk walk
     WindowAxis axis[3]
+    int64_t packed  # number of the step whose packed filter it uses, most often its own; or PACKS
 
 
 cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:

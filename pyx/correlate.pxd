@@ -55,7 +55,7 @@ cdef inline void correlate_block(
     source += g * conv.x.group
     filter += g * conv.w.group
     target += g * conv.y.group + o0 * conv.y.channel
-    packed += g * c.filter_size
+    packed += g * c.packing.filter_size
     if scalar is compute:
         streamed = (conv.blocks.streams and not conv.blocks.positions_across and conv.y.channel == 1
                     and holds_lines(&conv.y, target, outputs))
@@ -91,8 +91,8 @@ cdef inline void correlate_block(
             seen = source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel
         add_products(c, &box, positions, outputs, &part, seen,
                      filter + o0 * conv.w.batch + part.begin * conv.w.channel,
-                     packed + (part.begin * c.filter_outputs + o0 * part.channels) * conv.taps, bank, position, column,
-                     sums, sums_row, by_rows)
+                     packed + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps, bank,
+                     position, column, sums, sums_row, by_rows)
         part.begin += part.channels
     if compute is not int:
         if conv.padded and c.nonfinite[0] and any_nan(sums, rows, columns, sums_row):
@@ -144,7 +144,7 @@ cdef inline void run_tasks(
         elif c.conv.blocks.phases > 1:
             correlate_phases(c, source, filter, target, packed, scratch, task)
         else:
-            correlate_block(c, source, filter, target, packed + c.packed, scratch, task - c.first_task)
+            correlate_block(c, source, filter, target, packed + c.packing.packed, scratch, task - c.first_task)
         task = take_task(ranges, threads, thread)
 
 
@@ -175,9 +175,11 @@ cdef inline int correlate_steps(
         for i in range(count):
             describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c[i].nonfinite = &nonfinite
+            c[i].packing = c + (i if c[i].packs_only else (<const Step *>&step_array[i, 0]).packed)
             c[i].first_pack, c[i].packed = packs, packed_size
-            packs += 0 if blocks.packs else c[i].conv.groups * c[i].filter_strips
-            packed_size += in_lines(c[i].conv.groups * c[i].filter_size * sizeof(compute)) // sizeof(compute)
+            if c[i].packing == c + i and not blocks.packs:
+                packs += c[i].conv.groups * c[i].filter_strips
+                packed_size += in_lines(c[i].conv.groups * c[i].filter_size * sizeof(compute)) // sizeof(compute)
             scratch_size = max(scratch_size, c[i].scratch)
             tables_size += filter_tables_size(c + i)
         if blocks.phases > 1:
@@ -185,7 +187,7 @@ cdef inline int correlate_steps(
             scratch_size = phases_scratch(c, kind)
         for i in range(count):
             c[i].first_task = tasks
-            if i % blocks.phases == 0:
+            if i % blocks.phases == 0 and not c[i].packs_only:
                 tasks += c[i].conv.groups * c[i].conv.box_count * c[i].conv.output_blocks
         memory = allocate(tables_size, packed_size * sizeof(compute), threads * scratch_size)
         tables = first_line(memory)

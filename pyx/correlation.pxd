@@ -12,7 +12,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
+from blocks cimport PACKS, Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
 from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block, load_transposed
 from exact cimport is_finite
@@ -20,7 +20,7 @@ from pairs cimport join_lines, shift_line, words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from tasks cimport raise_flag
-from tensor cimport filter_offset, taps_are_adjacent
+from tensor cimport filter_offset, find_tap, taps_are_adjacent
 from ukernel cimport TILE_ROWS, strip_width, whole_strips, whole_vectors
 from window cimport Box
 
@@ -30,6 +30,8 @@ cdef enum:
 
 cdef struct Correlation:
     Convolution conv
+    bint packs_only
+    const Correlation *packing  # the step whose packed filter it uses: this one, or that of which it is a part
     int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
     int64_t bank_size  # of a strip of a chunk, where each task packs what it needs
     bint strips_in_place  # tiles can read strips of the filter itself
@@ -44,7 +46,8 @@ cdef struct Correlation:
     int32_t *last_filter_rows
     int32_t *filter_line  # where channel c and tap t, as number c * taps + t, are in a packed strip
     int32_t *last_filter_line
-    int32_t *filter_depth  # multiples of the strip's width, or of one
+    int32_t *filter_depth  # where tap t and channel c, as number t * channels + c, are in a packed strip, or row of it
+    int32_t *last_filter_depth
     int32_t *filter_place  # where tap t and channel c, as number t * channels + c, are in the filter itself
     int32_t *last_filter_place
 
@@ -77,6 +80,7 @@ cdef inline void describe_correlation(
     """Everything about one step but its memory and tables."""
     cdef int64_t rows
     describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
+    c.packs_only = step.packed == PACKS
     c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
@@ -104,7 +108,7 @@ cdef inline void describe_correlation(
 cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
     """Bytes that ``make_filter_tables`` needs."""
     cdef int64_t depth = c.conv.taps * c.conv.blocks.chunk
-    return in_lines(((5 if c.strips_in_place else 3) * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t))
+    return in_lines(((6 if c.strips_in_place else 4) * depth + 2 * c.conv.blocks.outputs) * sizeof(int32_t))
 
 
 cdef inline void filter_places(const Convolution *conv, int32_t *places, int64_t channels) noexcept nogil:
@@ -116,6 +120,32 @@ cdef inline void filter_places(const Convolution *conv, int32_t *places, int64_t
             places[t * channels + c] = <int32_t>(tap + c * conv.w.channel)
 
 
+cdef inline int64_t packed_tap(const Correlation *c, int64_t t) noexcept nogil:
+    """Tap t among those that the filter is packed for."""
+    cdef int64_t tap[3]
+    cdef int64_t packed = 0
+    cdef const conv_axis *a
+    cdef const conv_axis *b
+    cdef int axis
+    find_tap(&c.conv.walk, t, tap)
+    for axis in range(3):
+        a = &c.conv.walk.axis[axis]
+        b = &c.packing.conv.walk.axis[axis]
+        packed = packed * b.taps + tap[axis] + (a.filter_begin - b.filter_begin) // b.filter_step
+    return packed
+
+
+cdef inline void filter_lines(const Correlation *c, int32_t *lines, int64_t channels, int64_t width) noexcept nogil:
+    """lines[t * channels + c]."""
+    cdef int64_t t, i
+    if c.packing == c:
+        multiples(lines, 1 if c.conv.blocks.positions_across else width, c.conv.taps * channels)
+        return
+    for t in range(c.conv.taps):
+        for i in range(channels):
+            lines[t * channels + i] = <int32_t>((packed_tap(c, t) * channels + i) * width)
+
+
 cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     cdef int64_t chunk = conv.blocks.chunk, outputs = conv.blocks.outputs, rest = conv.channels % chunk
@@ -123,11 +153,13 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
     c.filter_rows = <int32_t *>memory
     c.last_filter_rows = c.filter_rows + outputs
     c.filter_depth = c.last_filter_rows + outputs
-    c.filter_line = c.filter_depth + conv.taps * chunk
+    c.last_filter_depth = c.filter_depth + conv.taps * chunk
+    c.filter_line = c.last_filter_depth + conv.taps * chunk
     c.last_filter_line = c.filter_line + conv.taps * chunk
     multiples(c.filter_rows, conv.taps * chunk, outputs)
     multiples(c.last_filter_rows, conv.taps * rest, outputs)
-    multiples(c.filter_depth, 1 if conv.blocks.positions_across else width, conv.taps * chunk)
+    filter_lines(c, c.filter_depth, words_of(chunk, conv.blocks.pairs), width)
+    filter_lines(c, c.last_filter_depth, words_of(rest, conv.blocks.pairs), width)
     transposed_multiples(c.filter_line, width, chunk, conv.taps)
     transposed_multiples(c.last_filter_line, width, rest, conv.taps)
     c.filter_place = c.last_filter_line + conv.taps * chunk

@@ -28,7 +28,7 @@ cdef inline const compute *find_strip(
 ) noexcept nogil:
     """A strip of a chunk's filter, and where its lines are: packed before, as it is in the filter, or packed now."""
     cdef const Convolution *conv = &c.conv
-    lines[0] = c.filter_depth
+    lines[0] = c.filter_depth if part.channels == conv.blocks.chunk else c.last_filter_depth
     if not conv.blocks.packs:
         return packed
     if c.strips_in_place and holds_vectors(c, outputs, conv.channels - part.begin - part.channels, bank[0]):
@@ -57,7 +57,8 @@ cdef inline void add_products(
     if not conv.blocks.positions_across:
         while j < outputs:
             columns = min(width, outputs - j)
-            strip = find_strip(c, filter + j * conv.w.batch, packed + j * depth, bank, part, columns, &lines)
+            strip = find_strip(c, filter + j * conv.w.batch, packed + j * c.packing.conv.taps * part.channels, bank,
+                               part, columns, &lines)
             for r in range(positions // row if by_rows else 1):
                 multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions, columns, words,
                                window, position + r * row, column, strip, lines,

@@ -14,6 +14,7 @@ from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, compact_box_of, 
 from convgrad_cy.choices import (
     DGRAD,
     FPROP,
+    LARGE_FILTER_BYTES,
     SERIAL_MULTIPLICATIONS,
     WGRAD,
     Machine,
@@ -200,8 +201,9 @@ def test_threads_change_nothing_else(problem):
         one, many = (unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], n))) for n in (1, 7))
         assert one[:2] == many[:2]
         assert one[2] == many[2]._replace(threads=1)
-        worth = problem.multiplications * (8 if many[2].lanewise else 1)
-        assert many[2].threads == (7 if worth >= SERIAL_MULTIPLICATIONS else 1)
+        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= SERIAL_MULTIPLICATIONS
+        taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
+        assert many[2].threads == (7 if worth or 4 * taps >= LARGE_FILTER_BYTES else 1)
 
 
 @pytest.mark.parametrize("operation, channels", ((FPROP, (0, 5)), (DGRAD, (5, 0))))
