@@ -27,6 +27,11 @@ from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation, describe_ti
 from winograd_filter cimport FilterBank, describe_taps, transform_filters
 
 
+cdef enum:
+    MOST_STRIPS = 4  # of filters, transformed by one task
+    FILTER_TASKS = 8  # that are wanted for all threads
+
+
 cdef inline void multiply_points(
     const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t channels,
     int64_t outputs, bint fresh,
@@ -125,7 +130,7 @@ cdef inline uint32_t correlate_tiles(
     """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude."""
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
     cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
-    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, j, c0, channels, count
+    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, channels, count
     cdef int64_t width = strip_width(shared[0]), chunks = c.added * c.chunks, step
     cdef FilterBank taps = c.filters
     cdef float *window = <float *>scratch
@@ -147,31 +152,36 @@ cdef inline uint32_t correlate_tiles(
             transform_chunk(c, &tiles, source, g, i, values, window, buffer)
         if not c.blocks.group:
             describe_taps(&taps, c.steps + step)
-            for j in range(count_blocks(outputs, width)):
-                largest_filter[0] = max(largest_filter[0], transform_filters(
-                    &taps, filter + j * width * c.filters.w.batch + c0 * c.filters.w.channel,
-                    bank + j * c.filters.strip, channels, min(width, outputs - j * width), buffer))
+            largest_filter[0] = max(largest_filter[0], transform_filters(
+                &taps, filter + c0 * c.filters.w.channel, bank, channels, outputs, buffer))
         multiply_points(c, values, filters + (step * c.channels + c0) * width if c.blocks.group else bank, sums, count,
                         channels, outputs, i == 0)
     target += g * c.y.group + (first_output + o) * c.y.channel
     return store_tiles(c, &tiles, sums, target, outputs, rows, buffer)
 
 
-cdef inline uint32_t transform_strip(
+cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
+    """Strips whose filters are transformed together, of so many of a group: few enough for there to be tasks."""
+    return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // FILTER_TASKS))
+
+
+cdef inline uint32_t transform_strips(
     const TiledCorrelation *c, const stored *filter, float *filters, int64_t first_output, int64_t group_outputs,
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef float *buffer = <float *>scratch
-    cdef int64_t width = strip_width(buffer[0]), strips = count_blocks(group_outputs, width), o = task % strips * width
-    cdef int64_t step
+    cdef int64_t width = strip_width(buffer[0]), strips = count_blocks(group_outputs, width), step
+    cdef int64_t together = strips_of_task(c, strips), tasks = count_blocks(strips, together)
+    cdef int64_t g = task // tasks, first = task % tasks * together, o = first * width
     cdef uint32_t largest = 0
     cdef FilterBank taps = c.filters
-    filter += task // strips * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    filters += (g * strips + first) * c.filters.strip
     for step in range(c.added):
         describe_taps(&taps, c.steps + step)
         largest = max(largest, transform_filters(
-            &taps, filter, filters + task * c.filters.strip + step * c.channels * width, c.channels,
-            min(width, group_outputs - o), buffer))
+            &taps, filter, filters + step * c.channels * width, c.channels, min(together * width, group_outputs - o),
+            buffer))
     return largest
 
 
@@ -182,7 +192,7 @@ cdef inline int correlate_tiled(
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledCorrelation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t i = 0, o, outputs, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
+    cdef int64_t i = 0, o, outputs, strips, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
     cdef int64_t most_shared = 0
     cdef int threads = <int>blocks.threads
     cdef int32_t *tables = NULL
@@ -223,10 +233,11 @@ cdef inline int correlate_tiled(
                 share_chunk(&c, x, shared, scratch + threadid() * c.scratch, task)
             for o in range(0, c.outputs, group):
                 outputs = min(group, c.outputs - o)
-                tasks = c.groups * count_blocks(outputs, width) if blocks.group else 0
+                strips = count_blocks(outputs, width)
+                tasks = c.groups * count_blocks(strips, strips_of_task(&c, strips)) if blocks.group else 0
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
-                    note_largest(largest, threadid(), 0, transform_strip(
+                    note_largest(largest, threadid(), 0, transform_strips(
                         &c, w, filters, o, outputs, scratch + threadid() * c.scratch, task))
                 tasks = c.groups * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,

@@ -14,7 +14,7 @@ from ukernel cimport VECTOR_BYTES, strip_width
 from winograd cimport TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
 
 cdef enum:
-    FILTER_CHANNELS = 8  # that are loaded together
+    FILTER_CHANNELS = 16  # that are loaded together
 
 cdef struct FilterBank:
     Transform transform
@@ -57,7 +57,7 @@ cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
     return FILTER_CHANNELS * f.taps * width + tile_size(&f.transform, width * sizeof(float) // VECTOR_BYTES)
 
 
-cdef inline uint32_t transform_filters(
+cdef inline uint32_t transform_part(
     const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
 ) noexcept nogil:
     """Channels of a strip, whose first output and channel ``filter`` points at; the largest magnitude among them."""
@@ -102,4 +102,24 @@ cdef inline uint32_t transform_filters(
             first = scratch + (c * f.taps + (f.taps - 1 if f.direction < 0 else 0)) * width
             transform_one(&f.transform, first, pitch, to + (c0 + c) * width, to_pitch,
                           width * sizeof(float) // VECTOR_BYTES, buffer)
+    return largest
+
+
+cdef inline uint32_t transform_filters(
+    const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
+) noexcept nogil:
+    """Channels of one strip or several, whose first output and channel ``filter`` points at; the largest magnitude.
+
+    Of outputs that are adjacent in memory, all strips of some channels are read one after the other: they are in the
+    same pages.
+    """
+    cdef float kind = 0
+    cdef int64_t width = strip_width(kind), some = FILTER_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
+    cdef uint32_t largest = 0
+    while c0 < channels:
+        for j in range(count_blocks(outputs, width)):
+            largest = max(largest, transform_part(
+                f, filter + c0 * f.w.channel + j * width * f.w.batch, to + j * f.strip + c0 * width,
+                min(some, channels - c0), min(width, outputs - j * width), scratch))
+        c0 += some
     return largest
