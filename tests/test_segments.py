@@ -13,6 +13,7 @@ from problems import parse
 
 import convgrad_cy
 from convgrad_cy import calls, cpu, segments
+from convgrad_cy.plan import PACKS
 from convgrad_cy.problem import ConvProblem, conv_size
 from convgrad_cy.segments import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
 
@@ -23,6 +24,7 @@ LAYERS = [
     parse('mb8ic64iw40oc70kw3dw15pw16n"1d_far_taps"'),
     parse('mb9ic64ih23oc64kh2sh2dh14ph8n"2d_far_taps_with_stride"'),
     parse('mb4ic112ih12iw30oc64kh3dh4ph5dw11kw3pw12n"2d_far_taps_of_several_strips"'),
+    parse('mb4ic150ih16oc150kh3dh7ph8n"2d_far_taps_of_unequal_chunks"'),
 ]
 
 
@@ -84,6 +86,11 @@ def test_layers_are_cut(monkeypatch, problem, kernel):
     # Of the strided one, dgrad's phases have positions without any tap, and are left whole.
     phases = 4 if problem.stride[0] == 2 and kernel == "conv_backward_data" else 1
     assert (len(cut[-1].steps) > phases) == (phases == 1)
+    packed = cut[-1].steps[:, -1].tolist()
+    if kernel == "conv_backward_filter" or phases > 1:
+        assert packed == [*range(len(packed))]
+    else:  # the filter is packed for the whole walk, and serves all parts
+        assert packed == [PACKS] + [0] * (len(packed) - 1)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
