@@ -1,10 +1,11 @@
 /* to[j] = of[index[j]] for j < lanes, whole vectors of them; where it is ``local``, an index of the first vector holds for
- * each vector, counted from its own begin. */
+ * each vector, counted from its own begin, and GCC has a shuffle for that. */
 #ifndef CONVGRAD_EXPAND_H
 #define CONVGRAD_EXPAND_H
 
 #include <stdint.h>
 
+#include "shuffle.h"
 #include "ukernel.h"
 
 #define EXPAND(NAME, WORD, INDEX)                                                                                      \
@@ -15,12 +16,12 @@
         const int64_t length = VECTOR_BYTES / sizeof(WORD);                                                            \
         WORD *to = to_words;                                                                                           \
         const WORD *of = of_words;                                                                                     \
-        if (local) {                                                                                                   \
+        if (local && SHUFFLES_BY_VECTORS) {                                                                            \
             NAME##_index order;                                                                                        \
             for (int64_t j = 0; j < length; j++)                                                                       \
                 order[j] = index[j];                                                                                   \
             for (int64_t j = 0; j < lanes; j += length)                                                                \
-                *(NAME##_vector *)(to + j) = __builtin_shuffle(*(const NAME##_vector *)(of + j), order);               \
+                *(NAME##_vector *)(to + j) = SHUFFLE_BY(*(const NAME##_vector *)(of + j), order);                      \
         } else {                                                                                                       \
             for (int64_t j = 0; j < lanes; j++)                                                                        \
                 to[j] = of[index[j]];                                                                                  \

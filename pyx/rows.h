@@ -58,9 +58,8 @@ static inline void copy_every_second(void *to_words, const void *of_words, int64
     int64_t i = 0;
 #if VECTOR_BYTES >= 32
     for (; i + 8 <= count; i += 8)
-        *(eight_words *)(to + i) =
-            __builtin_shuffle(*(const eight_words *)(of + 2 * i), *(const eight_words *)(of + 2 * i + 7),
-                              (eight_words){0, 2, 4, 6, 9, 11, 13, 15});
+        *(eight_words *)(to + i) = SHUFFLE(*(const eight_words *)(of + 2 * i), *(const eight_words *)(of + 2 * i + 7),
+                                           0, 2, 4, 6, 9, 11, 13, 15);
 #endif
     for (; i < count; i++)
         to[i] = of[2 * i];

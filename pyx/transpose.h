@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shuffle.h"
 #include "ukernel.h"
 
 #define TRANSPOSE_BAND 8
@@ -41,21 +42,21 @@ static inline __attribute__((always_inline)) void transpose_eight(const transpos
     for (int64_t k = 0; k < 4; k++) {
         const eight_words near = *(const eight_words *)(from + k * t->of_row);
         const eight_words far = *(const eight_words *)(from + (k + 4) * t->of_row);
-        joined[0][k] = __builtin_shuffle(near, far, (eight_words){0, 1, 2, 3, 8, 9, 10, 11});
-        joined[1][k] = __builtin_shuffle(near, far, (eight_words){4, 5, 6, 7, 12, 13, 14, 15});
+        joined[0][k] = SHUFFLE(near, far, 0, 1, 2, 3, 8, 9, 10, 11);
+        joined[1][k] = SHUFFLE(near, far, 4, 5, 6, 7, 12, 13, 14, 15);
     }
 #pragma GCC unroll 2
     for (int64_t half = 0; half < 2; half++) {
         const eight_words a = joined[half][0], b = joined[half][1], c = joined[half][2], d = joined[half][3];
-        const eight_words ab_low = __builtin_shuffle(a, b, (eight_words){0, 8, 1, 9, 4, 12, 5, 13});
-        const eight_words ab_high = __builtin_shuffle(a, b, (eight_words){2, 10, 3, 11, 6, 14, 7, 15});
-        const eight_words cd_low = __builtin_shuffle(c, d, (eight_words){0, 8, 1, 9, 4, 12, 5, 13});
-        const eight_words cd_high = __builtin_shuffle(c, d, (eight_words){2, 10, 3, 11, 6, 14, 7, 15});
+        const eight_words ab_low = SHUFFLE(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+        const eight_words ab_high = SHUFFLE(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+        const eight_words cd_low = SHUFFLE(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
+        const eight_words cd_high = SHUFFLE(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
         const eight_words lines[4] = {
-            __builtin_shuffle(ab_low, cd_low, (eight_words){0, 1, 8, 9, 4, 5, 12, 13}),
-            __builtin_shuffle(ab_low, cd_low, (eight_words){2, 3, 10, 11, 6, 7, 14, 15}),
-            __builtin_shuffle(ab_high, cd_high, (eight_words){0, 1, 8, 9, 4, 5, 12, 13}),
-            __builtin_shuffle(ab_high, cd_high, (eight_words){2, 3, 10, 11, 6, 7, 14, 15}),
+            SHUFFLE(ab_low, cd_low, 0, 1, 8, 9, 4, 5, 12, 13),
+            SHUFFLE(ab_low, cd_low, 2, 3, 10, 11, 6, 7, 14, 15),
+            SHUFFLE(ab_high, cd_high, 0, 1, 8, 9, 4, 5, 12, 13),
+            SHUFFLE(ab_high, cd_high, 2, 3, 10, 11, 6, 7, 14, 15),
         };
 #pragma GCC unroll 4
         for (int64_t k = 0; k < 4; k++)
@@ -69,15 +70,15 @@ static inline __attribute__((always_inline)) void transpose_four(const transposi
     const uint32_t *from = t->of + j * t->of_row + i;
     const four_words a = *(const four_words *)from, b = *(const four_words *)(from + t->of_row);
     const four_words c = *(const four_words *)(from + 2 * t->of_row), d = *(const four_words *)(from + 3 * t->of_row);
-    const four_words ab_low = __builtin_shuffle(a, b, (four_words){0, 4, 1, 5});
-    const four_words ab_high = __builtin_shuffle(a, b, (four_words){2, 6, 3, 7});
-    const four_words cd_low = __builtin_shuffle(c, d, (four_words){0, 4, 1, 5});
-    const four_words cd_high = __builtin_shuffle(c, d, (four_words){2, 6, 3, 7});
+    const four_words ab_low = SHUFFLE(a, b, 0, 4, 1, 5);
+    const four_words ab_high = SHUFFLE(a, b, 2, 6, 3, 7);
+    const four_words cd_low = SHUFFLE(c, d, 0, 4, 1, 5);
+    const four_words cd_high = SHUFFLE(c, d, 2, 6, 3, 7);
     const four_words lines[4] = {
-        __builtin_shuffle(ab_low, cd_low, (four_words){0, 1, 4, 5}),
-        __builtin_shuffle(ab_low, cd_low, (four_words){2, 3, 6, 7}),
-        __builtin_shuffle(ab_high, cd_high, (four_words){0, 1, 4, 5}),
-        __builtin_shuffle(ab_high, cd_high, (four_words){2, 3, 6, 7}),
+        SHUFFLE(ab_low, cd_low, 0, 1, 4, 5),
+        SHUFFLE(ab_low, cd_low, 2, 3, 6, 7),
+        SHUFFLE(ab_high, cd_high, 0, 1, 4, 5),
+        SHUFFLE(ab_high, cd_high, 2, 3, 6, 7),
     };
     for (int64_t k = 0; k < 4; k++)
         *(four_words *)(transpose_row(t, i + k) + j) = lines[k];

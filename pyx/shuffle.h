@@ -1,0 +1,16 @@
+/* SHUFFLE(a, b, i ..): a vector whose lanes are those that the indices name, of a and then of b.
+ * SHUFFLE_BY(a, order): likewise of a, the indices being a vector of their own; only where SHUFFLES_BY_VECTORS. */
+#ifndef CONVGRAD_SHUFFLE_H
+#define CONVGRAD_SHUFFLE_H
+
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define SHUFFLES_BY_VECTORS 0
+#define SHUFFLE_BY(a, order) ((void)(order), a)
+#else /* GCC has that one only from version 12 on */
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#define SHUFFLES_BY_VECTORS 1
+#define SHUFFLE_BY(a, order) __builtin_shuffle(a, order)
+#endif
+
+#endif
