@@ -42,7 +42,7 @@ cdef struct Correlation:
     int64_t packed  # where its packed filter begins
     int32_t *nonfinite  # whether the filter may have a value that is not finite; of all steps
     # Tables for a whole chunk of channels and for the last one:
-    int32_t *filter_rows  # multiples of its depth
+    int32_t *filter_rows  # multiples of its depth, as it is packed
     int32_t *last_filter_rows
     int32_t *filter_line  # where channel c and tap t, as number c * taps + t, are in a packed strip
     int32_t *last_filter_line
@@ -137,13 +137,14 @@ cdef inline int64_t packed_tap(const Correlation *c, int64_t t) noexcept nogil:
 
 cdef inline void filter_lines(const Correlation *c, int32_t *lines, int64_t channels, int64_t width) noexcept nogil:
     """lines[t * channels + c]."""
-    cdef int64_t t, i
+    cdef int64_t t, i, first, pitch = 1 if c.conv.blocks.positions_across else width
     if c.packing == c:
-        multiples(lines, 1 if c.conv.blocks.positions_across else width, c.conv.taps * channels)
+        multiples(lines, pitch, c.conv.taps * channels)
         return
     for t in range(c.conv.taps):
+        first = packed_tap(c, t) * channels
         for i in range(channels):
-            lines[t * channels + i] = <int32_t>((packed_tap(c, t) * channels + i) * width)
+            lines[t * channels + i] = <int32_t>((first + i) * pitch)
 
 
 cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) noexcept nogil:
@@ -156,8 +157,8 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
     c.last_filter_depth = c.filter_depth + conv.taps * chunk
     c.filter_line = c.last_filter_depth + conv.taps * chunk
     c.last_filter_line = c.filter_line + conv.taps * chunk
-    multiples(c.filter_rows, conv.taps * chunk, outputs)
-    multiples(c.last_filter_rows, conv.taps * rest, outputs)
+    multiples(c.filter_rows, c.packing.conv.taps * chunk, outputs)
+    multiples(c.last_filter_rows, c.packing.conv.taps * rest, outputs)
     filter_lines(c, c.filter_depth, words_of(chunk, conv.blocks.pairs), width)
     filter_lines(c, c.last_filter_depth, words_of(rest, conv.blocks.pairs), width)
     transposed_multiples(c.filter_line, width, chunk, conv.taps)

@@ -53,6 +53,7 @@ cdef inline void add_products(
     cdef int64_t depth = conv.taps * part.channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
     cdef int64_t sums_h = whole_vectors(row, sums[0]), columns
     cdef const int32_t *lines
+    cdef const int32_t *filter_depth = c.filter_depth if part.channels == conv.blocks.chunk else c.last_filter_depth
     cdef const compute *strip
     if not conv.blocks.positions_across:
         while j < outputs:
@@ -69,7 +70,7 @@ cdef inline void add_products(
     for r in range(positions // row):
         w = 0
         while w < row:
-            multiply_strip(SCALARS, outputs, min(width, row - w), depth, packed, lines, c.filter_depth,
+            multiply_strip(SCALARS, outputs, min(width, row - w), depth, packed, lines, filter_depth,
                            window + position[r * row + w], column, sums + r * sums_h + w, sums_row, part.begin == 0)
             w += width
 

@@ -13,7 +13,7 @@ from problems import parse
 
 import convgrad_cy
 from convgrad_cy import calls, cpu, segments
-from convgrad_cy.plan import PACKS
+from convgrad_cy.plan import PACKS, Blocks
 from convgrad_cy.problem import ConvProblem, conv_size
 from convgrad_cy.segments import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
 
@@ -26,6 +26,9 @@ LAYERS = [
     parse('mb4ic112ih12iw30oc64kh3dh4ph5dw11kw3pw12n"2d_far_taps_of_several_strips"'),
     parse('mb4ic150ih16oc150kh3dh7ph8n"2d_far_taps_of_unequal_chunks"'),
 ]
+
+#: Of so few channels, fprop keeps rows of positions as they are.
+FEW_CHANNELS = parse('mb2ic3ih48oc64kh3dh15ph16n"2d_far_taps_of_few_channels"')
 
 
 def terms(walks):
@@ -93,10 +96,19 @@ def test_layers_are_cut(monkeypatch, problem, kernel):
         assert packed == [PACKS] + [0] * (len(packed) - 1)
 
 
+def test_parts_keep_rows(monkeypatch):
+    made = []
+    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    calls.forget()
+    tensors, _ = integer_tensors(FEW_CHANNELS, "float32")
+    OPERATIONS["conv"].call(FEW_CHANNELS, tensors, algorithm="direct")
+    assert Blocks(*made[-1].blocks.tolist()).positions_across and made[-1].steps[0, -1] == PACKS
+
+
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("data_format, filter_format", (("NCX", "OIX"), ("NXC", "XIO")))
-@pytest.mark.parametrize("problem", LAYERS, ids=str)
+@pytest.mark.parametrize("problem", [*LAYERS, FEW_CHANNELS], ids=str)
 def test_exact(operation, dtype, data_format, filter_format, problem):
     tensors, _ = integer_tensors(problem, dtype)
     expected = operation.expected(problem, tensors, data_format, filter_format)
