@@ -43,7 +43,6 @@ MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 #: A problem is cut into WANTED_TASKS, if these have so many products, and boxes so many positions.
 TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 
-
 #: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
 PACKS = -1
 
