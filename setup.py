@@ -11,6 +11,8 @@ Variables for developers (a user needs none of them):
 
 import os
 import runpy
+import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -19,6 +21,7 @@ import numpy as np
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError, SetupError
+from setuptools.modified import newer_group
 
 # machine -> {instruction set: its compiler flags}; pyx/kernels.pyx is compiled once per row.
 ISA_TABLE = {
@@ -119,11 +122,14 @@ def extension(module, source, isa_flags=()):
 
 
 class BuildExt(build_ext):
-    """Translate each module into its own folder, add OpenMP where it works, compile the modules in parallel."""
+    """Add OpenMP where it works; translate each module in its own folder and compile it, the modules in parallel."""
 
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
+        if self.editable_mode:  # no temporary folders: another `pip install -e` compiles only what has changed
+            platform = f"{self.plat_name}-{sys.implementation.cache_tag}"
+            self.build_lib, self.build_temp = f"build/lib.{platform}", f"build/temp.{platform}"
         write_transforms()
 
     def build_extensions(self):
@@ -131,30 +137,32 @@ class BuildExt(build_ext):
         for ext in self.extensions:
             ext.extra_compile_args += openmp
             ext.extra_link_args += openmp
-            self.translate(ext)
         super().build_extensions()
+
+    def build_extension(self, ext):
+        self.translate(ext)
+        super().build_extension(ext)
 
     def translate(self, ext):
         """Cython to C. Modules made from one source must share neither C nor object file, so each has a folder."""
         import Cython
-        from Cython.Build import cythonize
 
         folder = Path("build", "cython", ext.name)
         folder.mkdir(parents=True, exist_ok=True)
         # Timestamps do not see a change of flags: what the module was built with is a file that it depends on.
         stamp = folder / "built_with.txt"
-        built_with = repr((Cython.__version__, DIRECTIVES, ext.extra_compile_args, ext.extra_link_args))
-        changed = not stamp.exists() or stamp.read_text() != built_with
-        if changed:
+        flags = (self.compiler.compiler_so, ext.extra_compile_args, ext.extra_link_args)
+        built_with = repr((Cython.__version__, np.__version__, DIRECTIVES, *flags))
+        if not stamp.exists() or stamp.read_text() != built_with:
             stamp.write_text(built_with)
-        ext.sources = cythonize(
-            [ext],
-            include_path=["pyx"],
-            build_dir=str(folder),
-            compiler_directives=DIRECTIVES,
-            force=changed or bool(self.force),
-        )[0].sources
-        ext.depends = [*ext.depends, str(stamp)]
+        ext.depends = [*ext.depends, *ext.sources, str(stamp)]
+        source, translated = ext.sources[0], folder / Path(ext.sources[0]).with_suffix(".c").name
+        if self.force or newer_group(ext.depends, str(translated)):
+            # In a process of its own: Cython takes a good part of the build, and threads would not run it in parallel.
+            directives = ",".join(f"{name}={value}" for name, value in DIRECTIVES.items())
+            command = [sys.executable, "-m", "cython", "--module-name", ext.name, "-I", "pyx", "-X", directives]
+            subprocess.run([*command, source, "-o", str(translated)], check=True)
+        ext.sources = [str(translated)]
 
     def has_openmp(self):
         """Whether the compiler compiles and links a small OpenMP program."""

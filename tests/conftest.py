@@ -1,7 +1,10 @@
 """Skips the tests that need a package which is not installed, and says so."""
 
+from collections import defaultdict
 from importlib.util import find_spec
+from math import ceil
 from shutil import which
+from zlib import crc32
 
 import pytest
 
@@ -10,7 +13,10 @@ OPTIONAL = ("torch", "onnx", "mindspore", "tensorflow")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well, as CI does")
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+    parser.addoption(
+        "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
+    )
 
 
 def pytest_configure(config):
@@ -18,7 +24,18 @@ def pytest_configure(config):
         config.addinivalue_line("markers", f"{name}: needs the package {name}; skipped where it is not installed")
     config.addinivalue_line("markers", "onednn: needs the real library in the environment CONVGRAD_CY_ONEDNN_VENV")
     config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped where g++ is not installed")
-    config.addinivalue_line("markers", "slow: run only with --slow")
+    config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: whatever the share")
+
+
+def _share(slow, share):
+    """Of the parameters of each test this part, at least one: those whose names have the smallest hashes."""
+    functions = defaultdict(list)
+    for item in slow:
+        functions[item.path, item.originalname].append(item)
+    for alike in functions.values():
+        whole = alike[0].get_closest_marker("slow").kwargs.get("whole", False)
+        alike.sort(key=lambda item: crc32(item.nodeid.encode()))
+        yield from alike if whole else alike[: ceil(share * len(alike))]
 
 
 def pytest_collection_modifyitems(config, items):
@@ -29,8 +46,8 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
         if item.get_closest_marker("simulator") and which("g++") is None:
             item.add_marker(pytest.mark.skip(reason="g++ is not installed"))
-    if not config.getoption("--slow"):
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
-        if slow:
-            config.hook.pytest_deselected(items=slow)
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    chosen = set(_share(slow, config.getoption("--slow-share"))) if config.getoption("--slow") else set()
+    if deselected := [item for item in slow if item not in chosen]:
+        items[:] = [item for item in items if item in chosen or not item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=deselected)

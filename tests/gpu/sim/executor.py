@@ -129,10 +129,12 @@ def load(text, kernel, sanitize=False):
     """The function that runs a kernel of a CUDA text."""
     mode = SANITIZED if sanitize else FAST
     source = f'#include "launch.hpp"\n{text}\n#line 1 "export"\nSIMULATOR_EXPORT({kernel})\n'
-    # In the fast mode the simulator has the function that -fsanitize=alignment calls, so the library goes without it.
-    command = [f"-I{_prelude(mode)}", *FLAGS, "-fvisibility=hidden", *mode, "-c", "-x", "c++", "-"]
-    kernel_object = str(_compile(".o", command, source))
-    library = _compile(".so", ["-shared", *(mode if sanitize else ()), kernel_object, _engine(mode)])
+    command = [f"-I{_prelude(mode)}", *FLAGS, "-fvisibility=hidden", *mode, "-shared", "-x", "c++", "-"]
+    if not sanitize:
+        # The simulator has the function that -fsanitize=alignment calls, and the libraries that a kernel needs: it goes
+        # without those that the compiler would add.
+        command.append("-nodefaultlibs")
+    library = _compile(".so", [*command, "-x", "none", _engine(mode)], source)
     start = ctypes.CDLL(str(library)).simulator_start
     start.restype = ctypes.c_char_p
     start.argtypes = [ctypes.POINTER(_Launch)]
