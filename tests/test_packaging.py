@@ -55,7 +55,7 @@ def test_readme_gives_two_commands():
     assert len(commands) == 2
     demo, tests = ([shlex.split(part) for part in command.split("&&")] for command in commands)
     assert demo[-1] == [".venv/bin/python", "-m", "convgrad_cy", "demo"]
-    assert tests[-1] == [".venv/bin/python", "-m", "pytest"]
+    assert tests[-1] == [".venv/bin/python", "-m", "pytest", "-n", "auto"]
 
 
 def test_links_of_the_documents_lead_somewhere():
