@@ -31,7 +31,7 @@ TILINGS = tuple(
 
 #: The accuracy contract: points of a tile on its axes, in descending order, and the channels that are summed over up to
 #: which the error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
-MOST_CHANNELS = {(8, 1, 1): 2048, (6, 6, 1): 2048, (7, 7, 1): 128, (6, 6, 4): 1024, (6, 6, 6): 256}
+MOST_CHANNELS = {(8, 1, 1): 2048, (6, 6, 1): 2048, (7, 7, 1): 2048, (6, 6, 4): 1024, (6, 6, 6): 256}
 
 #: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``; "filter", "kept filter" and
 #: "gathered" by hand, within what the fits of several machines gave, so that layers near the border go the faster way.

@@ -14,18 +14,21 @@ transform of the source serves F(4, 3), F(3, 4) and F(2, 5). In two dimensions t
 """
 
 from fractions import Fraction
+from math import prod
 
-#: The last point of each set stands beside these: infinity, where a polynomial's value is its leading coefficient.
+#: A point, too: a polynomial's value there is its leading coefficient.
+INFINITY = None
 #: Pairs of opposite sign share half of the arithmetic. The magnitudes are those of the smallest error in float32 among
 #: fractions of small integers; reciprocal pairs keep the transformed values alike in size. (For six points the usual
-#: 1 and 2 lose twice as much.)
+#: 1 and 2 lose twice as much.) Seven points are three pairs: infinity would leave one without its opposite, which costs
+#: half as much error again.
 POINTS = {
-    1: (),
-    4: (0, 1, -1),
-    5: (0, Fraction(3, 4), Fraction(-3, 4), 2),
-    6: (0, Fraction(2, 3), Fraction(-2, 3), Fraction(3, 2), Fraction(-3, 2)),
-    7: (0, 1, -1, Fraction(3, 5), Fraction(-3, 5), 3),
-    8: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2, -2),
+    1: (INFINITY,),
+    4: (0, 1, -1, INFINITY),
+    5: (0, Fraction(3, 4), Fraction(-3, 4), 2, INFINITY),
+    6: (0, Fraction(2, 3), Fraction(-2, 3), Fraction(3, 2), Fraction(-3, 2), INFINITY),
+    7: (0, Fraction(1, 2), Fraction(-1, 2), Fraction(5, 4), Fraction(-5, 4), 3, -3),
+    8: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2, -2, INFINITY),
 }
 
 
@@ -44,28 +47,30 @@ def vanishing_at(points):
 
 
 def evaluation(points, length):
-    """V: the values at the points, and at infinity, of a polynomial with ``length`` coefficients."""
-    rows = [[Fraction(point) ** power for power in range(length)] for point in points]
-    return [*rows, [Fraction(int(power == length - 1)) for power in range(length)]]
+    """V: the values at the points of a polynomial with ``length`` coefficients."""
+    leading = [Fraction(int(power == length - 1)) for power in range(length)]
+    return [leading if point is INFINITY else [Fraction(point) ** power for power in range(length)] for point in points]
+
+
+def finite_others(points, point):
+    """The points beside this one at which a polynomial can be made to vanish."""
+    return [other for other in points if other not in (point, INFINITY)]
 
 
 def source_matrix(points):
     """B^T: of each point the polynomial that vanishes at all others."""
-    count = len(points) + 1
-    rows = [vanishing_at([other for other in points if other != point]) for point in points]
-    return [[*row, *[Fraction(0)] * (count - len(row))] for row in [*rows, vanishing_at(points)]]
+    rows = [vanishing_at(finite_others(points, point)) for point in points]
+    return [[*row, *[Fraction(0)] * (len(points) - len(row))] for row in rows]
 
 
 def filter_matrix(points, taps):
     """G."""
     rows = []
-    for point, row in zip(points, evaluation(points, taps), strict=False):
-        norm = Fraction(1)
-        for other in points:
-            if other != point:
-                norm *= point - other
+    for point, row in zip(points, evaluation(points, taps), strict=True):
+        finite = point is not INFINITY
+        norm = prod((point - other for other in finite_others(points, point)), start=Fraction(1)) if finite else 1
         rows.append([value / norm for value in row])
-    return [*rows, evaluation(points, taps)[-1]]
+    return rows
 
 
 def result_matrix(points, outputs):

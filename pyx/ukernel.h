@@ -37,6 +37,8 @@
 #define NARROW_ROWS 8
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
 
+enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
+
 #define TYPE float
 #define TILE tile_f32
 #include "ukernel_template.h"

@@ -1,4 +1,4 @@
-/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = where it is fresh.
+/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = where the sums are FRESH.
  * Where it is channelwise, a has an element for each column: c[r][j] += sum over k of a[r][k][j] * b[k][j].
  *
  * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution: where the
@@ -11,7 +11,8 @@
  * With PAIRS an element of a or b is two neighbours of the depth as bfloat16 in the 32 bits of a float, and both of its
  * products are added.
  *
- * The sums are carried in c from call to call, in the order of k: cutting the depth into blocks changes no bit.
+ * CARRIED sums go on from what is in c, in the order of k: cutting the depth into blocks changes no bit. ADDED ones are
+ * summed by themselves and then added to c: of a long depth, cut into blocks, they have the smaller error.
  */
 #define TILE_JOIN_(a, b) a##b
 #define TILE_JOIN(a, b) TILE_JOIN_(a, b)
@@ -32,7 +33,7 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 
 static inline __attribute__((always_inline)) TARGET void
 SUM(const int channelwise, const int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-    const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
+    const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
     VECTOR sum[NARROW_ROWS][TILE_VECTORS];
     const TYPE *row[NARROW_ROWS];
@@ -42,7 +43,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, con
         __asm__("" : "+r"(row[r])); /* else a and a_row[r] would take a register each, and be spilled in the loop */
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = fresh ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
+            sum[r][v] = sums != CARRIED ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
     }
     for (int64_t k = 0; k < depth; k++) {
         VECTOR line[TILE_VECTORS];
@@ -60,19 +61,23 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, con
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++)
-            ((VECTOR *)(c + c_row[r]))[v] = sum[r][v];
+        for (int v = 0; v < vectors; v++) {
+            VECTOR *to = (VECTOR *)(c + c_row[r]) + v;
+            if (sums == ADDED)
+                sum[r][v] += *to;
+            *to = sum[r][v];
+        }
 }
 
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
         if (count <= MOST_ROWS(vectors))                                                                               \
-            SUM(channelwise, count, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);                   \
+            SUM(channelwise, count, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums);                    \
         break;
 
 static inline __attribute__((always_inline)) TARGET void
 ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-     const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
+     const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
     switch (rows) {
         CASE(1)
@@ -91,14 +96,14 @@ ROWS(const int channelwise, int rows, const int vectors, int64_t depth, const TY
 
 static inline __attribute__((always_inline)) TARGET void
 VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row,
-        const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
+        const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
     switch (vectors) {
-    case 1: ROWS(channelwise, rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 2: ROWS(channelwise, rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 1: ROWS(channelwise, rows, 1, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums); break;
+    case 2: ROWS(channelwise, rows, 2, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums); break;
 #if TILE_VECTORS > 2
-    case 3: ROWS(channelwise, rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
-    case 4: ROWS(channelwise, rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh); break;
+    case 3: ROWS(channelwise, rows, 3, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums); break;
+    case 4: ROWS(channelwise, rows, 4, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums); break;
 #endif
     }
 }
@@ -106,14 +111,14 @@ VECTORS(const int channelwise, int rows, int vectors, int64_t depth, const TYPE 
 /* 1 <= vectors <= TILE_VECTORS, 1 <= rows <= MOST_ROWS(vectors). */
 static TARGET void
 TILE(int channelwise, int rows, int vectors, int64_t depth, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
-     const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int fresh)
+     const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
 #ifndef PAIRS
     if (channelwise)
-        VECTORS(1, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);
+        VECTORS(1, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums);
     else
 #endif
-        VECTORS(0, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, fresh);
+        VECTORS(0, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums);
 }
 
 #undef TILE_JOIN_

@@ -17,7 +17,7 @@ from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
 from tensor cimport target_offset
-from ukernel cimport SCALARS, multiply_strip, strip_width, whole_vectors
+from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, fill_window
 from winograd cimport (
     WINOGRAD_LANES, TileBlocks, TileStep, Tiling, elements_of, find_tiles, note_largest, source_walk, stands, stored,
@@ -44,7 +44,7 @@ cdef inline void multiply_points(
             multiply_strip(
                 SCALARS, tiles, min(width, outputs - j), channels, values + p * c.value_point, c.tile_rows, c.channel,
                 filters + strip * c.filters.strip + p * c.filters.point, c.filter_rows,
-                sums + p * c.sum_point + j, c.sum_row, fresh,
+                sums + p * c.sum_point + j, c.sum_row, FRESH if fresh else ADDED,
             )
 
 

@@ -16,7 +16,7 @@ from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
 from tensor cimport filter_offset
-from ukernel cimport SCALARS, multiply_strip, strip_width, whole_vectors
+from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, fill_window
 from winograd cimport (
     WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk, stands, stored,
@@ -112,7 +112,7 @@ cdef inline uint32_t accumulate_tiles(
                 multiply_strip(
                     SCALARS, part.channels, min(width, part.outputs - j), count, values + p * c.source_point, c.number,
                     c.source_tiles, gradients + p * c.target_point + j, c.target_tiles, sums + p * c.sum_point + j,
-                    c.target_row, box == first_box,
+                    c.target_row, FRESH if box == first_box else ADDED,
                 )
     return largest
 
