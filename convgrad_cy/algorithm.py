@@ -55,6 +55,9 @@ COSTS = {
 #: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
 #: suites was slower than that.
 LEAST_GAIN = 1.3
+#: Transforms of 7 x 7 points cost more than their number tells: the model's time for them is multiplied by this. So large
+#: layers, where they save a tenth of the products alone, are faster without them.
+SEVEN_BY_SEVEN = 1.09
 #: Nor does wgrad then pay for transforming its sums back, and the model errs, where these have fewer terms.
 LEAST_WGRAD_TILES = 16
 #: Where fewer products are saved, as of two taps or seven on one axis, transforms take what is left of the gain.
@@ -140,6 +143,12 @@ def seconds(work):
     return sum(COSTS[name] * count for name, count in work.items()) * 1e-9
 
 
+def _seconds_of_tiles(operation, problem, tiling, machine):
+    walks = first_walks(tile_walks(operation, problem))
+    seven_by_seven = any(points.count(7) > 1 for points in winograd.points_of(tiling, walks))
+    return seconds(tiled_work(operation, problem, tiling, machine)) * (SEVEN_BY_SEVEN if seven_by_seven else 1)
+
+
 def _saving(operation, problem, tiling):
     """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
     parts = tile_walks(operation, problem)
@@ -174,7 +183,7 @@ def tiling_of(operation, problem, dtype, forced, machine):
     if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
         return None
     times = {
-        tiling: seconds(tiled_work(operation, problem, tiling, machine))
+        tiling: _seconds_of_tiles(operation, problem, tiling, machine)
         for tiling in TILINGS
         if _is_accurate(operation, problem, tiling)
     }
