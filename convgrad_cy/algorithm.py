@@ -52,12 +52,12 @@ COSTS = {
     "wgrad load": 0.1018,
     "wgrad sum": 0.041,
 }
-#: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
-#: suites was slower than that.
-LEAST_GAIN = 1.3
 #: Transforms of 7 x 7 points cost more than their number tells: the model's time for them is multiplied by this. Large
 #: layers, where they save only a tenth of the products, are faster without them.
 SEVEN_BY_SEVEN = 1.09
+#: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
+#: suites was slower than that.
+LEAST_GAIN = 1.3
 #: Nor does wgrad then pay for transforming its sums back, and the model errs, where these have fewer terms.
 LEAST_WGRAD_TILES = 16
 #: Where fewer products are saved, as of two taps or seven on one axis, transforms take what is left of the gain.

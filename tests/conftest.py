@@ -1,4 +1,4 @@
-"""Skips the tests that need a package which is not installed, and says so."""
+"""Skips the tests that need a package which is not installed, and says so; runs slow ones where asked, or a share."""
 
 from collections import defaultdict
 from importlib.util import find_spec
