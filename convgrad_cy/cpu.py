@@ -109,34 +109,29 @@ def _copier():
     return orders.Copier(_kernels.rearrange, threads())
 
 
-def prepare(operation, problem, dtype, algorithm, places, tensors):
-    """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
+def _work(kernel, plan, dtype, places, tensors, instead=None):
+    views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
+    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, instead)
 
-    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
-    """
+
+def _turned(places, tensors):
+    """The same with x and y in each other's place, as dgrad takes them."""
     source, filter, target = tensors
-    if algorithm != "winograd" and patches.pays(operation, problem):
-        layout, product = patches.layout(problem, source, filter), patches.pointwise(problem)
-        work = prepare(operation, product, dtype, algorithm, places, layout.operands(product, filter, target))
-        return patches.Patched(work, _copier(), operation, tuple(places[:2]), layout)
-    here, tiling = machine(), None
-    if algorithm != "direct":
-        tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
-    if tiling is not None:
-        wanted = orders.gathered(operation, problem, tensors)
-        if any(one is not other for one, other in zip(tensors, wanted, strict=True)):
-            work = prepare(operation, problem, dtype, algorithm, places, wanted)
-            return orders.Reordered.to(wanted, work, _copier(), places, tensors)
-    if operation == WGRAD and tiling is None and patches.is_dense(problem):
+    return places[::-1], (target, filter.swapaxes(1, 2), source)
+
+
+def _direct(operation, problem, dtype, here, places, tensors):
+    """The work of the sum as the definition has it."""
+    if operation == WGRAD and patches.is_dense(problem):
+        source, filter, target = tensors
         problem, joined, source = patches.taps_as_channels(problem, filter.swapaxes(1, 2), source)
-        filter = joined.swapaxes(1, 2)
-    mirrored = tiling is None and operation == WGRAD and is_better_mirrored(problem, here, dtype.compute_itemsize)
+        tensors = source, joined.swapaxes(1, 2), target
+    mirrored = operation == WGRAD and is_better_mirrored(problem, here, dtype.compute_itemsize)
     if operation == DGRAD or mirrored:
-        source, filter, target, places = target, filter.swapaxes(1, 2), source, places[::-1]
-    if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
-        here = here._replace(multiplies_pairs=False)
+        places, tensors = _turned(places, tensors)
+    source, filter, target = tensors
     chunk = None
-    if operation == DGRAD and tiling is None:
+    if operation == DGRAD:
         joined, filter, target = patches.taps_as_channels(problem, filter, target)
         if joined != problem:  # the order of each sum stays as it is for other layouts
             chunk = Blocks(*make_plan(operation, problem, dtype, False, here).blocks).chunk
@@ -146,10 +141,36 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[channel])
     plan = make_plan(operation, problem, dtype, positions_adjacent, here, mirrored, chunk)
     kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
-    views = [View(place, t.view(dtype.view)) for place, t in zip(places, (source, filter, target), strict=True)]
-    direct = Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, None)
-    if tiling is None:
-        return direct
-    plan = winograd.plan(operation, problem, tiling, here)
+    return _work(kernel, plan, dtype, places, (source, filter, target))
+
+
+def _winograd(operation, problem, dtype, tiling, here, places, tensors):
+    """The work by Winograd's algorithm; where values leave its range, the sum is formed instead."""
+    direct = _direct(operation, problem, dtype, here, places, tensors)
+    if operation == DGRAD:
+        places, tensors = _turned(places, tensors)
     kernel = _kernels.winograd_wgrad if operation == WGRAD else _kernels.winograd_correlate
-    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, direct)
+    return _work(kernel, winograd.plan(operation, problem, tiling, here), dtype, places, tensors, direct)
+
+
+def prepare(operation, problem, dtype, algorithm, places, tensors):
+    """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
+
+    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
+    """
+    if algorithm != "winograd" and patches.pays(operation, problem):
+        source, filter, target = tensors
+        layout, product = patches.layout(problem, source, filter), patches.pointwise(problem)
+        work = prepare(operation, product, dtype, algorithm, places, layout.operands(product, filter, target))
+        return patches.Patched(work, _copier(), operation, tuple(places[:2]), layout)
+    here = machine()
+    if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
+        return _direct(operation, problem, dtype, here._replace(multiplies_pairs=False), places, tensors)
+    tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
+    if tiling is None:
+        return _direct(operation, problem, dtype, here, places, tensors)
+    wanted = orders.gathered(operation, problem, tensors)
+    work = _winograd(operation, problem, dtype, tiling, here, places, wanted)
+    if all(one is other for one, other in zip(tensors, wanted, strict=True)):
+        return work
+    return orders.Reordered.to(wanted, work, _copier(), places, tensors)

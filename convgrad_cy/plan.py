@@ -109,12 +109,11 @@ def _row(walk, window, packed):
     return [*sum(walk, ()), *sum(window, ()), packed]
 
 
-def _plan(walks, windows, blocks):
-    rows = [_row(walk, window, i) for i, (walk, window) in enumerate(zip(walks, windows, strict=True))]
-    return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
+def _rows(walks, windows):
+    return [_row(walk, window, i) for i, (walk, window) in enumerate(zip(walks, windows, strict=True))]
 
 
-def _cut_plan(walks, parts, windows, blocks):
+def _cut_rows(walks, parts, windows):
     """For each walk a row that packs its filter, and one for each of its parts."""
     rows, windows = [], iter(windows)
     for walk, its_parts in zip(walks, parts, strict=True):
@@ -122,6 +121,10 @@ def _cut_plan(walks, parts, windows, blocks):
         packed = len(rows)
         rows.append(_row(walk, own[0], PACKS))
         rows += [_row(part, window, packed) for part, window in zip(its_parts, own, strict=True)]
+    return rows
+
+
+def _plan(rows, blocks):
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
@@ -136,7 +139,7 @@ def _lanes_plan(case, streams):
     threads = case.machine.threads if 8 * case.multiplications >= SERIAL_MULTIPLICATIONS else case.threads
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
     blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, False, False)
-    return _plan(case.walks, windows, blocks)
+    return _plan(_rows(case.walks, windows), blocks)
 
 
 def _correlation_plan(case, streams, chunk):
@@ -172,7 +175,7 @@ def _correlation_plan(case, streams, chunk):
     images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
     chunk = max(1, min(chunk, case.channels))
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs, phases)
-    return _cut_plan(walks, parts, windows, blocks) if cut else _plan(case.walks, windows, blocks)
+    return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 
 
 def _wgrad_plan(case, streams, mirrored):
@@ -194,7 +197,7 @@ def _wgrad_plan(case, streams, mirrored):
     )
     slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
     blocks = Blocks(case.threads, False, False, images, chunk, block, slices, streams, False, pairs)
-    return _plan(case.walks, windows, blocks)
+    return _plan(_rows(case.walks, windows), blocks)
 
 
 @lru_cache(maxsize=4096)

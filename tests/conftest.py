@@ -1,4 +1,4 @@
-"""Skips the tests that need a package which is not installed, and says so; runs slow ones where asked, or a share."""
+"""Skips the tests that need a package which is not installed, and says so; runs slow ones, or a share, where asked."""
 
 from collections import defaultdict
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ OPTIONAL = ("torch", "onnx", "mindspore", "tensorflow")
 
 
 def pytest_addoption(parser):
+    parser.addoption("--share", type=float, default=1.0, help="run this part of the parameters of each test")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
@@ -27,15 +28,25 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: whatever the share")
 
 
-def _share(slow, share):
+def _share(items, share):
     """Of the parameters of each test this part, at least one: those whose names have the smallest hashes."""
     functions = defaultdict(list)
-    for item in slow:
-        functions[item.path, item.originalname].append(item)
+    for item in items:
+        functions[item.path, getattr(item, "originalname", item.name)].append(item)
     for alike in functions.values():
-        whole = alike[0].get_closest_marker("slow").kwargs.get("whole", False)
         alike.sort(key=lambda item: crc32(item.nodeid.encode()))
-        yield from alike if whole else alike[: ceil(share * len(alike))]
+        yield from alike[: ceil(share * len(alike))]
+
+
+def _chosen(items, config):
+    """The tests to run."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    yield from _share(others, config.getoption("--share"))
+    if config.getoption("--slow"):
+        for whole in (True, False):
+            alike = [item for item in slow if item.get_closest_marker("slow").kwargs.get("whole", False) == whole]
+            yield from _share(alike, 1 if whole else config.getoption("--slow-share"))
 
 
 def pytest_collection_modifyitems(config, items):
@@ -46,8 +57,7 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
         if item.get_closest_marker("simulator") and which("g++") is None:
             item.add_marker(pytest.mark.skip(reason="g++ is not installed"))
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    chosen = set(_share(slow, config.getoption("--slow-share"))) if config.getoption("--slow") else set()
-    if deselected := [item for item in slow if item not in chosen]:
-        items[:] = [item for item in items if item in chosen or not item.get_closest_marker("slow")]
+    chosen = set(_chosen(items, config))
+    if deselected := [item for item in items if item not in chosen]:
+        items[:] = [item for item in items if item in chosen]
         config.hook.pytest_deselected(items=deselected)

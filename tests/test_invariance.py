@@ -19,7 +19,8 @@ TESTS = Path(__file__).parent
 
 def run_python(*arguments, **environment):
     """A child that finds this package and these tests, with warnings as errors."""
-    path = os.pathsep.join([str(Path(convgrad_cy.__file__).parents[1]), str(TESTS)])
+    before = filter(None, [os.environ.get("PYTHONPATH")])
+    path = os.pathsep.join([str(Path(convgrad_cy.__file__).parents[1]), str(TESTS), *before])
     return subprocess.run(
         [sys.executable, "-W", "error", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": path, **environment},
