@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import machine, processes, suites, table
 from .case import DTYPES, FUNCTIONS, KERNELS, LAYOUTS
-from .measure import ROUNDS, Bench
+from .measure import ROUNDS, Bench, best_of
 from .peers import ALGORITHM, OURS
 from .peers import NAMES as PEERS
 from .summary import troubles
@@ -68,6 +68,7 @@ def arguments(argv):
         help="the Python that has a peer",
     )
     add("--seconds", type=float, default=0.2, help="spent on each row and library (%(default)s)")
+    add("--passes", type=int, default=1, help="measure all rows so many times, minutes apart (%(default)s)")
     add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
     add("--json", type=Path, help="write the results to this file")
     add("--plot", type=Path, help="write the plot of ratios to this file")
@@ -77,6 +78,8 @@ def arguments(argv):
         options.threads = machine.about()["processors"]
     if not 1 <= options.threads <= (os.cpu_count() or 1):
         parser.error(f"--threads must be 1 to {os.cpu_count()}")
+    if options.passes < 1:
+        parser.error("--passes must be 1 or more")
     options.python = dict(options.python)
     return parser, options
 
@@ -110,7 +113,7 @@ def scratch_folder():
 def run(rows, peers, options):
     """The results of all rows, printed as they come; Ctrl-C ends the run and keeps what there is."""
     data = {"format": 1, "machine": machine.about()}
-    data |= {name: getattr(options, name) for name in ("algorithm", "threads", "seconds")}
+    data |= {name: getattr(options, name) for name in ("algorithm", "threads", "seconds", "passes")}
     os.environ[ALGORITHM] = options.algorithm  # the worker inherits it
     if data["machine"]["load_at_start"] > 0.5:
         print(f"the machine is busy (load {data['machine']['load_at_start']:.1f}): these times are not to be trusted")
@@ -119,21 +122,26 @@ def run(rows, peers, options):
         workers = {name: processes.Process(name, python, options.threads, folder) for name, python in pythons.items()}
         bench = Bench(workers, Path(folder))
         data |= {"libraries": {}, "copy": None, "rows": []}
-        progress = table.Progress(len(rows))
+        turns = [(i, row) for _ in range(options.passes) for i, row in enumerate(rows)]
+        progress = table.Progress(len(turns))
         try:
             data["libraries"] = bench.about()
             for name, about in data["libraries"].items():
                 print(f"{name:<12}{about.get('version') or about}")
             data["copy"] = bench.copy_rate()
-            guess = expected_seconds(rows, len(workers), options.seconds)
+            guess = options.passes * expected_seconds(rows, len(workers), options.seconds)
             print(f"{options.threads} threads, {len(rows)} rows; this will take about {table.duration(guess)}")
             print("GFLOP/s; -: not offered; ~: too slow to wait for; !: wrong result; x: failed\n")
             print(table.header(list(peers)))
-            for done, row in enumerate(rows):
+            for done, (i, row) in enumerate(turns):
                 progress.show(done, f"{row.case.name} {row.kernel} {row.case.layout}")
-                data["rows"].append(bench.measure(row, options.seconds))
+                measured = bench.measure(row, options.seconds)
+                if done < len(rows):
+                    data["rows"].append(measured)
+                else:
+                    data["rows"][i] = best_of(data["rows"][i], measured)
                 progress.clear()
-                print(table.line(data["rows"][-1], data["rows"], list(peers)), flush=True)
+                print(table.line(data["rows"][i], data["rows"], list(peers)), flush=True)
         except (KeyboardInterrupt, Wrong) as stop:
             progress.clear()
             data["stopped"] = str(stop) or "interrupted"

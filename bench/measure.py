@@ -123,6 +123,17 @@ class Bench:
         return {**description(row), "tile": self.tiles[dtype], "results": results}
 
 
+def best_of(before, after):
+    """A row that was measured at two times: of each library the faster result; a failure remains one."""
+    results = {}
+    for name, result in after["results"].items():
+        both = [before["results"][name], result]
+        failed = [one for one in both if "seconds" not in one]
+        calls = sum(one.get("calls", 0) for one in both)
+        results[name] = failed[0] if failed else {**min(both, key=lambda one: one["seconds"]), "calls": calls}
+    return {**after, "tile": max(before["tile"], after["tile"]), "results": results}
+
+
 def description(row):
     """What a row of the JSON file says before its results."""
     layer, case = row.layer, row.case

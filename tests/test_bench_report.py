@@ -53,6 +53,14 @@ def test_arithmetic():
     assert summary.troubles(rows) == [] and summary.troubles(rows, "b") == [(third, "gone")]
 
 
+def test_best_of_two_times():
+    fast, slow = {"error": 0.0, "seconds": 1.0, "calls": 3}, {"error": 0.0, "seconds": 2.0, "calls": 2}
+    first = {"layer": "a", "tile": 4.0, "results": {"p": fast, "q": slow, "r": fast, "s": {"failed": "gone"}}}
+    second = {"layer": "a", "tile": 5.0, "results": {"p": slow, "q": slow, "r": {"wrong": "2"}, "s": fast}}
+    best = {"p": {**fast, "calls": 5}, "q": {**slow, "calls": 4}, "r": {"wrong": "2"}, "s": {"failed": "gone"}}
+    assert measure.best_of(first, second) == {"layer": "a", "tile": 5.0, "results": best}
+
+
 def test_conclusion():
     text = "\n".join(table.conclusion(DATA))
     assert "all rows: 1.00; 1 of 2 rows at 0.95 or more" in text
@@ -80,10 +88,10 @@ def test_report_files(tmp_path):
 
 def test_command_line(capsys, tmp_path):
     file = tmp_path / "result.json"
-    arguments = "--suite tiny --match digits --layout NCX --op fprop --peers= --threads 1 --seconds 0.001 --json"
-    assert command.main([*arguments.split(), str(file)]) == 0
+    arguments = "--suite tiny --match digits --layout NCX --op fprop --peers= --threads 1"
+    assert command.main([*arguments.split(), "--seconds", "0.001", "--passes", "2", "--json", str(file)]) == 0
     printed = capsys.readouterr().out
-    assert "1 rows; this will take about" in printed and "tiny_digits" in printed
+    assert "1 rows; this will take about" in printed and printed.count("tiny_digits  ") == 2
     data = json.loads(file.read_text())
     assert [row["layer"] for row in data["rows"]] == ["tiny_digits"] and data["threads"] == 1
     assert report.markdown(data)
@@ -102,6 +110,7 @@ def test_list(capsys):
         (["--match", "nothing_has_this_name"], "no layer is left"),
         (["--python", "pandas=/usr/bin/python3"], "NAME=PATH"),
         (["--threads", "0"], "--threads must be 1 to"),
+        (["--passes", "0"], "--passes must be 1 or more"),
         (["--peers", "jax", "--python", "jax=/nowhere"], "--python jax=PATH"),
     ],
 )
