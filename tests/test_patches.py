@@ -17,10 +17,13 @@ from operations import (
 )
 from problems import parse
 
-from convgrad_cy import patches
+from convgrad_cy import cpu, patches
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.dtypes import TABLE
+from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem, lift
 
+FLOAT32 = TABLE[2]
 #: Worth it: one to three axes, kernels of unequal sides, one position of y; the first in dgrad only.
 PROBLEMS = [
     parse(text)
@@ -88,6 +91,17 @@ def test_exact(problem, operation, data_format, filter_format, products):
         assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
     expected = len(dtypes) if patches.pays(operation.kernel, conv_problem(problem)) else 0
     assert len(products) == expected
+
+
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+def test_long_sums_of_few_channels(data_format):
+    """A box has one channel at a time, though it takes more at once of fewer taps: so it has more positions."""
+    problem, operation = parse('mb1ic3ih192oc17oh6kh32sh32n"1024_taps"'), OPERATIONS["conv"]
+    blocks = plan(FPROP, conv_problem(problem), FLOAT32, data_format == "NCX", cpu.machine()).blocks
+    assert Blocks(*blocks).chunk == 1
+    tensors, _ = integer_tensors(problem, "float32")
+    result = operation.call(problem, tensors, data_format, "OIX", algorithm="direct")
+    assert_exact(result, operation.expected(problem, tensors, data_format, "OIX"), "float32")
 
 
 @problems
