@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from . import machine, suites
+from .__main__ import listed, regex
 from .case import KERNELS, LAYOUTS
 from .summary import geometric_mean
 
@@ -112,15 +113,17 @@ def compare(roots, rows, turns):
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.counters", description=__doc__.splitlines()[0])
     parser.add_argument("roots", nargs="+", type=Path, metavar="ROOT", help="checkouts with kernels built in place")
-    parser.add_argument("--match", default="", metavar="REGEX", help="layers whose name has this")
-    parser.add_argument("--op", nargs="*", choices=KERNELS, default=KERNELS, help="kernels (all)")
-    parser.add_argument("--layout", nargs="*", choices=LAYOUTS, default=LAYOUTS, help="layouts (both)")
+    parser.add_argument("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
+    parser.add_argument("--op", type=listed(KERNELS), default=KERNELS, help="kernels (all)")
+    parser.add_argument("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="layouts (both)")
     parser.add_argument("--turns", type=int, default=3, help="of each build on each row (%(default)s)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.worker:
         return worker(str(options.roots[0]))
     rows = suites.rows(operations=options.op, layouts=options.layout, match=options.match)
+    if not rows or options.turns < 1:
+        parser.error("no layer is left" if not rows else "--turns must be 1 or more")
     print(f"one thread; cycles, instructions per cycle and lines from beyond the second cache of {options.roots[0]};")
     print("of the others, how many times as many cycles and lines\n")
     ratios = [[] for _ in options.roots[1:]]

@@ -52,8 +52,8 @@ COSTS = {
     "wgrad load": 0.1018,
     "wgrad sum": 0.041,
 }
-#: Transforms of 7 x 7 points cost more than their number tells: the model's time for them is multiplied by this. Large
-#: layers, where they save only a tenth of the products, are faster without them.
+#: Transforms of 7 x 7 points cost more than their number tells: the model's time for them is multiplied by this, set
+#: by hand. Large layers, where they save only a tenth of the products, take as long with them as without.
 SEVEN_BY_SEVEN = 1.09
 #: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
 #: suites was slower than that.

@@ -9,7 +9,7 @@ WINDOW_BYTES = 256 * 1024
 MOST_POSITIONS = 256
 #: Where positions get few, a chunk of a few channels is cut, too: sooner where its taps alone are a long sum, as each
 #: box reads the whole filter again (32 x 32 taps of 3 channels: a fifth of the lines from the L3 cache).
-FEW_POSITIONS, FEW_POSITIONS_LONG, LONG_SUM = 24, 64, 512
+KEPT_POSITIONS, KEPT_POSITIONS_LONG, LONG_SUM = 24, 64, 512
 #: Rows of more positions are halved where a window then has at most this part of the elements for each position.
 LEAST_ROW, WORTH_CUTTING = 32, 0.8
 #: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, boxes are cut into slices.
@@ -125,7 +125,7 @@ def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compac
         if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):
             break
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
-        few = FEW_POSITIONS_LONG if chunk // 2 * case.taps >= LONG_SUM else FEW_POSITIONS
+        few = KEPT_POSITIONS_LONG if chunk // 2 * case.taps >= LONG_SUM else KEPT_POSITIONS
         if chunk > least and (chunk > 4 or most <= few):
             chunk = even(case.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
