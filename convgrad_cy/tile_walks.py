@@ -131,3 +131,9 @@ def skips(operation, problem):
     walks = [walk[2].walk for part in tile_walks(operation, problem) for walk in part]
     source, target = any(walk.source_step > 1 for walk in walks), any(walk.target_step > 1 for walk in walks)
     return (target, source) if operation == DGRAD else (source, target)
+
+
+def has_parts_of_filter(operation, problem):
+    """Whether walks have some of the filter's taps."""
+    walks = first_walks(tile_walks(operation, problem))
+    return any(prod(axis.taps for axis in walk) < prod(problem.kernel) for walk in walks)

@@ -19,9 +19,13 @@ SUMS_BYTES = 1040 * 1024
 MOST_TILES, MOST_ROW = 42, 16
 MOST_OUTPUTS, MOST_CHUNK = 256, 128
 #: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
-#: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles.
+#: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles,
+#: up to so many sums of a point. With more points a task has few outputs, but does not do that.
 SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
-MOST_TILES_INSIDE, MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 64, 64, 64, 64
+MOST_SUMS_INSIDE, MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 4096, 32, 64, 64
+FEW_OUTPUTS = 64
+#: Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the cache.
+SPAN_BYTES = 4 << 20
 #: Transformed tiles are kept for all blocks of outputs where there are several, up to this.
 SHARED_BYTES = 24 << 20
 #: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
@@ -40,7 +44,7 @@ class TileBlocks(NamedTuple):
     ``images``: batch extent of a box of tiles. ``chunk``: channels of a window. ``outputs``: output channels of a
     block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task transforms its own.
     ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``: tasks that share the
-    boxes of one block of the filter.
+    boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms before it multiplies.
     """
 
     threads: int
@@ -50,6 +54,7 @@ class TileBlocks(NamedTuple):
     group: int
     shared: bool
     slices: int
+    span: int
 
 
 class TilePlan(NamedTuple):
@@ -118,10 +123,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
     inside = points <= MOST_POINTS_INSIDE and filters * outputs > most
-    block = min(-(-outputs // strip) * strip, MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS)
-    if points > MOST_POINTS_INSIDE:
-        block = min(block, MOST_OUTPUTS_INSIDE)
-    most = min(MOST_TILES_INSIDE if inside else MOST_TILES, SUMS_BYTES // (4 * points * block))
+    block = MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS if points <= MOST_POINTS_INSIDE else FEW_OUTPUTS
+    block = min(-(-outputs // strip) * strip, max(strip, block))
+    most = min(MOST_SUMS_INSIDE // block if inside else MOST_TILES, SUMS_BYTES // (4 * points * block))
     images, *box = _box(walks, given, batch, max(1, most))
     count = images * prod(box)
     chunk = MOST_CHUNK_INSIDE if inside else min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
@@ -133,7 +137,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     shared = outputs > block and values <= SHARED_BYTES
     group = 0 if inside else max(block, FILTER_BYTES // filters // block * block)
     memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
-    return TileBlocks(1, images, chunk, block, group, shared, 1), box, memory
+    chunks = added * -(-channels // chunk)
+    span = 1 if inside else max(1, min(chunks, SPAN_BYTES // (4 * points * count * chunk)))
+    return TileBlocks(1, images, chunk, block, group, shared, 1, span), box, memory
 
 
 def _accumulation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
@@ -152,7 +158,7 @@ def _accumulation(walks, given, added, points, groups, channels, outputs, batch,
     tiles = groups * images * prod(box) * boxes
     values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
     shared = parts >= SHARING_PARTS * groups and values <= SHARED_BYTES
-    return TileBlocks(1, images, chunk, block, 0, shared, slices), box, memory + (values if shared else 0)
+    return TileBlocks(1, images, chunk, block, 0, shared, slices, 1), box, memory + (values if shared else 0)
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from blocks cimport count_blocks, in_lines
 from problem cimport conv_axis, conv_walk
 from scalar cimport bf16, f16
 from tensor cimport find_tap
-from window cimport Box, Window
+from window cimport LINE_BYTES, Box, Window
 
 cdef extern from "winograd.h" nogil:
     enum:
@@ -31,6 +31,7 @@ ctypedef fused stored:  # storage types whose compute type is float
     float
 
 cdef enum:
+    LINE_LANES = LINE_BYTES // 4  # what is written lies in whole lines of the cache, however narrow vectors are
     # Bits of 2^-100. Where the largest magnitude is below, quotients in the transforms may leave the normal numbers;
     # from those of infinity on, a result has to be formed from its own terms alone. Then the direct algorithm is used.
     LEAST_BITS = 27 << 23
@@ -52,6 +53,7 @@ cdef struct TileBlocks:  # winograd.TileBlocks, field for field
     int64_t group  # output channels whose transformed filters are in memory at a time; 0: each task transforms its own
     int64_t shared  # whether transformed tiles of the source are kept for all blocks of outputs
     int64_t slices  # of the boxes in wgrad, summed in order
+    int64_t span  # chunks of all added steps that a task of fprop or dgrad transforms before it multiplies them
 
 cdef struct Transform:  # of tiles, separably
     winograd_transform along[3]
@@ -170,7 +172,7 @@ cdef inline void target_walk(conv_walk *walk, const conv_walk *of) noexcept nogi
 cdef inline int64_t row_size(const Tiling *t, const Transform *f) noexcept nogil:
     """Elements of the buffer of ``transform_box``."""
     cdef int64_t columns = (t.tiles[2] - 1) * f.step[2] + f.taken[2]
-    return in_lines((f.taken[1] + f.given[1]) * f.given[0] * columns * WINOGRAD_LANES * sizeof(float)) // sizeof(float)
+    return in_lines((f.taken[1] + f.given[1]) * f.given[0] * columns * LINE_LANES * sizeof(float)) // sizeof(float)
 
 
 cdef inline void transform_box(
@@ -179,15 +181,18 @@ cdef inline void transform_box(
 ) noexcept nogil:
     """to[point][tile][channel] of all tiles of a box, in the order batch, depth, height, width.
 
-    For a vector of channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
+    For a line of channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
     """
-    cdef int64_t part, v, n, d, h, w, i, tile, columns = (tiles.count[3] - 1) * f.step[2] + f.taken[2]
+    cdef int64_t part, v, n, d, h, w, i, tile, vectors, lanes, columns = (tiles.count[3] - 1) * f.step[2] + f.taken[2]
     cdef int64_t pitch[3]
     cdef int axis
     cdef const float *of
-    cdef float *second = buffer + f.given[0] * f.taken[1] * columns * WINOGRAD_LANES
-    for part in range(count_blocks(channels, WINOGRAD_LANES)):
-        v, tile = part * WINOGRAD_LANES, 0
+    cdef float *second
+    for part in range(count_blocks(channels, LINE_LANES)):
+        v, tile = part * LINE_LANES, 0
+        vectors = count_blocks(min(<int64_t>LINE_LANES, channels - v), WINOGRAD_LANES)
+        lanes = vectors * WINOGRAD_LANES
+        second = buffer + f.given[0] * f.taken[1] * columns * lanes
         for n in range(tiles.count[0]):
             for d in range(tiles.count[1]):
                 for h in range(tiles.count[2]):
@@ -196,24 +201,23 @@ cdef inline void transform_box(
                     of = window + v + n * m.batch_pitch + d * f.step[0] * pitch[0] + h * f.step[1] * pitch[1]
                     if f.given[0] > 1:
                         for i in range(f.taken[1]):
-                            f.along[0](of + i * pitch[1], pitch[0], pitch[2], buffer + i * columns * WINOGRAD_LANES,
-                                       f.taken[1] * columns * WINOGRAD_LANES, WINOGRAD_LANES, columns, 1)
-                        of, pitch[2] = buffer, WINOGRAD_LANES
+                            f.along[0](of + i * pitch[1], pitch[0], pitch[2], buffer + i * columns * lanes,
+                                       f.taken[1] * columns * lanes, lanes, columns, vectors)
+                        of, pitch[2] = buffer, lanes
                         pitch[1] = columns * pitch[2]
                         pitch[0] = f.taken[1] * pitch[1]
                     if f.given[1] > 1:
                         for i in range(f.given[0]):
-                            f.along[1](of + i * pitch[0], pitch[1], pitch[2],
-                                       second + i * f.given[1] * columns * WINOGRAD_LANES, columns * WINOGRAD_LANES,
-                                       WINOGRAD_LANES, columns, 1)
-                        of, pitch[2] = second, WINOGRAD_LANES
+                            f.along[1](of + i * pitch[0], pitch[1], pitch[2], second + i * f.given[1] * columns * lanes,
+                                       columns * lanes, lanes, columns, vectors)
+                        of, pitch[2] = second, lanes
                         pitch[1] = columns * pitch[2]
                         pitch[0] = f.given[1] * pitch[1]
                     for w in range(tiles.count[3]):
                         for i in range(f.given[0]):
                             f.along[2](of + i * pitch[0] + w * f.step[2] * pitch[2], pitch[2], pitch[1],
                                        to + v + tile * to_tile + i * f.given[1] * f.given[2] * to_point, to_point,
-                                       f.given[2] * to_point, f.given[1], 1)
+                                       f.given[2] * to_point, f.given[1], vectors)
                         tile += 1
 
 

@@ -33,19 +33,31 @@ cdef enum:
 
 
 cdef inline void multiply_points(
-    const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t channels,
-    int64_t outputs, bint fresh,
+    const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t outputs,
+    int64_t first, int64_t last,
 ) noexcept nogil:
-    """sums += values * filters of each point; ``filters`` is the first strip from the chunk's first channel on."""
-    cdef int64_t p, strip, j, width = strip_width(sums[0])
+    """sums += values * filters of each point and the chunks from ``first`` to ``last``, whose values follow each other.
+
+    Chunk after chunk of one point: its sums stay in the cache. ``filters`` is the first strip; of all channels, or
+    where tasks transform their own, of one chunk.
+    """
+    cdef int64_t p, i, strip, j, c0, channels, width = strip_width(sums[0])
+    cdef const float *bank
     for p in range(c.tiling.point_count):
-        for strip in range(count_blocks(outputs, width)):
-            j = strip * width
-            multiply_strip(
-                SCALARS, tiles, min(width, outputs - j), channels, values + p * c.value_point, c.tile_rows, c.channel,
-                filters + strip * c.filters.strip + p * c.filters.point, c.filter_rows,
-                sums + p * c.sum_point + j, c.sum_row, FRESH if fresh else ADDED,
-            )
+        for i in range(first, last):
+            c0 = i % c.chunks * c.blocks.chunk
+            channels = min(c.blocks.chunk, c.channels - c0)
+            bank = filters + p * c.filters.point
+            if c.blocks.group:
+                bank += (i // c.chunks * c.channels + c0) * width
+            for strip in range(count_blocks(outputs, width)):
+                j = strip * width
+                multiply_strip(
+                    SCALARS, tiles, min(width, outputs - j), channels,
+                    values + (i - first) * c.values_size + p * c.value_point, c.tile_rows, c.channel,
+                    bank + strip * c.filters.strip, c.filter_rows,
+                    sums + p * c.sum_point + j, c.sum_row, FRESH if i == 0 else ADDED,
+                )
 
 
 cdef inline uint32_t store_tiles(
@@ -130,12 +142,12 @@ cdef inline uint32_t correlate_tiles(
     """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude."""
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
     cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
-    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, channels, count
-    cdef int64_t width = strip_width(shared[0]), chunks = c.added * c.chunks, step
+    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, span, first, last, count
+    cdef int64_t width = strip_width(shared[0]), chunks = c.added * c.chunks
     cdef FilterBank taps = c.filters
     cdef float *window = <float *>scratch
     cdef float *values = window + c.window_size
-    cdef float *sums = values + c.values_size
+    cdef float *sums = values + (0 if c.blocks.shared else c.blocks.span * c.values_size)
     cdef float *rows = sums + c.sums_size
     cdef float *buffer = rows + c.rows_size
     cdef float *bank = buffer + c.buffer_size
@@ -143,19 +155,20 @@ cdef inline uint32_t correlate_tiles(
     count = find_tiles(&c.tiling, box_index, &tiles)
     filters += (g * count_blocks(group_outputs, width) + o // width) * c.filters.strip
     filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
-    for i in range(chunks):
-        step, c0 = i // c.chunks, i % c.chunks * c.blocks.chunk
-        channels = min(c.blocks.chunk, c.channels - c0)
+    for span in range(count_blocks(chunks, c.blocks.span)):
+        first = span * c.blocks.span
+        last = min(chunks, first + c.blocks.span)
         if c.blocks.shared:
-            values = shared + ((g * c.tiling.box_count + box_index) * chunks + i) * c.values_size
+            values = shared + ((g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
         else:
-            transform_chunk(c, &tiles, source, g, i, values, window, buffer)
+            for i in range(first, last):
+                transform_chunk(c, &tiles, source, g, i, values + (i - first) * c.values_size, window, buffer)
         if not c.blocks.group:
-            describe_taps(&taps, c.steps + step)
+            c0 = first % c.chunks * c.blocks.chunk
+            describe_taps(&taps, c.steps + first // c.chunks)
             largest_filter[0] = max(largest_filter[0], transform_filters(
-                &taps, filter + c0 * c.filters.w.channel, bank, channels, outputs, buffer))
-        multiply_points(c, values, filters + (step * c.channels + c0) * width if c.blocks.group else bank, sums, count,
-                        channels, outputs, i == 0)
+                &taps, filter + c0 * c.filters.w.channel, bank, min(c.blocks.chunk, c.channels - c0), outputs, buffer))
+        multiply_points(c, values, filters if c.blocks.group else bank, sums, count, outputs, first, last)
     target += g * c.y.group + (first_output + o) * c.y.channel
     return store_tiles(c, &tiles, sums, target, outputs, rows, buffer)
 

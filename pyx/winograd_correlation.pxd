@@ -7,8 +7,8 @@ from tensor cimport Tensor, describe_filter, describe_tensor
 from ukernel cimport strip_width, whole_vectors
 from window cimport Window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, lay_out_tiles,
-    row_size, stored, tile_size,
+    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform,
+    lay_out_tiles, row_size, stored, tile_size,
 )
 from winograd_filter cimport FilterBank, describe_filters, filter_scratch
 
@@ -40,6 +40,7 @@ cdef inline void describe_tiled(
     cdef float kind = 0
     cdef int64_t taps[3]
     cdef int64_t none[3]
+    cdef int64_t values
     cdef int axis
     for axis in range(3):
         taps[axis], none[axis] = step.walk.axis[axis].taps, 0
@@ -58,9 +59,9 @@ cdef inline void describe_tiled(
     c.filters.walk, c.filters.channels = step.walk, c.added * c.channels if blocks.group else blocks.chunk
     describe_filters(&c.filters, c.tiling.point_count)
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
-    c.value_point = c.tiling.box_tiles * blocks.chunk + WINOGRAD_LANES
+    c.value_point = c.tiling.box_tiles * blocks.chunk + LINE_LANES
     c.sum_row = whole_vectors(blocks.outputs, kind)
-    c.sum_point = c.tiling.box_tiles * c.sum_row + WINOGRAD_LANES
+    c.sum_point = c.tiling.box_tiles * c.sum_row + LINE_LANES
     c.values_size = c.tiling.point_count * c.value_point
     c.sums_size = c.tiling.point_count * c.sum_point
     c.rows_size = c.result.given[0] * c.result.given[1] * c.result.given[2] * c.tiling.tiles[2] * RESULT_CHANNELS
@@ -68,5 +69,6 @@ cdef inline void describe_tiled(
     # One buffer serves all transforms, the filters' included.
     c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
     c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, strip_width(kind)) * c.filters.strip
-    c.scratch = c.window_size + c.values_size + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
+    values = 0 if blocks.shared else blocks.span * c.values_size
+    c.scratch = c.window_size + values + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
     c.scratch = in_lines(c.scratch * sizeof(float))

@@ -11,7 +11,7 @@ from copy cimport load_block, zero_block
 from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, filter_offset
 from ukernel cimport VECTOR_BYTES, strip_width
-from winograd cimport TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
+from winograd cimport LINE_LANES, TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
 
 cdef enum:
     FILTER_CHANNELS = 16  # that are loaded together
@@ -31,7 +31,7 @@ cdef inline void describe_filters(FilterBank *f, int64_t points) noexcept nogil:
     cdef float kind = 0
     f.taps = count_taps(&f.walk)
     # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
-    f.point = f.channels * strip_width(kind) + VECTOR_BYTES // <int64_t>sizeof(float)
+    f.point = f.channels * strip_width(kind) + LINE_LANES
     f.strip = points * f.point
 
 
@@ -50,58 +50,70 @@ cdef inline void describe_taps(FilterBank *f, const TileStep *step) noexcept nog
         f.direction = 0
 
 
+cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
+    """Strips of outputs that are loaded together: where outputs are adjacent in memory, two lines of the cache."""
+    cdef float kind = 0
+    return max(<int64_t>1, 2 * LINE_LANES // strip_width(kind)) if f.w.batch == 1 else 1
+
+
 cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
     """Elements that a task needs."""
     cdef float kind = 0
     cdef int64_t width = strip_width(kind)
-    return FILTER_CHANNELS * f.taps * width + tile_size(&f.transform, width * sizeof(float) // VECTOR_BYTES)
+    return (FILTER_CHANNELS * f.taps * loaded_strips(f) * width
+            + tile_size(&f.transform, width * sizeof(float) // VECTOR_BYTES))
 
 
 cdef inline uint32_t transform_part(
     const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
 ) noexcept nogil:
-    """Channels of a strip, whose first output and channel ``filter`` points at; the largest magnitude among them."""
+    """Channels of strips that are loaded together, whose first output and channel ``filter`` points at.
+
+    The largest magnitude among them.
+    """
     cdef float kind = 0
-    cdef int64_t width = strip_width(kind), i, c0, c, t, some, axis, lowest, size
+    cdef int64_t width = strip_width(kind), strips = count_blocks(outputs, width), row = strips * width
+    cdef int64_t i, j, c0, c, t, some, axis, lowest, size
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
     cdef const stored *of
     cdef const float *first
-    cdef float *buffer = scratch + FILTER_CHANNELS * f.taps * width
+    cdef float *buffer = scratch + FILTER_CHANNELS * f.taps * row
     cdef uint32_t largest = 0
-    pitch[2], to_pitch[2] = width, f.point
+    pitch[2], to_pitch[2] = row, f.point
     for axis in range(1, -1, -1):
         pitch[axis] = pitch[axis + 1] * f.walk.axis[axis + 1].taps
         to_pitch[axis] = to_pitch[axis + 1] * f.transform.given[axis + 1]
     if f.direction < 0:
         for axis in range(3):
             pitch[axis] = -pitch[axis]
-    if outputs < width:
-        memset(scratch, 0, FILTER_CHANNELS * f.taps * width * sizeof(float))
+    if outputs < row:
+        memset(scratch, 0, FILTER_CHANNELS * f.taps * row * sizeof(float))
     lowest = filter_offset(&f.w, &f.walk, f.taps - 1 if f.direction < 0 else 0)
     for i in range(count_blocks(channels, FILTER_CHANNELS)):
         c0 = i * FILTER_CHANNELS
         some = min(<int64_t>FILTER_CHANNELS, channels - c0)
         of = filter + c0 * f.w.channel
         if f.direction and f.w.channel == f.taps:
-            load_block(scratch, width, 1, of + lowest, 1, f.w.batch, some * f.taps, outputs)
+            load_block(scratch, row, 1, of + lowest, 1, f.w.batch, some * f.taps, outputs)
         elif f.direction:
             for c in range(some):
-                load_block(scratch + c * f.taps * width, width, 1, of + lowest + c * f.w.channel, 1, f.w.batch,
+                load_block(scratch + c * f.taps * row, row, 1, of + lowest + c * f.w.channel, 1, f.w.batch,
                            f.taps, outputs)
         else:
             for t in range(f.taps):
                 if is_held(f.step, t):
-                    load_block(scratch + t * width, f.taps * width, 1, of + filter_offset(&f.w, &f.walk, t),
+                    load_block(scratch + t * row, f.taps * row, 1, of + filter_offset(&f.w, &f.walk, t),
                                f.w.channel, f.w.batch, some, outputs)
                 else:
-                    zero_block(scratch + t * width, f.taps * width, 1, some, width)
-        size = some * f.taps * width
+                    zero_block(scratch + t * row, f.taps * row, 1, some, row)
+        size = some * f.taps * row
         largest = winograd_largest(scratch, size, largest)
-        for c in range(some):
-            first = scratch + (c * f.taps + (f.taps - 1 if f.direction < 0 else 0)) * width
-            transform_one(&f.transform, first, pitch, to + (c0 + c) * width, to_pitch,
-                          width * sizeof(float) // VECTOR_BYTES, buffer)
+        for j in range(strips):
+            for c in range(some):
+                first = scratch + (c * f.taps + (f.taps - 1 if f.direction < 0 else 0)) * row + j * width
+                transform_one(&f.transform, first, pitch, to + j * f.strip + (c0 + c) * width, to_pitch,
+                              width * sizeof(float) // VECTOR_BYTES, buffer)
     return largest
 
 
@@ -114,12 +126,14 @@ cdef inline uint32_t transform_filters(
     same pages.
     """
     cdef float kind = 0
-    cdef int64_t width = strip_width(kind), some = FILTER_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
+    cdef int64_t some = FILTER_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
+    cdef int64_t width = strip_width(kind), together = loaded_strips(f)
     cdef uint32_t largest = 0
     while c0 < channels:
-        for j in range(count_blocks(outputs, width)):
+        for j in range(count_blocks(outputs, together * width)):
             largest = max(largest, transform_part(
-                f, filter + c0 * f.w.channel + j * width * f.w.batch, to + j * f.strip + c0 * width,
-                min(some, channels - c0), min(width, outputs - j * width), scratch))
+                f, filter + c0 * f.w.channel + j * together * width * f.w.batch,
+                to + j * together * f.strip + c0 * width,
+                min(some, channels - c0), min(together * width, outputs - j * together * width), scratch))
         c0 += some
     return largest

@@ -12,7 +12,7 @@ from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_a
 from ukernel cimport whole_vectors
 from window cimport Box, Window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, is_held,
+    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, is_held,
     lay_out_tiles, row_size, stored, tile_size, winograd_largest,
 )
 
@@ -73,9 +73,9 @@ cdef inline void describe_tiled_sums(
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
     c.target_row = whole_vectors(blocks.outputs, kind)
     c.window_size = max(c.window_size, lay_out_tiles(&c.target_window, &c.tiling, &c.target, c.target_row))
-    c.source_point = c.tiling.box_tiles * blocks.chunk + WINOGRAD_LANES
-    c.target_point = c.tiling.box_tiles * c.target_row + WINOGRAD_LANES
-    c.sum_point = blocks.chunk * c.target_row + WINOGRAD_LANES
+    c.source_point = c.tiling.box_tiles * blocks.chunk + LINE_LANES
+    c.target_point = c.tiling.box_tiles * c.target_row + LINE_LANES
+    c.sum_point = blocks.chunk * c.target_row + LINE_LANES
     c.values_size = c.tiling.point_count * c.source_point
     c.target_size = c.tiling.point_count * c.target_point
     c.sums_size = c.tiling.point_count * c.sum_point
