@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from .arrays import NUMPY
-from .tile_walks import skips
+from .choices import DGRAD
+from .tile_walks import has_parts_of_filter, skips
 
 #: The unsigned integers that stand for elements of a size.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
@@ -42,7 +44,10 @@ class Copier(NamedTuple):
     threads: int
 
     def copy(self, source, target):
-        """target = source, with the axes in the order of the target's memory, and those that nest taken as one."""
+        """target = source, with the axes in the order of the target's memory, and those that nest taken as one.
+
+        Last but one comes the axis on which the source's elements are nearest: the kernel transposes these two.
+        """
         axes = []
         for _, size, source_stride, target_stride in sorted(
             (-abs(step), size, other, step)
@@ -52,6 +57,9 @@ class Copier(NamedTuple):
             if axes and axes[-1][1:] == (size * source_stride, size * target_stride):
                 size *= axes.pop()[0]
             axes.append((size, source_stride, target_stride))
+        nearest = min(range(len(axes)), key=lambda i: abs(axes[i][1]), default=0)
+        if nearest < len(axes) - 2:
+            axes.insert(-1, axes.pop(nearest))
         shape, *strides = zip(*[(1, 0, 0)] * (8 - len(axes)), *axes, strict=True)
         bits = _BITS[target.itemsize]
         views = [as_strided(array.view(bits), shape, row) for array, row in zip((source, target), strides, strict=True)]
@@ -59,24 +67,43 @@ class Copier(NamedTuple):
             self.rearrange(*part, self.threads)
 
 
-def _channels_last(tensor):
-    """An array of a tensor's shape (N, G, C, D, H, W), whose channels are adjacent and positions are not."""
-    shape = tensor.shape
-    array = NUMPY.empty((shape[0], *shape[3:], shape[1] * shape[2]), tensor.dtype)
-    return np.moveaxis(array.reshape(shape[0], *shape[3:], *shape[1:3]), (4, 5), (1, 2))
+#: Axes from the outermost to the innermost: of a tensor (N, G, C, D, H, W) with channels last; of a filter
+#: (G, O, C, D, H, W) with taps first and, of each tap, output or input channels adjacent.
+_CHANNELS_LAST, _OUTPUTS_LAST, _INPUTS_LAST = (0, 3, 4, 5, 1, 2), (3, 4, 5, 0, 2, 1), (3, 4, 5, 0, 1, 2)
+
+
+def _ordered(array, axes):
+    """An array of the same shape, with its axes in memory in this order."""
+    made = NUMPY.empty(tuple(array.shape[axis] for axis in axes), array.dtype)
+    return made.transpose(np.argsort(axes))
+
+
+def _is_nearest(array, axis, others):
+    """Whether neighbours on an axis are nearer to each other in memory than those on others."""
+    others = [other for other in others if array.shape[other] > 1]
+    return bool(others) and all(abs(array.strides[axis]) < abs(array.strides[other]) for other in others)
 
 
 def gathered(operation, problem, tensors):
-    """The tensors x, w and y; in the place of those whose adjacent positions are skipped, arrays with channels last.
+    """The tensors x, w and y; in the place of those whose neighbours are taken apart, arrays of another order.
 
-    Elements that lie apart are read and written one by one, and each line of the cache again for every walk.
+    Elements that lie apart are read and written one by one, and each line of the cache again for every walk. So where
+    walks skip adjacent positions, channels become last, and where they have some of a filter's adjacent taps, taps
+    become first.
     """
     x, w, y = tensors
     skipped = [
-        is_skipped and abs(tensor.strides[5]) < abs(tensor.strides[2]) and tensor.shape[2] > 1
+        is_skipped and _is_nearest(tensor, 5, (2,))
         for is_skipped, tensor in zip(skips(operation, problem), (x, y), strict=True)
     ]
-    return [_channels_last(x) if skipped[0] else x, w, _channels_last(y) if skipped[1] else y]
+    parted = has_parts_of_filter(operation, problem) and any(
+        w.shape[axis] > 1 and _is_nearest(w, axis, (1, 2)) for axis in (3, 4, 5)
+    )
+    return [
+        _ordered(x, _CHANNELS_LAST) if skipped[0] else x,
+        _ordered(w, _INPUTS_LAST if operation == DGRAD else _OUTPUTS_LAST) if parted else w,
+        _ordered(y, _CHANNELS_LAST) if skipped[1] else y,
+    ]
 
 
 class Reordered(NamedTuple):
@@ -84,24 +111,24 @@ class Reordered(NamedTuple):
 
     work: Any
     copier: Copier
-    orders: tuple  # of those brought into it: the place among a call's arrays, and the axes before
+    orders: tuple  # of those brought into it: the place among a call's arrays, and the axes before and after
 
     @classmethod
     def to(cls, wanted, work, copier, places, tensors):
         """From ``work`` on the tensors that are wanted; ``places`` says which of a call's arrays the tensors view."""
         together = zip(places, tensors, wanted, strict=True)
-        return cls(work, copier, tuple((place, Axes.of(one)) for place, one, other in together if one is not other))
+        changed = ((place, Axes.of(one), Axes.of(other)) for place, one, other in together if one is not other)
+        return cls(work, copier, tuple(changed))
 
     def run(self, first, second, result):
         """Write the result."""
         arrays = [first, second, result]
-        for place, axes in self.orders:
-            before = axes.on(arrays[place])
-            after = _channels_last(before)
+        for place, before, after in self.orders:
+            array = after.on(NUMPY.empty((prod(after.shape),), result.dtype))
             if place < 2:
-                self.copier.copy(before, after)
-            arrays[place] = after
+                self.copier.copy(before.on(arrays[place]), array)
+            arrays[place] = array
         self.work.run(*arrays)
-        for place, axes in self.orders:
+        for place, before, _ in self.orders:
             if place == 2:
-                self.copier.copy(arrays[2], axes.on(result))
+                self.copier.copy(arrays[2], before.on(result))
