@@ -163,6 +163,14 @@ def packs_in_tasks(case):
     return few and case.taps <= FEW_TAPS  # the more, the more each task copies
 
 
+def packs_phases(case):
+    """Whether the taps of a filter are likely to be adjacent in memory, as the positions of the source are.
+
+    The filters of stride phases are then better packed together, before all tasks (pyx/packing.pxd).
+    """
+    return len(case.walks) > 1 and case.positions_adjacent
+
+
 def cut_walks(case):
     """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
     parts = without_padding(case.walks, case.batch, case.operation == WGRAD)

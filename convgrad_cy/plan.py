@@ -24,6 +24,7 @@ from .choices import (
     joins_phases,
     keeps_rows,
     packs_in_tasks,
+    packs_phases,
 )
 from .lanes import lanewise
 
@@ -158,6 +159,10 @@ def _correlation_plan(case, streams, chunk):
     packs = not across and not cut and packs_in_tasks(case)
     keeps = not across and not packs and not pairs and keeps_rows(case, joins)
     phases = len(case.walks) if joins and (across or keeps) else 1
+    if packs and packs_phases(case):
+        packs = False
+        *_, chunk = boxed(case, chunk, least, FEW_POSITIONS, channel_bytes)  # that of other layouts
+        least = chunk
     if packs:
         most = FEW_POSITIONS
         block = even(case.outputs, PACKED_SUMS_BYTES // (most * case.itemsize), case.strip)

@@ -38,7 +38,7 @@ cdef inline bint reads_in_place(
     Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
     the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
     of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
-    a copy pays. Phases share their window.
+    a copy pays. Phases share their window. Every other element of a row, in wgrad, would be read again for each strip.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef bint scattered = c.x.channel != 1
@@ -46,6 +46,8 @@ cdef inline bint reads_in_place(
         return False
     if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
             and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
+        return False
+    if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:
         return False
     if sums_positions:
         scattered = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute) % SHARING_BYTES == 0

@@ -18,9 +18,10 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, pack_filter, takes_rows, takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, takes_rows, takes_sums,
 )
 from exact cimport any_nan
+from packing cimport pack_filter, pack_steps, packs_together
 from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Part, add_products, repair
@@ -131,16 +132,18 @@ cdef inline const Correlation *step_of(
 
 
 cdef inline void run_tasks(
-    const Correlation *steps, int64_t count, bint packing, const scalar *source, const scalar *filter, scalar *target,
-    compute *packed, char *scratch, task_range *ranges, int threads, int thread,
+    const Correlation *steps, int64_t count, bint packing, bint together, const scalar *source, const scalar *filter,
+    scalar *target, compute *packed, char *scratch, task_range *ranges, int threads, int thread,
 ) noexcept nogil:
-    """Pack strips of the filter, or compute blocks, until none is left."""
+    """Pack strips of the filter, of one step or of all together, or compute blocks, until none is left."""
     cdef const Correlation *c
     cdef int64_t task = take_task(ranges, threads, thread)
     while task >= 0:
         c = step_of(steps, count, packing, task)
-        if packing:
-            pack_filter(c, filter, packed + c.packed, task - c.first_pack)
+        if packing and together:
+            pack_steps(steps, count, filter, packed, task)
+        elif packing:
+            pack_filter(c, filter, packed, task - c.first_pack)
         elif c.conv.blocks.phases > 1:
             correlate_phases(c, source, filter, target, packed, scratch, task)
         else:
@@ -155,6 +158,7 @@ cdef inline int correlate_steps(
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef int64_t i, count = step_array.shape[0], packed_size = 0, scratch_size = 0, tables_size = 0
     cdef int64_t turn, first, end, zeros, packs = 0, tasks = 0
+    cdef bint together
     cdef int thread, threads = <int>blocks.threads
     cdef void *steps = NULL
     cdef void *memory = NULL
@@ -185,6 +189,9 @@ cdef inline int correlate_steps(
         if blocks.phases > 1:
             join_boxes(c)
             scratch_size = phases_scratch(c, kind)
+        together = packs_together(c, count, packed_size)
+        if together:
+            packs = c.conv.groups * c.filter_strips
         for i in range(count):
             c[i].first_task = tasks
             if i % blocks.phases == 0 and not c[i].packs_only:
@@ -205,11 +212,11 @@ cdef inline int correlate_steps(
             share_tasks(ranges, threads, first, end)
             if threads == 1:  # a team of one would cost a system call
                 with nogil:
-                    run_tasks(c, count, turn == 0, x, w, y, packed, scratch, ranges, 1, 0)
+                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch, ranges, 1, 0)
             else:
                 for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
-                    run_tasks(c, count, turn == 0, x, w, y, packed, scratch + thread * scratch_size, ranges, threads,
-                              thread)
+                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch + thread * scratch_size, ranges,
+                              threads, thread)
     finally:
         free(steps)
         free(memory)

@@ -10,16 +10,12 @@ in the first level of the cache; a filter whose output channels are adjacent ser
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport llabs
-from libc.string cimport memset
 
 from blocks cimport PACKS, Blocks, Step, count_blocks, in_lines, multiples, padded_row, transposed_multiples
 from convolution cimport Convolution, describe_convolution, tables_size
-from copy cimport load_block, load_transposed
-from exact cimport is_finite
-from pairs cimport join_lines, shift_line, words_of
+from pairs cimport words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
-from tasks cimport raise_flag
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
 from ukernel cimport TILE_ROWS, strip_width, whole_strips, whole_vectors
 from window cimport Box
@@ -168,71 +164,6 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
     if c.strips_in_place:
         filter_places(conv, c.filter_place, chunk)
         filter_places(conv, c.last_filter_place, rest)
-
-
-cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:
-    """From a line for each (tap, channel) to one for each (tap, pair of channels), in the same memory."""
-    cdef int64_t t, i, words = words_of(channels, True)
-    for t in range(taps):
-        for i in range(words):
-            if 2 * i + 1 < channels:
-                join_lines(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width,
-                           packed + (t * channels + 2 * i + 1) * width, width)
-            else:
-                shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
-
-
-cdef inline void pack_chunk(
-    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
-) noexcept nogil:
-    """At most a strip of output channels by at most a chunk of channels, from the first of each on."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t width = strip_width(packed[0]), depth = conv.taps * channels, together, t, i
-    cdef const int32_t *line
-    if not conv.blocks.positions_across and outputs < width:
-        memset(packed, 0, depth * width * sizeof(compute))
-    if conv.blocks.positions_across:
-        for t in range(conv.taps):
-            load_block(packed + t * channels, depth, 1, filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
-                       conv.w.channel, outputs, channels)
-    elif c.taps_adjacent:
-        # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
-        line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
-        together = channels if conv.w.channel == conv.taps else 1
-        filter += filter_offset(&conv.w, &conv.walk, 0)
-        for i in range(channels // together):
-            load_transposed(packed + i * width, line, filter + i * conv.w.channel, conv.w.batch, together * conv.taps,
-                            outputs)
-    else:
-        for t in range(conv.taps):
-            load_block(packed + t * channels * width, 1, width, filter + filter_offset(&conv.w, &conv.walk, t),
-                       conv.w.batch, conv.w.channel, outputs, channels)
-    if conv.blocks.pairs:
-        join_channels(packed, conv.taps, channels, width)
-
-
-cdef inline void pack_filter(
-    const Correlation *c, const scalar *filter, compute *packed, int64_t task
-) noexcept nogil:
-    """A strip of output channels of one group."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0]), c0 = 0, channels
-    cdef int64_t outputs
-    cdef compute *strip
-    filter += g * conv.w.group + o0 * conv.w.batch
-    packed += g * c.filter_size
-    while c0 < conv.channels and conv.taps:
-        channels = min(conv.blocks.chunk, conv.channels - c0)
-        outputs = min(strip_width(packed[0]), conv.outputs - o0)
-        strip = packed + c0 * conv.taps * c.filter_outputs + o0 * conv.taps * channels
-        pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
-        if not conv.blocks.positions_across:
-            outputs = strip_width(packed[0])
-        if compute is not int and conv.padded and not conv.blocks.pairs and not is_finite(
-            strip, conv.taps * channels * outputs
-        ):
-            raise_flag(c.nonfinite)
-        c0 += channels
 
 
 cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:

@@ -3,8 +3,9 @@
 from libc.stdint cimport int32_t, int64_t
 
 from convolution cimport Convolution
-from correlation cimport Correlation, holds_vectors, pack_chunk
+from correlation cimport Correlation, holds_vectors
 from exact cimport filter_sum
+from packing cimport pack_chunk
 from pairs cimport words_of
 from scalar cimport compute, scalar
 from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors

@@ -42,6 +42,16 @@ def test_phases_are_joined():
         assert Blocks(*made.blocks.tolist()).phases == 4 == len(made.steps)
 
 
+def test_phases_keep_their_chunk():
+    """Tasks pack the filters of phases channels last alone; the chunk is that of this layout in both."""
+    kernel, stride = (5, 5, 1), (1, 2, 1)
+    problem = ConvProblem(2, 1, 60, 175, (1, 10, 27), (7, 8, 29), kernel, stride, pad_begin=kernel)
+    machine = Machine(6, 256, 64, True, 32 << 20, 2)
+    far, near = (Blocks(*plan(DGRAD, problem, TABLE[0], adjacent, machine).blocks.tolist()) for adjacent in (False, True))
+    assert far.packs and not near.packs
+    assert far.chunk == near.chunk < 175
+
+
 @pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_exact(formats, problem):

@@ -1,0 +1,154 @@
+"""The filter of fprop or dgrad, packed: a strip of output channels at a time (correlation.pxd has the layout)."""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.string cimport memset
+
+from copy cimport load_block, load_transposed
+from correlation cimport Correlation
+from convolution cimport Convolution
+from exact cimport is_finite
+from pairs cimport join_lines, shift_line, words_of
+from scalar cimport compute, scalar
+from tasks cimport raise_flag
+from tensor cimport filter_offset
+from ukernel cimport strip_width
+
+cdef enum:
+    MOST_TAPS = 64  # of all steps that are packed together
+
+
+cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:
+    """From a line for each (tap, channel) to one for each (tap, pair of channels), in the same memory."""
+    cdef int64_t t, i, words = words_of(channels, True)
+    for t in range(taps):
+        for i in range(words):
+            if 2 * i + 1 < channels:
+                join_lines(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width,
+                           packed + (t * channels + 2 * i + 1) * width, width)
+            else:
+                shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
+
+
+cdef inline void pack_chunk(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
+) noexcept nogil:
+    """At most a strip of output channels by at most a chunk of channels, from the first of each on."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t width = strip_width(packed[0]), depth = conv.taps * channels, together, t, i
+    cdef const int32_t *line
+    if not conv.blocks.positions_across and outputs < width:
+        memset(packed, 0, depth * width * sizeof(compute))
+    if conv.blocks.positions_across:
+        for t in range(conv.taps):
+            load_block(packed + t * channels, depth, 1, filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
+                       conv.w.channel, outputs, channels)
+    elif c.taps_adjacent:
+        # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
+        line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
+        together = channels if conv.w.channel == conv.taps else 1
+        filter += filter_offset(&conv.w, &conv.walk, 0)
+        for i in range(channels // together):
+            load_transposed(packed + i * width, line, filter + i * conv.w.channel, conv.w.batch, together * conv.taps,
+                            outputs)
+    else:
+        for t in range(conv.taps):
+            load_block(packed + t * channels * width, 1, width, filter + filter_offset(&conv.w, &conv.walk, t),
+                       conv.w.batch, conv.w.channel, outputs, channels)
+    if conv.blocks.pairs:
+        join_channels(packed, conv.taps, channels, width)
+
+
+cdef inline void note_nonfinite(
+    const Correlation *c, const compute *strip, int64_t channels, int64_t width
+) noexcept nogil:
+    """Raise the flag if a packed strip has a value that is not finite, and padding could meet it."""
+    if compute is not int:
+        if c.conv.padded and not c.conv.blocks.pairs and not is_finite(strip, c.conv.taps * channels * width):
+            raise_flag(c.nonfinite)
+
+
+cdef inline int64_t first_of_strip(
+    const Correlation *c, int64_t g, int64_t c0, int64_t o0, int64_t channels
+) noexcept nogil:
+    """Where the packed strip from output channel o0 on begins, of the chunk of so many channels from c0 on."""
+    return c.packed + g * c.filter_size + (c0 * c.filter_outputs + o0 * channels) * c.conv.taps
+
+
+cdef inline void pack_filter(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t task
+) noexcept nogil:
+    """A strip of output channels of one group."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0]), c0 = 0, channels
+    cdef int64_t outputs
+    cdef compute *strip
+    filter += g * conv.w.group + o0 * conv.w.batch
+    while c0 < conv.channels and conv.taps:
+        channels = min(conv.blocks.chunk, conv.channels - c0)
+        outputs = min(strip_width(packed[0]), conv.outputs - o0)
+        strip = packed + first_of_strip(c, g, c0, o0, channels)
+        pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
+        note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else strip_width(packed[0]))
+        c0 += channels
+
+
+cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t packed_size) noexcept nogil:
+    """Whether the taps of all steps are those of the filter, which lie side by side: as with stride phases.
+
+    Each step by itself would read every line of the filter for a few of its elements.
+    """
+    cdef const Convolution *conv
+    cdef int64_t i, t, place, taps = 0, packers = 0
+    cdef bint[MOST_TAPS] seen
+    memset(seen, 0, sizeof(seen))
+    for i in range(count):
+        conv = &steps[i].conv
+        if steps[i].packing == steps + i:
+            packers += 1
+            taps += conv.taps
+    if (packers < 2 or taps > MOST_TAPS or steps.conv.blocks.packs or steps.conv.blocks.positions_across
+            or steps.conv.w.batch == 1 or packed_size > INT32_MAX):
+        return False
+    for i in range(count):
+        conv = &steps[i].conv
+        for t in range(conv.taps if steps[i].packing == steps + i else 0):
+            place = filter_offset(&conv.w, &conv.walk, t)
+            if place < 0 or place >= taps or seen[place]:
+                return False
+            seen[place] = True
+    return True
+
+
+cdef inline void pack_steps(
+    const Correlation *steps, int64_t count, const scalar *filter, compute *packed, int64_t task
+) noexcept nogil:
+    """A strip of output channels of one group, for all steps: all taps of a channel are transposed at once."""
+    cdef const Correlation *c
+    cdef int64_t width = strip_width(packed[0]), strips = steps.filter_strips, g = task // strips
+    cdef int64_t o0 = task % strips * width, outputs = min(width, steps.conv.outputs - o0)
+    cdef int64_t i, t, channel, channels, first, c0 = 0, taps
+    cdef int32_t[MOST_TAPS] lines  # of a tap's first channel
+    filter += g * steps.conv.w.group + o0 * steps.conv.w.batch
+    while c0 < steps.conv.channels:
+        channels = min(steps.conv.blocks.chunk, steps.conv.channels - c0)
+        taps = 0
+        for i in range(count):
+            c = steps + i
+            if c.packing == c:
+                first = first_of_strip(c, g, c0, o0, channels)
+                for t in range(c.conv.taps):
+                    lines[filter_offset(&c.conv.w, &c.conv.walk, t)] = <int32_t>(first + t * channels * width)
+                taps += c.conv.taps
+                if outputs < width:
+                    memset(packed + first, 0, c.conv.taps * channels * width * sizeof(compute))
+        for channel in range(channels):
+            load_transposed(packed + channel * width, lines, filter + (c0 + channel) * steps.conv.w.channel,
+                            steps.conv.w.batch, taps, outputs)
+        for i in range(count):
+            c = steps + i
+            if c.packing == c:
+                first = first_of_strip(c, g, c0, o0, channels)
+                if c.conv.blocks.pairs:
+                    join_channels(packed + first, c.conv.taps, channels, width)
+                note_nonfinite(c, packed + first, channels, width)
+        c0 += channels
