@@ -50,18 +50,30 @@ static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t o
 #undef COPY_CASE
 
 /* The even ones of 2 * count - 1 words of 4 bytes. The second vector of a step begins a word early, so that no word beyond
- * the last is read. */
+ * the last is read; the last step overlaps the one before. */
 static inline void copy_every_second(void *to_words, const void *of_words, int64_t count)
 {
     uint32_t *to = to_words;
     const uint32_t *of = of_words;
-    int64_t i = 0;
 #if VECTOR_BYTES >= 32
-    for (; i + 8 <= count; i += 8)
-        *(eight_words *)(to + i) = SHUFFLE(*(const eight_words *)(of + 2 * i), *(const eight_words *)(of + 2 * i + 7),
-                                           0, 2, 4, 6, 9, 11, 13, 15);
+    if (count >= 8) {
+        for (int64_t i = 0; i < count; i += 8) {
+            const int64_t k = i + 8 <= count ? i : count - 8;
+            *(eight_words *)(to + k) = SHUFFLE(*(const eight_words *)(of + 2 * k),
+                                               *(const eight_words *)(of + 2 * k + 7), 0, 2, 4, 6, 9, 11, 13, 15);
+        }
+        return;
+    }
 #endif
-    for (; i < count; i++)
+    if (count >= 4) {
+        for (int64_t i = 0; i < count; i += 4) {
+            const int64_t k = i + 4 <= count ? i : count - 4;
+            *(four_words *)(to + k) =
+                SHUFFLE(*(const four_words *)(of + 2 * k), *(const four_words *)(of + 2 * k + 3), 0, 2, 5, 7);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
         to[i] = of[2 * i];
 }
 

@@ -1,8 +1,9 @@
 /* to[offset(i) + j] = of[j * of_row + i] for 0 <= i < rows, 0 <= j < columns; offset(i) is to_rows[i] or, without that
  * table, i * to_row.
  *
- * Eight by eight elements at a time where vectors have as many, then four by four, in bands of eight rows: a band's cache
- * lines are then filled one after the other, and survive although rows a power of two apart share their place in the cache. */
+ * Eight by eight elements at a time where vectors have as many, then four by four. Rows a power of two apart share their
+ * place in the cache, which holds eight of them. So of a target with such rows, or with a table, bands of eight rows are
+ * written from end to end; else bands of eight columns are read from end to end, for it may be the source that has them. */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H
 
@@ -13,6 +14,7 @@
 #include "ukernel.h"
 
 #define TRANSPOSE_BAND 8
+#define SHARING_PITCH 4096 /* of rows, in bytes */
 
 typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -111,9 +113,11 @@ static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_
     int64_t eights = 0, column_eights = 0;
 #if VECTOR_BYTES >= 32
     eights = rows / 8 * 8, column_eights = columns / 8 * 8;
-    for (int64_t i = 0; i < eights; i += 8)
-        for (int64_t j = 0; j < column_eights; j += 8)
-            transpose_eight(&t, i, j);
+    const int by_columns = to_rows == NULL && to_row * (int64_t)sizeof(uint32_t) % SHARING_PITCH != 0;
+    const int64_t outer = by_columns ? column_eights : eights, inner = by_columns ? eights : column_eights;
+    for (int64_t i = 0; i < outer; i += 8)
+        for (int64_t j = 0; j < inner; j += 8)
+            transpose_eight(&t, by_columns ? j : i, by_columns ? i : j);
 #endif
     transpose_fours(&t, 0, eights, column_eights, column_fours);
     transpose_fours(&t, eights, fours, 0, column_fours);
