@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 
 from . import winograd
-from .choices import DGRAD, WGRAD, tile_cycles
+from .choices import DGRAD, FPROP, WGRAD, tile_cycles
 from .tile_walks import first_walks, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
@@ -56,12 +56,14 @@ COSTS = {
 #: by hand. Large layers, where they save only a tenth of the products, take as long with them as without.
 SEVEN_BY_SEVEN = 1.09
 #: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
-#: suites was slower than that.
-LEAST_GAIN = 1.3
+#: suites was slower than that by 3 %, but for three of less than a millisecond, in one layout each.
+LEAST_GAIN = 1.25
 #: Nor does wgrad then pay for transforming its sums back, and the model errs, where these have fewer terms.
 LEAST_WGRAD_TILES = 16
-#: Where fewer products are saved, as of two taps or seven on one axis, transforms take what is left of the gain.
-LEAST_SAVING = 1.8
+#: Where fewer products are saved, as of two taps or seven on one axis, transforms take more of the gain, which must be
+#: larger; and all of it where still fewer are.
+FULL_SAVING, LEAST_SAVING = 1.8, 1.5
+LEAST_GAIN_OF_LITTLE = {FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6}
 #: Below so many products a call's own time counts.
 LEAST_PRODUCTS = 2_000_000
 #: Memory beside the arrays, or twice the result if that is more.
@@ -192,9 +194,11 @@ def tiling_of(operation, problem, dtype, forced, machine):
     best = min(times, key=times.get)
     if forced:
         return best
-    if _saving(operation, problem, best) < LEAST_SAVING:
+    saving = _saving(operation, problem, best)
+    if saving < LEAST_SAVING:
         return None
     plan = winograd.plan(operation, problem, best, machine)
     if plan.memory > SCRATCH_BYTES or (operation == WGRAD and plan.tiles < LEAST_WGRAD_TILES):
         return None
-    return best if times[best] * LEAST_GAIN < seconds(direct_work(operation, problem, machine)) else None
+    gain = LEAST_GAIN if saving >= FULL_SAVING else LEAST_GAIN_OF_LITTLE[operation]
+    return best if times[best] * gain < seconds(direct_work(operation, problem, machine)) else None
