@@ -47,7 +47,8 @@ def test_phases_keep_their_chunk():
     kernel, stride = (5, 5, 1), (1, 2, 1)
     problem = ConvProblem(2, 1, 60, 175, (1, 10, 27), (7, 8, 29), kernel, stride, pad_begin=kernel)
     machine = Machine(6, 256, 64, True, 32 << 20, 2)
-    far, near = (Blocks(*plan(DGRAD, problem, TABLE[0], adjacent, machine).blocks.tolist()) for adjacent in (False, True))
+    plans = [plan(DGRAD, problem, TABLE[0], adjacent, machine) for adjacent in (False, True)]
+    far, near = (Blocks(*made.blocks.tolist()) for made in plans)
     assert far.packs and not near.packs
     assert far.chunk == near.chunk < 175
 
