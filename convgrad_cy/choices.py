@@ -129,7 +129,7 @@ def keeps_rows(case, joins):
     A source of one channel does not tell how the target lies.
     """
     rows = [walk[2] for walk in case.walks]
-    if not case.positions_adjacent or case.channels <= 1 or any(row.source_step > 1 for row in rows):
+    if not case.positions_adjacent or case.channels <= 1:
         return False
     if not joins:
         whole = all(row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)

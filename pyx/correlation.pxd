@@ -167,20 +167,19 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
 
 
 cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
-    """Whether the target itself can hold the sums of a box.
+    """Whether the target itself can hold the sums of a box: whole vectors of them, all positions evenly spaced.
 
-    Across channels: whole vectors of them, positions evenly spaced. Across positions: whole vectors of one row.
+    Across positions, these are the vectors: of one row of them, or of whole rows that follow each other.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
-    cdef int64_t spaced = conv.walk.axis[2].target_step * conv.y.axis[2] * box.count[3]
-    if conv.channels == 0 or conv.taps == 0:
+    cdef int64_t spaced = conv.walk.axis[2].target_step * conv.y.axis[2]
+    cdef int64_t across = box.count[3] if conv.blocks.positions_across else outputs
+    if conv.channels == 0 or conv.taps == 0 or across != whole_vectors(across, kind):
         return False
-    if conv.blocks.positions_across:
-        return (spaced == box.count[3] and box.count[3] == whole_vectors(box.count[3], kind)
-                and box.count[0] * box.count[1] * box.count[2] == 1)
-    if conv.y.channel != 1 or outputs != whole_vectors(outputs, kind):
+    if (spaced if conv.blocks.positions_across else conv.y.channel) != 1:
         return False
+    spaced *= box.count[3]
     for axis in range(1, -1, -1):
         if box.count[1 + axis] > 1 and conv.walk.axis[axis].target_step * conv.y.axis[axis] != spaced:
             return False
