@@ -15,6 +15,8 @@ LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 FEW_COLUMNS = 4
 #: Cycles of the tiles of a pointwise wgrad with x and y in each other's place, from which on that is done.
 MIRRORED_PART = 0.9
+#: Cycles for each element of a source that is transposed for tiles across positions.
+TRANSPOSING = 0.4
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which storing whole rows of all phases counts.
@@ -112,12 +114,15 @@ def crosses_positions(case):
     They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
     """
     walk, row = case.walks[-1], case.walks[-1][2].positions
+    pointwise = all(axis.taps == 1 for axis in walk)
     in_place = case.positions_adjacent and case.dtype.itemsize == case.itemsize and row % case.lanes == 0
-    in_place = in_place and all(axis.taps == 1 for axis in walk)
+    in_place = in_place and pointwise
     across_channels = tile_cycles(row, case.outputs, case.machine, case.itemsize)
     if case.multiplies_pairs:  # a step takes half of the time
         across_channels *= 0.5
     across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
+    if pointwise and not case.positions_adjacent:  # across channels the source is read in place
+        return across_positions + TRANSPOSING * row < across_channels
     return across_positions < (1.1 if in_place else 0.8) * across_channels
 
 

@@ -106,8 +106,8 @@ cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t
         if steps[i].packing == steps + i:
             packers += 1
             taps += conv.taps
-    if (packers < 2 or taps > MOST_TAPS or steps.conv.blocks.packs or steps.conv.blocks.positions_across
-            or steps.conv.w.batch == 1 or packed_size > INT32_MAX):
+    if (packers < 2 or taps < 2 or taps > MOST_TAPS or steps.conv.blocks.packs
+            or steps.conv.blocks.positions_across or steps.conv.w.batch == 1 or packed_size > INT32_MAX):
         return False
     for i in range(count):
         conv = &steps[i].conv
