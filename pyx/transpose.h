@@ -67,6 +67,50 @@ static inline __attribute__((always_inline)) void transpose_eight(const transpos
 }
 #endif
 
+#if VECTOR_BYTES >= 64
+typedef uint32_t sixteen_words __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* Sixteen elements each of rows i .. i + 15: whole lines of the cache on both sides. First four by four elements in each
+ * quarter of a vector, then the quarters. */
+static inline __attribute__((always_inline)) void transpose_sixteen(const transposition *t, int64_t i, int64_t j)
+{
+    const uint32_t *from = t->of + j * t->of_row + i;
+    sixteen_words quarters[4][4];
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; k++) {
+        const sixteen_words a = *(const sixteen_words *)(from + 4 * k * t->of_row);
+        const sixteen_words b = *(const sixteen_words *)(from + (4 * k + 1) * t->of_row);
+        const sixteen_words c = *(const sixteen_words *)(from + (4 * k + 2) * t->of_row);
+        const sixteen_words d = *(const sixteen_words *)(from + (4 * k + 3) * t->of_row);
+        const sixteen_words ab_low = SHUFFLE(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        const sixteen_words ab_high = SHUFFLE(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+        const sixteen_words cd_low = SHUFFLE(c, d, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        const sixteen_words cd_high = SHUFFLE(c, d, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+        quarters[0][k] = SHUFFLE(ab_low, cd_low, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        quarters[1][k] = SHUFFLE(ab_low, cd_low, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+        quarters[2][k] = SHUFFLE(ab_high, cd_high, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        quarters[3][k] = SHUFFLE(ab_high, cd_high, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; k++) {
+        const sixteen_words a = quarters[k][0], b = quarters[k][1], c = quarters[k][2], d = quarters[k][3];
+        const sixteen_words ab_first = SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+        const sixteen_words ab_last = SHUFFLE(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+        const sixteen_words cd_first = SHUFFLE(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+        const sixteen_words cd_last = SHUFFLE(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+        const sixteen_words lines[4] = {
+            SHUFFLE(ab_first, cd_first, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
+            SHUFFLE(ab_first, cd_first, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31),
+            SHUFFLE(ab_last, cd_last, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),
+            SHUFFLE(ab_last, cd_last, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31),
+        };
+#pragma GCC unroll 4
+        for (int64_t quarter = 0; quarter < 4; quarter++)
+            *(sixteen_words *)(transpose_row(t, i + 4 * quarter + k) + j) = lines[quarter];
+    }
+}
+#endif
+
 static inline __attribute__((always_inline)) void transpose_four(const transposition *t, int64_t i, int64_t j)
 {
     const uint32_t *from = t->of + j * t->of_row + i;
@@ -86,7 +130,23 @@ static inline __attribute__((always_inline)) void transpose_four(const transposi
         *(four_words *)(transpose_row(t, i + k) + j) = lines[k];
 }
 
-/* Rows i .. rows - 1 of columns j .. columns - 1, whole squares. */
+/* Rows i .. rows - 1 of columns j .. columns - 1, whole squares of so many rows, in bands of as many columns, or rows. */
+static inline __attribute__((always_inline)) void
+transpose_squares(const transposition *t, void (*square)(const transposition *, int64_t, int64_t), const int64_t size,
+                  int by_columns, int64_t i, int64_t rows, int64_t j, int64_t columns)
+{
+    if (by_columns) {
+        for (int64_t column = j; column < columns; column += size)
+            for (int64_t row = i; row < rows; row += size)
+                square(t, row, column);
+    } else {
+        for (int64_t row = i; row < rows; row += size)
+            for (int64_t column = j; column < columns; column += size)
+                square(t, row, column);
+    }
+}
+
+/* Likewise, squares of four. */
 static inline __attribute__((always_inline)) void
 transpose_fours(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
 {
@@ -114,10 +174,14 @@ static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_
 #if VECTOR_BYTES >= 32
     eights = rows / 8 * 8, column_eights = columns / 8 * 8;
     const int by_columns = to_rows == NULL && to_row * (int64_t)sizeof(uint32_t) % SHARING_PITCH != 0;
-    const int64_t outer = by_columns ? column_eights : eights, inner = by_columns ? eights : column_eights;
-    for (int64_t i = 0; i < outer; i += 8)
-        for (int64_t j = 0; j < inner; j += 8)
-            transpose_eight(&t, by_columns ? j : i, by_columns ? i : j);
+#if VECTOR_BYTES >= 64
+    const int64_t sixteens = rows / 16 * 16, column_sixteens = columns / 16 * 16;
+    transpose_squares(&t, transpose_sixteen, 16, by_columns, 0, sixteens, 0, column_sixteens);
+    transpose_squares(&t, transpose_eight, 8, by_columns, 0, sixteens, column_sixteens, column_eights);
+    transpose_squares(&t, transpose_eight, 8, by_columns, sixteens, eights, 0, column_eights);
+#else
+    transpose_squares(&t, transpose_eight, 8, by_columns, 0, eights, 0, column_eights);
+#endif
 #endif
     transpose_fours(&t, 0, eights, column_eights, column_fours);
     transpose_fours(&t, eights, fours, 0, column_fours);
