@@ -164,7 +164,7 @@ cdef inline void multiply_piece(
     cdef int64_t lane = 0, strip = strip_width(target[0])
     while lane < lanes:
         multiply_strip(
-            LANES, piece.count, min(strip, lanes - lane), depth, source + piece.source + lane, c.position_source,
+            LANES, piece.count, min(strip, lanes - lane), depth, 1, source + piece.source + lane, c.position_source,
             c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane, target_step, fresh,
         )
         lane += strip
@@ -243,7 +243,7 @@ cdef inline void accumulate_piece(
             for k in range(rows):
                 sum_rows[k] = c.tap_filter[piece.table + i + k] * sums_row
             multiply_tile(
-                LANES, rows, vectors, piece.count, source + piece.source + lane, c.tap_source + piece.table + i,
+                LANES, rows, vectors, piece.count, 1, source + piece.source + lane, c.tap_source + piece.table + i,
                 c.position_source, target + piece.target + lane, c.position_target, sums + lane, sum_rows, False,
             )
             i += rows

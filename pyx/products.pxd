@@ -23,6 +23,16 @@ cdef struct Part:  # of the depth: a chunk of channels under all taps
     int64_t begin, channels
 
 
+cdef inline int64_t run_of(const Correlation *c, const Part *part) noexcept nogil:
+    """Steps of the depth that both operands have evenly spaced: a tap's channels, or those of a row of taps."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t words = words_of(part.channels, conv.blocks.pairs)
+    if (conv.window.channel_pitch != 1 or conv.window.axis[2].tap * conv.window.pitch[2] != words
+            or c.strips_in_place or c.packing != c):
+        return words
+    return words * conv.walk.axis[2].taps
+
+
 cdef inline const compute *find_strip(
     const Correlation *c, const scalar *filter, const compute *packed, compute *bank, const Part *part, int64_t outputs,
     const int32_t **lines,
@@ -50,7 +60,7 @@ cdef inline void add_products(
     positions has its sums where it is in the target, counted from the box's first.
     """
     cdef const Convolution *conv = &c.conv
-    cdef int64_t words = conv.taps * words_of(part.channels, conv.blocks.pairs)
+    cdef int64_t words = conv.taps * words_of(part.channels, conv.blocks.pairs), run = run_of(c, part)
     cdef int64_t depth = conv.taps * part.channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
     cdef int64_t sums_h = whole_vectors(row, sums[0]), columns
     cdef const int32_t *lines
@@ -63,7 +73,7 @@ cdef inline void add_products(
                                part, columns, &lines)
             for r in range(positions // row if by_rows else 1):
                 multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions, columns, words,
-                               window, position + r * row, column, strip, lines,
+                               run, window, position + r * row, column, strip, lines,
                                sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, part.begin == 0)
             j += width
         return
@@ -71,7 +81,7 @@ cdef inline void add_products(
     for r in range(positions // row):
         w = 0
         while w < row:
-            multiply_strip(SCALARS, outputs, min(width, row - w), depth, packed, lines, filter_depth,
+            multiply_strip(SCALARS, outputs, min(width, row - w), depth, part.channels, packed, lines, filter_depth,
                            window + position[r * row + w], column, sums + r * sums_h + w, sums_row, part.begin == 0)
             w += width
 

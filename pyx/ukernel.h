@@ -34,8 +34,14 @@
 #define TILE_VECTORS 2
 #define TILE_ROWS 4
 #endif
+#if REGISTERS > 16 && TILE_VECTORS > 1
+#define NARROW_ROWS 10
+#define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : (vectors) == 1 ? NARROW_ROWS : 8)
+#else
 #define NARROW_ROWS 8
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
+#endif
+#define LONG_RUN 8 /* steps; in shorter ones the end of each is a branch that is not foreseen */
 
 enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
 

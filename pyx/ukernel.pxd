@@ -15,19 +15,19 @@ cdef extern from "ukernel.h" nogil:
         ADDED  # or added to them when they are complete
     int MOST_ROWS(int vectors)
     ctypedef unsigned int uint32_t
-    void tile_f32(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
-                  const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
-                  int sums)
-    void tile_pairs(int channelwise, int rows, int vectors, int64_t depth, const float *a, const int32_t *a_row,
-                    const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
-                    int sums)
+    void tile_f32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const float *a,
+                  const int32_t *a_row, const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
+                  const int64_t *c_row, int sums)
+    void tile_pairs(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const float *a,
+                    const int32_t *a_row, const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
+                    const int64_t *c_row, int sums)
     bint has_pairs()
-    void tile_f64(int channelwise, int rows, int vectors, int64_t depth, const double *a, const int32_t *a_row,
-                  const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c, const int64_t *c_row,
-                  int sums)
-    void tile_u32(int channelwise, int rows, int vectors, int64_t depth, const uint32_t *a, const int32_t *a_row,
-                  const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c, const int64_t *c_row,
-                  int sums)
+    void tile_f64(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const double *a,
+                  const int32_t *a_row, const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
+                  const int64_t *c_row, int sums)
+    void tile_u32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const uint32_t *a,
+                  const int32_t *a_row, const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
+                  const int64_t *c_row, int sums)
 
 
 cdef enum:  # how a tile multiplies
@@ -56,19 +56,19 @@ cdef inline int64_t whole_strips(int64_t columns, compute kind) noexcept nogil:
 
 
 cdef inline void multiply_tile(
-    int way, int rows, int vectors, int64_t depth,
+    int way, int rows, int vectors, int64_t depth, int64_t run,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, const int64_t *c_row, int sums,
 ) noexcept nogil:
     cdef bint channelwise = way == LANES
     if compute is float and way == PAIRS:
-        tile_pairs(False, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums)
+        tile_pairs(False, rows, vectors, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums)
     elif compute is float:
-        tile_f32(channelwise, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums)
+        tile_f32(channelwise, rows, vectors, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums)
     elif compute is double:
-        tile_f64(channelwise, rows, vectors, depth, a, a_row, a_depth, b, b_depth, c, c_row, sums)
+        tile_f64(channelwise, rows, vectors, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums)
     else:
-        tile_u32(channelwise, rows, vectors, depth, <const uint32_t *>a, a_row, a_depth,
+        tile_u32(channelwise, rows, vectors, depth, run, <const uint32_t *>a, a_row, a_depth,
                  <const uint32_t *>b, b_depth, <uint32_t *>c, c_row, sums)
 
 
@@ -89,13 +89,14 @@ cdef inline int rows_of_tile(int64_t rows, int vectors) noexcept nogil:
 
 
 cdef inline void multiply_strip(
-    int way, int64_t rows, int64_t columns, int64_t depth,
+    int way, int64_t rows, int64_t columns, int64_t depth, int64_t run,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, int64_t c_row, int sums,
 ) noexcept nogil:
     """c[r * c_row + j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip, or = where FRESH.
 
-    Operands as for a tile. b may be read, and c is written, up to whole vectors of columns.
+    Operands as for a tile: ``depth`` steps, in runs of so many. b may be read, and c is written, up to whole vectors of
+    columns.
     """
     cdef int64_t r = 0, i
     cdef int rows_now, vectors = vectors_of(columns, c[0])
@@ -104,6 +105,6 @@ cdef inline void multiply_strip(
         c_rows[i] = i * c_row
     while r < rows:
         rows_now = rows_of_tile(rows - r, vectors)
-        multiply_tile(way, rows_now, vectors, depth, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
+        multiply_tile(way, rows_now, vectors, depth, run, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
                       sums)
         r += rows_now

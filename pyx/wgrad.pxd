@@ -69,8 +69,8 @@ cdef inline void accumulate(
             pair_window(c, window, position, &depth)
         j = 0
         while j < part.outputs:
-            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth, seen,
-                           column, position,
+            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth,
+                           seen_box.count[3] // 2 if conv.blocks.pairs else seen_box.count[3], seen, column, position,
                            taken + j // width * strip_size, lines, sums + j, c.row, box_index == first_box)
             j += width
 
