@@ -41,7 +41,9 @@
 #define NARROW_ROWS 8
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
 #endif
-#define LONG_RUN 8 /* steps; in shorter ones the end of each is a branch that is not foreseen */
+/* Loads bound tiles of one vector. The ends of runs of fewer steps are branches that are not foreseen. */
+#define WALKS_RUNS(vectors) ((vectors) == 1 && VECTOR_BYTES >= 32)
+#define LONG_RUN 8
 
 enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
 
