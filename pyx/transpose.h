@@ -1,9 +1,11 @@
 /* to[offset(i) + j] = of[j * of_row + i] for 0 <= i < rows, 0 <= j < columns; offset(i) is to_rows[i] or, without that
  * table, i * to_row.
  *
- * Eight by eight elements at a time where vectors have as many, then four by four. Rows a power of two apart share their
- * place in the cache, which holds eight of them. So of a target with such rows, or with a table, bands of eight rows are
- * written from end to end; else bands of eight columns are read from end to end, for it may be the source that has them. */
+ * By squares of sixteen by sixteen elements where vectors have as many, of eight by eight or of four by four; what is left
+ * over on an axis by smaller ones, which may lie on others. Rows a power of two apart share their place in the cache, which
+ * holds eight of them. So of a target with such rows, or with a table, bands of rows are written from end to end; else
+ * bands of columns are read from end to end, for it may be the source that has them.
+ */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H
 
@@ -13,7 +15,6 @@
 #include "shuffle.h"
 #include "ukernel.h"
 
-#define TRANSPOSE_BAND 8
 #define SHARING_PITCH 4096 /* of rows, in bytes */
 
 typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
@@ -130,7 +131,8 @@ static inline __attribute__((always_inline)) void transpose_four(const transposi
         *(four_words *)(transpose_row(t, i + k) + j) = lines[k];
 }
 
-/* Rows i .. rows - 1 of columns j .. columns - 1, whole squares of so many rows, in bands of as many columns, or rows. */
+/* Rows i .. rows - 1 of columns j .. columns - 1 by squares of so many rows, at least one on each axis, in bands of as many
+ * columns, or rows. The last of an axis may lie on the one before. */
 static inline __attribute__((always_inline)) void
 transpose_squares(const transposition *t, void (*square)(const transposition *, int64_t, int64_t), const int64_t size,
                   int by_columns, int64_t i, int64_t rows, int64_t j, int64_t columns)
@@ -138,55 +140,59 @@ transpose_squares(const transposition *t, void (*square)(const transposition *, 
     if (by_columns) {
         for (int64_t column = j; column < columns; column += size)
             for (int64_t row = i; row < rows; row += size)
-                square(t, row, column);
+                square(t, row < rows - size ? row : rows - size, column < columns - size ? column : columns - size);
     } else {
         for (int64_t row = i; row < rows; row += size)
             for (int64_t column = j; column < columns; column += size)
-                square(t, row, column);
+                square(t, row < rows - size ? row : rows - size, column < columns - size ? column : columns - size);
     }
 }
 
-/* Likewise, squares of four. */
-static inline __attribute__((always_inline)) void
-transpose_fours(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
+static inline __attribute__((always_inline)) void transpose_part(const transposition *t, int64_t size, int by_columns,
+                                                                 int64_t i, int64_t rows, int64_t j, int64_t columns)
 {
-    for (int64_t band = i; band < rows; band += TRANSPOSE_BAND)
-        for (int64_t column = j; column < columns; column += 4)
-            for (int64_t row = band; row < rows && row < band + TRANSPOSE_BAND; row += 4)
-                transpose_four(t, row, column);
+    switch (size) {
+#if VECTOR_BYTES >= 64
+    case 16: transpose_squares(t, transpose_sixteen, 16, by_columns, i, rows, j, columns); break;
+#endif
+#if VECTOR_BYTES >= 32
+    case 8: transpose_squares(t, transpose_eight, 8, by_columns, i, rows, j, columns); break;
+#endif
+    case 4: transpose_squares(t, transpose_four, 4, by_columns, i, rows, j, columns); break;
+    }
 }
 
-/* Likewise, but of any extents. */
-static inline __attribute__((always_inline)) void
-transpose_rest(const transposition *t, int64_t i, int64_t rows, int64_t j, int64_t columns)
+/* Of the squares that there are, the smallest with at least so many rows. */
+static inline int64_t square_that_holds(int64_t rows)
 {
-    for (int64_t row = i; row < rows; row++)
-        for (int64_t column = j; column < columns; column++)
-            transpose_row(t, row)[column] = t->of[column * t->of_row + row];
+    return rows <= 4 ? 4 : rows <= 8 ? 8 : 16;
 }
 
 static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_row, const void *of, int64_t of_row,
                                    int64_t rows, int64_t columns)
 {
     const transposition t = {to, to_rows, to_row, of, of_row};
-    const int64_t fours = rows / 4 * 4, column_fours = columns / 4 * 4;
-    int64_t eights = 0, column_eights = 0;
-#if VECTOR_BYTES >= 32
-    eights = rows / 8 * 8, column_eights = columns / 8 * 8;
+    const int64_t least = rows < columns ? rows : columns;
+    if (least < 4) {
+        for (int64_t row = 0; row < rows; row++) {
+            uint32_t *line = transpose_row(&t, row);
+            for (int64_t column = 0; column < columns; column++)
+                line[column] = t.of[column * of_row + row];
+        }
+        return;
+    }
+    const int64_t size = VECTOR_BYTES >= 64 && least >= 16 ? 16 : VECTOR_BYTES >= 32 && least >= 8 ? 8 : 4;
+    const int64_t row_end = rows - rows % size, column_end = columns - columns % size;
     const int by_columns = to_rows == NULL && to_row * (int64_t)sizeof(uint32_t) % SHARING_PITCH != 0;
-#if VECTOR_BYTES >= 64
-    const int64_t sixteens = rows / 16 * 16, column_sixteens = columns / 16 * 16;
-    transpose_squares(&t, transpose_sixteen, 16, by_columns, 0, sixteens, 0, column_sixteens);
-    transpose_squares(&t, transpose_eight, 8, by_columns, 0, sixteens, column_sixteens, column_eights);
-    transpose_squares(&t, transpose_eight, 8, by_columns, sixteens, eights, 0, column_eights);
-#else
-    transpose_squares(&t, transpose_eight, 8, by_columns, 0, eights, 0, column_eights);
-#endif
-#endif
-    transpose_fours(&t, 0, eights, column_eights, column_fours);
-    transpose_fours(&t, eights, fours, 0, column_fours);
-    transpose_rest(&t, 0, fours, column_fours, columns);
-    transpose_rest(&t, fours, rows, 0, columns);
+    transpose_part(&t, size, by_columns, 0, row_end, 0, column_end);
+    if (row_end < rows) {
+        const int64_t last = square_that_holds(rows - row_end);
+        transpose_part(&t, last, by_columns, rows - last, rows, 0, columns);
+    }
+    if (column_end < columns) {
+        const int64_t last = square_that_holds(columns - column_end);
+        transpose_part(&t, last, by_columns, 0, row_end, columns - last, columns);
+    }
 }
 
 #endif
