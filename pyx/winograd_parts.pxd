@@ -17,7 +17,7 @@ from winograd cimport (
 )
 
 cdef enum:
-    FINISHED_CHANNELS = 4  # of the filter that are transformed back together
+    FINISHED_CHANNELS = 16  # of the filter that are transformed back together
 
 cdef struct TiledAccumulation:
     Tiling tiling
