@@ -170,8 +170,8 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
 cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
     """Whether the target itself can hold the sums of a box: whole vectors of them, all positions evenly spaced.
 
-    Across positions, these are the vectors: of one row of them, or of whole rows that follow each other. Tiles then
-    write a few vectors of each of their rows, which lie far apart: narrow ones slower than a copy of sums of many terms.
+    Across positions, these are the vectors: of one row of them, or of whole rows that follow each other. Tiles write
+    a few vectors of each of their rows, which lie far apart: narrow ones slower than a copy of sums of many terms.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis

@@ -12,6 +12,9 @@ ctypedef fused element:
 
 cdef enum:
     ROWS = 32  # of a task
+    LINE = 16  # elements of 4 bytes
+    MANY_LINES = 8  # of a row, for there to be tasks
+    SHARING_PITCH = 4096  # bytes between rows that share their place in the cache
 
 
 cdef inline void copy_part(
@@ -34,37 +37,46 @@ cdef inline void copy_part(
 
 
 cdef inline void copy_task(
-    const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int64_t parts, int64_t task
+    const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int64_t rows, int64_t places,
+    int64_t task,
 ) noexcept nogil:
-    """Some rows of what the last two axes span, at one place of the others."""
+    """Rows of what the last two axes span, at one place or all of the axis before them, and at one of the others."""
     cdef const element *s = &source[0, 0, 0, 0, 0, 0, 0]
     cdef element *t = &target[0, 0, 0, 0, 0, 0, 0]
-    cdef int64_t size = sizeof(element)
-    cdef int64_t axis, i, first = task % parts * ROWS, block = task // parts
-    for axis in range(4, -1, -1):
+    cdef int64_t size = sizeof(element), parts = (target.shape[5] + rows - 1) // rows
+    cdef int64_t axis, i, first = task % parts * rows, block = task // parts
+    for axis in range(4 if places == 1 else 3, -1, -1):
         i = block % target.shape[axis]
         block = block // target.shape[axis]
         s += i * (source.strides[axis] // size)
         t += i * (target.strides[axis] // size)
-    copy_part(
-        s + first * (source.strides[5] // size), t + first * (target.strides[5] // size),
-        min(<int64_t>ROWS, target.shape[5] - first), target.shape[6],
-        source.strides[5] // size, source.strides[6] // size, target.strides[5] // size, target.strides[6] // size,
-    )
+    s += first * (source.strides[5] // size)
+    t += first * (target.strides[5] // size)
+    for i in range(places):
+        copy_part(s + i * (source.strides[4] // size), t + i * (target.strides[4] // size),
+                  min(rows, target.shape[5] - first), target.shape[6],
+                  source.strides[5] // size, source.strides[6] // size,
+                  target.strides[5] // size, target.strides[6] // size)
 
 
 cdef inline int rearrange_elements(
     const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int threads
 ) except -1:
-    """target = source, element by element; the two have one shape, without an extent of zero."""
-    cdef int64_t parts = (target.shape[5] + ROWS - 1) // ROWS, tasks = parts
-    cdef int64_t axis, task
-    for axis in range(5):
+    """target = source, element by element; the two have one shape, without an extent of zero.
+
+    Of rows of the target that share their place in the cache few are written at a time, at one place after the other,
+    for what is written then continues where it ended.
+    """
+    cdef bint shares = (target.shape[4] > 1 and target.strides[5] % SHARING_PITCH == 0
+                        and target.shape[5] >= MANY_LINES * LINE)
+    cdef int64_t rows = LINE if shares else ROWS, places = target.shape[4] if shares else 1
+    cdef int64_t axis, task, tasks = (target.shape[5] + rows - 1) // rows
+    for axis in range(4 if shares else 5):
         tasks *= target.shape[axis]
     if threads == 1:  # without an OpenMP region, which would cost a system call
         for task in range(tasks):
-            copy_task(source, target, parts, task)
+            copy_task(source, target, rows, places, task)
     else:
         for task in prange(tasks, nogil=True, num_threads=threads, schedule="static"):
-            copy_task(source, target, parts, task)
+            copy_task(source, target, rows, places, task)
     return 0
