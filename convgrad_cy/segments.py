@@ -8,7 +8,7 @@ from itertools import chain, pairwise, product
 from math import prod
 
 #: Products that may be left of those with padding, for it to be worth while; walks; and positions that each must have.
-MOST_LEFT, MOST_WALKS, LEAST_POSITIONS = 0.75, 64, 32
+MOST_LEFT, MOST_WALKS, LEAST_POSITIONS = 0.82, 64, 32
 #: Where taps reach less far than this part of the positions, little of them can lie in padding.
 LEAST_REACH = 0.25
 
