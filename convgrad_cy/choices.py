@@ -136,13 +136,15 @@ def keeps_rows(case, joins):
     rows = [walk[2] for walk in case.walks]
     if not case.positions_adjacent or case.channels <= 1:
         return False
-    if not joins:
-        whole = all(row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)
-        return whole and case.channels <= FEW_CHANNELS
+    whole = all(row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)
+    if not joins and not (whole and case.channels <= FEW_CHANNELS):
+        return False
+    if joins and case.taps * case.channels > MOST_TERMS:
+        return False
     row = max(row.positions for row in rows)
     across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
     across_channels = tile_cycles(row, case.outputs, case.machine, case.itemsize)
-    return case.taps * case.channels <= MOST_TERMS and across_positions <= 1.1 * across_channels
+    return across_positions <= 1.1 * across_channels
 
 
 def joins_phases(case):
