@@ -28,7 +28,7 @@ LAYERS = [
 ]
 
 #: Of so few channels, fprop keeps rows of positions as they are.
-FEW_CHANNELS = parse('mb2ic3ih48oc64kh3dh15ph16n"2d_far_taps_of_few_channels"')
+FEW_CHANNELS = parse('mb1ic3ih96oc64kh3dh31ph32n"2d_far_taps_of_few_channels"')
 
 
 def terms(walks):
