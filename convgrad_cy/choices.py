@@ -112,6 +112,7 @@ def crosses_positions(case):
     """Whether tiles across positions are faster than tiles across output channels.
 
     They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
+    Of channels last, tiles across channels can read the source of one tap in place, so transposing it has to pay, too.
     """
     walk, row = case.walks[-1], case.walks[-1][2].positions
     pointwise = all(axis.taps == 1 for axis in walk)
@@ -121,7 +122,7 @@ def crosses_positions(case):
     if case.multiplies_pairs:  # a step takes half of the time
         across_channels *= 0.5
     across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
-    if pointwise and not case.positions_adjacent:  # across channels the source is read in place
+    if pointwise and not case.positions_adjacent:
         return across_positions + TRANSPOSING * row < across_channels
     return across_positions < (1.1 if in_place else 0.8) * across_channels
 
@@ -130,7 +131,7 @@ def keeps_rows(case, joins):
     """Whether tiles across positions are faster, however many output channels there are.
 
     They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie:
-    whole vectors of them, or, where tasks join stride phases, any, unless too much of the vectors is left empty.
+    whole vectors of them, or, where tasks join stride phases, any; unless too much of a tile's vectors is left empty.
     A source of one channel does not tell how the target lies.
     """
     rows = [walk[2] for walk in case.walks]
