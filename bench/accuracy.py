@@ -76,9 +76,9 @@ def grown(spatial, padding, kernel):
 
 def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
     """(tile, kind of data, [(error of Winograd's algorithm, of the direct one) for each number of channels])."""
-    kept, contract = algorithm.TILINGS, algorithm._is_accurate
+    kept, contract = algorithm.TILINGS, algorithm.is_accurate
     try:
-        algorithm._is_accurate = lambda *call: True
+        algorithm.is_accurate = lambda *call: True
         for name, (tiling, spatial, kernel) in tiles.items():
             algorithm.TILINGS = (kept[tiling],)
             forget()
@@ -86,7 +86,7 @@ def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
                 random = np.random.default_rng(0)
                 yield name, kind, [errors(number, spatial, kernel, kind, random) for number in channels]
     finally:
-        algorithm.TILINGS, algorithm._is_accurate = kept, contract
+        algorithm.TILINGS, algorithm.is_accurate = kept, contract
         forget()
 
 

@@ -1,36 +1,44 @@
-"""``python -m bench.fit_algorithm``: measures both algorithms on the layers of suites.txt and fits algorithm.COSTS.
+"""``python -m bench.fit_algorithm``: measures both algorithms on the layers of suites.txt and fits costs.Costs.each.
 
-Prints the table, and how well it chooses: the time lost on all layers by the choices it makes.
+Prints the table, and how well the package now chooses: the time lost by its choices, and the rows where they are wrong.
 """
 
 import json
+import math
+import os
 import sys
 import time
 
 import numpy as np
 
-from convgrad_cy import algorithm, calls, cpu, dtypes
+from convgrad_cy import algorithm, calls, cpu, dtypes, winograd
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.tile_walks import first_walks, tile_walks
 
+from .peers import ALGORITHM
 from .peers.convgrad_cy import Library
 from .suites import NAMES, rows
 from .verify import draw
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
-SECONDS = 0.03
-#: Larger layers behave as others and take long.
-MOST_PRODUCTS = 4e9
-
-
-def shortest(call):
-    """The shortest of several calls."""
-    call()
-    best, end = float("inf"), time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
+SECONDS, ROUNDS = 0.02, 6
+#: Larger layers behave as others and take long; for those with fewer channels the model is not made.
+MOST_PRODUCTS, LEAST_CHANNELS = 2e10, 16
+#: Rows that take so many times as long as by the direct algorithm do not count: they will not be chosen.
+MOST_TIMES = 2.0
+#: What is fitted together, and the operation; the direct algorithm first.
+FITTED = (
+    (True, {FPROP, DGRAD}, ("direct product", "direct filter")),
+    (True, {WGRAD}, ("direct wgrad product", "direct filter")),
+    (
+        False,
+        {FPROP, DGRAD},
+        ("product", "value", "filter", "kept filter", "scattered filter", "gathered", "load", "sum"),
+    ),
+    (False, {WGRAD}, ("wgrad product", "wgrad value", "wgrad load", "wgrad sum", "wgrad slice", "gathered")),
+)
+#: Relative errors above this count less and less.
+USUAL_ERROR = 0.05
 
 
 class Found(Exception):
@@ -46,7 +54,7 @@ def problem_of(row):
     kept, cpu.prepare = cpu.prepare, stop
     try:
         arrays = [np.empty(shape, np.float32) for shape in shapes(row.case)]
-        Library(threads=None).operation(row.case, row.kernel, *arrays)()
+        call_of(row, "auto", arrays)()
     except Found as found:
         return found.args[0]
     finally:
@@ -57,45 +65,16 @@ def shapes(case):
     return case.x, case.w, case.y
 
 
-def measured(suites):
-    """(work, seconds on one thread) of the direct algorithm and of each tiling, for every row."""
-    random = np.random.default_rng(0)
-    machine = cpu.machine()._replace(threads=1)
-    for row in rows(suites):
-        operation = OPERATIONS[row.kernel]
-        problem = problem_of(row)
-        if problem.multiplications < algorithm.LEAST_PRODUCTS or problem.multiplications > MOST_PRODUCTS:
-            continue
-        if algorithm.refusal(operation, problem, dtypes.TABLE[2]) is not None:
-            continue
-        tensors = [draw(shape, "float32", random) for shape in shapes(row.case)]
-        call = Library(threads=None).operation(row.case, row.kernel, *tensors)
-        kept, gain = algorithm.TILINGS, algorithm.LEAST_GAIN
-        name = f"{row.case.name} {row.kernel} {row.case.layout}"
-        found = {}
-        try:
-            for tiling in (None, *kept):
-                if tiling is not None and not algorithm._is_accurate(operation, problem, tiling):
-                    continue
-                algorithm.TILINGS = () if tiling is None else (tiling,)
-                force(tiling is not None)
-                work = (
-                    algorithm.direct_work(operation, problem, machine)
-                    if tiling is None
-                    else algorithm.tiled_work(operation, problem, tiling, machine)
-                )
-                found[str(tiling)] = (work, shortest(call) * cpu.threads())
-        finally:
-            algorithm.TILINGS, algorithm.LEAST_GAIN = kept, gain
-            forget()
-        print(name, *(f"{seconds * 1e3:.2f}" for _, seconds in found.values()), file=sys.stderr, flush=True)
-        yield name, found
-
-
-def force(tiled):
-    """Every call takes the tiling there is, or the direct algorithm without one."""
-    forget()
-    algorithm.LEAST_GAIN = 0.0 if tiled else float("inf")
+def call_of(row, chosen, arrays):
+    """A call of the row's operation by an algorithm."""
+    kept = os.environ.get(ALGORITHM)
+    os.environ[ALGORITHM] = chosen
+    try:
+        return Library(threads=None).operation(row.case, row.kernel, *arrays)
+    finally:
+        del os.environ[ALGORITHM]
+        if kept is not None:
+            os.environ[ALGORITHM] = kept
 
 
 def forget():
@@ -104,36 +83,135 @@ def forget():
     calls.forget()
 
 
-def fitted(samples):
-    """Costs that are not negative and have the least squares of relative errors."""
-    names = sorted({name for work, _ in samples for name in work})
+def points_of(operation, problem, tiling):
+    return winograd.points_of(tiling, first_walks(tile_walks(operation, problem)))
+
+
+def candidates(operation, problem, machine):
+    """The tilings that can be chosen, one for each that gives other points."""
+    found = {}
+    for tiling in algorithm.TILINGS:
+        if not algorithm.is_accurate(operation, problem, tiling):
+            continue
+        if winograd.plan(operation, problem, tiling, machine).memory <= algorithm.SCRATCH_BYTES:
+            found.setdefault(str(points_of(operation, problem, tiling)), tiling)
+    return list(found.values())
+
+
+def times_of(row, tilings, arrays):
+    """Seconds of the direct algorithm (None) and of each tiling, in turn, the shortest call of all rounds."""
+    direct, tiled, kept = call_of(row, "direct", arrays), call_of(row, "winograd", arrays), algorithm.TILINGS
+    best = {}
+    try:
+        for turn in range(ROUNDS):
+            for tiling in (None, *tilings)[:: 1 if turn % 2 == 0 else -1]:
+                call = direct
+                if tiling is not None:
+                    algorithm.TILINGS, call = (tiling,), tiled
+                    forget()
+                call()
+                end = time.perf_counter() + SECONDS
+                while True:
+                    start = time.perf_counter()
+                    call()
+                    now = time.perf_counter()
+                    best[tiling] = min(best.get(tiling, math.inf), now - start)
+                    if now >= end:
+                        break
+    finally:
+        algorithm.TILINGS = kept
+        forget()
+    return best
+
+
+def measured(suites):
+    """Of every row that the model is for: its name, operation, problem, and ``times_of`` it."""
+    random = np.random.default_rng(0)
+    machine = cpu.machine()
+    for row in rows(suites):
+        operation, problem = OPERATIONS[row.kernel], problem_of(row)
+        if not algorithm.LEAST_PRODUCTS <= problem.multiplications <= MOST_PRODUCTS:
+            continue
+        if min(problem.x_channels, problem.y_channels) < LEAST_CHANNELS:
+            continue
+        if algorithm.refusal(operation, problem, dtypes.TABLE[2]) is not None:
+            continue
+        arrays = [draw(shape, "float32", random) for shape in shapes(row.case)]
+        times = times_of(row, candidates(operation, problem, machine), arrays)
+        name = f"{row.case.name} {row.kernel} {row.case.layout}"
+        print(name, *(f"{seconds * 1e3:.2f}" for seconds in times.values()), file=sys.stderr, flush=True)
+        yield name, operation, problem, times
+
+
+def work_of(operation, problem, tiling, machine):
+    if tiling is None:
+        return algorithm.direct_work(operation, problem, machine)
+    return algorithm.tiled_work(operation, problem, tiling, machine)
+
+
+def fitted(samples, names):
+    """Costs that are not negative and have the least squares of relative errors, weighted so that few count little.
+
+    ``samples`` are pairs of work and the seconds that it took on one thread.
+    """
     table = np.array([[work.get(name, 0) * 1e-9 / seconds for name in names] for work, seconds in samples])
-    free = list(range(len(names)))
+    weights = np.ones(len(table))
+    for _ in range(30):
+        costs = not_negative(table * weights[:, None], weights)
+        weights = np.maximum(np.abs(table @ costs - 1), USUAL_ERROR) ** -0.5
+    return dict(zip(names, costs.tolist(), strict=True))
+
+
+def not_negative(table, wanted):
+    """Least squares without the columns that would have negative factors."""
+    free = list(range(table.shape[1]))
     while True:
-        costs = np.linalg.lstsq(table[:, free], np.ones(len(table)), rcond=None)[0]
-        if (costs >= 0).all():
-            return dict(zip([names[i] for i in free], costs.tolist(), strict=True)), names
-        free.pop(int(costs.argmin()))
+        factors = np.linalg.lstsq(table[:, free], wanted, rcond=None)[0]
+        if (factors >= 0).all():
+            found = np.zeros(table.shape[1])
+            found[free] = factors
+            return found
+        free.pop(int(factors.argmin()))
+
+
+def fit(found):
+    """The table of costs. Where two fits have a name, the first has it."""
+    machine, costs = cpu.machine(), {}
+    for direct, operations, names in FITTED:
+        samples = [
+            (work_of(operation, problem, tiling, machine), seconds * machine.threads)
+            for _, operation, problem, times in found
+            for tiling, seconds in times.items()
+            if operation in operations and (tiling is None) == direct and problem.groups == 1
+            if seconds < MOST_TIMES * times[None]
+        ]
+        if samples:
+            costs = {**fitted(samples, names), **costs}
+    return costs
+
+
+def judge(found):
+    """Print what the choices of the package lose."""
+    lost, machine = [], cpu.machine()
+    for name, operation, problem, times in found:
+        tiling = algorithm.tiling_of(operation, problem, dtypes.TABLE[2], False, machine)
+        chosen = times[None]
+        if tiling is not None:
+            points = points_of(operation, problem, tiling)
+            chosen = next(times[other] for other in times if other and points_of(operation, problem, other) == points)
+        lost.append(math.log(chosen / min(times.values())))
+        if chosen > 1.03 * times[None]:
+            print(f"{name}: {chosen / times[None]:.2f} of the direct algorithm's time, {chosen * 1e3:.2f} ms")
+        elif lost[-1] > math.log(1.1):
+            print(f"{name}: {math.exp(lost[-1]):.2f} of the best choice's time, {chosen * 1e3:.2f} ms")
+    if lost:
+        print(f"{len(lost)} rows: {math.exp(sum(lost) / len(lost)):.3f} of the best choices' time, geometric mean")
 
 
 def main(suites):
-    found = dict(measured(suites))
-    samples = [sample for row in found.values() for sample in row.values()]
-    costs, names = fitted(samples)
-    algorithm.COSTS = {name: round(costs.get(name, 0.0), 4) for name in names}
-    print(json.dumps(algorithm.COSTS, indent=4))
-    taken = best = 0.0
-    for row, choices in found.items():
-        direct = choices["None"]
-        others = [choice for key, choice in choices.items() if key != "None"]
-        predicted = min(others, key=lambda choice: algorithm.seconds(choice[0]), default=direct)
-        gains = algorithm.seconds(predicted[0]) * algorithm.LEAST_GAIN < algorithm.seconds(direct[0])
-        chosen = predicted[1] if gains else direct[1]
-        least = min(seconds for _, seconds in choices.values())
-        taken, best = taken + chosen, best + least
-        if chosen > 1.03 * least:
-            print(f"{row}: {chosen / least:.2f} of the best; direct {direct[1] * 1e3:.2f} ms")
-    print(f"all rows: {taken / best:.3f} of the best choices' time")
+    found = list(measured(suites))
+    print(json.dumps({name: round(cost, 4) for name, cost in fit(found).items()}, indent=4))
+    judge(found)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from functools import lru_cache
 from math import prod
 
 from . import winograd
-from .choices import DGRAD, FPROP, WGRAD, tile_cycles
+from .choices import DGRAD, WGRAD, tile_cycles
+from .costs import costs_of
 from .tile_walks import first_walks, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
@@ -33,37 +34,11 @@ TILINGS = tuple(
 #: their error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
 LARGEST_TILES, MOST_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
 
-#: Seconds for 10**9 of each on one thread, from ``python -m bench.fit_algorithm``; "filter", "kept filter" and
-#: "gathered" by hand, within what the fits of several machines gave, so that layers near the border go the faster way.
-COSTS = {
-    "direct product": 0.2982,  # steps of depth of a tile, in cycles
-    "direct wgrad product": 0.2949,
-    "direct filter": 0.3551,  # elements of the filter
-    "product": 0.2613,  # as of the direct algorithm
-    "value": 0.2129,  # transformed values of the source
-    "filter": 0.185,  # of the filter, by the tasks; taken from memory where they are kept
-    "kept filter": 0.32,
-    "scattered filter": 0.1263,
-    "gathered": 0.5,  # elements of x and y whose neighbours walks skip: put into another order where they are adjacent
-    "load": 0.0546,  # that a chunk of channels is added to
-    "sum": 0.1645,  # that are transformed back
-    "wgrad product": 0.2193,
-    "wgrad value": 0.2082,  # of both operands
-    "wgrad load": 0.1018,
-    "wgrad sum": 0.041,
-}
-#: Transforms of 7 x 7 points cost more than their number tells: the model's time for them is multiplied by this, set
-#: by hand. Large layers, where they save only a tenth of the products, take as long with them as without.
-SEVEN_BY_SEVEN = 1.09
-#: The model has to promise this much before another algorithm than the direct one is taken: with it, no layer of the
-#: suites was slower than that by 3 %, but for three of less than a millisecond, in one layout each.
-LEAST_GAIN = 1.25
-#: Nor does wgrad then pay for transforming its sums back, and the model errs, where these have fewer terms.
-LEAST_WGRAD_TILES = 16
-#: Where fewer products are saved, as of two taps or seven on one axis, transforms take more of the gain, which must be
-#: larger; and all of it where still fewer are.
+#: wgrad does not pay for transforming its sums back, and the model errs, where these have fewer terms; nor does any
+#: operation where one task has all the products.
+LEAST_WGRAD_TILES, LEAST_TASKS = 16, 2
+#: Few products are saved below the first of these, as of two taps or of seven on one axis; too few below the second.
 FULL_SAVING, LEAST_SAVING = 1.8, 1.5
-LEAST_GAIN_OF_LITTLE = {FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6}
 #: Below so many products a call's own time counts.
 LEAST_PRODUCTS = 2_000_000
 #: Memory beside the arrays, or twice the result if that is more.
@@ -89,7 +64,7 @@ def _channels(operation, problem):
 
 
 def direct_work(operation, problem, machine):
-    """What the direct algorithm does, as counts by the names of ``COSTS``."""
+    """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = _channels(operation, problem)
     # Cycles of whole tiles, across channels or across positions, whichever is better.
     column = min(tile_cycles(60, outputs, machine, 4), tile_cycles(outputs, 60, machine, 4)) / 60
@@ -123,7 +98,9 @@ def tiled_work(operation, problem, tiling, machine):
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
             read, met = tiles * channels * blocks, tiles * wide * -(-channels // plan.chosen.chunk)
             work["wgrad value"] += count * (read + met)
-            work["wgrad sum"] += count * problem.groups * channels * wide * plan.chosen.slices
+            sums = count * problem.groups * channels * wide * plan.chosen.slices
+            work["wgrad sum"] += sums
+            work["wgrad slice"] += sums if plan.chosen.slices > 1 else 0
         else:
             box = min(plan.tiles, tiles // added)
             cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks
@@ -140,15 +117,20 @@ def tiled_work(operation, problem, tiling, machine):
     return work
 
 
-def seconds(work):
-    """The model's time for what is done, on one thread."""
-    return sum(COSTS[name] * count for name, count in work.items()) * 1e-9
+def direct_seconds(operation, problem, machine):
+    """The model's time for the direct algorithm, on one thread."""
+    return _seconds(direct_work(operation, problem, machine), costs_of(machine))
 
 
-def _seconds_of_tiles(operation, problem, tiling, machine):
-    walks = first_walks(tile_walks(operation, problem))
-    seven_by_seven = any(points.count(7) > 1 for points in winograd.points_of(tiling, walks))
-    return seconds(tiled_work(operation, problem, tiling, machine)) * (SEVEN_BY_SEVEN if seven_by_seven else 1)
+def tiled_seconds(operation, problem, tiling, machine):
+    """For Winograd's, likewise."""
+    costs, walks = costs_of(machine), first_walks(tile_walks(operation, problem))
+    factor = max(costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks))
+    return factor * _seconds(tiled_work(operation, problem, tiling, machine), costs)
+
+
+def _seconds(work, costs):
+    return sum(costs.each[name] * count for name, count in work.items()) * 1e-9
 
 
 def _saving(operation, problem, tiling):
@@ -163,7 +145,7 @@ def _saving(operation, problem, tiling):
     return defined / own
 
 
-def _is_accurate(operation, problem, tiling):
+def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
     parts = tile_walks(operation, problem)
     if max(map(len, parts)) * _channels(operation, problem)[0] > MOST_CHANNELS:
@@ -184,10 +166,12 @@ def tiling_of(operation, problem, dtype, forced, machine):
         return None
     if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
         return None
+    least_tiles = LEAST_WGRAD_TILES if operation == WGRAD else 1
     times = {
-        tiling: _seconds_of_tiles(operation, problem, tiling, machine)
+        tiling: tiled_seconds(operation, problem, tiling, machine)
         for tiling in TILINGS
-        if _is_accurate(operation, problem, tiling)
+        if is_accurate(operation, problem, tiling)
+        and (forced or winograd.plan(operation, problem, tiling, machine).tiles >= least_tiles)
     }
     if not times:
         return TILINGS[0] if forced else None
@@ -198,7 +182,8 @@ def tiling_of(operation, problem, dtype, forced, machine):
     if saving < LEAST_SAVING:
         return None
     plan = winograd.plan(operation, problem, best, machine)
-    if plan.memory > SCRATCH_BYTES or (operation == WGRAD and plan.tiles < LEAST_WGRAD_TILES):
+    if plan.memory > SCRATCH_BYTES or plan.tasks < LEAST_TASKS:
         return None
-    gain = LEAST_GAIN if saving >= FULL_SAVING else LEAST_GAIN_OF_LITTLE[operation]
-    return best if times[best] * gain < seconds(direct_work(operation, problem, machine)) else None
+    costs = costs_of(machine)
+    gain = costs.least_gain if saving >= FULL_SAVING else costs.least_gain_of_little[operation]
+    return best if times[best] * gain < direct_seconds(operation, problem, machine) else None

@@ -26,14 +26,15 @@ MOST_SUMS_INSIDE, MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 4
 FEW_OUTPUTS = 64
 #: Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the cache.
 SPAN_BYTES = 4 << 20
-#: Transformed tiles are kept for all blocks of outputs where there are several, up to this.
-SHARED_BYTES = 24 << 20
+#: Transformed tiles are kept for all blocks of outputs where there are several, up to this; for two, up to the second.
+SHARED_BYTES, SHARED_BY_TWO_BYTES = 24 << 20, 8 << 20
 #: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
 WGRAD_TILES, WGRAD_CHANNELS, WGRAD_SUMS_BYTES = 56, 128, 2400 * 1024
 #: Where there are few tasks, its blocks of outputs are halved down to this: each transforms the source again.
 LEAST_OUTPUTS = 64
-#: Tasks for all threads: where there are fewer, blocks of outputs are halved; in wgrad boxes are cut into slices first.
-WANTED_TASKS = 8
+#: Tasks for all threads: where there are fewer, blocks of outputs are halved. In wgrad boxes are cut into slices first;
+#: with one slice only, and tiles that can be kept, blocks are halved up to the second number.
+WANTED_TASKS, MORE_TASKS = 8, 24
 #: Blocks of a filter for which the transformed tiles of both operands are kept.
 SHARING_PARTS = 16
 
@@ -74,6 +75,8 @@ class TilePlan(NamedTuple):
         Of a box.
     memory : int
         Bytes beside the arrays, but for what each thread has.
+    tasks : int
+        That multiply, of the walk that has most.
     """
 
     steps: np.ndarray
@@ -81,6 +84,7 @@ class TilePlan(NamedTuple):
     chosen: TileBlocks
     tiles: int
     memory: int
+    tasks: int
 
 
 def _even(extent, most):
@@ -118,7 +122,7 @@ def _boxes(walks, given, batch, images, box):
 
 
 def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
-    """(blocks, tiles of a box, bytes) of fprop and dgrad, where the sums of so many walks are added."""
+    """(blocks, tiles of a box, bytes, tasks) of fprop and dgrad, where the sums of so many walks are added."""
     filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
@@ -134,12 +138,13 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     while boxes * -(-outputs // block) < WANTED_TASKS and block > strip:
         block = _half(block, strip)
     values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
-    shared = outputs > block and values <= SHARED_BYTES
+    shared = outputs > block and values <= (SHARED_BYTES if outputs > 2 * block else SHARED_BY_TWO_BYTES)
     group = 0 if inside else max(block, FILTER_BYTES // filters // block * block)
     memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
     chunks = added * -(-channels // chunk)
     span = 1 if inside else max(1, min(chunks, SPAN_BYTES // (4 * points * count * chunk)))
-    return TileBlocks(1, images, chunk, block, group, shared, 1, span), box, memory
+    tasks = boxes * -(-outputs // block)
+    return TileBlocks(1, images, chunk, block, group, shared, 1, span), box, memory, tasks
 
 
 def _accumulation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
@@ -151,14 +156,16 @@ def _accumulation(walks, given, added, points, groups, channels, outputs, batch,
     parts = groups * -(-channels // chunk) * -(-outputs // block)
     boxes = added * _boxes(walks, given, batch, images, box)
     slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
-    while parts * slices < WANTED_TASKS and block > max(strip, LEAST_OUTPUTS):
+    tiles = groups * images * prod(box) * boxes
+    values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
+    wanted = MORE_TASKS if slices == 1 and values <= SHARED_BYTES else WANTED_TASKS
+    while parts * slices < wanted and block > max(strip, LEAST_OUTPUTS):
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     memory = 4 * points * parts * slices * chunk * block if slices > 1 else 0
-    tiles = groups * images * prod(box) * boxes
-    values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
     shared = parts >= SHARING_PARTS * groups and values <= SHARED_BYTES
-    return TileBlocks(1, images, chunk, block, 0, shared, slices, 1), box, memory + (values if shared else 0)
+    memory += values if shared else 0
+    return TileBlocks(1, images, chunk, block, 0, shared, slices, 1), box, memory, parts * slices
 
 
 @lru_cache(maxsize=4096)
@@ -175,7 +182,7 @@ def plan(operation, problem, tiling, machine):
         channels, outputs = outputs, channels
     sizes = max(map(len, parts)), max(map(prod, points)), problem.groups, channels, outputs, problem.batch
     vectors = machine.vector_bytes // 4, machine.tile_column_bytes // 4
-    blocks, box, memory = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
+    blocks, box, memory, tasks = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
     serial = problem.multiplications < SERIAL_MULTIPLICATIONS
     blocks = blocks._replace(threads=1 if serial else machine.threads)
     rows = [
@@ -189,4 +196,5 @@ def plan(operation, problem, tiling, machine):
         chosen=blocks,
         tiles=blocks.images * prod(box),
         memory=memory,
+        tasks=tasks,
     )

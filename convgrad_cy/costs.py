@@ -1,0 +1,86 @@
+"""What the two algorithms' work costs, by the width of vectors: tables fitted from measurements, for ``algorithm.py``.
+
+``python -m bench.fit_algorithm`` measures and fits anew.
+"""
+
+from typing import NamedTuple
+
+from .choices import DGRAD, FPROP, WGRAD
+
+
+class Costs(NamedTuple):
+    """
+    Attributes
+    ----------
+    each : dict
+        Seconds for 10**9 of what is done, on one thread, by its name.
+    large_tiles : dict
+        Transforms of many points cost more than their number tells: the time with so many points on the three axes,
+        in ascending order, is multiplied by this.
+    least_gain : float
+        So much the table has to promise before another algorithm than the direct one is taken.
+    least_gain_of_little : dict
+        The same, by operation, where few products are saved: transforms then take more of the gain.
+    """
+
+    each: dict
+    large_tiles: dict
+    least_gain: float
+    least_gain_of_little: dict
+
+
+#: Fitted on Zen 3; "filter", "kept filter" and "gathered" were then set by hand, within what the fits of several
+#: machines gave, so that layers near the border go the faster way. So were the gains of both tables: with them, no
+#: layer of the suites was slower by 3 % than by the direct algorithm, but for a few in one of the two layouts.
+NARROW = Costs(
+    each={
+        "direct product": 0.2982,  # steps of depth of a tile, in cycles
+        "direct wgrad product": 0.2949,
+        "direct filter": 0.3551,  # elements of the filter
+        "product": 0.2613,  # as of the direct algorithm
+        "value": 0.2129,  # transformed values of the source
+        "filter": 0.185,  # of the filter, by the tasks; taken from memory where they are kept
+        "kept filter": 0.32,
+        "scattered filter": 0.1263,
+        "gathered": 0.5,  # elements of x and y whose neighbours walks skip: reordered where they are adjacent
+        "load": 0.0546,  # that a chunk of channels is added to
+        "sum": 0.1645,  # that are transformed back
+        "wgrad product": 0.2193,
+        "wgrad value": 0.2082,  # of both operands
+        "wgrad load": 0.1018,
+        "wgrad sum": 0.041,
+        "wgrad slice": 0.0,  # sums of several slices, which pass through memory
+    },
+    large_tiles={(1, 7, 7): 1.09},
+    least_gain=1.25,
+    least_gain_of_little={FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6},
+)
+#: Fitted on Zen 5 with vectors of 64 bytes.
+WIDE = Costs(
+    each={
+        "direct product": 0.2903,
+        "direct wgrad product": 0.3045,
+        "direct filter": 0.11,
+        "product": 0.2922,
+        "value": 0.133,
+        "filter": 0.0823,
+        "kept filter": 0.2146,
+        "scattered filter": 0.0809,
+        "gathered": 0.26,
+        "load": 0.0917,
+        "sum": 0.0844,
+        "wgrad product": 0.2454,
+        "wgrad value": 0.1985,
+        "wgrad load": 0.0856,
+        "wgrad sum": 0.039,
+        "wgrad slice": 0.1238,
+    },
+    large_tiles={(1, 7, 7): 1.04},
+    least_gain=1.15,
+    least_gain_of_little={FPROP: 1.15, DGRAD: 1.15, WGRAD: 1.15},
+)
+
+
+def costs_of(machine):
+    """The table for a machine's vectors."""
+    return WIDE if machine.vector_bytes >= 64 else NARROW
