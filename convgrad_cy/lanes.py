@@ -13,6 +13,8 @@ IN_PLACE_BYTES, ROW_BYTES = 64 * 1024, 8 * 1024
 POSITION_BYTES = 1024
 #: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
 LINE_BYTES = 64
+#: Channels of a group in wgrad: the sums of a group are their square.
+MOST_SUMMED_CHANNELS = 4
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
@@ -44,6 +46,8 @@ def _is_worthwhile(case, sums_positions):
     walks, channels = case.walks, case.channels
     half = max(1, case.lanes // 2)
     if case.groups == 1 or not 1 <= channels <= half or not 1 <= case.outputs <= half:
+        return False
+    if sums_positions and channels > MOST_SUMMED_CHANNELS:
         return False
     # A copy with a vector for each channel costs more than tiles across positions, or than half of a vector unused;
     # but not in wgrad, nor where the phases of a dgrad share it.
