@@ -11,6 +11,8 @@ FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 #: Any filter is where the positions are one box; for so few, it may even be read in place (pyx/correlation.pxd).
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
+#: So few tasks have to be about equal: their blocks of outputs filled to this part.
+FEW_TASKS, LEAST_FILLED = 4, 0.75
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4
 #: Cycles of the tiles of a pointwise wgrad with x and y in each other's place, from which on that is done.
@@ -167,7 +169,10 @@ def packs_in_tasks(case):
     """
     large = case.filter_bytes >= case.groups * LARGE_FILTER_BYTES
     overlap = any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
-    few = case.positions <= ONE_BOX or (case.positions <= FEW_POSITIONS and large and overlap)
+    blocks = -(-case.outputs // case.strip)
+    many = case.groups * len(case.walks) * blocks >= FEW_TASKS
+    even = many or case.outputs >= LEAST_FILLED * blocks * case.strip
+    few = case.positions <= ONE_BOX or (case.positions <= FEW_POSITIONS and large and overlap and even)
     return few and case.taps <= FEW_TAPS  # the more, the more each task copies
 
 
