@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 from scalar cimport compute
 
 cdef extern from "ukernel.h" nogil:
+    void prefetch_lines(const void *first)
     enum:
         VECTOR_BYTES
         TILE_ROWS
@@ -34,6 +35,11 @@ cdef enum:  # how a tile multiplies
     SCALARS = 0  # an element of a with a vector of b
     LANES = 1  # a vector of a with a vector of b
     PAIRS = 2  # as SCALARS, the elements being pairs of bfloat16
+
+
+cdef enum:
+    LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with,
+    FAR_BYTES = 64  # if its rows are so far apart
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -101,10 +107,15 @@ cdef inline void multiply_strip(
     cdef int64_t r = 0, i
     cdef int rows_now, vectors = vectors_of(columns, c[0])
     cdef int64_t[NARROW_ROWS] c_rows
+    cdef bint fetches = (depth >= LONG_DEPTH and rows > 1
+                         and (a_row[1] - a_row[0]) * <int64_t>sizeof(compute) >= FAR_BYTES)
     for i in range(NARROW_ROWS):
         c_rows[i] = i * c_row
     while r < rows:
         rows_now = rows_of_tile(rows - r, vectors)
+        if fetches:
+            for i in range(min(<int64_t>rows_now, rows - r - rows_now)):
+                prefetch_lines(a + a_row[r + rows_now + i] + a_depth[0])
         multiply_tile(way, rows_now, vectors, depth, run, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
                       sums)
         r += rows_now
