@@ -10,7 +10,7 @@ from math import prod
 
 from . import winograd
 from .choices import DGRAD, WGRAD, tile_cycles
-from .costs import costs_of
+from .costs import FEW_TILES, costs_of
 from .tile_walks import first_walks, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
@@ -126,6 +126,8 @@ def tiled_seconds(operation, problem, tiling, machine):
     """For Winograd's, likewise."""
     costs, walks = costs_of(machine), first_walks(tile_walks(operation, problem))
     factor = max(costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks))
+    if operation != WGRAD and winograd.plan(operation, problem, tiling, machine).tiles < FEW_TILES:
+        factor *= costs.few_tiles
     return factor * _seconds(tiled_work(operation, problem, tiling, machine), costs)
 
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from .choices import DGRAD, FPROP, WGRAD
 
+#: Of a box: a register tile has six rows, and the filter is read for each box.
+FEW_TILES = 12
+
 
 class Costs(NamedTuple):
     """
@@ -17,6 +20,8 @@ class Costs(NamedTuple):
     large_tiles : dict
         Transforms of many points cost more than their number tells: the time with so many points on the three axes,
         in ascending order, is multiplied by this.
+    few_tiles : float
+        fprop and dgrad of boxes with fewer than FEW_TILES tiles take so many times as long.
     least_gain : float
         So much the table has to promise before another algorithm than the direct one is taken.
     least_gain_of_little : dict
@@ -25,6 +30,7 @@ class Costs(NamedTuple):
 
     each: dict
     large_tiles: dict
+    few_tiles: float
     least_gain: float
     least_gain_of_little: dict
 
@@ -52,6 +58,7 @@ NARROW = Costs(
         "wgrad slice": 0.0,  # sums of several slices, which pass through memory
     },
     large_tiles={(1, 7, 7): 1.09},
+    few_tiles=1.0,
     least_gain=1.25,
     least_gain_of_little={FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6},
 )
@@ -76,6 +83,7 @@ WIDE = Costs(
         "wgrad slice": 0.1238,
     },
     large_tiles={(1, 7, 7): 1.04},
+    few_tiles=1.3,
     least_gain=1.15,
     least_gain_of_little={FPROP: 1.15, DGRAD: 1.15, WGRAD: 1.15},
 )

@@ -35,8 +35,9 @@ LEAST_OUTPUTS = 64
 #: Tasks for all threads: where there are fewer, blocks of outputs are halved. In wgrad boxes are cut into slices first;
 #: with one slice only, and tiles that can be kept, blocks are halved up to the second number.
 WANTED_TASKS, MORE_TASKS = 8, 24
-#: Blocks of a filter for which the transformed tiles of both operands are kept.
-SHARING_PARTS = 16
+#: Blocks of a filter for which the transformed tiles of both operands are kept. Where there are several walks, as with
+#: a stride, those of the target serve them all: with so many lanes, which make the products short, for any number.
+SHARING_PARTS, SHARING_LANES = 16, 16
 
 
 class TileBlocks(NamedTuple):
@@ -163,7 +164,8 @@ def _accumulation(walks, given, added, points, groups, channels, outputs, batch,
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     memory = 4 * points * parts * slices * chunk * block if slices > 1 else 0
-    shared = parts >= SHARING_PARTS * groups and values <= SHARED_BYTES
+    many = parts >= SHARING_PARTS * groups or (len(walks) > 1 and lanes >= SHARING_LANES)
+    shared = many and values <= SHARED_BYTES
     memory += values if shared else 0
     return TileBlocks(1, images, chunk, block, 0, shared, slices, 1), box, memory, parts * slices
 
