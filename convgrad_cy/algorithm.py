@@ -66,8 +66,9 @@ def _channels(operation, problem):
 def direct_work(operation, problem, machine):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = _channels(operation, problem)
-    # Cycles of whole tiles, across channels or across positions, whichever is better.
-    column = min(tile_cycles(60, outputs, machine, 4), tile_cycles(outputs, 60, machine, 4)) / 60
+    # Cycles of whole tiles, across channels or across the positions of a row, whichever is better.
+    row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
+    column = min(tile_cycles(60, outputs, machine, 4) / 60, tile_cycles(outputs, row, machine, 4) / row)
     depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}

@@ -183,7 +183,8 @@ def plan(operation, problem, tiling, machine):
     if operation == DGRAD:
         channels, outputs = outputs, channels
     sizes = max(map(len, parts)), max(map(prod, points)), problem.groups, channels, outputs, problem.batch
-    vectors = machine.vector_bytes // 4, machine.tile_column_bytes // 4
+    lanes = machine.vector_bytes // 4
+    vectors = lanes, min(machine.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     blocks, box, memory, tasks = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
     serial = problem.multiplications < SERIAL_MULTIPLICATIONS
     blocks = blocks._replace(threads=1 if serial else machine.threads)

@@ -14,7 +14,7 @@ from copy cimport load_block
 from pairs cimport join_lines
 from scalar cimport compute, scalar
 from tensor cimport taps_are_adjacent, target_offset
-from ukernel cimport TILE_VECTORS, VECTOR_BYTES, strip_width, whole_strips, whole_vectors
+from ukernel cimport TILE_VECTORS, VECTOR_BYTES, packed_width, whole_strips, whole_vectors
 from window cimport Box
 
 cdef struct Accumulation:
@@ -22,6 +22,7 @@ cdef struct Accumulation:
     int64_t chunk_blocks, block_count
     int64_t window_elements
     int64_t row  # elements between rows of sums
+    int64_t strip  # elements of a line of the panel
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
     bint panel_in_place  # the target itself serves as the panel
     bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
@@ -69,7 +70,7 @@ cdef inline void pack_target(
     Where positions are paired, a row of an odd number of them has a line of zeros more.
     """
     cdef const Convolution *conv = &c.conv
-    cdef int64_t j = 0, n, d, h, p, row, count, width = strip_width(panel[0]), lines = row_lines(c, box)
+    cdef int64_t j = 0, n, d, h, p, row, count, width = c.strip, lines = row_lines(c, box)
     while j < outputs:
         count = min(width, outputs - j)
         if count < whole_vectors(count, panel[0]) or lines > box.count[3]:
@@ -142,6 +143,7 @@ cdef inline void describe_accumulation(
     c.panel_in_place = False
     if scalar is compute:
         c.panel_in_place = is_panel(c, step, kind)
+    c.strip = packed_width(blocks.outputs, kind)
     c.panel_size = 0 if c.panel_in_place else c.conv.box_positions * whole_strips(blocks.outputs, kind)
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)

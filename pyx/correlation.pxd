@@ -17,7 +17,7 @@ from pairs cimport words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
-from ukernel cimport TILE_ROWS, VECTOR_BYTES, strip_width, whole_strips, whole_vectors
+from ukernel cimport TILE_ROWS, VECTOR_BYTES, packed_width, whole_strips, whole_vectors
 from window cimport LINE_BYTES, Box
 
 cdef enum:
@@ -29,6 +29,7 @@ cdef struct Correlation:
     Convolution conv
     bint packs_only
     const Correlation *packing  # the step whose packed filter it uses: this one, or that of which it is a part
+    int64_t strip  # elements of a line of a packed strip
     int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
     int64_t bank_size  # of a strip of a chunk, where each task packs what it needs
     bint strips_in_place  # tiles can read strips of the filter itself
@@ -78,13 +79,14 @@ cdef inline void describe_correlation(
     cdef int64_t rows
     describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
     c.packs_only = step.packed == PACKS
-    c.filter_strips = count_blocks(c.conv.outputs, strip_width(kind))
+    c.strip = packed_width(c.conv.outputs, kind)
+    c.filter_strips = count_blocks(c.conv.outputs, c.strip)
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
     c.bank_size = 0
     if blocks.packs:
         c.filter_size = 0
-        c.bank_size = in_lines(blocks.chunk * c.conv.taps * strip_width(kind) * sizeof(compute)) // sizeof(compute)
+        c.bank_size = in_lines(blocks.chunk * c.conv.taps * c.strip * sizeof(compute)) // sizeof(compute)
     c.strips_in_place = False
     if scalar is compute:
         c.strips_in_place = reads_strips(c)
@@ -147,7 +149,7 @@ cdef inline void filter_lines(const Correlation *c, int32_t *lines, int64_t chan
 cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     cdef int64_t chunk = conv.blocks.chunk, outputs = conv.blocks.outputs, rest = conv.channels % chunk
-    cdef int64_t width = strip_width(kind)
+    cdef int64_t width = c.strip
     c.filter_rows = <int32_t *>memory
     c.last_filter_rows = c.filter_rows + outputs
     c.filter_depth = c.last_filter_rows + outputs

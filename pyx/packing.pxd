@@ -11,7 +11,6 @@ from pairs cimport join_lines, shift_line, words_of
 from scalar cimport compute, scalar
 from tasks cimport raise_flag
 from tensor cimport filter_offset
-from ukernel cimport strip_width
 
 cdef enum:
     MOST_TAPS = 64  # of all steps that are packed together
@@ -34,7 +33,7 @@ cdef inline void pack_chunk(
 ) noexcept nogil:
     """At most a strip of output channels by at most a chunk of channels, from the first of each on."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t width = strip_width(packed[0]), depth = conv.taps * channels, together, t, i
+    cdef int64_t width = c.strip, depth = conv.taps * channels, together, t, i
     cdef const int32_t *line
     if not conv.blocks.positions_across and outputs < width:
         memset(packed, 0, depth * width * sizeof(compute))
@@ -79,16 +78,16 @@ cdef inline void pack_filter(
 ) noexcept nogil:
     """A strip of output channels of one group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * strip_width(packed[0]), c0 = 0, channels
+    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * c.strip, c0 = 0, channels
     cdef int64_t outputs
     cdef compute *strip
     filter += g * conv.w.group + o0 * conv.w.batch
     while c0 < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - c0)
-        outputs = min(strip_width(packed[0]), conv.outputs - o0)
+        outputs = min(c.strip, conv.outputs - o0)
         strip = packed + first_of_strip(c, g, c0, o0, channels)
         pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
-        note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else strip_width(packed[0]))
+        note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else c.strip)
         c0 += channels
 
 
@@ -124,7 +123,7 @@ cdef inline void pack_steps(
 ) noexcept nogil:
     """A strip of output channels of one group, for all steps: all taps of a channel are transposed at once."""
     cdef const Correlation *c
-    cdef int64_t width = strip_width(packed[0]), strips = steps.filter_strips, g = task // strips
+    cdef int64_t width = steps.strip, strips = steps.filter_strips, g = task // strips
     cdef int64_t o0 = task % strips * width, outputs = min(width, steps.conv.outputs - o0)
     cdef int64_t i, t, channel, channels, first, c0 = 0, taps
     cdef int32_t[MOST_TAPS] lines  # of a tap's first channel

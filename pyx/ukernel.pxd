@@ -56,9 +56,15 @@ cdef inline int64_t whole_vectors(int64_t columns, compute kind) noexcept nogil:
     return (columns + vector_length(kind) - 1) // vector_length(kind) * vector_length(kind)
 
 
+cdef inline int64_t packed_width(int64_t columns, compute kind) noexcept nogil:
+    """Elements of a line of a packed strip of so many columns in all: those of a full tile, or fewer whole vectors."""
+    return min(strip_width(kind), whole_vectors(max(columns, 1), kind))
+
+
 cdef inline int64_t whole_strips(int64_t columns, compute kind) noexcept nogil:
-    """columns, rounded up to a multiple of the strip width."""
-    return (columns + strip_width(kind) - 1) // strip_width(kind) * strip_width(kind)
+    """columns, rounded up to a multiple of the width of packed strips."""
+    cdef int64_t width = packed_width(columns, kind)
+    return (columns + width - 1) // width * width
 
 
 cdef inline void multiply_tile(

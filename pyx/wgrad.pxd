@@ -20,7 +20,7 @@ from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width
+from ukernel cimport PAIRS, SCALARS, multiply_strip
 from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
 
 
@@ -31,7 +31,7 @@ cdef inline void accumulate(
     """sums = the products of a part over one slice of the boxes."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t positions, depth, j, box_index, first_box, rows = conv.taps * part.channels
-    cdef int64_t width = strip_width(sums[0]), strip_size
+    cdef int64_t width = c.strip, strip_size
     cdef Box box
     cdef Box seen_box  # with the positions that fill up pairs
     cdef compute *window = <compute *>scratch
@@ -180,7 +180,7 @@ cdef inline int wgrad_steps(
             if step_array.shape[0] > 1:  # else it is described already
                 describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c.panel_depth = <int32_t *>first_line(memory)
-            multiples(c.panel_depth, strip_width(kind), c.conv.box_positions)
+            multiples(c.panel_depth, c.strip, c.conv.box_positions)
             tasks = c.block_count * blocks.slices
             for turn in range(2 if blocks.slices > 1 else 1):
                 share_tasks(ranges, threads, 0, tasks if turn == 0 else c.block_count)

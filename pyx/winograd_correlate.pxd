@@ -17,7 +17,7 @@ from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
 from tensor cimport target_offset
-from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
+from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, whole_vectors
 from window cimport Box, fill_window
 from winograd cimport (
     WINOGRAD_LANES, TileBlocks, TileStep, Tiling, elements_of, find_tiles, note_largest, source_walk, stands, stored,
@@ -41,7 +41,7 @@ cdef inline void multiply_points(
     Chunk after chunk of one point: its sums stay in the cache. ``filters`` is the first strip; of all channels, or
     where tasks transform their own, of one chunk.
     """
-    cdef int64_t p, i, strip, j, c0, channels, width = strip_width(sums[0])
+    cdef int64_t p, i, strip, j, c0, channels, width = c.filters.width
     cdef const float *bank
     for p in range(c.tiling.point_count):
         for i in range(first, last):
@@ -66,28 +66,30 @@ cdef inline uint32_t store_tiles(
 ) noexcept nogil:
     """Transform the sums back, row of tiles by row, and store what lies within the target; its largest magnitude."""
     cdef const Tiling *t = &c.tiling
-    cdef int64_t part, o, n, d, h, w, i, tile, count, channels, columns = tiles.count[3] * t.outputs[2], column
+    cdef int64_t part, o, n, d, h, w, i, tile, count, channels, lanes, columns = tiles.count[3] * t.outputs[2], column
     cdef int64_t at[3]
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
     cdef uint32_t largest = 0
     cdef const float *row
-    pitch[2], to_pitch[2] = c.sum_point, RESULT_CHANNELS
-    pitch[1], to_pitch[1] = pitch[2] * t.points[2], to_pitch[2] * columns
-    pitch[0], to_pitch[0] = pitch[1] * t.points[1], to_pitch[1] * t.outputs[1]
+    pitch[2] = c.sum_point
+    pitch[1] = pitch[2] * t.points[2]
+    pitch[0] = pitch[1] * t.points[1]
     column = tiles.begin[3] * t.outputs[2]
     count = min(columns, t.walk.axis[2].positions - column)
     for part in range(count_blocks(outputs, RESULT_CHANNELS)):
         o = part * RESULT_CHANNELS
         channels = min(<int64_t>RESULT_CHANNELS, outputs - o)
+        lanes = to_pitch[2] = whole_vectors(channels, sums[0])
+        to_pitch[1] = to_pitch[2] * columns
+        to_pitch[0] = to_pitch[1] * t.outputs[1]
         tile = 0
         for n in range(tiles.count[0]):
             for d in range(tiles.count[1]):
                 for h in range(tiles.count[2]):
                     for w in range(tiles.count[3]):
                         transform_one(&c.result, sums + tile * c.sum_row + o, pitch,
-                                      rows + w * t.outputs[2] * RESULT_CHANNELS, to_pitch,
-                                      whole_vectors(channels, sums[0]) // WINOGRAD_LANES, buffer)
+                                      rows + w * t.outputs[2] * lanes, to_pitch, lanes // WINOGRAD_LANES, buffer)
                         tile += 1
                     for i in range(t.outputs[0] * t.outputs[1]):
                         at[0] = (tiles.begin[1] + d) * t.outputs[0] + i // t.outputs[1]
@@ -95,16 +97,12 @@ cdef inline uint32_t store_tiles(
                         if at[0] >= t.walk.axis[0].positions or at[1] >= t.walk.axis[1].positions:
                             continue
                         row = rows + i * to_pitch[1]
-                        if channels == RESULT_CHANNELS:
-                            largest = winograd_largest(row, count * RESULT_CHANNELS, largest)
-                        else:
-                            for w in range(count):
-                                largest = winograd_largest(row + w * RESULT_CHANNELS, channels, largest)
+                        # Lanes beyond the channels are zeros, but where products of zeros are NaN.
+                        largest = winograd_largest(row, count * lanes, largest)
                         store_block(
                             target + o * c.y.channel + target_offset(&c.y, &t.walk, tiles.begin[0] + n, at[0], at[1],
                                                                      column),
-                            t.walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, RESULT_CHANNELS, 1, count,
-                            channels,
+                            t.walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, count, channels,
                         )
     return largest
 
@@ -143,7 +141,7 @@ cdef inline uint32_t correlate_tiles(
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
     cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
     cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, span, first, last, count
-    cdef int64_t width = strip_width(shared[0]), chunks = c.added * c.chunks
+    cdef int64_t width = c.filters.width, chunks = c.added * c.chunks
     cdef FilterBank taps = c.filters
     cdef float *window = <float *>scratch
     cdef float *values = window + c.window_size
@@ -183,7 +181,7 @@ cdef inline uint32_t transform_strips(
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef float *buffer = <float *>scratch
-    cdef int64_t width = strip_width(buffer[0]), strips = count_blocks(group_outputs, width), step
+    cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width), step
     cdef int64_t together = strips_of_task(c, strips), tasks = count_blocks(strips, together)
     cdef int64_t g = task // tasks, first = task % tasks * together, o = first * width
     cdef uint32_t largest = 0
@@ -205,7 +203,7 @@ cdef inline int correlate_tiled(
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledCorrelation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t i = 0, o, outputs, strips, task, tasks, group, width, most_filter = 0, most_scratch = 0, most_tiles = 0
+    cdef int64_t i = 0, o, outputs, strips, task, tasks, group, most_filter = 0, most_scratch = 0, most_tiles = 0
     cdef int64_t most_shared = 0
     cdef int threads = <int>blocks.threads
     cdef int32_t *tables = NULL
@@ -216,13 +214,11 @@ cdef inline int correlate_tiled(
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
     cdef const stored *w = &filter[0, 0, 0, 0, 0, 0]
     cdef stored *y = &target[0, 0, 0, 0, 0, 0]
-    cdef float compute = 0
-    width = strip_width(compute)
     group = blocks.group if blocks.group else filter.shape[1]
     try:
         while i < step_array.shape[0]:
             describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
-            tasks = c.groups * count_blocks(min(group, c.outputs), width) if blocks.group else 0
+            tasks = c.groups * count_blocks(min(group, c.outputs), c.filters.width) if blocks.group else 0
             most_shared = max(most_shared, c.groups * c.tiling.box_count * c.added * c.chunks * c.values_size)
             most_filter = max(most_filter, tasks * c.filters.strip)
             most_scratch = max(most_scratch, threads * c.scratch)
@@ -235,7 +231,7 @@ cdef inline int correlate_tiled(
         largest = <uint32_t *>allocate_lines(threads * 128)
         memset(largest, 0, threads * 128)
         multiples(tables, 1, blocks.chunk)
-        multiples(tables + blocks.chunk, width, blocks.chunk)
+        multiples(tables + blocks.chunk, c.filters.width, blocks.chunk)
         multiples(tables + 2 * blocks.chunk, blocks.chunk, most_tiles)
         i = 0
         while i < step_array.shape[0]:
@@ -246,7 +242,7 @@ cdef inline int correlate_tiled(
                 share_chunk(&c, x, shared, scratch + threadid() * c.scratch, task)
             for o in range(0, c.outputs, group):
                 outputs = min(group, c.outputs - o)
-                strips = count_blocks(outputs, width)
+                strips = count_blocks(outputs, c.filters.width)
                 tasks = c.groups * count_blocks(strips, strips_of_task(&c, strips)) if blocks.group else 0
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from blocks cimport count_blocks, in_lines
 from tensor cimport Tensor, describe_filter, describe_tensor
-from ukernel cimport strip_width, whole_vectors
+from ukernel cimport whole_vectors
 from window cimport Window
 from winograd cimport (
     LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform,
@@ -57,7 +57,7 @@ cdef inline void describe_tiled(
     c.channels, c.outputs = filter.shape[2], filter.shape[1]
     c.chunks = count_blocks(c.channels, blocks.chunk)
     c.filters.walk, c.filters.channels = step.walk, c.added * c.channels if blocks.group else blocks.chunk
-    describe_filters(&c.filters, c.tiling.point_count)
+    describe_filters(&c.filters, c.tiling.point_count, c.outputs)
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
     c.value_point = c.tiling.box_tiles * blocks.chunk + LINE_LANES
     c.sum_row = whole_vectors(blocks.outputs, kind)
@@ -68,7 +68,7 @@ cdef inline void describe_tiled(
     c.buffer_size = max(row_size(&c.tiling, &c.source), tile_size(&c.result, RESULT_CHANNELS // WINOGRAD_LANES))
     # One buffer serves all transforms, the filters' included.
     c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
-    c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, strip_width(kind)) * c.filters.strip
+    c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, c.filters.width) * c.filters.strip
     values = 0 if blocks.shared else blocks.span * c.values_size
     c.scratch = c.window_size + values + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
     c.scratch = in_lines(c.scratch * sizeof(float))

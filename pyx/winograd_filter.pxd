@@ -10,7 +10,7 @@ from blocks cimport count_blocks
 from copy cimport load_block, zero_block
 from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, filter_offset
-from ukernel cimport VECTOR_BYTES, strip_width
+from ukernel cimport VECTOR_BYTES, packed_width
 from winograd cimport LINE_LANES, TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
 
 cdef enum:
@@ -21,17 +21,18 @@ cdef struct FilterBank:
     const TileStep *step  # the one that the walk is from
     conv_walk walk
     Tensor w
-    int64_t channels, taps  # of a strip in memory
+    int64_t channels, taps, width  # of a strip in memory; outputs of a line
     int64_t point, strip  # elements from point to point, and of a strip
     int64_t direction  # 1 or -1 where taps are adjacent in memory, in order or in reverse; else 0
 
 
-cdef inline void describe_filters(FilterBank *f, int64_t points) noexcept nogil:
+cdef inline void describe_filters(FilterBank *f, int64_t points, int64_t outputs) noexcept nogil:
     """All that follows from transform, walk, tensor and channels."""
     cdef float kind = 0
+    f.width = packed_width(outputs, kind)
     f.taps = count_taps(&f.walk)
     # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
-    f.point = f.channels * strip_width(kind) + LINE_LANES
+    f.point = f.channels * f.width + LINE_LANES
     f.strip = points * f.point
 
 
@@ -52,14 +53,12 @@ cdef inline void describe_taps(FilterBank *f, const TileStep *step) noexcept nog
 
 cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
     """Strips of outputs that are loaded together: where outputs are adjacent in memory, two lines of the cache."""
-    cdef float kind = 0
-    return max(<int64_t>1, 2 * LINE_LANES // strip_width(kind)) if f.w.batch == 1 else 1
+    return max(<int64_t>1, 2 * LINE_LANES // f.width) if f.w.batch == 1 else 1
 
 
 cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
     """Elements that a task needs."""
-    cdef float kind = 0
-    cdef int64_t width = strip_width(kind)
+    cdef int64_t width = f.width
     return (FILTER_CHANNELS * f.taps * loaded_strips(f) * width
             + tile_size(&f.transform, width * sizeof(float) // VECTOR_BYTES))
 
@@ -71,8 +70,7 @@ cdef inline uint32_t transform_part(
 
     The largest magnitude among them.
     """
-    cdef float kind = 0
-    cdef int64_t width = strip_width(kind), strips = count_blocks(outputs, width), row = strips * width
+    cdef int64_t width = f.width, strips = count_blocks(outputs, width), row = strips * width
     cdef int64_t i, j, c0, c, t, some, axis, lowest, size
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
@@ -125,9 +123,8 @@ cdef inline uint32_t transform_filters(
     Of outputs that are adjacent in memory, all strips of some channels are read one after the other: they are in the
     same pages.
     """
-    cdef float kind = 0
     cdef int64_t some = FILTER_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
-    cdef int64_t width = strip_width(kind), together = loaded_strips(f)
+    cdef int64_t width = f.width, together = loaded_strips(f)
     cdef uint32_t largest = 0
     while c0 < channels:
         for j in range(count_blocks(outputs, together * width)):

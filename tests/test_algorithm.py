@@ -212,7 +212,9 @@ def test_plans(operation, problem, machine, tiling):
     many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
     assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()
     assert made.chosen.chunk % (machine.vector_bytes // 4) == 0
-    assert made.chosen.outputs % (machine.tile_column_bytes // 4) == 0
+    outputs = problem.x_channels if operation == DGRAD else problem.y_channels
+    lanes, strip = machine.vector_bytes // 4, machine.tile_column_bytes // 4
+    assert made.chosen.outputs % min(strip, -(-outputs // lanes) * lanes) == 0
     assert made.chosen.group % made.chosen.outputs == 0
     assert min(made.chosen.images, made.chosen.chunk, made.chosen.outputs, made.chosen.slices, made.tiles) >= 1
 
