@@ -12,6 +12,8 @@ MOST_POSITIONS = 256
 KEPT_POSITIONS, KEPT_POSITIONS_LONG, LONG_SUM = 24, 64, 512
 #: Rows of more positions are halved where a window then has at most this part of the elements for each position.
 LEAST_ROW, WORTH_CUTTING = 32, 0.8
+#: Channels of the groups that a task takes together.
+BUNDLE_BYTES = 256
 #: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, boxes are cut into slices.
 WANTED_TASKS = 16
 
@@ -134,3 +136,28 @@ def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compac
         box = compact_box_of(largest, batch, most, multiple)
         windows = windows_of(box)
     return box[0], windows, chunk
+
+
+def count_boxes(case, images, windows):
+    """Boxes of the walk that has fewest."""
+    return -(-case.batch // images) * min(
+        prod(-(-axis.positions // part.positions) for axis, part in zip(walk, window, strict=True))
+        for walk, window in zip(case.walks, windows, strict=True)
+    )
+
+
+def bundled(case, images, windows, tasks):
+    """Groups that a task takes together, of which each has so many tasks.
+
+    Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache.
+    """
+    if case.positions_adjacent:
+        return 1
+    elements = images * max(prod(axis.extent for axis in window) for window in windows)
+    most = min(
+        BUNDLE_BYTES // (case.channels * case.dtype.itemsize),
+        WINDOW_BYTES // (elements * case.channels * case.itemsize),
+        case.groups * tasks // WANTED_TASKS,
+        case.groups,
+    )
+    return max(1, most)

@@ -15,6 +15,8 @@ POSITION_BYTES = 1024
 LINE_BYTES = 64
 #: Channels of a group in wgrad: the sums of a group are their square.
 MOST_SUMMED_CHANNELS = 4
+#: Channels of a group up to which, channels first, the phases of a dgrad pay for their copy.
+MOST_SHARING_CHANNELS = 4
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
@@ -52,7 +54,8 @@ def _is_worthwhile(case, sums_positions):
     # A copy with a vector for each channel costs more than tiles across positions, or than half of a vector unused;
     # but not in wgrad, nor where the phases of a dgrad share it.
     costly = case.positions_adjacent or channels > case.lanes // 4
-    if channels > 1 and costly and not sums_positions and len(walks) == 1:
+    shared = len(walks) > 1 and not (case.positions_adjacent and channels > MOST_SHARING_CHANNELS)
+    if channels > 1 and costly and not sums_positions and not shared:
         return False
     return channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) <= MOST_TABLE
 

@@ -5,12 +5,11 @@ speed. Some reach the last bits of a result, for they decide the order of a sum;
 """
 
 from functools import lru_cache
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, even
+from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, bundled, count_boxes, even
 from .choices import (
     DGRAD,
     FEW_POSITIONS,
@@ -37,7 +36,7 @@ DEPTH_BYTES = 2304
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
-#: The sums of such a task: its window is copied for all of its outputs, which then must be many.
+#: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, which must be many.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
@@ -55,7 +54,8 @@ class Blocks(NamedTuple):
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
     one block of the filter. ``streams``: the target is stored past the cache. ``packs``: each task packs its part of
-    the filter. ``pairs``: the tile takes pairs of bfloat16. ``phases``: walks that a task computes together.
+    the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a task takes, with all their
+    channels in one window. ``phases``: walks that a task computes together.
     """
 
     threads: int
@@ -68,6 +68,7 @@ class Blocks(NamedTuple):
     streams: bool
     packs: bool
     pairs: bool
+    groups: int = 1
     phases: int = 1
 
 
@@ -179,7 +180,10 @@ def _correlation_plan(case, streams, chunk):
         most = _box_positions(case, block, phases)
     images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
     chunk = max(1, min(chunk, case.channels))
-    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs, phases)
+    groups = 1
+    if phases == 1 and not packs and not pairs and chunk == case.channels and block == case.outputs:
+        groups = bundled(case, images, windows, count_boxes(case, images, windows))
+    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs, groups, phases)
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 
 
@@ -195,13 +199,11 @@ def _wgrad_plan(case, streams, mirrored):
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
     blocks = case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
-    boxes = min(
-        -(-case.batch // images)
-        * prod(-(-axis.positions // window.positions) for axis, window in zip(walk, windows[0], strict=True))
-        for walk in case.walks
-    )
-    slices = max(1, min(-(-WANTED_TASKS // blocks), boxes // 2))
-    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, streams, False, pairs)
+    slices = max(1, min(-(-WANTED_TASKS // blocks), count_boxes(case, images, windows) // 2))
+    groups = 1
+    if not pairs and chunk == case.channels and block == case.outputs:
+        groups = bundled(case, images, windows, slices)
+    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, streams, False, pairs, groups)
     return _plan(_rows(case.walks, windows), blocks)
 
 

@@ -19,7 +19,7 @@ from window cimport Box
 
 cdef struct Accumulation:
     Convolution conv
-    int64_t chunk_blocks, block_count
+    int64_t chunk_blocks, block_count, bundle_count
     int64_t window_elements
     int64_t row  # elements between rows of sums
     int64_t strip  # elements of a line of the panel
@@ -137,6 +137,7 @@ cdef inline void describe_accumulation(
         c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
     c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
+    c.bundle_count = count_blocks(c.block_count, blocks.groups)
     c.row = padded_row(blocks.outputs, kind)
     c.taps_adjacent = c.conv.taps > 1 and c.conv.w.batch != 1 and taps_are_adjacent(&c.conv.w, &c.conv.walk)
     c.taps_inside = c.conv.window.channel_pitch != 1
@@ -146,6 +147,7 @@ cdef inline void describe_accumulation(
     c.strip = packed_width(blocks.outputs, kind)
     c.panel_size = 0 if c.panel_in_place else c.conv.box_positions * whole_strips(blocks.outputs, kind)
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
-    c.scratch = (c.conv.window_size + c.panel_size + c.sums_size) * sizeof(compute) + tables_size(&c.conv)
+    c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
+    c.scratch += tables_size(&c.conv)
     if c.panel_in_place:
         c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))

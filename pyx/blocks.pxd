@@ -22,6 +22,7 @@ cdef struct Blocks:  # plan.Blocks, field for field
     int64_t streams  # whether the target is stored past the cache where that is possible
     int64_t packs  # whether each task packs its part of the filter, a strip of outputs
     int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
+    int64_t groups  # neighbours that a task takes, all their channels in one window
     int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
 
 cdef enum:
@@ -78,7 +79,7 @@ cdef inline int64_t padded_row(int64_t columns, compute kind) noexcept nogil:
 cdef inline void window_of(Window *m, const Blocks *blocks, const Step *step) noexcept nogil:
     cdef int axis
     m.images = blocks.images
-    m.channels, m.pairs = blocks.chunk, False
+    m.channels, m.pairs = blocks.groups * blocks.chunk, False
     for axis in range(3):
         m.axis[axis] = step.axis[axis]
 

@@ -23,7 +23,7 @@ cdef struct Convolution:
     Tensor x, w, y  # source, filter, target
     int64_t batch, groups, channels, outputs, taps
     int64_t boxes[4]  # on the axes batch, depth, height, width
-    int64_t box_count, output_blocks
+    int64_t box_count, output_blocks, bundles  # of groups
     int64_t box_positions  # of a whole box
     int64_t window_size  # elements of memory for it
     bint padded  # some tap of some position lies outside the source
@@ -92,6 +92,7 @@ cdef inline void describe_convolution(
         c.window.channels, c.window.pairs = words_of(c.window.channels, True), True
     c.box_count = count_boxes(&c.window, &c.walk, c.batch, c.boxes)
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
+    c.bundles = count_blocks(c.groups, blocks.groups)
     c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
     c.window_size = lay_out(&c.window, holds_channels(c, sums_positions, kind), sizeof(compute)) + strip_width(kind)
     c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)

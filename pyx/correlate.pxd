@@ -38,10 +38,12 @@ cdef inline void correlate_block(
 ) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     # Groups inside boxes: of channels last, groups are neighbours in memory.
-    cdef int64_t g = task // conv.output_blocks % conv.groups, o0 = task % conv.output_blocks * conv.blocks.outputs
+    cdef int64_t g0 = task // conv.output_blocks % conv.bundles * conv.blocks.groups, g
+    cdef int64_t groups = min(conv.blocks.groups, conv.groups - g0)
+    cdef int64_t o0 = task % conv.output_blocks * conv.blocks.outputs
     cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
     cdef int64_t n, d, h, w, place, row = 0
-    cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_row = c.row
+    cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
     cdef bint direct = False, by_rows = False, streamed = False
     cdef Box box
     cdef Part part
@@ -52,14 +54,14 @@ cdef inline void correlate_block(
     cdef int32_t *position = <int32_t *>(bank + c.bank_size)
     cdef int32_t *column = position + conv.box_positions
     positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
-                         task // (conv.output_blocks * conv.groups))
-    source += g * conv.x.group
-    filter += g * conv.w.group
-    target += g * conv.y.group + o0 * conv.y.channel
-    packed += g * c.packing.filter_size
+                         task // (conv.output_blocks * conv.bundles))
+    source += g0 * conv.x.group
+    filter += g0 * conv.w.group
+    target += g0 * conv.y.group + o0 * conv.y.channel
+    packed += g0 * c.packing.filter_size
     if scalar is compute:
         streamed = (conv.blocks.streams and not conv.blocks.positions_across and conv.y.channel == 1
-                    and holds_lines(&conv.y, target, outputs))
+                    and holds_lines(&conv.y, target, groups * outputs))
         direct = not streamed and takes_sums(c, &box, outputs, sums[0])
         # NaN is sought among sums that are evenly spaced.
         by_rows = (not streamed and not direct and takes_rows(c, &box, outputs, sums[0])
@@ -77,8 +79,9 @@ cdef inline void correlate_block(
     else:
         sums_w, sums_h, sums_o = sums_row, sums_row * box.count[3], 1
         rows, columns = positions, outputs
+    sums_g = conv.y.group if direct else outputs * sums_o
     if conv.channels == 0 or conv.taps == 0:
-        memset(sums, 0, rows * sums_row * sizeof(compute))
+        memset(sums, 0, (rows * groups if conv.blocks.positions_across else rows) * sums_row * sizeof(compute))
     part.begin, part.channels = 0, 0
     while part.begin < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - part.begin)
@@ -87,17 +90,23 @@ cdef inline void correlate_block(
             column_offsets(&conv.window, &conv.walk, words, words, 1, column)
             part.channels = channels
         if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &box, source + part.begin * conv.x.channel, &conv.x, channels)
+            fill_window(window, &conv.window, &conv.walk, &box, source + part.begin * conv.x.channel, &conv.x,
+                        groups * channels)
         elif scalar is compute:
             seen = source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel
-        add_products(c, &box, positions, outputs, &part, seen,
-                     filter + o0 * conv.w.batch + part.begin * conv.w.channel,
-                     packed + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps, bank,
-                     position, column, sums, sums_row, by_rows)
+        for g in range(groups):
+            # What vectors of one group's sums hold beyond its outputs, the next group overwrites.
+            add_products(c, &box, positions, outputs, &part, seen + g * channels * conv.window.channel_pitch,
+                         filter + g * conv.w.group + o0 * conv.w.batch + part.begin * conv.w.channel,
+                         packed + g * c.packing.filter_size
+                         + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
+                         bank, position, column, sums + g * sums_g, sums_row, by_rows)
         part.begin += part.channels
     if compute is not int:
-        if conv.padded and c.nonfinite[0] and any_nan(sums, rows, columns, sums_row):
-            repair(c, &box, o0, outputs, source, filter, sums, sums_w, sums_h, sums_o)
+        for g in range(groups if conv.padded and c.nonfinite[0] else 0):
+            if any_nan(sums + g * sums_g, rows, columns, sums_row):
+                repair(c, &box, o0, outputs, source + g * conv.x.group, filter + g * conv.w.group, sums + g * sums_g,
+                       sums_w, sums_h, sums_o)
     if direct:
         return
     for n in range(box.count[0]):
@@ -108,10 +117,10 @@ cdef inline void correlate_block(
                 if streamed:
                     for w in range(box.count[3]):
                         stream_lines(target + place + w * conv.walk.axis[2].target_step * conv.y.axis[2],
-                                     sums + row * sums_h + w * sums_w, outputs * sizeof(compute))
+                                     sums + row * sums_h + w * sums_w, groups * outputs * sizeof(compute))
                 else:
                     store_block(target + place, conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
-                                sums + row * sums_h, sums_w, sums_o, box.count[3], outputs)
+                                sums + row * sums_h, sums_w, sums_o, box.count[3], groups * outputs)
                 row += 1
     if streamed:
         end_stream()
@@ -195,7 +204,7 @@ cdef inline int correlate_steps(
         for i in range(count):
             c[i].first_task = tasks
             if i % blocks.phases == 0 and not c[i].packs_only:
-                tasks += c[i].conv.groups * c[i].conv.box_count * c[i].conv.output_blocks
+                tasks += c[i].conv.bundles * c[i].conv.box_count * c[i].conv.output_blocks
         memory = allocate(tables_size, packed_size * sizeof(compute), threads * scratch_size)
         tables = first_line(memory)
         packed = <compute *>(tables + tables_size)

@@ -93,13 +93,13 @@ cdef inline void describe_correlation(
     c.taps_adjacent = c.conv.w.batch != 1 and (c.conv.taps > 1 or c.conv.taps == c.conv.w.channel == 1)
     c.taps_adjacent = c.taps_adjacent and taps_are_adjacent(&c.conv.w, &c.conv.walk)
     if blocks.positions_across:
-        rows = blocks.outputs
+        rows = blocks.groups * blocks.outputs
         c.row = padded_row(
             c.conv.box_positions // step.axis[2].positions * whole_vectors(step.axis[2].positions, kind), kind
         )
     else:
         rows = c.conv.box_positions
-        c.row = padded_row(blocks.outputs, kind)
+        c.row = padded_row(blocks.groups * blocks.outputs, kind)
     c.sums_size = in_lines(rows * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.sums_size + c.bank_size) * sizeof(compute) + tables_size(&c.conv)
 

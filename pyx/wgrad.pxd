@@ -25,19 +25,19 @@ from window cimport Box, column_offsets, fill_window, find_box, position_offsets
 
 
 cdef inline void accumulate(
-    const Accumulation *c, const Part *part, const scalar *source, const scalar *target, compute *sums, char *scratch,
-    int64_t slice,
+    const Accumulation *c, const Part *part, int64_t groups, const scalar *source, const scalar *target, compute *sums,
+    int64_t sums_g, char *scratch, int64_t slice,
 ) noexcept nogil:
-    """sums = the products of a part over one slice of the boxes."""
+    """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t positions, depth, j, box_index, first_box, rows = conv.taps * part.channels
-    cdef int64_t width = c.strip, strip_size
+    cdef int64_t positions, depth, g, j, box_index, first_box, rows = conv.taps * part.channels
+    cdef int64_t width = c.strip, strip_size, strip_lines
     cdef Box box
     cdef Box seen_box  # with the positions that fill up pairs
     cdef compute *window = <compute *>scratch
-    cdef const compute *seen = window
+    cdef const compute *seen
     cdef compute *panel = window + conv.window_size
-    cdef int32_t *position = <int32_t *>(panel + c.panel_size + c.sums_size)
+    cdef int32_t *position = <int32_t *>(panel + c.panel_size + conv.blocks.groups * c.sums_size)
     cdef int32_t *column = position + conv.box_positions
     cdef int32_t *line = column + conv.taps * conv.blocks.chunk
     cdef const int32_t *lines = line if c.panel_in_place else c.panel_depth
@@ -47,32 +47,39 @@ cdef inline void accumulate(
     column_offsets(&conv.window, &conv.walk, part.channels, part.tap_rows, part.channel_rows, column)
     first_box = conv.box_count * slice // conv.blocks.slices
     if conv.box_count == 0:
-        memset(sums, 0, rows * c.row * sizeof(compute))
+        for g in range(groups):
+            memset(sums + g * sums_g, 0, rows * c.row * sizeof(compute))
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
         positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
         seen_box = box
         seen_box.count[3] = row_lines(c, &box)
-        depth = positions // box.count[3] * seen_box.count[3]
+        depth = strip_lines = positions // box.count[3] * seen_box.count[3]
         position_offsets(&conv.window, &seen_box, position)
         if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, part.channels)
-        elif scalar is compute:
-            seen = source + window_offset(&box, &conv.walk, &conv.x)
-        strip_size = depth * width
-        if not c.panel_in_place:
-            pack_target(c, &box, target, part.outputs, positions, panel)
-        elif scalar is compute:
+            fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, groups * part.channels)
+        if c.panel_in_place:
             target_offsets(c, &box, line)
-            strip_size = width
-            taken = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
         if conv.blocks.pairs:
             pair_window(c, window, position, &depth)
-        j = 0
-        while j < part.outputs:
-            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth,
-                           seen_box.count[3] // 2 if conv.blocks.pairs else seen_box.count[3], seen, column, position,
-                           taken + j // width * strip_size, lines, sums + j, c.row, box_index == first_box)
-            j += width
+        for g in range(groups):
+            seen = window + g * part.channels * conv.window.channel_pitch
+            strip_size = strip_lines * width
+            if not c.panel_in_place:
+                pack_target(c, &box, target + g * conv.y.group, part.outputs, positions, panel)
+            if scalar is compute:
+                if conv.in_place:
+                    seen = source + g * conv.x.group + window_offset(&box, &conv.walk, &conv.x)
+                if c.panel_in_place:
+                    strip_size = width
+                    taken = target + g * conv.y.group + target_offset(
+                        &conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
+            j = 0
+            while j < part.outputs:
+                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth,
+                               seen_box.count[3] // 2 if conv.blocks.pairs else seen_box.count[3], seen, column,
+                               position, taken + j // width * strip_size, lines, sums + g * sums_g + j, c.row,
+                               box_index == first_box)
+                j += width
 
 
 cdef inline void finish(
@@ -113,16 +120,19 @@ cdef inline void wgrad_task(
     const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
     int64_t task,
 ) noexcept nogil:
-    """One slice of a part; the whole of it, stored as well, where there is one slice."""
+    """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice."""
     cdef const Convolution *conv = &c.conv
-    cdef compute *sums = partial + task * c.sums_size
+    cdef int64_t slices = conv.blocks.slices, first = task // slices * conv.blocks.groups, g
+    cdef int64_t groups = min(conv.blocks.groups, c.block_count - first)
+    cdef compute *sums = partial + (first * slices + task % slices) * c.sums_size
     cdef Part part
-    part_of(c, task // conv.blocks.slices, &part)
-    if conv.blocks.slices == 1:
+    if slices == 1:
         sums = <compute *>scratch + conv.window_size + c.panel_size
-    accumulate(c, &part, source, target, sums, scratch, task % conv.blocks.slices)
-    if conv.blocks.slices == 1:
-        finish(c, &part, source, filter, target, sums)
+    part_of(c, first, &part)
+    accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, scratch, task % slices)
+    for g in range(groups if slices == 1 else 0):
+        part_of(c, first + g, &part)
+        finish(c, &part, source, filter, target, sums + g * c.sums_size)
 
 
 cdef inline void finish_task(
@@ -181,7 +191,7 @@ cdef inline int wgrad_steps(
                 describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c.panel_depth = <int32_t *>first_line(memory)
             multiples(c.panel_depth, c.strip, c.conv.box_positions)
-            tasks = c.block_count * blocks.slices
+            tasks = c.bundle_count * blocks.slices
             for turn in range(2 if blocks.slices > 1 else 1):
                 share_tasks(ranges, threads, 0, tasks if turn == 0 else c.block_count)
                 if threads == 1:  # a team of one would cost a system call

@@ -1,0 +1,87 @@
+"""Several groups in one task, which channels last are copied together: the same results as one by one."""
+
+import numpy as np
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from problems import PROBLEMS, parse
+
+from convgrad_cy import boxes, calls, cpu
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.dtypes import TABLE
+from convgrad_cy.plan import Blocks, plan
+from convgrad_cy.problem import ConvProblem
+
+LAYERS = (
+    "g4ic32ih9oc32kh3ph1",
+    "g7ic35ih9oc21kh3ph1",  # a bundle that is not full, vectors that are not
+    "g6ic96ih8oc96kh3sh2ph1",
+    "g5ic80ih7oc320kh3ph1",
+    "g3ic60ih6oc6kh1",
+    "g4ic12ih5oc36kh3dh1ph2",
+    "g4ic32ih3oc32kh7sh1ph9",  # positions that no tap reaches
+)
+operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+@pytest.fixture
+def bundles(monkeypatch):
+    """As many groups in a task as there are, or three."""
+
+    def forget():
+        plan.cache_clear()
+        calls.forget()
+
+    monkeypatch.setattr(boxes, "WANTED_TASKS", 1)
+    monkeypatch.setattr(boxes, "BUNDLE_BYTES", 1 << 20)
+    forget()
+    yield
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
+def test_are_planned(operation):
+    """Of channels last, with enough tasks left."""
+    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256)
+    for batch, groups, adjacent, expected in ((8, 64, False, 4), (8, 64, True, 1), (1, 2, False, 1)):
+        problem = ConvProblem(batch, groups, 16, 16, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
+        assert Blocks(*plan(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
+
+
+@operations
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("text", LAYERS)
+@pytest.mark.usefixtures("bundles")
+def test_exact(operation, dtype, text):
+    problem = parse(f'mb2{text}n"bundled"')
+    tensors, _ = integer_tensors(problem, dtype)
+    for formats in (("NXC", "XIO"), ("NXC", "OIX")):
+        assert_exact(operation.call(problem, tensors, *formats), operation.expected(problem, tensors, *formats), dtype)
+
+
+@operations
+@pytest.mark.usefixtures("bundles")
+def test_all_problems(operation):
+    for problem in PROBLEMS.values():
+        tensors, _ = integer_tensors(problem, "float32")
+        assert_exact(operation.call(problem, tensors, "NXC"), operation.expected(problem, tensors, "NXC"), "float32")
+
+
+@operations
+@pytest.mark.parametrize("text", LAYERS)
+@pytest.mark.usefixtures("bundles")
+def test_bits_and_nonfinite_values(operation, text):
+    """The bits of channels first, whose groups are tasks of their own; NaN in one group stays there."""
+    problem = parse(f'mb2{text}n"bundled"')
+    tensors = real_tensors(problem, "float32")
+    for value in (1.0, np.nan, np.inf):
+        for name in operation.reads:
+            array = getattr(tensors, name).copy()
+            array.reshape(-1)[array.size // 2 :: 97] = value
+            spoiled = tensors._replace(**{name: array})
+            first, last = (operation.call(problem, spoiled, data_format) for data_format in ("NCX", "NXC"))
+            if operation.makes != "w":
+                last = np.moveaxis(last, -1, 1)
+            if value == 1:
+                assert bits(last) == bits(first)
+            np.testing.assert_array_equal(last, first)
