@@ -36,7 +36,7 @@ DEPTH_BYTES = 2304
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
 LINE_BYTES = 64
-#: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, which must be many.
+#: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
