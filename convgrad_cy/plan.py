@@ -34,8 +34,7 @@ DEPTH_BYTES = 2304
 #: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
 #: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
-#: Blocks of dense sums are streamed a whole line at a time, or not at all: halves of lines have been slower.
-LINE_BYTES = 64
+LINE_BYTES = 64  # of the cache
 #: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -53,9 +52,9 @@ class Blocks(NamedTuple):
     ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
-    one block of the filter. ``streams``: the target is stored past the cache. ``packs``: each task packs its part of
-    the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a task takes, with all their
-    channels in one window. ``phases``: walks that a task computes together.
+    one block of the filter. ``streams``: the target of lanes is stored past the cache. ``packs``: each task packs its
+    part of the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a task takes, with
+    all their channels in one window. ``phases``: walks that a task computes together.
     """
 
     threads: int
@@ -144,7 +143,7 @@ def _lanes_plan(case, streams):
     return _plan(_rows(case.walks, windows), blocks)
 
 
-def _correlation_plan(case, streams, chunk):
+def _correlation_plan(case, chunk):
     """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
     across = crosses_positions(case)
     walks, parts, cut = case.walks, [], False
@@ -183,11 +182,11 @@ def _correlation_plan(case, streams, chunk):
     groups = 1
     if phases == 1 and not packs and not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, count_boxes(case, images, windows))
-    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, packs, pairs, groups, phases)
+    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, False, packs, pairs, groups, phases)
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 
 
-def _wgrad_plan(case, streams, mirrored):
+def _wgrad_plan(case, mirrored):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
     if not mirrored:
         case, _ = cut_walks(case)
@@ -203,7 +202,7 @@ def _wgrad_plan(case, streams, mirrored):
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)
-    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, streams, False, pairs, groups)
+    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, False, pairs, groups)
     return _plan(_rows(case.walks, windows), blocks)
 
 
@@ -217,9 +216,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     """
     backward = operation == DGRAD or mirrored
     case = case_of(operation, problem, dtype, positions_adjacent, machine, backward)
-    streams = exceeds_cache(problem, dtype, machine, backward)
-    found = _lanes_plan(case, streams)
+    found = _lanes_plan(case, exceeds_cache(problem, dtype, machine, backward))
     if found is not None:
         return found
-    streams = streams and machine.vector_bytes == LINE_BYTES
-    return _wgrad_plan(case, streams, mirrored) if operation == WGRAD else _correlation_plan(case, streams, chunk)
+    return _wgrad_plan(case, mirrored) if operation == WGRAD else _correlation_plan(case, chunk)

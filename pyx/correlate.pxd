@@ -26,7 +26,6 @@ from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Part, add_products, repair
 from scalar cimport compute, scalar
-from stream cimport end_stream, holds_lines, stream_lines
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
@@ -42,9 +41,9 @@ cdef inline void correlate_block(
     cdef int64_t groups = min(conv.blocks.groups, conv.groups - g0)
     cdef int64_t o0 = task % conv.output_blocks * conv.blocks.outputs
     cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
-    cdef int64_t n, d, h, w, place, row = 0
+    cdef int64_t n, d, h, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
-    cdef bint direct = False, by_rows = False, streamed = False
+    cdef bint direct = False, by_rows = False
     cdef Box box
     cdef Part part
     cdef compute *window = <compute *>scratch
@@ -60,12 +59,9 @@ cdef inline void correlate_block(
     target += g0 * conv.y.group + o0 * conv.y.channel
     packed += g0 * c.packing.filter_size
     if scalar is compute:
-        streamed = (conv.blocks.streams and not conv.blocks.positions_across and conv.y.channel == 1
-                    and holds_lines(&conv.y, target, groups * outputs))
-        direct = not streamed and takes_sums(c, &box, outputs, sums[0])
+        direct = takes_sums(c, &box, outputs, sums[0])
         # NaN is sought among sums that are evenly spaced.
-        by_rows = (not streamed and not direct and takes_rows(c, &box, outputs, sums[0])
-                   and not (conv.padded and c.nonfinite[0]))
+        by_rows = not direct and takes_rows(c, &box, outputs, sums[0]) and not (conv.padded and c.nonfinite[0])
         direct = direct or by_rows
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
@@ -114,16 +110,9 @@ cdef inline void correlate_block(
             for h in range(box.count[2]):
                 place = target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
                                       box.begin[3])
-                if streamed:
-                    for w in range(box.count[3]):
-                        stream_lines(target + place + w * conv.walk.axis[2].target_step * conv.y.axis[2],
-                                     sums + row * sums_h + w * sums_w, groups * outputs * sizeof(compute))
-                else:
-                    store_block(target + place, conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
-                                sums + row * sums_h, sums_w, sums_o, box.count[3], groups * outputs)
+                store_block(target + place, conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
+                            sums + row * sums_h, sums_w, sums_o, box.count[3], groups * outputs)
                 row += 1
-    if streamed:
-        end_stream()
 
 
 cdef inline const Correlation *step_of(
