@@ -4,7 +4,7 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple
 
-from .segments import without_padding
+from .segments import without_ends, without_padding
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 
@@ -13,6 +13,8 @@ FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 #: So few tasks have to be about equal: their blocks of outputs filled to this part.
 FEW_TASKS, LEAST_FILLED = 4, 0.75
+#: Outputs for which a window pays, as it is read again for each strip of them (pyx/convolution.pxd).
+MANY_OUTPUTS = 128
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4
 #: Cycles of the tiles of a pointwise wgrad with x and y in each other's place, from which on that is done.
@@ -176,6 +178,12 @@ def packs_in_tasks(case):
     return few and case.taps <= FEW_TAPS  # the more, the more each task copies
 
 
+def reads_rows(case):
+    """Whether a source of channels last is read in place, where no padding is seen: it is not read often."""
+    in_place = not case.positions_adjacent and case.dtype.itemsize == case.itemsize
+    return in_place and case.taps > 1 and case.outputs < MANY_OUTPUTS
+
+
 def packs_phases(case):
     """Whether the taps of a filter are likely to be adjacent in memory, as the positions of the source are.
 
@@ -186,7 +194,15 @@ def packs_phases(case):
 
 def cut_walks(case):
     """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
-    parts = without_padding(case.walks, case.batch, case.operation == WGRAD)
+    return _parted(case, without_padding(case.walks, case.batch, case.operation == WGRAD))
+
+
+def cut_ends(case):
+    """The same, with walks cut into the ends of rows, which see padding, and what lies between."""
+    return _parted(case, without_ends(case.walks))
+
+
+def _parted(case, parts):
     return case._replace(walks=[*chain(*parts)]), parts
 
 

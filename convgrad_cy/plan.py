@@ -18,12 +18,14 @@ from .choices import (
     WGRAD,
     case_of,
     crosses_positions,
+    cut_ends,
     cut_walks,
     exceeds_cache,
     joins_phases,
     keeps_rows,
     packs_in_tasks,
     packs_phases,
+    reads_rows,
 )
 from .lanes import lanewise
 
@@ -177,6 +179,11 @@ def _correlation_plan(case, chunk):
         least = chunk
     if phases > 1:
         most = _box_positions(case, block, phases)
+    if not (across or packs or cut) and reads_rows(case):
+        *_, chunk = boxed(case, chunk, least, most, channel_bytes)
+        least = chunk
+        case, parts = cut_ends(case)
+        cut = len(case.walks) > len(walks)
     images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
     chunk = max(1, min(chunk, case.channels))
     groups = 1

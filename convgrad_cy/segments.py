@@ -1,7 +1,7 @@
-"""Walks cut where taps begin or cease to lie inside the source, so that padding is not multiplied.
+"""Walks cut where taps begin or cease to lie inside the source, so that padding is not multiplied, or not copied.
 
 Large dilations put whole taps of many positions into padding. fprop and dgrad are cut into ranges of positions with the
-same taps, wgrad into taps, each with its range of positions.
+same taps, wgrad into taps, each with its range of positions. Long rows are cut into their ends and what lies between.
 """
 
 from itertools import chain, pairwise, product
@@ -11,6 +11,8 @@ from math import prod
 MOST_LEFT, MOST_WALKS, LEAST_POSITIONS = 0.82, 64, 32
 #: Where taps reach less far than this part of the positions, little of them can lie in padding.
 LEAST_REACH = 0.25
+#: The part of a row's positions that may see padding, for these to be worth walks of their own.
+MOST_ENDS = 0.125
 
 
 def _ranges(axis):
@@ -73,3 +75,22 @@ def without_padding(walks, batch, by_taps):
     every = [*chain(*cut)]
     positions = batch * min(prod(axis.positions for axis in walk) for walk in every)
     return cut if _products(every) <= MOST_LEFT * _products(walks) and positions >= LEAST_POSITIONS else whole
+
+
+def _without_ends(walk):
+    """Parts of the walk, with all of its taps, of which one sees no padding; none where other axes do."""
+    *outer, row = walk
+    if any(begin > 0 or end < axis.positions for axis in outer for begin, end in _ranges(axis)):
+        return []
+    ranges = list(_ranges(row))
+    begin, end = max(first for first, _ in ranges), min(last for _, last in ranges)
+    if row.positions - max(0, end - begin) > MOST_ENDS * row.positions:
+        return []
+    edges = sorted({0, begin, end, row.positions})
+    return [(*outer, _part(row, *edge, 0, row.taps)) for edge in pairwise(edges)]
+
+
+def without_ends(walks):
+    """For each walk its parts: positions of a row between its ends, if all walks can be cut so, and the ends."""
+    parts = [_without_ends(walk) if all(axis.taps for axis in walk) else [] for walk in walks]
+    return parts if all(parts) else [[walk] for walk in walks]

@@ -85,6 +85,10 @@ cdef inline void describe_convolution(
     describe_filter(&c.w, filter.strides, sizeof(scalar))
     describe_tensor(&c.y, target.strides, sizeof(scalar))
     c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], filter.shape[2], filter.shape[1]
+    if blocks.groups > 1 and c.channels == 1:  # the step from one to the next may be any number
+        c.x.channel = c.x.group
+    if blocks.groups > 1 and c.outputs == 1:
+        c.y.channel = c.y.group
     c.taps = count_taps(&c.walk)
     c.padded = is_padded(&c.walk)
     window_of(&c.window, blocks, step)
