@@ -14,6 +14,7 @@ from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place,
 cdef enum:
     FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are
     MANY_OUTPUTS = 128  # of a block
+    SHARED = 2  # taps for each element of a window, above which it pays
     FEW_CHANNELS = 16  # of a source
 
 cdef struct Convolution:
@@ -38,13 +39,16 @@ cdef inline bint reads_in_place(
     Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
     the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
     of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
-    a copy pays. Phases share their window. Every other element of a row, in wgrad, would be read again for each strip.
+    a copy pays, if taps share what they see. Phases share their window. Every other element of a row, in wgrad, would
+    be read again for each strip.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
+    cdef int64_t seen = step.axis[0].extent * step.axis[1].extent * step.axis[2].extent
+    cdef int64_t read = c.taps * step.axis[0].positions * step.axis[1].positions * box_row
     cdef bint scattered = c.x.channel != 1
     if c.taps == 0 or c.padded or c.blocks.phases > 1:
         return False
-    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
+    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS and read > SHARED * seen
             and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
         return False
     if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:
