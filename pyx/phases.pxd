@@ -19,6 +19,9 @@ from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, Window, column_offsets, fill_window, find_box, position_offsets
 
+cdef extern from "rows.h" nogil:
+    void interleave_words(void *to, const void *even, const void *odd, int64_t count)
+
 
 cdef inline void join_boxes(Correlation *steps) noexcept nogil:
     """Give all phases the boxes of the longest one."""
@@ -86,8 +89,11 @@ cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int
 
 
 cdef inline void interleave_rows(compute *row, const compute *even, const compute *odd, int64_t count) noexcept nogil:
-    """Two phases at once: compilers make vectors of that."""
+    """Two phases at once: rows are short, and the rest beyond a compiler's vectors would take most of the time."""
     cdef int64_t w
+    if sizeof(compute) == 4:
+        interleave_words(row, even, odd, count)
+        return
     for w in range(count):
         row[2 * w] = even[w]
         row[2 * w + 1] = odd[w]

@@ -77,4 +77,33 @@ static inline void copy_every_second(void *to_words, const void *of_words, int64
         to[i] = of[2 * i];
 }
 
+/* count words of 4 bytes at the even places, and as many at the odd ones; the last step overlaps the one before. */
+static inline void interleave_words(void *to_words, const void *even_words, const void *odd_words, int64_t count)
+{
+    uint32_t *to = to_words;
+    const uint32_t *even = even_words, *odd = odd_words;
+#if VECTOR_BYTES >= 32
+    if (count >= 8) {
+        for (int64_t i = 0; i < count; i += 8) {
+            const int64_t k = i + 8 <= count ? i : count - 8;
+            const eight_words a = *(const eight_words *)(even + k), b = *(const eight_words *)(odd + k);
+            *(eight_words *)(to + 2 * k) = SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+            *(eight_words *)(to + 2 * k + 8) = SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        return;
+    }
+#endif
+    if (count >= 4) {
+        for (int64_t i = 0; i < count; i += 4) {
+            const int64_t k = i + 4 <= count ? i : count - 4;
+            const four_words a = *(const four_words *)(even + k), b = *(const four_words *)(odd + k);
+            *(four_words *)(to + 2 * k) = SHUFFLE(a, b, 0, 4, 1, 5);
+            *(four_words *)(to + 2 * k + 4) = SHUFFLE(a, b, 2, 6, 3, 7);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        to[2 * i] = even[i], to[2 * i + 1] = odd[i];
+}
+
 #endif
