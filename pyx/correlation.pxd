@@ -17,12 +17,11 @@ from pairs cimport words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
-from ukernel cimport TILE_ROWS, VECTOR_BYTES, packed_width, whole_strips, whole_vectors
-from window cimport LINE_BYTES, Box
+from ukernel cimport TILE_ROWS, packed_width, whole_strips, whole_vectors
+from window cimport Box
 
 cdef enum:
     FEW_POSITIONS = 4  # of a row, for which tiles of its own would be too small
-    MOST_TERMS = 128  # of a sum that narrow vectors store far apart
     FEW_READS = 3  # by as many tiles of a box: more would find too little of an unpacked strip in the cache
 
 cdef struct Correlation:
@@ -172,8 +171,7 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
 cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
     """Whether the target itself can hold the sums of a box: whole vectors of them, all positions evenly spaced.
 
-    Across positions, these are the vectors: of one row of them, or of whole rows that follow each other. Tiles write
-    a few vectors of each of their rows, which lie far apart: narrow ones slower than a copy of sums of many terms.
+    Across positions, these are the vectors: of one row of them, or of whole rows that follow each other.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
@@ -182,9 +180,6 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
     if conv.channels == 0 or conv.taps == 0 or across != whole_vectors(across, kind):
         return False
     if (spaced if conv.blocks.positions_across else conv.y.channel) != 1:
-        return False
-    if (conv.blocks.positions_across and VECTOR_BYTES < LINE_BYTES and conv.taps * conv.channels > MOST_TERMS
-            and box.count[0] * box.count[1] * box.count[2] > 1):
         return False
     spaced *= box.count[3]
     for axis in range(1, -1, -1):

@@ -3,9 +3,9 @@
  * With CONVGRAD_WIDE the shape is that of AVX-512 whatever the instructions are: slow, but so all that follows from the
  * shape (windows, plans, masks, pairs) can be tested on a machine without AVX-512.
  *
- * This and stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x TILE_VECTORS sums
- * in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of fewer vectors has at
- * most NARROW_ROWS rows: more independent sums, since each waits for its last product.
+ * This and stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x
+ * TILE_VECTORS sums in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of
+ * fewer vectors has at most NARROW_ROWS rows: more independent sums, since each waits for its last product.
  */
 #ifndef CONVGRAD_UKERNEL_H
 #define CONVGRAD_UKERNEL_H
@@ -34,7 +34,7 @@
 #define TILE_VECTORS 2
 #define TILE_ROWS 4
 #endif
-#if REGISTERS > 16 && TILE_VECTORS > 1
+#if REGISTERS > 16
 #define NARROW_ROWS 10
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : (vectors) == 1 ? NARROW_ROWS : 8)
 #else
