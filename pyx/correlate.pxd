@@ -15,10 +15,11 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
-from convolution cimport Convolution
+from convolution cimport Convolution, tables_size as box_tables_size
 from copy cimport store_block
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, takes_rows, takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, takes_places, takes_sums,
+    target_places,
 )
 from exact cimport any_nan
 from packing cimport pack_filter, pack_steps, packs_together
@@ -43,7 +44,7 @@ cdef inline void correlate_block(
     cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
     cdef int64_t n, d, h, place, row = 0
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
-    cdef bint direct = False, by_rows = False
+    cdef bint direct = False
     cdef Box box
     cdef Part part
     cdef compute *window = <compute *>scratch
@@ -52,6 +53,7 @@ cdef inline void correlate_block(
     cdef compute *bank = sums + c.sums_size
     cdef int32_t *position = <int32_t *>(bank + c.bank_size)
     cdef int32_t *column = position + conv.box_positions
+    cdef int64_t *places = NULL
     positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
                          task // (conv.output_blocks * conv.bundles))
     source += g0 * conv.x.group
@@ -61,8 +63,10 @@ cdef inline void correlate_block(
     if scalar is compute:
         direct = takes_sums(c, &box, outputs, sums[0])
         # NaN is sought among sums that are evenly spaced.
-        by_rows = not direct and takes_rows(c, &box, outputs, sums[0]) and not (conv.padded and c.nonfinite[0])
-        direct = direct or by_rows
+        if not direct and takes_places(c, outputs, sums[0]) and not (conv.padded and c.nonfinite[0]):
+            direct = True
+            places = <int64_t *>(<char *>position + box_tables_size(conv))
+            target_places(conv, &box, places)
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
@@ -96,7 +100,7 @@ cdef inline void correlate_block(
                          filter + g * conv.w.group + o0 * conv.w.batch + part.begin * conv.w.channel,
                          packed + g * c.packing.filter_size
                          + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
-                         bank, position, column, sums + g * sums_g, sums_row, by_rows)
+                         bank, position, column, sums + g * sums_g, places, sums_row)
         part.begin += part.channels
     if compute is not int:
         for g in range(groups if conv.padded and c.nonfinite[0] else 0):

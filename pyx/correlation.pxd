@@ -21,7 +21,6 @@ from ukernel cimport TILE_ROWS, packed_width, whole_strips, whole_vectors
 from window cimport Box
 
 cdef enum:
-    FEW_POSITIONS = 4  # of a row, for which tiles of its own would be too small
     FEW_READS = 3  # by as many tiles of a box: more would find too little of an unpacked strip in the cache
 
 cdef struct Correlation:
@@ -101,6 +100,7 @@ cdef inline void describe_correlation(
         c.row = padded_row(blocks.groups * blocks.outputs, kind)
     c.sums_size = in_lines(rows * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.sums_size + c.bank_size) * sizeof(compute) + tables_size(&c.conv)
+    c.scratch += in_lines(c.conv.box_positions * sizeof(int64_t))  # their places in the target
 
 
 cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
@@ -189,8 +189,24 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
     return box.count[0] == 1 or conv.y.batch == spaced
 
 
-cdef inline bint takes_rows(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
-    """Whether the target itself can hold the sums of each row of a box, whole vectors of channels."""
+cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kind) noexcept nogil:
+    """Whether the target itself can hold the sums of each position, whole vectors of channels."""
     cdef const Convolution *conv = &c.conv
     return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
-            and outputs == whole_vectors(outputs, kind) and box.count[3] >= FEW_POSITIONS)
+            and outputs == whole_vectors(outputs, kind))
+
+
+cdef inline void target_places(const Convolution *conv, const Box *box, int64_t *places) noexcept nogil:
+    """places[p] = where position p of a box is in the target, counted from its first one."""
+    cdef int64_t i = 0, n, d, h, w, row
+    cdef int64_t step[3]
+    cdef int axis
+    for axis in range(3):
+        step[axis] = conv.walk.axis[axis].target_step * conv.y.axis[axis]
+    for n in range(box.count[0]):
+        for d in range(box.count[1]):
+            for h in range(box.count[2]):
+                row = n * conv.y.batch + d * step[0] + h * step[1]
+                for w in range(box.count[3]):
+                    places[i] = row + w * step[2]
+                    i += 1

@@ -165,7 +165,8 @@ cdef inline void multiply_piece(
     while lane < lanes:
         multiply_strip(
             LANES, piece.count, min(strip, lanes - lane), depth, 1, source + piece.source + lane, c.position_source,
-            c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane, target_step, fresh,
+            c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane, NULL, target_step,
+            fresh,
         )
         lane += strip
 

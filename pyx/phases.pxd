@@ -195,7 +195,7 @@ cdef inline void correlate_phases(
                 add_products(
                     c, boxes + i, rows * boxes[i].count[3], outputs, &part, window, filter, packed + c.packed
                     + g * c.filter_size + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made,
-                    position, column, sums + i * c.sums_size, c.row, False,
+                    position, column, sums + i * c.sums_size, NULL, c.row,
                 )
         part.begin += part.channels
     if compute is not int:

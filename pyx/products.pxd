@@ -11,14 +11,6 @@ from scalar cimport compute, scalar
 from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box
 
-cdef inline int64_t row_offset(const Correlation *c, const Box *box, int64_t row) noexcept nogil:
-    """Where a row of a box's positions is in the target, counted from the first."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t h = row % box.count[2], d = row // box.count[2]
-    return (d // box.count[1] * conv.y.batch + d % box.count[1] * conv.walk.axis[0].target_step * conv.y.axis[0]
-            + h * conv.walk.axis[1].target_step * conv.y.axis[1])
-
-
 cdef struct Part:  # of the depth: a chunk of channels under all taps
     int64_t begin, channels
 
@@ -52,12 +44,12 @@ cdef inline const compute *find_strip(
 cdef inline void add_products(
     const Correlation *c, const Box *box, int64_t positions, int64_t outputs, const Part *part, const compute *window,
     const scalar *filter, const compute *packed, compute *bank, const int32_t *position, const int32_t *column,
-    compute *sums, int64_t sums_row, bint by_rows,
+    compute *sums, const int64_t *places, int64_t sums_row,
 ) noexcept nogil:
     """sums += the products of a chunk of channels, or = those of the first one.
 
-    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. ``by_rows``: each row of
-    positions has its sums where it is in the target, counted from the box's first.
+    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. A position's sums are at its
+    place, or, without ``places``, so many times ``sums_row`` further on.
     """
     cdef const Convolution *conv = &c.conv
     cdef int64_t words = conv.taps * words_of(part.channels, conv.blocks.pairs), run = run_of(c, part)
@@ -71,10 +63,8 @@ cdef inline void add_products(
             columns = min(width, outputs - j)
             strip = find_strip(c, filter + j * conv.w.batch, packed + j * c.packing.conv.taps * part.channels, bank,
                                part, columns, &lines)
-            for r in range(positions // row if by_rows else 1):
-                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, row if by_rows else positions, columns, words,
-                               run, window, position + r * row, column, strip, lines,
-                               sums + (row_offset(c, box, r) if by_rows else 0) + j, sums_row, part.begin == 0)
+            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, positions, columns, words, run, window, position,
+                           column, strip, lines, sums + j, places, sums_row, part.begin == 0)
             j += width
         return
     lines = c.filter_rows if part.channels == conv.blocks.chunk else c.last_filter_rows
@@ -82,7 +72,8 @@ cdef inline void add_products(
         w = 0
         while w < row:
             multiply_strip(SCALARS, outputs, min(width, row - w), depth, part.channels, packed, lines, filter_depth,
-                           window + position[r * row + w], column, sums + r * sums_h + w, sums_row, part.begin == 0)
+                           window + position[r * row + w], column, sums + r * sums_h + w, NULL, sums_row,
+                           part.begin == 0)
             w += width
 
 

@@ -103,25 +103,31 @@ cdef inline int rows_of_tile(int64_t rows, int vectors) noexcept nogil:
 cdef inline void multiply_strip(
     int way, int64_t rows, int64_t columns, int64_t depth, int64_t run,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
-    compute *c, int64_t c_row, int sums,
+    compute *c, const int64_t *c_row, int64_t c_pitch, int sums,
 ) noexcept nogil:
-    """c[r * c_row + j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip, or = where FRESH.
+    """c[r][j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip, or = where FRESH.
 
-    Operands as for a tile: ``depth`` steps, in runs of so many. b may be read, and c is written, up to whole vectors of
-    columns.
+    Operands as for a tile: ``depth`` steps, in runs of so many; but rows of c are ``c_pitch`` apart where ``c_row`` is
+    NULL. b may be read, and c is written, up to whole vectors of columns.
     """
     cdef int64_t r = 0, i
     cdef int rows_now, vectors = vectors_of(columns, c[0])
-    cdef int64_t[NARROW_ROWS] c_rows
+    cdef int64_t[NARROW_ROWS] tile_places
+    cdef const int64_t *places = c_row
     cdef bint fetches = (depth >= LONG_DEPTH and rows > 1
                          and (a_row[1] - a_row[0]) * <int64_t>sizeof(compute) >= FAR_BYTES)
-    for i in range(NARROW_ROWS):
-        c_rows[i] = i * c_row
+    if c_row == NULL:
+        places = tile_places
+        for i in range(NARROW_ROWS):
+            tile_places[i] = i * c_pitch
     while r < rows:
         rows_now = rows_of_tile(rows - r, vectors)
         if fetches:
             for i in range(min(<int64_t>rows_now, rows - r - rows_now)):
                 prefetch_lines(a + a_row[r + rows_now + i] + a_depth[0])
-        multiply_tile(way, rows_now, vectors, depth, run, a, a_row + r, a_depth, b, b_depth, c + r * c_row, c_rows,
-                      sums)
+        multiply_tile(way, rows_now, vectors, depth, run, a, a_row + r, a_depth, b, b_depth, c, places, sums)
         r += rows_now
+        if c_row == NULL:
+            c += rows_now * c_pitch
+        else:
+            places += rows_now

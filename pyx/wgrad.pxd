@@ -77,8 +77,8 @@ cdef inline void accumulate(
             while j < part.outputs:
                 multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth,
                                seen_box.count[3] // 2 if conv.blocks.pairs else seen_box.count[3], seen, column,
-                               position, taken + j // width * strip_size, lines, sums + g * sums_g + j, c.row,
-                               box_index == first_box)
+                               position, taken + j // width * strip_size, lines, sums + g * sums_g + j, NULL,
+                               c.row, box_index == first_box)
                 j += width
 
 

@@ -56,7 +56,7 @@ cdef inline void multiply_points(
                     SCALARS, tiles, min(width, outputs - j), channels, channels,
                     values + (i - first) * c.values_size + p * c.value_point, c.tile_rows, c.channel,
                     bank + strip * c.filters.strip, c.filter_rows,
-                    sums + p * c.sum_point + j, c.sum_row, FRESH if i == 0 else ADDED,
+                    sums + p * c.sum_point + j, NULL, c.sum_row, FRESH if i == 0 else ADDED,
                 )
 
 

@@ -112,7 +112,8 @@ cdef inline uint32_t accumulate_tiles(
                 multiply_strip(
                     SCALARS, part.channels, min(width, part.outputs - j), count, count,
                     values + p * c.source_point, c.number, c.source_tiles, gradients + p * c.target_point + j,
-                    c.target_tiles, sums + p * c.sum_point + j, c.target_row, FRESH if box == first_box else ADDED,
+                    c.target_tiles, sums + p * c.sum_point + j, NULL, c.target_row,
+                    FRESH if box == first_box else ADDED,
                 )
     return largest
 
