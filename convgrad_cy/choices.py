@@ -24,7 +24,9 @@ TRANSPOSING = 0.4
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which storing whole rows of all phases counts.
-MOST_TERMS = 128
+MOST_TERMS = 32
+#: Stride phases of a task, whose sums for a tile's outputs have to stay in the cache.
+MOST_PHASES = 8
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
 #: matters from this size of the source on.
 STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
@@ -161,6 +163,15 @@ def joins_phases(case):
     rows = {walk[2].target_begin for walk in walks}
     full = case.channels and 1 < len(rows) == walks[0][2].target_step
     return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in walks for axis in walk)
+
+
+def stores_rows(case):
+    """Whether tiles across channels gain from tasks that have all stride phases: they store whole rows.
+
+    Their boxes are smaller, and each reads the whole filter.
+    """
+    small = case.filter_bytes < case.groups * LARGE_FILTER_BYTES
+    return case.positions_adjacent and len(case.walks) <= MOST_PHASES and small
 
 
 def packs_in_tasks(case):

@@ -26,6 +26,7 @@ from .choices import (
     packs_in_tasks,
     packs_phases,
     reads_rows,
+    stores_rows,
 )
 from .lanes import lanewise
 
@@ -160,7 +161,6 @@ def _correlation_plan(case, chunk):
     chunk = chunk or _chunk(case, DEPTH_BYTES, channel_bytes)
     packs = not across and not cut and packs_in_tasks(case)
     keeps = not across and not packs and not pairs and keeps_rows(case, joins)
-    phases = len(case.walks) if joins and (across or keeps) else 1
     if packs and packs_phases(case):
         packs = False
         *_, chunk = boxed(case, chunk, least, FEW_POSITIONS, channel_bytes)  # that of other layouts
@@ -173,11 +173,14 @@ def _correlation_plan(case, chunk):
     else:
         most = _box_positions(case, block, 1)
     compact = across and not case.positions_adjacent  # else long rows are copied faster
-    if keeps:
-        across = True
+    phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
+    if keeps or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
+    across = across or keeps
     if phases > 1:
+        if not across:
+            block = even(case.outputs, MOST_OUTPUTS[case.operation] // phases, case.strip)
         most = _box_positions(case, block, phases)
     if not (across or packs or cut) and reads_rows(case):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)

@@ -1,8 +1,12 @@
 """dgrad with a stride, all phases of a box of positions in one task: what they see is copied once, and their sums are
 brought together as they lie in the target.
 
-Tiles run across positions: sums are [phase][o][n][d][h][w]. Each combination of phases of the depth and the height has
-neighbouring steps for those of the width, as many as the stride, and these make whole rows of the target.
+Each combination of phases of the depth and the height has neighbouring steps for those of the width, as many as the
+stride, and these make whole rows of the target.
+
+                        sums
+    channels across     [phases of the width][n][d][h][position of the row][o]
+    positions across    [phase][o][n][d][h][w]
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -46,14 +50,24 @@ cdef inline int64_t boxes_size(const Correlation *steps) noexcept nogil:
     return in_lines((steps.conv.blocks.phases + 1) * sizeof(Box))
 
 
+cdef inline int64_t made_size(const Correlation *steps, compute kind) noexcept nogil:
+    """Elements for a row of the target of each output, where phases have to be brought together."""
+    return steps.conv.blocks.outputs * row_pitch(steps, kind) if steps.conv.blocks.positions_across else 0
+
+
+cdef inline int64_t places_size(const Correlation *steps) noexcept nogil:
+    """Bytes for the places of a phase's positions."""
+    return in_lines(steps.conv.box_positions * sizeof(int64_t))
+
+
 cdef inline int64_t phases_scratch(const Correlation *steps, compute kind) noexcept nogil:
-    """Bytes of one thread: a window, the sums of each phase, a row of the target, boxes, tables."""
+    """Bytes of one thread: a window, the sums of each phase, a row of the target, boxes, places, tables."""
     cdef int64_t i, tables = 0
     cdef int64_t size = steps.conv.window_size + steps.conv.blocks.phases * steps.sums_size
     for i in range(steps.conv.blocks.phases):
         tables = max(tables, tables_size(&steps[i].conv))
-    size += steps.conv.blocks.outputs * row_pitch(steps, kind)
-    return in_lines(size * sizeof(compute)) + boxes_size(steps) + tables
+    size += made_size(steps, kind)
+    return in_lines(size * sizeof(compute)) + boxes_size(steps) + places_size(steps) + tables
 
 
 cdef inline void fill_shared(
@@ -80,6 +94,20 @@ cdef inline void find_boxes(Box *boxes, const Correlation *steps, int64_t index)
             boxes[phases] = boxes[0]
         for axis in range(4):
             boxes[phases].count[axis] = max(boxes[phases].count[axis], boxes[i].count[axis])
+
+
+cdef inline int64_t row_length(const Correlation *c, const Box *whole) noexcept nogil:
+    """Positions of a row of the target that a box of all phases makes, at most."""
+    return whole.count[3] * c.conv.walk.axis[2].target_step
+
+
+cdef inline void phase_places(const Correlation *c, const Box *box, const Box *whole, int64_t *places) noexcept nogil:
+    """places[p] = where position p of one phase has its sums among those of its rows of the target."""
+    cdef int64_t i = 0, row, w, length = row_length(c, whole)
+    for row in range(box.count[0] * box.count[1] * box.count[2]):
+        for w in range(box.count[3]):
+            places[i] = (row * length + w * c.conv.walk.axis[2].target_step + c.conv.walk.axis[2].target_begin) * c.row
+            i += 1
 
 
 cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int64_t count) noexcept nogil:
@@ -129,16 +157,22 @@ cdef inline int64_t join_row(
 
 
 cdef inline void store_row(
-    const Correlation *c, const Box *boxes, const compute *sums, int64_t n, int64_t d, int64_t h, int64_t outputs,
-    compute *made, scalar *target
+    const Correlation *c, const Box *boxes, const Box *whole, const compute *sums, int64_t n, int64_t d, int64_t h,
+    int64_t outputs, compute *made, scalar *target
 ) noexcept nogil:
     """A row of the target, which is made there where it can be."""
-    cdef int64_t pitch = row_pitch(c, made[0]), length, row = (n * boxes.count[1] + d) * boxes.count[2] + h
+    cdef int64_t pitch = row_pitch(c, made[0]), length = 0, r, row = (n * boxes.count[1] + d) * boxes.count[2] + h
     if d >= boxes.count[1] or h >= boxes.count[2]:
         return
     target += target_offset(&c.conv.y, &c.conv.walk, boxes.begin[0] + n, boxes.begin[1] + d, boxes.begin[2] + h,
                             boxes.begin[3])
     target -= c.conv.walk.axis[2].target_begin * c.conv.y.axis[2]
+    if not c.conv.blocks.positions_across:
+        for r in range(c.conv.walk.axis[2].target_step):
+            length += boxes[r].count[3]
+        store_block(target, c.conv.y.axis[2], c.conv.y.channel, sums + row * row_length(c, whole) * c.row, c.row, 1,
+                    length, outputs)
+        return
     if scalar is compute:
         if c.conv.y.axis[2] == 1:
             join_row(target, c.conv.y.channel, c, boxes, sums, row, outputs)
@@ -158,8 +192,24 @@ cdef inline void store_phases(
             for h in range(whole.count[2]):
                 i = 0
                 while i < phases:
-                    store_row(steps + i, boxes + i, sums + i * steps.sums_size, n, d, h, outputs, made, target)
+                    store_row(steps + i, boxes + i, whole, sums + i * steps.sums_size, n, d, h, outputs, made, target)
                     i += step
+
+
+cdef inline void repair_phase(
+    const Correlation *c, const Box *box, const Box *whole, int64_t o0, int64_t outputs, const scalar *source,
+    const scalar *filter, compute *sums, compute *shared
+) noexcept nogil:
+    """``sums`` are one phase's, or among those ``shared`` by the phases of its rows, some of which nobody has set."""
+    cdef int64_t rows = box.count[0] * box.count[1] * box.count[2], columns = whole_vectors(box.count[3], sums[0])
+    cdef int64_t step = c.conv.walk.axis[2].target_step, length = row_length(c, whole)
+    if compute is not int:
+        if c.conv.blocks.positions_across:
+            if any_nan(sums, outputs, rows * columns, c.row):
+                repair(c, box, o0, outputs, source, filter, sums, 1, columns, c.row)
+        elif any_nan(shared, rows * length, outputs, c.row):
+            repair(c, box, o0, outputs, source, filter, shared + c.conv.walk.axis[2].target_begin * c.row,
+                   step * c.row, length * c.row, 1)
 
 
 cdef inline void correlate_phases(
@@ -170,13 +220,16 @@ cdef inline void correlate_phases(
     cdef int64_t outer = task // steps.conv.output_blocks, g = outer % steps.conv.groups
     cdef int64_t o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
     cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
-    cdef int64_t i, rows, columns
+    cdef int64_t i, positions, step = steps.conv.walk.axis[2].target_step
     cdef Part part
+    cdef bint across = steps.conv.blocks.positions_across
     cdef compute *window = <compute *>scratch
     cdef compute *sums = window + steps.conv.window_size
     cdef compute *made = sums + phases * steps.sums_size
-    cdef Box *boxes = <Box *>in_lines(<int64_t>(made + steps.conv.blocks.outputs * row_pitch(steps, made[0])))
-    cdef int32_t *position = <int32_t *>(<char *>boxes + boxes_size(steps))
+    cdef compute *shared
+    cdef Box *boxes = <Box *>in_lines(<int64_t>(made + made_size(steps, made[0])))
+    cdef int64_t *places = <int64_t *>(<char *>boxes + boxes_size(steps))
+    cdef int32_t *position = <int32_t *>(<char *>places + places_size(steps))
     cdef int32_t *column = position + steps.conv.box_positions
     source += g * steps.conv.x.group
     filter += g * steps.conv.w.group
@@ -188,21 +241,21 @@ cdef inline void correlate_phases(
         fill_shared(window, steps, boxes + phases, source + part.begin * steps.conv.x.channel, part.channels)
         for i in range(phases):
             c = steps + i
-            rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
-            if rows * boxes[i].count[3]:
+            positions = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2] * boxes[i].count[3]
+            shared = sums + i // step * step * steps.sums_size
+            if positions:
                 position_offsets(&c.conv.window, boxes + i, position)
                 column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
+                if not across:
+                    phase_places(c, boxes + i, boxes + phases, places)
                 add_products(
-                    c, boxes + i, rows * boxes[i].count[3], outputs, &part, window, filter, packed + c.packed
+                    c, boxes + i, positions, outputs, &part, window, filter, packed + c.packed
                     + g * c.filter_size + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made,
-                    position, column, sums + i * c.sums_size, NULL, c.row,
+                    position, column, sums + i * c.sums_size if across else shared, NULL if across else places, c.row,
                 )
         part.begin += part.channels
-    if compute is not int:
-        for i in range(phases if steps.nonfinite[0] else 0):
-            c = steps + i
-            columns = whole_vectors(boxes[i].count[3], made[0])
-            rows = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2]
-            if c.conv.padded and any_nan(sums + i * c.sums_size, outputs, rows * columns, c.row):
-                repair(c, boxes + i, o0, outputs, source, filter, sums + i * c.sums_size, 1, columns, c.row)
+    for i in range(phases if steps.nonfinite[0] else 0):
+        if steps[i].conv.padded:
+            repair_phase(steps + i, boxes + i, boxes + phases, o0, outputs, source, filter, sums + i * steps.sums_size,
+                         sums + i // step * step * steps.sums_size)
     store_phases(steps, boxes, outputs, sums, made, target)

@@ -23,6 +23,14 @@ def strided(x, taps, stride, ins=3, outs=6, groups=1, pad=1):
     return Problem(name, 2, groups, groups * ins, groups * outs, x, y, taps, stride, ones, padding)
 
 
+#: Tiles run across these. Rows of phases differ in length, blocks and chunks in channels, and there are several boxes.
+MANY_CHANNELS = [
+    strided((1, 13, 37), (1, 5, 4), (1, 2, 3), ins=40, outs=24),
+    strided((1, 1, 900), (1, 1, 16), (1, 1, 8), ins=70, outs=9),
+    strided((5, 6, 17), (3, 3, 3), (2, 2, 2), ins=150, outs=12),
+    strided((1, 30, 31), (1, 3, 3), (1, 2, 2), ins=24, outs=200),
+    strided((1, 14, 14), (1, 3, 3), (1, 2, 2), ins=16, outs=16, groups=3),
+]
 PROBLEMS = [
     *(strided((1, 9, row), (1, 3, 3), (1, 2, 2)) for row in (1, 2, 15, 16, 33, 70)),
     *(strided((1, 8, 64), (1, taps, taps), (1, 2, 2)) for taps in (2, 4, 7)),
@@ -32,6 +40,7 @@ PROBLEMS = [
     strided((1, 15, 56), (1, 3, 3), (1, 2, 2), ins=8, outs=8, groups=3),
     strided((1, 14, 64), (1, 3, 3), (1, 2, 2), ins=21, outs=40, pad=0),
     strided((1, 14, 64), (1, 5, 5), (1, 2, 2), outs=150),  # chunks of channels
+    *MANY_CHANNELS,
 ]
 
 
@@ -40,6 +49,14 @@ def test_phases_are_joined():
     for adjacent in (False, True):
         made = plan(DGRAD, problem, TABLE[2], adjacent, Machine(6, 64, 32, False, 32 << 20, 2))
         assert Blocks(*made.blocks.tolist()).phases == 4 == len(made.steps)
+
+
+def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
+    problem = ConvProblem(8, 1, 64, 128, (1, 1, 4096), (1, 1, 2048), (1, 1, 4), (1, 1, 2), pad_begin=(0, 0, 1))
+    made = [plan(DGRAD, problem, TABLE[2], adjacent, Machine(6, 256, 64, True, 32 << 20, 2)) for adjacent in (1, 0)]
+    first, last = (Blocks(*plan.blocks.tolist()) for plan in made)
+    assert first.phases == 2 and last.phases == 1
+    assert not first.positions_across and first.chunk == last.chunk
 
 
 def test_phases_keep_their_chunk():
@@ -64,12 +81,15 @@ def test_exact(formats, problem):
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_layouts_have_the_same_bits(problem):
     tensors = real_tensors(problem, "float32")
-    first, last = (DGRAD_OF.call(problem, tensors, data_format, "OIX") for data_format in ("NCX", "NXC"))
+    first, last = (
+        DGRAD_OF.call(problem, tensors, data_format, "OIX", layout=np.ascontiguousarray)
+        for data_format in ("NCX", "NXC")
+    )
     assert bits(first) == bits(np.ascontiguousarray(last.transpose(0, 4, 1, 2, 3)))
 
 
 @pytest.mark.parametrize("formats", FORMATS, ids="-".join)
-@pytest.mark.parametrize("problem", PROBLEMS[2:9:3], ids=str)
+@pytest.mark.parametrize("problem", [*PROBLEMS[2:9:3], *MANY_CHANNELS], ids=str)
 def test_infinity_stays_where_it_belongs(formats, problem):
     """Padding times an infinite tap is no term of a sum."""
     tensors, _ = integer_tensors(problem, "float32")
