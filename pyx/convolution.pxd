@@ -39,8 +39,8 @@ cdef inline bint reads_in_place(
     Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
     the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
     of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
-    a copy pays, if taps share what they see. Phases share their window. Every other element of a row, in wgrad, would
-    be read again for each strip.
+    a copy pays, if taps share what they see or positions skip neighbours. Phases share their window. Every other
+    element of a row, in wgrad, would be read again for each strip.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef int64_t seen = step.axis[0].extent * step.axis[1].extent * step.axis[2].extent
@@ -48,7 +48,8 @@ cdef inline bint reads_in_place(
     cdef bint scattered = c.x.channel != 1
     if c.taps == 0 or c.padded or c.blocks.phases > 1:
         return False
-    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS and read > SHARED * seen
+    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
+            and (read > SHARED * seen or c.walk.axis[2].source_step > 1)
             and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
         return False
     if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:
