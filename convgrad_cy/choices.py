@@ -23,7 +23,7 @@ MIRRORED_PART = 0.9
 TRANSPOSING = 0.4
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
-#: Products of a sum of a stride phase, up to which storing whole rows of all phases counts.
+#: Products of a sum of a stride phase, up to which transposing the sums of whole rows would count.
 MOST_TERMS = 32
 #: Stride phases of a task, whose sums for a tile's outputs have to stay in the cache.
 MOST_PHASES = 8

@@ -174,7 +174,8 @@ def _correlation_plan(case, chunk):
         most = _box_positions(case, block, 1)
     compact = across and not case.positions_adjacent  # else long rows are copied faster
     phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
-    if keeps or (phases > 1 and not across):
+    reads = not (across or keeps or packs or cut) and reads_rows(case)
+    if keeps or reads or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
     across = across or keeps
@@ -182,9 +183,7 @@ def _correlation_plan(case, chunk):
         if not across:
             block = even(case.outputs, MOST_OUTPUTS[case.operation] // phases, case.strip)
         most = _box_positions(case, block, phases)
-    if not (across or packs or cut) and reads_rows(case):
-        *_, chunk = boxed(case, chunk, least, most, channel_bytes)
-        least = chunk
+    if reads:
         case, parts = cut_ends(case)
         cut = len(case.walks) > len(walks)
     images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)

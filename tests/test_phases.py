@@ -23,10 +23,10 @@ def strided(x, taps, stride, ins=3, outs=6, groups=1, pad=1):
     return Problem(name, 2, groups, groups * ins, groups * outs, x, y, taps, stride, ones, padding)
 
 
-#: Tiles run across these. Rows of phases differ in length, blocks and chunks in channels, and there are several boxes.
+#: Tiles run across the channels, with wide vectors: rows of different lengths, two chunks, three groups.
 MANY_CHANNELS = [
     strided((1, 13, 37), (1, 5, 4), (1, 2, 3), ins=40, outs=24),
-    strided((1, 1, 900), (1, 1, 16), (1, 1, 8), ins=70, outs=9),
+    strided((1, 1, 900), (1, 1, 16), (1, 1, 8), ins=64, outs=20),
     strided((5, 6, 17), (3, 3, 3), (2, 2, 2), ins=150, outs=12),
     strided((1, 30, 31), (1, 3, 3), (1, 2, 2), ins=24, outs=200),
     strided((1, 14, 14), (1, 3, 3), (1, 2, 2), ins=16, outs=16, groups=3),
@@ -53,8 +53,9 @@ def test_phases_are_joined():
 
 def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
     problem = ConvProblem(8, 1, 64, 128, (1, 1, 4096), (1, 1, 2048), (1, 1, 4), (1, 1, 2), pad_begin=(0, 0, 1))
-    made = [plan(DGRAD, problem, TABLE[2], adjacent, Machine(6, 256, 64, True, 32 << 20, 2)) for adjacent in (1, 0)]
-    first, last = (Blocks(*plan.blocks.tolist()) for plan in made)
+    machine = Machine(6, 256, 64, True, 32 << 20, 2)
+    plans = [plan(DGRAD, problem, TABLE[2], adjacent, machine) for adjacent in (True, False)]
+    first, last = (Blocks(*made.blocks.tolist()) for made in plans)
     assert first.phases == 2 and last.phases == 1
     assert not first.positions_across and first.chunk == last.chunk
 
