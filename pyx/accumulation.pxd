@@ -14,7 +14,7 @@ from copy cimport load_block
 from pairs cimport join_lines
 from scalar cimport compute, scalar
 from tensor cimport taps_are_adjacent, target_offset
-from ukernel cimport TILE_VECTORS, VECTOR_BYTES, packed_width, whole_strips, whole_vectors
+from ukernel cimport TILE_VECTORS, VECTOR_BYTES, packed_width, whole_columns, whole_strips
 from window cimport Box
 
 cdef struct Accumulation:
@@ -65,7 +65,7 @@ cdef inline void pair_window(
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
 ) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o]; the last vector filled up with zeros.
+    """Strips of output channels: panel[strip][p][o]; the last columns of a tile filled up with zeros.
 
     Where positions are paired, a row of an odd number of them has a line of zeros more.
     """
@@ -73,7 +73,7 @@ cdef inline void pack_target(
     cdef int64_t j = 0, n, d, h, p, row, count, width = c.strip, lines = row_lines(c, box)
     while j < outputs:
         count = min(width, outputs - j)
-        if count < whole_vectors(count, panel[0]) or lines > box.count[3]:
+        if count < whole_columns(count, panel[0]) or lines > box.count[3]:
             memset(panel, 0, positions // box.count[3] * lines * width * sizeof(compute))
         row = 0
         for n in range(box.count[0]):
@@ -104,7 +104,7 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
     cdef int64_t reach = conv.blocks.images * llabs(conv.y.batch)
     for axis in range(3):
         reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
-    return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_vectors(conv.outputs, kind)
+    return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_columns(conv.outputs, kind)
             and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)
 
 

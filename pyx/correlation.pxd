@@ -17,7 +17,7 @@ from pairs cimport words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
-from ukernel cimport TILE_ROWS, packed_width, whole_strips, whole_vectors
+from ukernel cimport TILE_ROWS, packed_width, whole_columns, whole_strips, whole_vectors
 from window cimport Box
 
 cdef enum:
@@ -65,7 +65,7 @@ cdef inline bint holds_vectors(
     const Correlation *c, int64_t columns, int64_t channels_after, compute kind
 ) noexcept nogil:
     """Whether whole vectors of a strip's columns end within the filter; ``channels_after`` come behind the chunk's."""
-    cdef int64_t beyond = whole_vectors(columns, kind) - columns
+    cdef int64_t beyond = whole_columns(columns, kind) - columns
     return beyond == 0 or beyond <= channels_after * c.conv.w.channel
 
 
@@ -176,8 +176,12 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
     cdef const Convolution *conv = &c.conv
     cdef int axis
     cdef int64_t spaced = conv.walk.axis[2].target_step * conv.y.axis[2]
-    cdef int64_t across = box.count[3] if conv.blocks.positions_across else outputs
-    if conv.channels == 0 or conv.taps == 0 or across != whole_vectors(across, kind):
+    if conv.channels == 0 or conv.taps == 0:
+        return False
+    if conv.blocks.positions_across:
+        if box.count[3] != whole_vectors(box.count[3], kind):
+            return False
+    elif outputs != whole_columns(outputs, kind):
         return False
     if (spaced if conv.blocks.positions_across else conv.y.channel) != 1:
         return False
@@ -193,7 +197,7 @@ cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kin
     """Whether the target itself can hold the sums of each position, whole vectors of channels."""
     cdef const Convolution *conv = &c.conv
     return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
-            and outputs == whole_vectors(outputs, kind))
+            and outputs == whole_columns(outputs, kind))
 
 
 cdef inline void target_places(const Convolution *conv, const Box *box, int64_t *places) noexcept nogil:

@@ -41,6 +41,8 @@
 #define NARROW_ROWS 8
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
 #endif
+/* Tiles of few columns have vectors of half the size, which some processors multiply at twice the rate. */
+#define HALF_VECTORS (VECTOR_BYTES >= 64)
 /* Loads bound tiles of one vector. The ends of runs of fewer steps are branches that are not foreseen. */
 #define WALKS_RUNS(vectors) ((vectors) == 1 && VECTOR_BYTES >= 32)
 #define LONG_RUN 8
@@ -49,12 +51,18 @@ enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
 
 #define TYPE float
 #define TILE tile_f32
+#define HALF
+#include "ukernel_template.h"
+#undef HALF
 #include "ukernel_template.h"
 #undef TYPE
 #undef TILE
 
 #define TYPE double
 #define TILE tile_f64
+#define HALF
+#include "ukernel_template.h"
+#undef HALF
 #include "ukernel_template.h"
 #undef TYPE
 #undef TILE
@@ -71,6 +79,9 @@ static inline void prefetch_lines(const void *first)
 /* int32 is computed without a sign: its sums wrap modulo 2^32, which signed arithmetic in C does not promise. */
 #define TYPE uint32_t
 #define TILE tile_u32
+#define HALF
+#include "ukernel_template.h"
+#undef HALF
 #include "ukernel_template.h"
 #undef TYPE
 #undef TILE
@@ -78,31 +89,38 @@ static inline void prefetch_lines(const void *first)
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
 #include <immintrin.h>
-#define PAIRS_TARGET __attribute__((target("avx512bf16")))
+#define PAIRS_TARGET __attribute__((target("avx512bf16,avx512vl")))
 #define ADD_PAIRS(sum, factor, line) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(factor), (__m512bh)(line))
+#define ADD_HALF_PAIRS(sum, factor, line)                                                                              \
+    _mm256_dpbf16_ps((__m256)(sum), (__m256bh)_mm256_set1_ps(factor), (__m256bh)(line))
 static inline int has_pairs(void)
 {
     return __builtin_cpu_supports("avx512bf16") != 0;
 }
 #elif defined(CONVGRAD_WIDE)
-typedef float wide_floats __attribute__((vector_size(VECTOR_BYTES), may_alias));
-typedef uint32_t wide_words __attribute__((vector_size(VECTOR_BYTES), may_alias));
 #define PAIRS_TARGET
 #define ADD_PAIRS(sum, factor, line) wide_pairs((wide_floats)(sum), factor, (wide_floats)(line))
-static inline wide_floats wide_pairs(wide_floats sum, float factor, wide_floats line)
-{
-    uint32_t bits; /* as a float it may be a NaN, which arithmetic would change */
-    memcpy(&bits, &factor, sizeof bits);
-    const wide_words a = (wide_words){0} + bits, b = (wide_words)line;
-    sum += (wide_floats)(a & 0xffff0000) * (wide_floats)(b & 0xffff0000);
-    return sum + (wide_floats)(a << 16) * (wide_floats)(b << 16);
-}
+#define ADD_HALF_PAIRS(sum, factor, line) half_pairs((half_floats)(sum), factor, (half_floats)(line))
+#define DEFINE_PAIRS(name, bytes)                                                                                      \
+    typedef float name##_floats __attribute__((vector_size(bytes), may_alias));                                        \
+    typedef uint32_t name##_words __attribute__((vector_size(bytes), may_alias));                                      \
+    static inline name##_floats name##_pairs(name##_floats sum, float factor, name##_floats line)                      \
+    {                                                                                                                  \
+        uint32_t bits; /* as a float it may be a NaN, which arithmetic would change */                                 \
+        memcpy(&bits, &factor, sizeof bits);                                                                           \
+        const name##_words a = (name##_words){0} + bits, b = (name##_words)line;                                       \
+        sum += (name##_floats)(a & 0xffff0000) * (name##_floats)(b & 0xffff0000);                                      \
+        return sum + (name##_floats)(a << 16) * (name##_floats)(b << 16);                                              \
+    }
+DEFINE_PAIRS(wide, VECTOR_BYTES)
+DEFINE_PAIRS(half, VECTOR_BYTES / 2)
 static inline int has_pairs(void)
 {
     return 1;
 }
 #else
 #define tile_pairs tile_f32
+#define tile_pairs_half tile_f32_half
 static inline int has_pairs(void)
 {
     return 0;
@@ -113,6 +131,9 @@ static inline int has_pairs(void)
 #define PAIRS
 #define TYPE float
 #define TILE tile_pairs
+#define HALF
+#include "ukernel_template.h"
+#undef HALF
 #include "ukernel_template.h"
 #undef TYPE
 #undef TILE

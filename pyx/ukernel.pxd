@@ -11,6 +11,7 @@ cdef extern from "ukernel.h" nogil:
         TILE_ROWS
         TILE_VECTORS
         NARROW_ROWS
+        HALF_VECTORS  # whether there are tiles of half a vector
         CARRIED  # how a tile's sums begin and end: going on from those that are there,
         FRESH  # in their place,
         ADDED  # or added to them when they are complete
@@ -23,6 +24,18 @@ cdef extern from "ukernel.h" nogil:
                     const int32_t *a_row, const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
                     const int64_t *c_row, int sums)
     bint has_pairs()
+    void tile_f32_half(int rows, int64_t depth, int64_t run, const float *a, const int32_t *a_row,
+                       const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
+                       int sums)
+    void tile_pairs_half(int rows, int64_t depth, int64_t run, const float *a, const int32_t *a_row,
+                         const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
+                         const int64_t *c_row, int sums)
+    void tile_f64_half(int rows, int64_t depth, int64_t run, const double *a, const int32_t *a_row,
+                       const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
+                       const int64_t *c_row, int sums)
+    void tile_u32_half(int rows, int64_t depth, int64_t run, const uint32_t *a, const int32_t *a_row,
+                       const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
+                       const int64_t *c_row, int sums)
     void tile_f64(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const double *a,
                   const int32_t *a_row, const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
                   const int64_t *c_row, int sums)
@@ -56,9 +69,19 @@ cdef inline int64_t whole_vectors(int64_t columns, compute kind) noexcept nogil:
     return (columns + vector_length(kind) - 1) // vector_length(kind) * vector_length(kind)
 
 
+cdef inline bint fit_half(int64_t columns, compute kind) noexcept nogil:
+    """Whether there are tiles of half a vector, which hold the columns."""
+    return HALF_VECTORS and 2 * columns <= vector_length(kind)
+
+
+cdef inline int64_t whole_columns(int64_t columns, compute kind) noexcept nogil:
+    """columns, rounded up to those that tiles read and write: whole vectors, or half of one."""
+    return vector_length(kind) // 2 if fit_half(columns, kind) else whole_vectors(columns, kind)
+
+
 cdef inline int64_t packed_width(int64_t columns, compute kind) noexcept nogil:
-    """Elements of a line of a packed strip of so many columns in all: those of a full tile, or fewer whole vectors."""
-    return min(strip_width(kind), whole_vectors(max(columns, 1), kind))
+    """Elements of a line of a packed strip of so many columns in all: those of a full tile, or of a narrower one."""
+    return min(strip_width(kind), whole_columns(max(columns, 1), kind))
 
 
 cdef inline int64_t whole_strips(int64_t columns, compute kind) noexcept nogil:
@@ -82,6 +105,22 @@ cdef inline void multiply_tile(
     else:
         tile_u32(channelwise, rows, vectors, depth, run, <const uint32_t *>a, a_row, a_depth,
                  <const uint32_t *>b, b_depth, <uint32_t *>c, c_row, sums)
+
+
+cdef inline void multiply_half(
+    int way, int rows, int64_t depth, int64_t run, const compute *a, const int32_t *a_row, const int32_t *a_depth,
+    const compute *b, const int32_t *b_depth, compute *c, const int64_t *c_row, int sums,
+) noexcept nogil:
+    """``multiply_tile`` with half of a vector."""
+    if compute is float and way == PAIRS:
+        tile_pairs_half(rows, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums)
+    elif compute is float:
+        tile_f32_half(rows, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums)
+    elif compute is double:
+        tile_f64_half(rows, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums)
+    else:
+        tile_u32_half(rows, depth, run, <const uint32_t *>a, a_row, a_depth, <const uint32_t *>b, b_depth,
+                      <uint32_t *>c, c_row, sums)
 
 
 cdef inline int vectors_of(int64_t columns, compute kind) noexcept nogil:
@@ -108,10 +147,11 @@ cdef inline void multiply_strip(
     """c[r][j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip, or = where FRESH.
 
     Operands as for a tile: ``depth`` steps, in runs of so many; but rows of c are ``c_pitch`` apart where ``c_row`` is
-    NULL. b may be read, and c is written, up to whole vectors of columns.
+    NULL. b may be read, and c is written, up to whole_columns(columns); of LANES, up to whole vectors.
     """
     cdef int64_t r = 0, i
     cdef int rows_now, vectors = vectors_of(columns, c[0])
+    cdef bint half = way != LANES and fit_half(columns, c[0])
     cdef int64_t[NARROW_ROWS] tile_places
     cdef const int64_t *places = c_row
     cdef bint fetches = (depth >= LONG_DEPTH and rows > 1
@@ -125,7 +165,10 @@ cdef inline void multiply_strip(
         if fetches:
             for i in range(min(<int64_t>rows_now, rows - r - rows_now)):
                 prefetch_lines(a + a_row[r + rows_now + i] + a_depth[0])
-        multiply_tile(way, rows_now, vectors, depth, run, a, a_row + r, a_depth, b, b_depth, c, places, sums)
+        if half:
+            multiply_half(way, rows_now, depth, run, a, a_row + r, a_depth, b, b_depth, c, places, sums)
+        else:
+            multiply_tile(way, rows_now, vectors, depth, run, a, a_row + r, a_depth, b, b_depth, c, places, sums)
         r += rows_now
         if c_row == NULL:
             c += rows_now * c_pitch

@@ -1,8 +1,8 @@
 /* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = where the sums are FRESH.
  * Where it is channelwise, a has an element for each column: c[r][j] += sum over k of a[r][k][j] * b[k][j].
  *
- * Included once for each type with TYPE and TILE (the function's name) defined. It knows no convolution: where the
- * elements are, tables of offsets say.
+ * Included twice for each type with TYPE and TILE (the function's name) defined: first with HALF, for the tile of half a
+ * vector, then without, for all others. It knows no convolution: where the elements are, tables of offsets say.
  *
  *     a[r][k] = a[a_row[r] + a_depth[k]]      one element at a time, or from there on whole vectors, unaligned
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
@@ -19,17 +19,30 @@
  */
 #define TILE_JOIN_(a, b) a##b
 #define TILE_JOIN(a, b) TILE_JOIN_(a, b)
-#define VECTOR TILE_JOIN(TILE, _vector)
-#define SUM TILE_JOIN(TILE, _sum)
-#define STEP TILE_JOIN(TILE, _step)
-#define ROWS TILE_JOIN(TILE, _rows)
+#ifdef HALF
+#define NAME TILE_JOIN(TILE, _half)
+#define BYTES (VECTOR_BYTES / 2)
+#define MOST_VECTORS 1
+#else
+#define NAME TILE
+#define BYTES VECTOR_BYTES
+#define MOST_VECTORS TILE_VECTORS
+#endif
+#define VECTOR TILE_JOIN(NAME, _vector)
+#define SUM TILE_JOIN(NAME, _sum)
+#define STEP TILE_JOIN(NAME, _step)
+#define ROWS TILE_JOIN(NAME, _rows)
 
-typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
+typedef TYPE VECTOR __attribute__((vector_size(BYTES), aligned(sizeof(TYPE)), may_alias));
 
 /* channelwise, rows and vectors are constants in every call, so that the sums stay in registers. */
 #ifdef PAIRS
 #define TARGET PAIRS_TARGET
+#ifdef HALF
+#define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_HALF_PAIRS(sum, *(factor), line)
+#else
 #define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_PAIRS(sum, *(factor), line)
+#endif
 #else
 #define TARGET
 #define ADD_PRODUCT(sum, factor, line) sum += channelwise ? *(const VECTOR *)(factor) * line : *(factor) * line
@@ -37,10 +50,10 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 
 /* sum[r][j] += row[r][0] * b[j] */
 static inline __attribute__((always_inline)) TARGET void
-STEP(VECTOR (*sum)[TILE_VECTORS], const int channelwise, const int rows, const int vectors, const TYPE *const *row,
+STEP(VECTOR (*sum)[MOST_VECTORS], const int channelwise, const int rows, const int vectors, const TYPE *const *row,
      int64_t place, const TYPE *b)
 {
-    VECTOR line[TILE_VECTORS];
+    VECTOR line[MOST_VECTORS];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
         line[v] = ((const VECTOR *)b)[v];
@@ -49,7 +62,7 @@ STEP(VECTOR (*sum)[TILE_VECTORS], const int channelwise, const int rows, const i
         const TYPE *factor = row[r] + place;
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            ADD_PRODUCT(sum[r][v], factor + (channelwise ? v * (VECTOR_BYTES / (int)sizeof(TYPE)) : 0), line[v]);
+            ADD_PRODUCT(sum[r][v], factor + (channelwise ? v * (BYTES / (int)sizeof(TYPE)) : 0), line[v]);
     }
 }
 
@@ -58,7 +71,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, int
     const int32_t *a_row, const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row,
     int sums)
 {
-    VECTOR sum[NARROW_ROWS][TILE_VECTORS];
+    VECTOR sum[NARROW_ROWS][MOST_VECTORS];
     const TYPE *row[NARROW_ROWS];
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
@@ -117,7 +130,18 @@ ROWS(const int channelwise, int rows, const int vectors, int64_t depth, int64_t 
 }
 
 #undef CASE
-#define VECTORS TILE_JOIN(TILE, _vectors)
+#ifdef HALF
+
+/* 1 <= rows <= MOST_ROWS(1). */
+static TARGET void
+NAME(int rows, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row, const int32_t *a_depth, const TYPE *b,
+     const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
+{
+    ROWS(0, rows, 1, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums);
+}
+
+#else
+#define VECTORS TILE_JOIN(NAME, _vectors)
 
 static inline __attribute__((always_inline)) TARGET void
 VECTORS(const int channelwise, int rows, int vectors, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row,
@@ -135,7 +159,7 @@ VECTORS(const int channelwise, int rows, int vectors, int64_t depth, int64_t run
 
 /* 1 <= vectors <= TILE_VECTORS, 1 <= rows <= MOST_ROWS(vectors). */
 static TARGET void
-TILE(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row,
+NAME(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row,
      const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
 #ifndef PAIRS
@@ -146,12 +170,17 @@ TILE(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const T
         VECTORS(0, rows, vectors, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums);
 }
 
+#undef VECTORS
+#endif
+
 #undef TILE_JOIN_
 #undef TILE_JOIN
+#undef NAME
+#undef BYTES
+#undef MOST_VECTORS
 #undef VECTOR
 #undef SUM
 #undef STEP
 #undef ROWS
-#undef VECTORS
 #undef TARGET
 #undef ADD_PRODUCT

@@ -97,8 +97,10 @@ cdef inline uint32_t store_tiles(
                         if at[0] >= t.walk.axis[0].positions or at[1] >= t.walk.axis[1].positions:
                             continue
                         row = rows + i * to_pitch[1]
-                        # Lanes beyond the channels are zeros, but where products of zeros are NaN.
-                        largest = winograd_largest(row, count * lanes, largest)
+                        if channels == lanes:
+                            largest = winograd_largest(row, count * lanes, largest)
+                        for w in range(0 if channels == lanes else count):
+                            largest = winograd_largest(row + w * lanes, channels, largest)
                         store_block(
                             target + o * c.y.channel + target_offset(&c.y, &t.walk, tiles.begin[0] + n, at[0], at[1],
                                                                      column),

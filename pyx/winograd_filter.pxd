@@ -10,7 +10,7 @@ from blocks cimport count_blocks
 from copy cimport load_block, zero_block
 from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, filter_offset
-from ukernel cimport VECTOR_BYTES, packed_width
+from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from winograd cimport LINE_LANES, TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
 
 cdef enum:
@@ -29,7 +29,7 @@ cdef struct FilterBank:
 cdef inline void describe_filters(FilterBank *f, int64_t points, int64_t outputs) noexcept nogil:
     """All that follows from transform, walk, tensor and channels."""
     cdef float kind = 0
-    f.width = packed_width(outputs, kind)
+    f.width = min(strip_width(kind), whole_vectors(max(outputs, 1), kind))
     f.taps = count_taps(&f.walk)
     # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
     f.point = f.channels * f.width + LINE_LANES
