@@ -3,6 +3,7 @@
 from math import prod
 
 from .boxes import WANTED_TASKS, box_of, even
+from .choices import tile_cycles
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
@@ -51,13 +52,25 @@ def _is_worthwhile(case, sums_positions):
         return False
     if sums_positions and channels > MOST_SUMMED_CHANNELS:
         return False
-    # A copy with a vector for each channel costs more than tiles across positions, or than half of a vector unused;
-    # but not in wgrad, nor where the phases of a dgrad share it.
-    costly = case.positions_adjacent or channels > case.lanes // 4
+    # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where the phases of
+    # a dgrad share it.
     shared = len(walks) > 1 and not (case.positions_adjacent and channels > MOST_SHARING_CHANNELS)
-    if channels > 1 and costly and not sums_positions and not shared:
+    if max(channels, case.outputs) > 1 and not sums_positions and not shared and not _expands_well(case):
         return False
     return channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) <= MOST_TABLE
+
+
+def _expands_well(case):
+    """Whether a copy with a vector for each channel, in fprop or dgrad, takes less than tiles across positions.
+
+    The tile needs two loads for each product of vectors. Copying is slow where the channels of a vector come from several.
+    """
+    channels, lanes, row = case.channels, case.lanes, case.walks[-1][2].positions
+    if case.positions_adjacent:
+        return channels == 1
+    if channels != case.outputs or channels > lanes // 4 or lanes % channels:
+        return False
+    return row * channels / lanes <= tile_cycles(case.outputs, row, case.machine, case.itemsize)
 
 
 def lanewise(case, sums_positions, in_place):

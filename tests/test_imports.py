@@ -37,7 +37,7 @@ ALLOWED = {
     "orders": {"arrays", "choices", "tile_walks"},
     "plan": {"boxes", "choices", "lanes"},
     "choices": {"segments"},
-    "lanes": {"boxes"},
+    "lanes": {"boxes", "choices"},
     "boxes": set(),
     "cpu": {
         "algorithm",
