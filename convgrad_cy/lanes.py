@@ -18,6 +18,10 @@ LINE_BYTES = 64
 MOST_SUMMED_CHANNELS = 4
 #: Channels of a group up to which, channels first, the phases of a dgrad pay for their copy.
 MOST_SHARING_CHANNELS = 4
+#: Channels of a group for each of which fprop and dgrad of one walk copy a vector.
+MOST_EXPANDED_CHANNELS = 4
+#: Products that take as long as a tile's own work for each sum; positions adjacent, rows are copied for it, too.
+SHORT_SUM, SHORT_SUM_ADJACENT = 9, 18
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
@@ -52,8 +56,8 @@ def _is_worthwhile(case, sums_positions):
         return False
     if sums_positions and channels > MOST_SUMMED_CHANNELS:
         return False
-    # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where the phases of
-    # a dgrad share it.
+    # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
+    # dgrad share it.
     shared = len(walks) > 1 and not (case.positions_adjacent and channels > MOST_SHARING_CHANNELS)
     if max(channels, case.outputs) > 1 and not sums_positions and not shared and not _expands_well(case):
         return False
@@ -61,16 +65,18 @@ def _is_worthwhile(case, sums_positions):
 
 
 def _expands_well(case):
-    """Whether a copy with a vector for each channel, in fprop or dgrad, takes less than tiles across positions.
+    """Whether a copy with a vector for each channel, in fprop or dgrad, takes less than the general way.
 
-    The tile needs two loads for each product of vectors. Copying is slow where the channels of a vector come from several.
+    The tile needs two loads for each product of vectors; that across positions, many of whose vectors short rows leave
+    empty, has its own work for each sum.
     """
-    channels, lanes, row = case.channels, case.lanes, case.walks[-1][2].positions
-    if case.positions_adjacent:
-        return channels == 1
-    if channels != case.outputs or channels > lanes // 4 or lanes % channels:
+    channels, outputs, lanes, row = case.channels, case.outputs, case.lanes, case.walks[-1][2].positions
+    # Lanes of a vector are made of one vector of channels, or of two, but then slowly where groups lie across vectors.
+    if channels > MOST_EXPANDED_CHANNELS or lanes % outputs or 1 < outputs < channels:
         return False
-    return row * channels / lanes <= tile_cycles(case.outputs, row, case.machine, case.itemsize)
+    short = SHORT_SUM_ADJACENT if case.positions_adjacent else SHORT_SUM
+    general = tile_cycles(outputs, row, case.machine, case.itemsize) * (1 + short / (channels * max(case.taps, 1)))
+    return row * outputs / lanes <= general
 
 
 def lanewise(case, sums_positions, in_place):

@@ -1,5 +1,6 @@
-/* to[j] = of[index[j]] for j < lanes, whole vectors of them; where it is ``local``, an index of the first vector holds for
- * each vector, counted from its own begin, and GCC has a shuffle for that. */
+/* to[j] = of[index[j]] for j < lanes, whole vectors of them. Where it is ``local``, an index of the first vector holds for
+ * each vector, counted from its own begin; where it is ``near``, the indices of each vector are within twice its length
+ * from its first one, and ``of`` may be read so far. GCC has shuffles for both. */
 #ifndef CONVGRAD_EXPAND_H
 #define CONVGRAD_EXPAND_H
 
@@ -11,17 +12,25 @@
 #define EXPAND(NAME, WORD, INDEX)                                                                                      \
     typedef WORD NAME##_vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(WORD)), may_alias));           \
     typedef INDEX NAME##_index __attribute__((vector_size(VECTOR_BYTES)));                                             \
-    static inline void NAME(void *to_words, const void *of_words, const int32_t *index, int64_t lanes, int local)      \
+    typedef int32_t NAME##_offsets                                                                                     \
+        __attribute__((vector_size(VECTOR_BYTES / sizeof(WORD) * 4), aligned(4), may_alias));                          \
+    static inline void NAME(void *to_words, const void *of_words, const int32_t *index, int64_t lanes, int local,      \
+                            int near)                                                                                  \
     {                                                                                                                  \
         const int64_t length = VECTOR_BYTES / sizeof(WORD);                                                            \
         WORD *to = to_words;                                                                                           \
         const WORD *of = of_words;                                                                                     \
         if (local && SHUFFLES_BY_VECTORS) {                                                                            \
-            NAME##_index order;                                                                                        \
-            for (int64_t j = 0; j < length; j++)                                                                       \
-                order[j] = index[j];                                                                                   \
+            const NAME##_index order = __builtin_convertvector(*(const NAME##_offsets *)index, NAME##_index);          \
             for (int64_t j = 0; j < lanes; j += length)                                                                \
                 *(NAME##_vector *)(to + j) = SHUFFLE_BY(*(const NAME##_vector *)(of + j), order);                      \
+        } else if (near && SHUFFLES_BY_VECTORS) {                                                                      \
+            for (int64_t j = 0; j < lanes; j += length) {                                                              \
+                const NAME##_offsets offsets = *(const NAME##_offsets *)(index + j) - index[j];                        \
+                const NAME##_index order = __builtin_convertvector(offsets, NAME##_index);                             \
+                const NAME##_vector *first = (const NAME##_vector *)(of + index[j]);                                   \
+                *(NAME##_vector *)(to + j) = SHUFFLE_BOTH_BY(first[0], first[1], order);                               \
+            }                                                                                                          \
         } else {                                                                                                       \
             for (int64_t j = 0; j < lanes; j++)                                                                        \
                 to[j] = of[index[j]];                                                                                  \

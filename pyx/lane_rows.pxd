@@ -1,7 +1,7 @@
 """The sums of a box of lanes, run by run of its positions.
 
-Groups of one channel take the sliding tile (slide_template.h), where the width has few taps that meet the columns which
-neighbouring positions see; others take the register tile, lane by lane:
+Groups of one channel take the sliding tile (slide_template.h), where taps meet the columns which neighbouring positions
+see; others take the register tile, lane by lane:
 
                         rows of a tile      columns of a tile    depth
     fprop, dgrad        positions           lanes                taps and channels
@@ -18,7 +18,7 @@ from lanes cimport LaneBox, Lanes
 from problem cimport conv_axis, conv_source, conv_target, conv_walk
 from runs cimport Run, fill_tables, find_runs, find_taps, most_entries
 from scalar cimport compute
-from slide cimport SLIDE_TAPS, slide, slide_shape, slide_sums
+from slide cimport slide, slide_shape, slide_sums
 from stream cimport end_stream, stream_lines
 from tensor cimport Tensor, count_taps
 from ukernel cimport (
@@ -55,7 +55,7 @@ cdef struct Piece:  # of a run: what a box has of it
 
 cdef inline int64_t sliding_step(const conv_axis *width, int64_t channels) noexcept nogil:
     cdef int64_t tap = llabs(width.source_tap)
-    if channels > 1 or not 1 <= width.taps <= SLIDE_TAPS:
+    if channels > 1 or width.taps == 0:
         return 0
     if width.taps == 1 or width.source_step == tap:
         return 1
@@ -262,7 +262,7 @@ cdef inline void accumulate_rows(
     cdef int64_t d, h, r, t, heights, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels * sums_row
     cdef int64_t tap = c.walk.axis[0].source_tap * c.x.axis[0]
     cdef int64_t end = min(box.begin[1] + box.count[1], c.walk.axis[1].positions)
-    cdef bint slides = c.channels == 1 and c.walk.axis[2].taps <= SLIDE_TAPS
+    cdef bint slides = c.channels == 1
     cdef Row row
     cdef Piece piece
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):

@@ -21,8 +21,8 @@ from tensor cimport Tensor, describe_filter, describe_tensor
 from ukernel cimport whole_vectors
 
 cdef extern from "expand.h" nogil:
-    void expand_words(void *to, const void *of, const int32_t *index, int64_t lanes, bint local)
-    void expand_double_words(void *to, const void *of, const int32_t *index, int64_t lanes, bint local)
+    void expand_words(void *to, const void *of, const int32_t *index, int64_t lanes, bint local, bint near)
+    void expand_double_words(void *to, const void *of, const int32_t *index, int64_t lanes, bint local, bint near)
 
 cdef struct Lanes:
     Tensor x, w, y  # source, filter, target
@@ -43,7 +43,8 @@ cdef struct Lanes:
     bint streamed  # the target is so large that it is stored past the cache
     bint incomplete  # the steps do not reach all of the target: it is zero there
     int64_t part_size, plain_size, result_size  # elements of a task's memory
-    bint local  # an expansion stays inside a vector
+    bint local  # an expansion stays inside a vector,
+    bint near  # or inside two
     int32_t *expansion  # where in the channels of a position lane l takes channel i from: [i][lane]
 
 cdef struct LaneBox:
@@ -117,15 +118,17 @@ cdef inline void describe_lanes(
     if not c.x_in_place:
         c.part_size = c.part.axis[0] * seen[0]
         if c.channels > 1 or c.outputs > 1:
-            # The last expansion of a partial block may look up to a vector of lanes further.
+            # The last expansion of a partial block may look up to a vector of lanes further, or at two vectors.
             c.plain_size = seen[2] * whole_vectors(count_blocks(c.block, c.outputs) * c.channels, kind)
-            c.plain_size += whole_vectors(1, kind) * c.channels
+            c.plain_size += whole_vectors(1, kind) * max(c.channels, <int64_t>2)
     c.streamed = c.y_in_place and blocks.streams
     if not c.y_in_place:
         c.result_size = c.result.axis[0] * made[0]
     elif c.streamed:
         c.result_size = c.extent[2] * pad
     c.local = c.channels == c.outputs and whole_vectors(1, kind) % c.channels == 0
+    # A vector's lanes are those of at most so many groups.
+    c.near = (count_blocks(whole_vectors(1, kind) - 1, c.outputs) + 1) * c.channels <= 2 * whole_vectors(1, kind)
     c.incomplete = False
 
 
@@ -178,11 +181,13 @@ cdef inline int64_t joined(
     return count[2]
 
 
-cdef inline void expand(compute *to, const compute *of, const int32_t *index, int64_t lanes, bint local) noexcept nogil:
+cdef inline void expand(
+    compute *to, const compute *of, const int32_t *index, int64_t lanes, bint local, bint near
+) noexcept nogil:
     if sizeof(compute) == 4:
-        expand_words(to, of, index, lanes, local)
+        expand_words(to, of, index, lanes, local, near)
     else:
-        expand_double_words(to, of, index, lanes, local)
+        expand_double_words(to, of, index, lanes, local, near)
 
 
 cdef inline void load_part(
@@ -211,7 +216,7 @@ cdef inline void load_part(
             for w in range(row):
                 for i in range(c.channels):
                     expand(to + w * c.part.axis[2] + i * pad, plain + w * pitch, c.expansion + i * pad,
-                           whole_vectors(box.lanes, part[0]), c.local)
+                           whole_vectors(box.lanes, part[0]), c.local, c.near)
 
 
 cdef inline void load_result(

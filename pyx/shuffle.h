@@ -1,5 +1,6 @@
 /* SHUFFLE(a, b, i ..): a vector whose lanes are those that the indices name, of a and then of b.
- * SHUFFLE_BY(a, order): likewise of a, the indices being a vector of their own; only where SHUFFLES_BY_VECTORS. */
+ * SHUFFLE_BY(a, order), SHUFFLE_BOTH_BY(a, b, order): likewise, the indices being a vector of their own; only where
+ * SHUFFLES_BY_VECTORS. */
 #ifndef CONVGRAD_SHUFFLE_H
 #define CONVGRAD_SHUFFLE_H
 
@@ -7,10 +8,12 @@
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define SHUFFLES_BY_VECTORS 0
 #define SHUFFLE_BY(a, order) ((void)(order), a)
+#define SHUFFLE_BOTH_BY(a, b, order) ((void)(order), (void)(b), a)
 #else /* GCC has that one only from version 12 on */
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
 #define SHUFFLES_BY_VECTORS 1
 #define SHUFFLE_BY(a, order) __builtin_shuffle(a, order)
+#define SHUFFLE_BOTH_BY(a, b, order) __builtin_shuffle(a, b, order)
 #endif
 
 #endif

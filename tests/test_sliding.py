@@ -6,8 +6,8 @@ from problems import Problem
 
 from convgrad_cy.problem import conv_size
 
-#: Beyond the longest chunk of positions, and the most taps, of a sliding tile.
-ROWS, TAPS = (1, 2, 7, 13, 30), (1, 2, 3, 5, 7, 9)
+#: Beyond the longest chunk of positions of a sliding tile, and up to three times the most taps.
+ROWS, TAPS = (1, 2, 7, 13, 30), (1, 2, 3, 5, 7, 9, 15)
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 
 

@@ -1,0 +1,74 @@
+"""Groups of few channels: side by side as lanes, or one by one, as is faster; or by tiles of half a vector.
+
+Which way a layout goes reaches neither the values nor their last bits.
+"""
+
+import numpy as np
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from problems import parse
+
+from convgrad_cy import cpu
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.dtypes import TABLE
+from convgrad_cy.plan import Blocks, plan
+from convgrad_cy.problem import ConvProblem
+
+#: (groups, channels of x and of y in each); what an expansion makes a vector of lies in one, in two, or further apart.
+GROUPS = ((40, 1, 2), (20, 1, 4), (40, 2, 1), (10, 4, 1), (40, 2, 2), (10, 2, 4), (10, 4, 2), (12, 3, 3), (7, 3, 6))
+GROUPS += ((20, 4, 4), (6, 8, 8), (5, 5, 8), (5, 8, 5), (4, 7, 24), (3, 24, 8))
+#: Rows of few positions and of many.
+WIDTHS = (6, 30)
+LAYERS = [
+    f"mb2g{g}ic{g * c}ih5iw{width}oc{g * o}kh3sh{s}ph1n" for g, c, o in GROUPS for width in WIDTHS for s in (1, 2)
+]
+operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+@operations
+@pytest.mark.parametrize("text", LAYERS)
+def test_exact(operation, text):
+    problem = parse(f'{text}"groups"')
+    for dtype in DTYPES:
+        tensors, _ = integer_tensors(problem, dtype)
+        for formats in (("NCX", "OIX"), ("NXC", "XIO")):
+            result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
+            assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
+
+
+@pytest.mark.parametrize("operation", ("conv", "conv_backward_data", "conv_backward_filter"))
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32"))
+@pytest.mark.parametrize("text", LAYERS)
+def test_layouts_have_the_same_bits(operation, dtype, text):
+    problem = parse(f'{text}"groups"')
+    tensors = real_tensors(problem, dtype)
+    first, last = (
+        OPERATIONS[operation].call(problem, tensors, data_format, "OIX", layout=np.ascontiguousarray)
+        for data_format in ("NCX", "NXC")
+    )
+    if operation != "conv_backward_filter":
+        last = np.moveaxis(last, -1, 1)
+    assert bits(first) == bits(last)
+
+
+@pytest.mark.parametrize(
+    "operation, channels, outputs, width, expected",
+    [
+        (FPROP, 1, 1, 112, True),
+        (FPROP, 4, 4, 112, False),  # long rows are whole vectors
+        (FPROP, 4, 4, 4, True),
+        (DGRAD, 4, 4, 4, True),
+        (FPROP, 3, 3, 4, False),  # groups that lie across vectors
+        (FPROP, 4, 2, 4, False),  # channels from many vectors
+        (FPROP, 8, 8, 4, False),
+        (WGRAD, 3, 3, 112, True),
+    ],
+)
+@pytest.mark.parametrize("vector", (16, 32, 64))
+def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
+    sizes = (1, 28, width), (1, 28, width), (1, 3, 3)
+    problem = ConvProblem(8, 64, channels, outputs, *sizes, pad_begin=(0, 1, 1))
+    half = max(channels, outputs) <= vector // 8
+    machine = cpu.machine()._replace(vector_bytes=vector, tile_column_bytes=4 * vector, tile_rows=6)
+    made = plan(operation, problem, TABLE[2], False, machine)
+    assert Blocks(*made.blocks).lanewise == (expected and half)
