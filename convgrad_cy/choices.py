@@ -29,7 +29,7 @@ MOST_TERMS = 32
 MOST_PHASES = 8
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
 #: matters from this size of the source on.
-STREAM_PART, STREAM_SOURCE_PART = 0.9, 0.125
+STREAM_PART, STREAM_SOURCE_PART = 0.8, 0.125
 #: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
 #: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
