@@ -71,7 +71,8 @@ def _expands_well(case):
     empty, has its own work for each sum.
     """
     channels, outputs, lanes, row = case.channels, case.outputs, case.lanes, case.walks[-1][2].positions
-    # Lanes of a vector are made of one vector of channels, or of two, but then slowly where groups lie across vectors.
+    # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
+    # One output for each group is worth even that: it leaves the general way few rows of a tile.
     if channels > MOST_EXPANDED_CHANNELS or lanes % outputs or 1 < outputs < channels:
         return False
     short = SHORT_SUM_ADJACENT if case.positions_adjacent else SHORT_SUM

@@ -96,8 +96,9 @@ cdef inline void pack_target(
 cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
     """Whether the target can be read in the place of a panel, and that is faster.
 
-    Whole vectors of channels are read, at offsets that must fit into 32 bits. A panel's lines are adjacent, which tiles
-    gain from, the more of them read it, and the narrower it is: at most as many rows as a line has bytes do without.
+    Tiles may read no more than its channels, at offsets that must fit into 32 bits. A panel's lines are adjacent,
+    which tiles gain from, the more of them read it, and the narrower it is: at most as many rows as a line has bytes
+    do without.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis

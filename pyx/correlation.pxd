@@ -64,7 +64,7 @@ cdef inline bint reads_strips(const Correlation *c) noexcept nogil:
 cdef inline bint holds_vectors(
     const Correlation *c, int64_t columns, int64_t channels_after, compute kind
 ) noexcept nogil:
-    """Whether whole vectors of a strip's columns end within the filter; ``channels_after`` come behind the chunk's."""
+    """Whether what tiles read of a strip ends within the filter; ``channels_after`` come behind the chunk's."""
     cdef int64_t beyond = whole_columns(columns, kind) - columns
     return beyond == 0 or beyond <= channels_after * c.conv.w.channel
 
@@ -169,19 +169,16 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
 
 
 cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
-    """Whether the target itself can hold the sums of a box: whole vectors of them, all positions evenly spaced.
+    """Whether the target itself can hold the sums of a box: all that tiles store, all positions evenly spaced.
 
-    Across positions, these are the vectors: of one row of them, or of whole rows that follow each other.
+    Across positions, these are whole vectors: of one row of them, or of whole rows that follow each other.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
     cdef int64_t spaced = conv.walk.axis[2].target_step * conv.y.axis[2]
-    if conv.channels == 0 or conv.taps == 0:
-        return False
-    if conv.blocks.positions_across:
-        if box.count[3] != whole_vectors(box.count[3], kind):
-            return False
-    elif outputs != whole_columns(outputs, kind):
+    cdef int64_t across = box.count[3] if conv.blocks.positions_across else outputs
+    cdef int64_t stored = whole_vectors(across, kind) if conv.blocks.positions_across else whole_columns(across, kind)
+    if conv.channels == 0 or conv.taps == 0 or across != stored:
         return False
     if (spaced if conv.blocks.positions_across else conv.y.channel) != 1:
         return False
@@ -194,7 +191,7 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
 
 
 cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kind) noexcept nogil:
-    """Whether the target itself can hold the sums of each position, whole vectors of channels."""
+    """Whether the target itself can hold the sums of each position: tiles store no more than its channels."""
     cdef const Convolution *conv = &c.conv
     return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
             and outputs == whole_columns(outputs, kind))

@@ -24,6 +24,12 @@ cdef extern from "ukernel.h" nogil:
                     const int32_t *a_row, const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
                     const int64_t *c_row, int sums)
     bint has_pairs()
+    void tile_f64(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const double *a,
+                  const int32_t *a_row, const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
+                  const int64_t *c_row, int sums)
+    void tile_u32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const uint32_t *a,
+                  const int32_t *a_row, const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
+                  const int64_t *c_row, int sums)
     void tile_f32_half(int rows, int64_t depth, int64_t run, const float *a, const int32_t *a_row,
                        const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
                        int sums)
@@ -36,12 +42,6 @@ cdef extern from "ukernel.h" nogil:
     void tile_u32_half(int rows, int64_t depth, int64_t run, const uint32_t *a, const int32_t *a_row,
                        const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
                        const int64_t *c_row, int sums)
-    void tile_f64(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const double *a,
-                  const int32_t *a_row, const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
-                  const int64_t *c_row, int sums)
-    void tile_u32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const uint32_t *a,
-                  const int32_t *a_row, const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
-                  const int64_t *c_row, int sums)
 
 
 cdef enum:  # how a tile multiplies
