@@ -177,19 +177,22 @@ cdef inline int64_t row_size(const Tiling *t, const Transform *f) noexcept nogil
 
 cdef inline void transform_box(
     const Transform *f, const Box *tiles, const float *window, const Window *m, int64_t channels,
-    float *to, int64_t to_point, int64_t to_tile, float *buffer,
+    float *to, int64_t to_point, int64_t to_strip, int64_t to_tile, float *buffer,
 ) noexcept nogil:
-    """to[point][tile][channel] of all tiles of a box, in the order batch, depth, height, width.
+    """to[point][strip][tile][channel] of all tiles of a box, in the order batch, depth, height, width.
 
-    For a line of channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
+    A strip has as many channels as lie between tiles, and is ``to_strip`` elements from the next. For a line of
+    channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
     """
     cdef int64_t part, v, n, d, h, w, i, tile, vectors, lanes, columns = (tiles.count[3] - 1) * f.step[2] + f.taken[2]
     cdef int64_t pitch[3]
     cdef int axis
     cdef const float *of
     cdef float *second
+    cdef float *of_strip
     for part in range(count_blocks(channels, LINE_LANES)):
         v, tile = part * LINE_LANES, 0
+        of_strip = to + v // to_tile * to_strip + v % to_tile
         vectors = count_blocks(min(<int64_t>LINE_LANES, channels - v), WINOGRAD_LANES)
         lanes = vectors * WINOGRAD_LANES
         second = buffer + f.given[0] * f.taken[1] * columns * lanes
@@ -216,7 +219,7 @@ cdef inline void transform_box(
                     for w in range(tiles.count[3]):
                         for i in range(f.given[0]):
                             f.along[2](of + i * pitch[0] + w * f.step[2] * pitch[2], pitch[2], pitch[1],
-                                       to + v + tile * to_tile + i * f.given[1] * f.given[2] * to_point, to_point,
+                                       of_strip + tile * to_tile + i * f.given[1] * f.given[2] * to_point, to_point,
                                        f.given[2] * to_point, f.given[1], vectors)
                         tile += 1
 

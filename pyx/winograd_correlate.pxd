@@ -120,7 +120,7 @@ cdef inline void transform_chunk(
     source_walk(&seen, &c.steps[chunk // c.chunks].walk)
     elements_of(&c.tiling, tiles, &c.source, &elements)
     fill_window(window, &c.window, &seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
-    transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, c.blocks.chunk, buffer)
+    transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, 0, c.blocks.chunk, buffer)
 
 
 cdef inline void share_chunk(

@@ -1,15 +1,18 @@
 """What all tasks of wgrad by Winograd's algorithm share: boxes of tiles, blocks of the filter, and where values are.
 
-    values      [group][box][chunk of input channels][point][tile][channel]
-    gradients   [group][box][block of output channels][point][tile][output]
+    values      [group][box][chunk of input channels][point][line of channels][tile][channel]
+    gradients   [group][box][block of output channels][point][strip of outputs][tile][output]
     sums        [point][channel][output]       of one block of the filter
+
+Tiles are the depth of the products. So what a register tile takes of neighbours lies side by side: in a row of all
+channels, these would be found in few sets of the cache.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from blocks cimport count_blocks, in_lines
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_are_adjacent
-from ukernel cimport whole_vectors
+from ukernel cimport strip_width, whole_vectors
 from window cimport Box, Window
 from winograd cimport (
     LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, is_held,
@@ -28,12 +31,14 @@ cdef struct TiledAccumulation:
     Window window, target_window
     Tensor x, w, y
     int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
-    int64_t source_point, target_point, target_row, sum_point  # elements from point to point, from tile to tile
+    int64_t target_width  # outputs of a strip
+    int64_t source_point, target_point, sum_point, source_line, target_strip  # elements between neighbours
+    int64_t target_row  # elements of the sums from channel to channel
     int64_t window_size, values_size, target_size, sums_size, scratch  # elements; the last in bytes
     bint natural  # the filter's taps, and then its input channels, are adjacent in memory
-    const int32_t *number  # 0, 1, 2 ..
-    const int32_t *source_tiles  # multiples of the chunk
-    const int32_t *target_tiles  # multiples of target_row
+    const int32_t *channel  # where the channels of a chunk are
+    const int32_t *source_tiles  # multiples of a line
+    const int32_t *target_tiles  # multiples of a strip's width
 
 cdef struct TilePart:  # of the filter of group g: output channels o0 .. , input channels c0 ..
     int64_t g, o0, outputs, c0, channels
@@ -73,8 +78,10 @@ cdef inline void describe_tiled_sums(
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
     c.target_row = whole_vectors(blocks.outputs, kind)
     c.window_size = max(c.window_size, lay_out_tiles(&c.target_window, &c.tiling, &c.target, c.target_row))
-    c.source_point = c.tiling.box_tiles * blocks.chunk + LINE_LANES
-    c.target_point = c.tiling.box_tiles * c.target_row + LINE_LANES
+    c.target_width = count_blocks(min(blocks.outputs, strip_width(kind)), LINE_LANES) * LINE_LANES
+    c.source_line, c.target_strip = c.tiling.box_tiles * LINE_LANES, c.tiling.box_tiles * c.target_width
+    c.source_point = count_blocks(blocks.chunk, LINE_LANES) * c.source_line + LINE_LANES
+    c.target_point = count_blocks(blocks.outputs, c.target_width) * c.target_strip + LINE_LANES
     c.sum_point = blocks.chunk * c.target_row + LINE_LANES
     c.values_size = c.tiling.point_count * c.source_point
     c.target_size = c.tiling.point_count * c.target_point

@@ -19,7 +19,7 @@ from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, fill_window
 from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk, stands, stored,
+    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk, stands, stored,
     target_walk, transform_box, transform_one, winograd_largest,
 )
 from winograd_parts cimport (
@@ -38,7 +38,8 @@ cdef inline void transform_source(
     source_walk(&seen, &c.steps[step].walk)
     elements_of(&c.tiling, tiles, &c.source, &elements)
     fill_window(window, &c.window, &seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
-    transform_box(&c.source, tiles, window, &c.window, channels, values, c.source_point, c.blocks.chunk, buffer)
+    transform_box(&c.source, tiles, window, &c.window, channels, values, c.source_point, c.source_line,
+                  LINE_LANES, buffer)
 
 
 cdef inline uint32_t transform_target(
@@ -53,7 +54,8 @@ cdef inline uint32_t transform_target(
     elements_of(&c.tiling, tiles, &c.target, &elements)
     fill_window(window, &c.target_window, &seen, &elements, target + g * c.y.group + o0 * c.y.channel, &c.y,
                 outputs)
-    transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients, c.target_point, c.target_row, buffer)
+    transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients, c.target_point,
+                  c.target_strip, c.target_width, buffer)
     return largest_of(&c.target_window, &elements, window, outputs)
 
 
@@ -111,7 +113,8 @@ cdef inline uint32_t accumulate_tiles(
                 j = strip * width
                 multiply_strip(
                     SCALARS, part.channels, min(width, part.outputs - j), count, count,
-                    values + p * c.source_point, c.number, c.source_tiles, gradients + p * c.target_point + j,
+                    values + p * c.source_point, c.channel, c.source_tiles,
+                    gradients + p * c.target_point + j // c.target_width * c.target_strip + j % c.target_width,
                     c.target_tiles, sums + p * c.sum_point + j, NULL, c.target_row,
                     FRESH if box == first_box else ADDED,
                 )
@@ -207,7 +210,7 @@ cdef inline int wgrad_tiled(
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledAccumulation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t tasks, task, tiles, boxes, step = 0
+    cdef int64_t tasks, task, tiles, boxes, step = 0, i
     cdef int threads = <int>blocks.threads
     cdef int32_t *tables = NULL
     cdef float *partial = NULL
@@ -222,9 +225,10 @@ cdef inline int wgrad_tiled(
     try:
         tiles = c.tiling.box_tiles
         tables = <int32_t *>allocate_lines((blocks.chunk + 2 * tiles) * sizeof(int32_t))
-        multiples(tables, 1, blocks.chunk)
-        multiples(tables + blocks.chunk, blocks.chunk, tiles)
-        multiples(tables + blocks.chunk + tiles, c.target_row, tiles)
+        for i in range(blocks.chunk):
+            tables[i] = <int32_t>(i // LINE_LANES * c.source_line + i % LINE_LANES)
+        multiples(tables + blocks.chunk, LINE_LANES, tiles)
+        multiples(tables + blocks.chunk + tiles, c.target_width, tiles)
         if blocks.slices > 1:
             partial = <float *>allocate_lines(c.parts * blocks.slices * c.sums_size * sizeof(float))
         boxes = c.groups * c.box_count if blocks.shared else 0
@@ -236,7 +240,7 @@ cdef inline int wgrad_tiled(
         boxes *= c.chunk_blocks + c.output_blocks
         while step < step_array.shape[0]:  # each part has taps of its own, all the same tiles of the target
             describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[step, 0], blocks)
-            c.number, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
+            c.channel, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
             for task in prange(boxes, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 note_largest(largest, threadid(), 0, share_tiles(
                     &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), step > 0, task))
