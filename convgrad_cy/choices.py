@@ -28,8 +28,8 @@ MOST_TERMS = 32
 #: Stride phases of a task, whose sums for a tile's outputs have to stay in the cache.
 MOST_PHASES = 8
 #: Where source and target are more than this part of the last cache, storing the one would push out the other; that
-#: matters from this size of the source on.
-STREAM_PART, STREAM_SOURCE_PART = 0.8, 0.125
+#: matters from this size of the source on. From a smaller part on, what is still to be read is likely to be far away.
+STREAM_PART, STREAM_SOURCE_PART, FETCH_PART = 0.8, 0.125, 0.5
 #: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
 #: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
@@ -217,12 +217,15 @@ def _parted(case, parts):
     return case._replace(walks=[*chain(*parts)]), parts
 
 
-def exceeds_cache(problem, dtype, machine, backward):
-    """Whether the target is so large that storing it would push the source out of the last cache."""
+def memory_ways(problem, dtype, machine, backward):
+    """(streams, fetches): whether storing the target would push the source out of the last cache, and whether the
+    source is so large that it should be fetched before it is read.
+    """
     elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
     sizes = [problem.batch * problem.groups * dtype.itemsize * n for n in elements]
-    source = sizes[1 if backward else 0]
-    return sum(sizes) > STREAM_PART * machine.cache_bytes and source > STREAM_SOURCE_PART * machine.cache_bytes
+    source, cache = sizes[1 if backward else 0], machine.cache_bytes
+    streams = sum(sizes) > STREAM_PART * cache and source > STREAM_SOURCE_PART * cache
+    return streams, sum(sizes) > FETCH_PART * cache
 
 
 def is_better_mirrored(problem, machine, itemsize):

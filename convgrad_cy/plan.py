@@ -20,9 +20,9 @@ from .choices import (
     crosses_positions,
     cut_ends,
     cut_walks,
-    exceeds_cache,
     joins_phases,
     keeps_rows,
+    memory_ways,
     packs_in_tasks,
     packs_phases,
     reads_rows,
@@ -55,8 +55,8 @@ class Blocks(NamedTuple):
     ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
-    one block of the filter. ``streams``: the target of lanes is stored past the cache. ``packs``: each task packs its
-    part of the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a task takes, with
+    one block of the filter. ``streams``: the target of lanes is stored past the cache. ``fetches``: their source is
+    fetched before it is read. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a task takes, with
     all their channels in one window. ``phases``: walks that a task computes together.
     """
 
@@ -68,6 +68,7 @@ class Blocks(NamedTuple):
     outputs: int
     slices: int
     streams: bool
+    fetches: bool
     packs: bool
     pairs: bool
     groups: int = 1
@@ -132,7 +133,7 @@ def _plan(rows, blocks):
     return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
 
 
-def _lanes_plan(case, streams):
+def _lanes_plan(case, streams, fetches):
     """Many small groups side by side, or None where that is not faster."""
     single = case.channels == case.outputs == 1
     in_place = single and not case.positions_adjacent and case.dtype.itemsize == case.itemsize
@@ -142,7 +143,7 @@ def _lanes_plan(case, streams):
     extents, block, slices = found
     threads = case.machine.threads if 8 * case.multiplications >= SERIAL_MULTIPLICATIONS else case.threads
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
-    blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, False, False)
+    blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)
     return _plan(_rows(case.walks, windows), blocks)
 
 
@@ -191,7 +192,7 @@ def _correlation_plan(case, chunk):
     groups = 1
     if phases == 1 and not packs and not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, count_boxes(case, images, windows))
-    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, False, packs, pairs, groups, phases)
+    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, False, False, packs, pairs, groups, phases)
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 
 
@@ -211,7 +212,7 @@ def _wgrad_plan(case, mirrored):
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)
-    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, False, pairs, groups)
+    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, False, False, pairs, groups)
     return _plan(_rows(case.walks, windows), blocks)
 
 
@@ -225,7 +226,7 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     """
     backward = operation == DGRAD or mirrored
     case = case_of(operation, problem, dtype, positions_adjacent, machine, backward)
-    found = _lanes_plan(case, exceeds_cache(problem, dtype, machine, backward))
+    found = _lanes_plan(case, *memory_ways(problem, dtype, machine, backward))
     if found is not None:
         return found
     return _wgrad_plan(case, mirrored) if operation == WGRAD else _correlation_plan(case, chunk)

@@ -35,6 +35,7 @@ cdef struct LaneWalk:
     int64_t taps, channels
     int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
     int64_t line, packed  # lanes of a line of the packed filter, and where it begins
+    bint fetches  # whether the source itself is read, and is far away
     int64_t heights  # rows of positions that the sliding tile goes through in wgrad, the same for all layouts
     int64_t run_count
     Run *runs
@@ -69,6 +70,7 @@ cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step
     c.y = lanes.y if lanes.y_in_place else lanes.result
     c.taps, c.channels = count_taps(&c.walk), lanes.channels
     c.slides = sliding_step(&c.walk.axis[2], c.channels)
+    c.fetches = lanes.fetches
     c.line = whole_vectors(lanes.block, kind)
     c.run_count = find_runs(&c.walk, NULL)
     # So few that the next vector of a line finds them in the cache, where channels are adjacent.
@@ -143,6 +145,8 @@ cdef inline void slide_piece(
     s.lanes, s.positions, s.rows, s.taps = lanes, piece.count, row.taps, run.taps
     s.x_row, s.x_tap, s.step = height.source_tap * c.x.axis[1], width.source_tap * c.x.axis[2], c.slides
     s.w_row, s.w_tap, s.y_position = width.taps * c.line, c.line, target_step
+    s.new_rows = min(row.taps, height.source_step) if c.fetches else 0
+    s.new_row = row.taps - s.new_rows if height.source_tap > 0 else 0
     source += piece.source + row.first * s.x_row + run.first * s.x_tap
     packed += row.first * s.w_row + run.first * s.w_tap
     if run.taps == 1:

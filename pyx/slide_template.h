@@ -17,6 +17,7 @@
 #define SUM_TAPS SLIDE_JOIN(SLIDE, _block_taps)
 #define SLIDE_SUMS SLIDE_JOIN(SLIDE, _sums)
 #define LOAD(address) (*(const VECTOR *)(address))
+#define LINE (64 / (int)sizeof(TYPE)) /* of the cache */
 
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
@@ -29,6 +30,12 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
         VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
         const TYPE *x_row = x + lane, *w_row = w + lane;
         TYPE *made = y + lane;
+        if (s->new_rows && lane % LINE == 0) /* what the next positions see */
+            for (int64_t r = s->new_row; r < s->new_row + s->new_rows; r++) {
+                const TYPE *next = x_row + r * s->x_row + positions * step * s->x_tap;
+                for (int i = 0; i < positions * step; i++, next += s->x_tap)
+                    __builtin_prefetch(next, 0, 3);
+            }
 #pragma GCC unroll 16
         for (int p = 0; p < positions; p++)
             sum[p] = fresh ? (VECTOR){0} : LOAD(made + p * s->y_position);
@@ -193,3 +200,4 @@ static void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE 
 #undef SUM_TAPS
 #undef SLIDE_SUMS
 #undef LOAD
+#undef LINE

@@ -32,9 +32,11 @@ def test_are_planned(groups, vector_bytes, expected):
     """Those of small groups, whose lanes are the channels of a position, and no others."""
     channels = 64 // groups
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    for cache_bytes, streams in ((0, expected), (1 << 30, False)):
+    size = 2 * 64 * 8 * 8 * 4
+    for cache_bytes, streams, fetches in ((0, expected, expected), (3 * size // 2, False, expected), (3 * size, False, False)):
         machine = cpu.machine()._replace(cache_bytes=cache_bytes, vector_bytes=vector_bytes)
-        assert Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks).streams == streams
+        blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
+        assert (blocks.streams, blocks.fetches) == (streams, fetches)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
