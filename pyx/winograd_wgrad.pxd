@@ -19,8 +19,8 @@ from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box, fill_window
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk, stands, stored,
-    target_walk, transform_box, transform_one, winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk,
+    stands, stored, target_walk, transform_box, transform_one, winograd_largest,
 )
 from winograd_parts cimport (
     FINISHED_CHANNELS, TilePart, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles

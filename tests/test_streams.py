@@ -33,7 +33,8 @@ def test_are_planned(groups, vector_bytes, expected):
     channels = 64 // groups
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
     size = 2 * 64 * 8 * 8 * 4
-    for cache_bytes, streams, fetches in ((0, expected, expected), (3 * size // 2, False, expected), (3 * size, False, False)):
+    cases = (0, expected, expected), (3 * size // 2, False, expected), (3 * size, False, False)
+    for cache_bytes, streams, fetches in cases:
         machine = cpu.machine()._replace(cache_bytes=cache_bytes, vector_bytes=vector_bytes)
         blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
         assert (blocks.streams, blocks.fetches) == (streams, fetches)
