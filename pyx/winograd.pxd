@@ -189,10 +189,10 @@ cdef inline void transform_box(
     cdef int axis
     cdef const float *of
     cdef float *second
-    cdef float *of_strip
+    cdef float *line
     for part in range(count_blocks(channels, LINE_LANES)):
         v, tile = part * LINE_LANES, 0
-        of_strip = to + v // to_tile * to_strip + v % to_tile
+        line = to + v // to_tile * to_strip + v % to_tile
         vectors = count_blocks(min(<int64_t>LINE_LANES, channels - v), WINOGRAD_LANES)
         lanes = vectors * WINOGRAD_LANES
         second = buffer + f.given[0] * f.taken[1] * columns * lanes
@@ -219,7 +219,7 @@ cdef inline void transform_box(
                     for w in range(tiles.count[3]):
                         for i in range(f.given[0]):
                             f.along[2](of + i * pitch[0] + w * f.step[2] * pitch[2], pitch[2], pitch[1],
-                                       of_strip + tile * to_tile + i * f.given[1] * f.given[2] * to_point, to_point,
+                                       line + tile * to_tile + i * f.given[1] * f.given[2] * to_point, to_point,
                                        f.given[2] * to_point, f.given[1], vectors)
                         tile += 1
 
