@@ -8,8 +8,9 @@ from .choices import tile_cycles
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
 #: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
-#: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it.
-IN_PLACE_BYTES, ROW_BYTES = 64 * 1024, 8 * 1024
+#: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it;
+#: vectors narrower than a line, which walk along it more than once, gain more from the longer pieces.
+IN_PLACE_BYTES, ROW_BYTES, NARROW_ROW_BYTES = 64 * 1024, 8 * 1024, 48 * 1024
 #: The same in wgrad: what its lanes have of a position. The tile reads some rows for one vector after the other.
 POSITION_BYTES = 1024
 #: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
@@ -105,6 +106,7 @@ def lanewise(case, sums_positions, in_place):
             return extents, wide, slices
     elif in_place and total % lanes == 0:
         row = walk[2].positions * walk[2].source_step
-        block = even(total, max(2 * line, ROW_BYTES // (row * case.itemsize)), line)
+        row_bytes = NARROW_ROW_BYTES if case.machine.vector_bytes < LINE_BYTES else ROW_BYTES
+        block = even(total, max(2 * line, row_bytes // (row * case.itemsize)), line)
         extents = box_of(walk, 1, IN_PLACE_BYTES // (block * case.itemsize))[1:]
     return extents, block, slices
