@@ -58,7 +58,7 @@ cdef inline void slide(
         t = 0
         while t < s.taps:
             part.taps = next_taps(s.taps - t)
-            part.new_row = s.new_row - r
+            part.new_rows = s.new_rows if r == t == 0 else 0  # fetched once
             slide_part(&part, x + r * s.x_row + t * s.x_tap, w + r * s.w_row + t * s.w_tap, y, fresh and r == t == 0)
             t += part.taps
 
