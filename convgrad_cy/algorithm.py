@@ -87,8 +87,8 @@ def tiled_work(operation, problem, tiling, machine):
         skips(operation, problem), (problem.x, problem.y), (problem.x_channels, problem.y_channels), strict=True
     ):
         work["gathered"] += skipped * problem.batch * problem.groups * count * prod(extents)
-    for part, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
-        count, tiles, added = prod(points), problem.batch * problem.groups, len(part)
+    for siblings, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
+        count, tiles, added = prod(points), problem.batch * problem.groups * len(siblings), len(siblings[0])
         for axis, n in zip(walk, points, strict=True):
             tiles *= -(-axis.positions // (n + 1 - axis.taps))
         tiles *= added
@@ -141,17 +141,18 @@ def _saving(operation, problem, tiling):
     parts = tile_walks(operation, problem)
     walks = first_walks(parts)
     defined = own = 0
-    for part, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
-        defined += sum(prod(axis.walk.positions * axis.held for axis in added) for added in part)
+    for siblings, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
+        each = [walk for added in siblings for walk in added]
+        defined += sum(prod(axis.walk.positions * axis.held for axis in walk) for walk in each)
         tiles = prod(-(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(walk, points, strict=True))
-        own += len(part) * prod(points) * tiles
+        own += len(each) * prod(points) * tiles
     return defined / own
 
 
 def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
     parts = tile_walks(operation, problem)
-    if max(map(len, parts)) * _channels(operation, problem)[0] > MOST_CHANNELS:
+    if max(len(siblings[0]) for siblings in parts) * _channels(operation, problem)[0] > MOST_CHANNELS:
         return False
     return all(
         any(

@@ -1,7 +1,8 @@
 """The walks of Winograd's algorithm: taps as far apart as positions, and few of them.
 
-Any walk is taken apart into such ones. Where they differ in positions, each makes a part of the result; where they
-differ in taps, their sums are added, or, in wgrad, each makes a part of the filter.
+Any walk is taken apart into such ones. Those that differ in positions alone are *siblings*: one product has the tiles
+of all of them, as if each had images of its own. Where they differ in taps, their sums are added, or, in wgrad, each
+makes a part of the filter.
 """
 
 from functools import lru_cache
@@ -102,8 +103,8 @@ def _tile_axes(walk):
 def tile_walks(operation, problem):
     """The walks of an operation such that taps and positions are equally far apart; none where that cannot be.
 
-    A list for each part of the result, positions or, in wgrad, taps: of the walks, triples of ``TileAxis``, whose sums
-    are added.
+    A list for each part of the result, stride phases or, in wgrad, taps: of its siblings, the first of which have most
+    positions, each a list of the walks, triples of ``TileAxis``, whose sums are added.
     """
     walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
     if any(axis.taps == 0 for walk in walks for axis in walk):
@@ -111,24 +112,22 @@ def tile_walks(operation, problem):
     axes = [[_tile_axes(axis) for axis in walk] for walk in walks]
     if not all(map(all, axes)):
         return []
-    if operation == WGRAD:
-        axes = [
-            [zip(*axis, strict=True) for axis in walk] for walk in axes
-        ]  # for each set of taps, all sets of positions
-    axes = [[list(map(list, axis)) for axis in walk] for walk in axes]
     if sum(prod(sum(map(len, axis)) for axis in walk) for walk in axes) > MOST_WALKS:
         return []
-    return [list(product(*added)) for walk in axes for added in product(*walk)]
+    if operation != WGRAD:
+        return [[list(product(*taps)) for taps in product(*walk)] for walk in axes]
+    axes = [[list(zip(*axis, strict=True)) for axis in walk] for walk in axes]  # for each set of taps, all of positions
+    return [[[walk] for walk in product(*positions)] for walk in axes for positions in product(*walk)]
 
 
 def first_walks(parts):
-    """The first walk of each part: the others have its positions and its number of taps."""
-    return [[axis.walk for axis in walks[0]] for walks in parts]
+    """The first walk of each part: the others have no more positions, and its number of taps."""
+    return [[axis.walk for axis in siblings[0][0]] for siblings in parts]
 
 
 def skips(operation, problem):
     """Whether the walks skip positions that are neighbours on the last axis: of x, and of y."""
-    walks = [walk[2].walk for part in tile_walks(operation, problem) for walk in part]
+    walks = [walk[2].walk for siblings in tile_walks(operation, problem) for added in siblings for walk in added]
     source, target = any(walk.source_step > 1 for walk in walks), any(walk.target_step > 1 for walk in walks)
     return (target, source) if operation == DGRAD else (source, target)
 

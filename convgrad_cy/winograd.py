@@ -43,10 +43,11 @@ SHARING_PARTS, SHARING_LANES = 16, 16
 class TileBlocks(NamedTuple):
     """The integers that steer the loops of ``pyx/winograd*.pxd``; the fields are those of ``TileBlocks`` there.
 
-    ``images``: batch extent of a box of tiles. ``chunk``: channels of a window. ``outputs``: output channels of a
-    block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task transforms its own.
-    ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``: tasks that share the
-    boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms before it multiplies.
+    ``images``: of a box of tiles, those of each sibling counted. ``chunk``: channels of a window. ``outputs``: output
+    channels of a block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task
+    transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
+    tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
+    before it multiplies.
     """
 
     threads: int
@@ -65,9 +66,9 @@ class TilePlan(NamedTuple):
     Attributes
     ----------
     steps : numpy.ndarray
-        The walks to carry out one after the other, each with the points, the outputs, the tiles of a box and the taps
-        that the filter holds on its three axes, and of how many walks, this one and the next, the sums are added:
-        int64, one row for each.
+        The walks of each part of the result, siblings and those whose sums are added, as ``tile_walks`` has them. Each
+        with the points, the outputs, the tiles of a box and the taps that the filter holds on its three axes; of how
+        many walks, this one and the next, the sums are added; and how many siblings there are: int64, one row for each.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
     chosen : TileBlocks
@@ -148,14 +149,14 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     return TileBlocks(1, images, chunk, block, group, shared, 1, span), box, memory, tasks
 
 
-def _accumulation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
+def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
     """The same of wgrad."""
     block = min(-(-outputs // strip) * strip, WGRAD_CHANNELS)
     chunk = min(WGRAD_CHANNELS, WGRAD_SUMS_BYTES // (4 * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
     images, *box = _box(walks, given, batch, WGRAD_TILES)
     parts = groups * -(-channels // chunk) * -(-outputs // block)
-    boxes = added * _boxes(walks, given, batch, images, box)
+    boxes = _boxes(walks, given, batch, images, box)
     slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
     tiles = groups * images * prod(box) * boxes
     values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
@@ -182,15 +183,20 @@ def plan(operation, problem, tiling, machine):
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
-    sizes = max(map(len, parts)), max(map(prod, points)), problem.groups, channels, outputs, problem.batch
     lanes = machine.vector_bytes // 4
-    vectors = lanes, min(machine.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    blocks, box, memory, tasks = (_accumulation if operation == WGRAD else _correlation)(walks, given, *sizes, *vectors)
+    strip = min(machine.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
+    images = problem.batch * max(map(len, parts))
+    sizes = max(map(prod, points)), problem.groups, channels, outputs, images, lanes, strip
+    if operation == WGRAD:
+        blocks, box, memory, tasks = _accumulation(walks, given, *sizes)
+    else:
+        blocks, box, memory, tasks = _correlation(walks, given, max(len(part[0]) for part in parts), *sizes)
     serial = problem.multiplications < SERIAL_MULTIPLICATIONS
     blocks = blocks._replace(threads=1 if serial else machine.threads)
     rows = [
-        [*sum((axis.walk for axis in walk), ()), *row, *m, *box, *(axis.held for axis in walk), len(added)]
-        for added, row, m in zip(parts, points, given, strict=True)
+        [*sum((axis.walk for axis in walk), ()), *n, *m, *box, *(axis.held for axis in walk), len(added), len(siblings)]
+        for siblings, n, m in zip(parts, points, given, strict=True)
+        for added in siblings
         for walk in added
     ]
     return TilePlan(

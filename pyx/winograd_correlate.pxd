@@ -18,13 +18,11 @@ from copy cimport store_block
 from problem cimport conv_walk
 from tensor cimport target_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, whole_vectors
-from window cimport Box, fill_window
-from winograd cimport (
-    WINOGRAD_LANES, TileBlocks, TileStep, Tiling, elements_of, find_tiles, note_largest, source_walk, stands, stored,
-    transform_box, transform_one, winograd_largest,
-)
+from window cimport Box
+from winograd cimport WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest
 from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation, describe_tiled
 from winograd_filter cimport FilterBank, describe_taps, transform_filters
+from winograd_tiling cimport TileBlocks, TileStep, Tiling, fill_tiles, find_tiles, step_of_image
 
 
 cdef enum:
@@ -66,6 +64,7 @@ cdef inline uint32_t store_tiles(
 ) noexcept nogil:
     """Transform the sums back, row of tiles by row, and store what lies within the target; its largest magnitude."""
     cdef const Tiling *t = &c.tiling
+    cdef const conv_walk *walk
     cdef int64_t part, o, n, d, h, w, i, tile, count, channels, lanes, columns = tiles.count[3] * t.outputs[2], column
     cdef int64_t at[3]
     cdef int64_t pitch[3]
@@ -76,7 +75,6 @@ cdef inline uint32_t store_tiles(
     pitch[1] = pitch[2] * t.points[2]
     pitch[0] = pitch[1] * t.points[1]
     column = tiles.begin[3] * t.outputs[2]
-    count = min(columns, t.walk.axis[2].positions - column)
     for part in range(count_blocks(outputs, RESULT_CHANNELS)):
         o = part * RESULT_CHANNELS
         channels = min(<int64_t>RESULT_CHANNELS, outputs - o)
@@ -85,6 +83,8 @@ cdef inline uint32_t store_tiles(
         to_pitch[0] = to_pitch[1] * t.outputs[1]
         tile = 0
         for n in range(tiles.count[0]):
+            walk = &step_of_image(t, tiles.begin[0] + n).walk
+            count = min(columns, walk.axis[2].positions - column)
             for d in range(tiles.count[1]):
                 for h in range(tiles.count[2]):
                     for w in range(tiles.count[3]):
@@ -94,7 +94,7 @@ cdef inline uint32_t store_tiles(
                     for i in range(t.outputs[0] * t.outputs[1]):
                         at[0] = (tiles.begin[1] + d) * t.outputs[0] + i // t.outputs[1]
                         at[1] = (tiles.begin[2] + h) * t.outputs[1] + i % t.outputs[1]
-                        if at[0] >= t.walk.axis[0].positions or at[1] >= t.walk.axis[1].positions:
+                        if count <= 0 or at[0] >= walk.axis[0].positions or at[1] >= walk.axis[1].positions:
                             continue
                         row = rows + i * to_pitch[1]
                         if channels == lanes:
@@ -102,9 +102,9 @@ cdef inline uint32_t store_tiles(
                         for w in range(0 if channels == lanes else count):
                             largest = winograd_largest(row + w * lanes, channels, largest)
                         store_block(
-                            target + o * c.y.channel + target_offset(&c.y, &t.walk, tiles.begin[0] + n, at[0], at[1],
-                                                                     column),
-                            t.walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, count, channels,
+                            target + o * c.y.channel + target_offset(
+                                &c.y, walk, (tiles.begin[0] + n) // t.steps.siblings, at[0], at[1], column),
+                            walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, count, channels,
                         )
     return largest
 
@@ -115,11 +115,8 @@ cdef inline void transform_chunk(
 ) noexcept nogil:
     """The values of a box of tiles and a chunk of the channels of one step; those of all steps are counted through."""
     cdef int64_t c0 = chunk % c.chunks * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
-    cdef Box elements
-    cdef conv_walk seen
-    source_walk(&seen, &c.steps[chunk // c.chunks].walk)
-    elements_of(&c.tiling, tiles, &c.source, &elements)
-    fill_window(window, &c.window, &seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
+    fill_tiles(window, &c.window, &c.tiling, &c.source, chunk // c.chunks, False, tiles,
+               source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
     transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, 0, c.blocks.chunk, buffer)
 
 
@@ -165,7 +162,7 @@ cdef inline uint32_t correlate_tiles(
                 transform_chunk(c, &tiles, source, g, i, values + (i - first) * c.values_size, window, buffer)
         if not c.blocks.group:
             c0 = first % c.chunks * c.blocks.chunk
-            describe_taps(&taps, c.steps + first // c.chunks)
+            describe_taps(&taps, c.tiling.steps + first // c.chunks)
             largest_filter[0] = max(largest_filter[0], transform_filters(
                 &taps, filter + c0 * c.filters.w.channel, bank, min(c.blocks.chunk, c.channels - c0), outputs, buffer))
         multiply_points(c, values, filters if c.blocks.group else bank, sums, count, outputs, first, last)
@@ -191,7 +188,7 @@ cdef inline uint32_t transform_strips(
     filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
     filters += (g * strips + first) * c.filters.strip
     for step in range(c.added):
-        describe_taps(&taps, c.steps + step)
+        describe_taps(&taps, c.tiling.steps + step)
         largest = max(largest, transform_filters(
             &taps, filter, filters + step * c.channels * width, c.channels, min(together * width, group_outputs - o),
             buffer))
@@ -225,7 +222,7 @@ cdef inline int correlate_tiled(
             most_filter = max(most_filter, tasks * c.filters.strip)
             most_scratch = max(most_scratch, threads * c.scratch)
             most_tiles = max(most_tiles, c.tiling.box_tiles)
-            i += c.added
+            i += c.added * c.tiling.steps.siblings
         tables = <int32_t *>allocate_lines((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
         filters = <float *>allocate_lines(most_filter * sizeof(float))
         shared = <float *>allocate_lines(most_shared * sizeof(float) if blocks.shared else 0)
@@ -256,7 +253,7 @@ cdef inline int correlate_tiled(
                     note_largest(largest, threadid(), 1, correlate_tiles(
                         &c, x, w, filters, shared, y, o, outputs, scratch + threadid() * c.scratch,
                         largest + threadid() * 32, task))
-            i += c.added
+            i += c.added * c.tiling.steps.siblings
         return stands(largest, threads)
     finally:
         free(tables)

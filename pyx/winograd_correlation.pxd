@@ -6,11 +6,9 @@ from blocks cimport count_blocks, in_lines
 from tensor cimport Tensor, describe_filter, describe_tensor
 from ukernel cimport whole_vectors
 from window cimport Window
-from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform,
-    lay_out_tiles, row_size, stored, tile_size,
-)
+from winograd cimport LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, stored, tile_size
 from winograd_filter cimport FilterBank, describe_filters, filter_scratch
+from winograd_tiling cimport TileBlocks, TileStep, Tiling, describe_tiling, lay_out_tiles, row_size
 
 cdef enum:
     RESULT_CHANNELS = 32  # transformed back together: a row of tiles of them stays in the L1 cache
@@ -20,7 +18,6 @@ cdef struct TiledCorrelation:
     TileBlocks blocks
     FilterBank filters
     Transform source, result
-    const TileStep *steps  # those whose sums are added
     Window window
     Tensor x, y
     int64_t groups, channels, outputs
@@ -52,7 +49,7 @@ cdef inline void describe_tiled(
     describe_tensor(&c.x, source.strides, sizeof(stored))
     describe_filter(&c.filters.w, filter.strides, sizeof(stored))
     describe_tensor(&c.y, target.strides, sizeof(stored))
-    c.steps, c.added = step, step.added
+    c.added = step.added
     c.groups = source.shape[1]
     c.channels, c.outputs = filter.shape[2], filter.shape[1]
     c.chunks = count_blocks(c.channels, blocks.chunk)

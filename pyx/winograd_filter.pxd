@@ -11,7 +11,8 @@ from copy cimport load_block, zero_block
 from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, filter_offset
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
-from winograd cimport LINE_LANES, TileStep, Transform, is_held, stored, tile_size, transform_one, winograd_largest
+from winograd cimport LINE_LANES, Transform, stored, tile_size, transform_one, winograd_largest
+from winograd_tiling cimport TileStep, is_held
 
 cdef enum:
     FILTER_CHANNELS = 16  # that are loaded together

@@ -14,10 +14,8 @@ from blocks cimport count_blocks, in_lines
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_are_adjacent
 from ukernel cimport strip_width, whole_vectors
 from window cimport Box, Window
-from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, Tiling, Transform, describe_tiling, describe_transform, is_held,
-    lay_out_tiles, row_size, stored, tile_size, winograd_largest,
-)
+from winograd cimport LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, stored, tile_size, winograd_largest
+from winograd_tiling cimport TileBlocks, TileStep, Tiling, describe_tiling, is_held, lay_out_tiles, row_size
 
 cdef enum:
     FINISHED_CHANNELS = 16  # of the filter that are transformed back together
@@ -26,8 +24,6 @@ cdef struct TiledAccumulation:
     Tiling tiling
     TileBlocks blocks
     Transform source, target, result
-    const TileStep *steps  # those whose sums are added
-    int64_t box_count  # of all of them
     Window window, target_window
     Tensor x, w, y
     int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
@@ -71,7 +67,6 @@ cdef inline void describe_tiled_sums(
     describe_tensor(&c.x, source.strides, sizeof(stored))
     describe_filter(&c.w, filter.strides, sizeof(stored))
     describe_tensor(&c.y, target.strides, sizeof(stored))
-    c.steps, c.box_count = step, step.added * c.tiling.box_count
     c.groups, c.channels, c.outputs, c.taps = source.shape[1], filter.shape[2], filter.shape[1], count_taps(&step.walk)
     c.chunk_blocks, c.output_blocks = count_blocks(c.channels, blocks.chunk), count_blocks(c.outputs, blocks.outputs)
     c.parts = c.groups * c.chunk_blocks * c.output_blocks

@@ -14,46 +14,40 @@ from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
-from problem cimport conv_walk
 from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
-from window cimport Box, fill_window
+from window cimport Box
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, TileBlocks, TileStep, elements_of, find_tiles, is_held, note_largest, source_walk,
-    stands, stored, target_walk, transform_box, transform_one, winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest,
 )
 from winograd_parts cimport (
     FINISHED_CHANNELS, TilePart, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
 )
+from winograd_tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find_tiles, is_held
 
 
 cdef inline void transform_source(
-    const TiledAccumulation *c, int64_t step, const Box *tiles, const stored *source, int64_t g, int64_t chunk,
+    const TiledAccumulation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk,
     float *values, float *window, float *buffer,
 ) noexcept nogil:
     """The values of a box and a chunk of input channels."""
     cdef int64_t c0 = chunk * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
-    cdef Box elements
-    cdef conv_walk seen
-    source_walk(&seen, &c.steps[step].walk)
-    elements_of(&c.tiling, tiles, &c.source, &elements)
-    fill_window(window, &c.window, &seen, &elements, source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
+    fill_tiles(window, &c.window, &c.tiling, &c.source, 0, False, tiles,
+               source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
     transform_box(&c.source, tiles, window, &c.window, channels, values, c.source_point, c.source_line,
                   LINE_LANES, buffer)
 
 
 cdef inline uint32_t transform_target(
-    const TiledAccumulation *c, int64_t step, const Box *tiles, const stored *target, int64_t g, int64_t block,
+    const TiledAccumulation *c, const Box *tiles, const stored *target, int64_t g, int64_t block,
     float *gradients, float *window, float *buffer,
 ) noexcept nogil:
     """Those of a block of output channels; the largest magnitude of what they are made of."""
     cdef int64_t o0 = block * c.blocks.outputs, outputs = min(c.blocks.outputs, c.outputs - o0)
     cdef Box elements
-    cdef conv_walk seen
-    target_walk(&seen, &c.steps[step].walk)
-    elements_of(&c.tiling, tiles, &c.target, &elements)
-    fill_window(window, &c.target_window, &seen, &elements, target + g * c.y.group + o0 * c.y.channel, &c.y,
-                outputs)
+    fill_tiles(window, &c.target_window, &c.tiling, &c.target, 0, True, tiles,
+               target + g * c.y.group + o0 * c.y.channel, &c.y, outputs)
+    elements_of(tiles, &c.target, &elements)
     transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients, c.target_point,
                   c.target_strip, c.target_width, buffer)
     return largest_of(&c.target_window, &elements, window, outputs)
@@ -68,18 +62,18 @@ cdef inline uint32_t share_tiles(
     ``again``: the values of the target are there.
     """
     cdef int64_t kinds = c.chunk_blocks + c.output_blocks, box = task // kinds, kind = task % kinds
-    cdef int64_t g = box // c.box_count, step = box % c.box_count // c.tiling.box_count
+    cdef int64_t g = box // c.tiling.box_count
     cdef float *buffer = window + c.window_size
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
-        transform_source(c, step, &tiles, source, g, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
+        transform_source(c, &tiles, source, g, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
                          window, buffer)
         return 0
     if again:
         return 0
     kind -= c.chunk_blocks
-    return transform_target(c, step, &tiles, target, g, kind,
+    return transform_target(c, &tiles, target, g, kind,
                             gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
 
 
@@ -88,8 +82,8 @@ cdef inline uint32_t accumulate_tiles(
     float *sums, float *window, int64_t task,
 ) noexcept nogil:
     """The products of one slice of a part; the largest magnitude of the target, where the tiles are not shared."""
-    cdef int64_t p, strip, j, count, box, step, index, width = strip_width(sums[0]), slice = task % c.blocks.slices
-    cdef int64_t first_box = c.box_count * slice // c.blocks.slices
+    cdef int64_t p, strip, j, count, box, index, width = strip_width(sums[0]), slice = task % c.blocks.slices
+    cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
     cdef float *buffer = gradients + c.target_size
@@ -97,16 +91,15 @@ cdef inline uint32_t accumulate_tiles(
     cdef TilePart part
     cdef uint32_t largest = 0
     part_of_tiles(c, task // c.blocks.slices, &part)
-    for box in range(first_box, c.box_count * (slice + 1) // c.blocks.slices):
-        step = box // c.tiling.box_count
-        count = find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
+    for box in range(first_box, boxes * (slice + 1) // c.blocks.slices):
+        count = find_tiles(&c.tiling, box, &tiles)
         if c.blocks.shared:
-            index = part.g * c.box_count + box
+            index = part.g * boxes + box
             values = all_values + (index * c.chunk_blocks + part.c0 // c.blocks.chunk) * c.values_size
             gradients = all_gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
         else:
-            transform_source(c, step, &tiles, source, part.g, part.c0 // c.blocks.chunk, values, window, buffer)
-            largest = max(largest, transform_target(c, step, &tiles, target, part.g, part.o0 // c.blocks.outputs,
+            transform_source(c, &tiles, source, part.g, part.c0 // c.blocks.chunk, values, window, buffer)
+            largest = max(largest, transform_target(c, &tiles, target, part.g, part.o0 // c.blocks.outputs,
                                                     gradients, window, buffer))
         for p in range(c.tiling.point_count):
             for strip in range(count_blocks(part.outputs, width)):
@@ -164,13 +157,13 @@ cdef inline uint32_t finish_tiles(
     for i in range(channels * c.taps):
         largest = winograd_largest(block + i * c.target_row, part.outputs, largest)
     if c.natural:
-        store_block(filter + filter_offset(&c.w, &c.tiling.walk, 0), c.w.batch, 1, block, 1, c.target_row, part.outputs,
-                    channels * c.taps)
+        store_block(filter + filter_offset(&c.w, &c.tiling.steps.walk, 0), c.w.batch, 1, block, 1, c.target_row,
+                    part.outputs, channels * c.taps)
     else:
         for t in range(c.taps):
-            if not is_held(c.steps, t):
+            if not is_held(c.tiling.steps, t):
                 continue
-            store_block(filter + filter_offset(&c.w, &c.tiling.walk, t), c.w.batch, c.w.channel,
+            store_block(filter + filter_offset(&c.w, &c.tiling.steps.walk, t), c.w.batch, c.w.channel,
                         block + t * c.target_row, 1, c.taps * c.target_row, part.outputs, channels)
     return largest
 
@@ -231,7 +224,7 @@ cdef inline int wgrad_tiled(
         multiples(tables + blocks.chunk + tiles, c.target_width, tiles)
         if blocks.slices > 1:
             partial = <float *>allocate_lines(c.parts * blocks.slices * c.sums_size * sizeof(float))
-        boxes = c.groups * c.box_count if blocks.shared else 0
+        boxes = c.groups * c.tiling.box_count if blocks.shared else 0
         values = <float *>allocate_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
         gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
         scratch = <char *>allocate_lines(threads * c.scratch)
@@ -251,7 +244,7 @@ cdef inline int wgrad_tiled(
             tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS) if blocks.slices > 1 else 0
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
-            step += c.steps.added
+            step += c.tiling.steps.siblings
         return stands(largest, threads)
     finally:
         free(tables)

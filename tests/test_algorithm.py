@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext
+from itertools import chain
 from math import prod
 from pathlib import Path
 from zlib import crc32
@@ -197,20 +198,25 @@ def test_plans(operation, problem, machine, tiling):
     parts = tile_walks.tile_walks(operation, problem)
     extents = problem.x if operation == DGRAD else problem.y
     defined = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
-    assert sum(prod(axis.walk.positions * axis.held for axis in walk) for part in parts for walk in part) == sum(
+    walks = [walk for siblings in parts for added in siblings for walk in added]
+    assert sum(prod(axis.walk.positions * axis.held for axis in walk) for walk in walks) == sum(
         prod(axis.positions * axis.taps for axis in walk) for walk in defined
     )
     if operation != WGRAD:
-        assert sum(prod(axis.walk.positions for axis in walks[0]) for walks in parts) == prod(extents)
-    for walks in parts:
-        for walk in walks:
-            for axis, first, extent in zip(walk, walks[0], extents, strict=True):
+        sets = [added[0] for siblings in parts for added in siblings]
+        assert sum(prod(axis.walk.positions for axis in walk) for walk in sets) == prod(extents)
+    for siblings in parts:
+        assert len(set(map(len, siblings))) == 1
+        for walk in chain(*siblings):
+            for axis, first, extent in zip(walk, siblings[0][0], extents, strict=True):
                 assert axis.walk.source_tap == axis.walk.source_step
                 assert 1 <= axis.held <= axis.walk.taps == first.walk.taps <= tile_walks.MOST_TAPS
                 assert axis.walk.positions <= first.walk.positions
                 last = axis.walk.target_begin + (axis.walk.positions - 1) * axis.walk.target_step
                 assert 0 <= last < extent
     made = winograd.plan(operation, problem, tiling, machine)
+    counts = [[len(siblings[0]), len(siblings)] for siblings in parts]
+    assert made.steps[:, -2:].tolist() == list(chain(*([count] * prod(count) for count in counts)))
     many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
     assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()
     assert made.chosen.chunk % (machine.vector_bytes // 4) == 0

@@ -54,6 +54,9 @@ PHASES = [
     parse('mb1ic7ih31iw9oc33kh18sh2kw6sw3ph4pw2n"2d_pieces_of_strides"'),
     parse('mb3ic40iw200oc40kw8sw2pw3n"1d_several_boxes"'),
     parse('mb1ic300ih8oc260kh4sh2ph1n"2d_strided_filters_inside_tasks"'),
+    parse('mb3ic21ih9iw17oc18kh3dh3ph4n"2d_siblings_of_other_sizes"'),
+    parse('mb2ic300ih10oc260kh3dh1ph2n"2d_siblings_filters_inside_tasks"'),
+    parse('mb2g2ic34iw45oc24kw7dw2pw9n"1d_siblings_of_pieces"'),
     parse('mb2ic5id9ih8iw7oc6kd3kh4kw6dd1sh2pd2ph1pw3n"3d_everything"'),
 ]
 kernels = pytest.mark.parametrize("kernel", BY_KERNEL)
@@ -210,7 +213,10 @@ def problem_of(problem):
     )
 
 
-FAR = [PROBLEMS[name] for name in ("2d_same", "2d_blocks", "1d", "3d_same", "2d_padding_of_kernel_size", "2d_groups2")]
+FAR = [
+    *(PROBLEMS[name] for name in ("2d_same", "2d_blocks", "1d", "3d_same", "2d_padding_of_kernel_size", "2d_groups2")),
+    PROBLEMS["2d_dilation2"],
+]
 SPOILERS = {
     "nan": lambda array: place(array, np.nan),
     "inf": lambda array: place(array, np.inf, -np.inf),
