@@ -35,6 +35,8 @@ LEAST_OUTPUTS = 64
 #: Tasks for all threads: where there are fewer, blocks of outputs are halved. In wgrad boxes are cut into slices first;
 #: with one slice only, and tiles that can be kept, blocks are halved up to the second number.
 WANTED_TASKS, MORE_TASKS = 8, 24
+#: Groups of so many outputs, a vector of 32 bytes, are taken together up to a cache line of channels.
+BUNDLE_OUTPUTS, BUNDLE_CHANNELS = 8, 16
 #: Blocks of a filter for which the transformed tiles of both operands are kept. Where there are several walks, as with
 #: a stride, those of the target serve them all: with so many lanes, which make the products short, for any number.
 SHARING_PARTS, SHARING_LANES = 16, 16
@@ -47,7 +49,8 @@ class TileBlocks(NamedTuple):
     channels of a block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task
     transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
     tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
-    before it multiplies.
+    before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
+    outputs in one block.
     """
 
     threads: int
@@ -58,6 +61,7 @@ class TileBlocks(NamedTuple):
     shared: bool
     slices: int
     span: int
+    groups: int
 
 
 class TilePlan(NamedTuple):
@@ -123,6 +127,19 @@ def _boxes(walks, given, batch, images, box):
     )
 
 
+def _bundled(blocks, groups, channels, outputs, tasks, lanes):
+    """The blocks of tasks that take several groups together, and how many tasks there are then.
+
+    Few channels of channels last are a part of a cache line, or of a vector.
+    """
+    if outputs != BUNDLE_OUTPUTS or channels == 1 or channels > blocks.chunk:
+        return blocks, tasks
+    count = max(1, min(BUNDLE_CHANNELS // max(channels, outputs), tasks // WANTED_TASKS, groups))
+    chunk, block = (-(-count * each // lanes) * lanes for each in (channels, outputs))
+    group = max(block, blocks.group // block * block) if blocks.group else 0
+    return blocks._replace(chunk=chunk, outputs=block, group=group, groups=count), -(-groups // count) * tasks // groups
+
+
 def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
     """(blocks, tiles of a box, bytes, tasks) of fprop and dgrad, where the sums of so many walks are added."""
     filters = 4 * points * channels * groups * added
@@ -145,8 +162,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
     chunks = added * -(-channels // chunk)
     span = 1 if inside else max(1, min(chunks, SPAN_BYTES // (4 * points * count * chunk)))
-    tasks = boxes * -(-outputs // block)
-    return TileBlocks(1, images, chunk, block, group, shared, 1, span), box, memory, tasks
+    blocks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1)
+    blocks, tasks = _bundled(blocks, groups, channels, outputs, boxes * -(-outputs // block), lanes)
+    return blocks, box, memory, tasks
 
 
 def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
@@ -168,7 +186,10 @@ def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes,
     many = parts >= SHARING_PARTS * groups or (len(walks) > 1 and lanes >= SHARING_LANES)
     shared = many and values <= SHARED_BYTES
     memory += values if shared else 0
-    return TileBlocks(1, images, chunk, block, 0, shared, slices, 1), box, memory, parts * slices
+    blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
+    if not shared:
+        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes)
+    return blocks, box, memory, tasks
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """fprop and dgrad by Winograd's algorithm: a tile is transformed, multiplied point by point, and transformed back.
 
-A task is a box of tiles and a block of outputs. Chunk after chunk of the channels it fills a window, transforms its
-tiles and adds, of each point, the product (tiles x channels) * (channels x outputs) to its sums:
+A task is a box of tiles and a block of outputs, of one group or a bundle of small ones. Chunk after chunk of the
+channels it fills a window, transforms its tiles and adds, of each point and group, the product
+(tiles x channels) * (channels x outputs) to its sums:
 
     values[point][tile][channel]       sums[point][tile][output]
 
@@ -31,15 +32,15 @@ cdef enum:
 
 
 cdef inline void multiply_points(
-    const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t outputs,
-    int64_t first, int64_t last,
+    const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t groups,
+    int64_t outputs, int64_t first, int64_t last,
 ) noexcept nogil:
     """sums += values * filters of each point and the chunks from ``first`` to ``last``, whose values follow each other.
 
     Chunk after chunk of one point: its sums stay in the cache. ``filters`` is the first strip; of all channels, or
     where tasks transform their own, of one chunk.
     """
-    cdef int64_t p, i, strip, j, c0, channels, width = c.filters.width
+    cdef int64_t p, i, g, strip, j, c0, channels, width = c.filters.width, strips = count_blocks(outputs, width)
     cdef const float *bank
     for p in range(c.tiling.point_count):
         for i in range(first, last):
@@ -48,14 +49,15 @@ cdef inline void multiply_points(
             bank = filters + p * c.filters.point
             if c.blocks.group:
                 bank += (i // c.chunks * c.channels + c0) * width
-            for strip in range(count_blocks(outputs, width)):
-                j = strip * width
-                multiply_strip(
-                    SCALARS, tiles, min(width, outputs - j), channels, channels,
-                    values + (i - first) * c.values_size + p * c.value_point, c.tile_rows, c.channel,
-                    bank + strip * c.filters.strip, c.filter_rows,
-                    sums + p * c.sum_point + j, NULL, c.sum_row, FRESH if i == 0 else ADDED,
-                )
+            for g in range(groups):
+                for strip in range(strips):
+                    j = strip * width
+                    multiply_strip(
+                        SCALARS, tiles, min(width, outputs - j), channels, channels,
+                        values + (i - first) * c.values_size + p * c.value_point + g * channels, c.tile_rows, c.channel,
+                        bank + (g * strips + strip) * c.filters.strip, c.filter_rows,
+                        sums + p * c.sum_point + g * outputs + j, NULL, c.sum_row, FRESH if i == 0 else ADDED,
+                    )
 
 
 cdef inline uint32_t store_tiles(
@@ -110,11 +112,11 @@ cdef inline uint32_t store_tiles(
 
 
 cdef inline void transform_chunk(
-    const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk, float *values,
-    float *window, float *buffer,
+    const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t g, int64_t groups, int64_t chunk,
+    float *values, float *window, float *buffer,
 ) noexcept nogil:
     """The values of a box of tiles and a chunk of the channels of one step; those of all steps are counted through."""
-    cdef int64_t c0 = chunk % c.chunks * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
+    cdef int64_t c0 = chunk % c.chunks * c.blocks.chunk, channels = groups * min(c.blocks.chunk, c.channels - c0)
     fill_tiles(window, &c.window, &c.tiling, &c.source, chunk // c.chunks, False, tiles,
                source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
     transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, 0, c.blocks.chunk, buffer)
@@ -128,7 +130,7 @@ cdef inline void share_chunk(
     cdef int64_t chunks = c.added * c.chunks
     cdef Box tiles
     find_tiles(&c.tiling, task // chunks % c.tiling.box_count, &tiles)
-    transform_chunk(c, &tiles, source, task // chunks // c.tiling.box_count, task % chunks,
+    transform_chunk(c, &tiles, source, task // chunks // c.tiling.box_count, 1, task % chunks,
                     shared + task * c.values_size, window, window + c.window_size)
 
 
@@ -138,7 +140,8 @@ cdef inline uint32_t correlate_tiles(
 ) noexcept nogil:
     """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude."""
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
-    cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs, g = task // c.tiling.box_count // blocks
+    cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs
+    cdef int64_t g = task // c.tiling.box_count // blocks * c.blocks.groups, groups = min(c.blocks.groups, c.groups - g)
     cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, span, first, last, count
     cdef int64_t width = c.filters.width, chunks = c.added * c.chunks
     cdef FilterBank taps = c.filters
@@ -159,15 +162,15 @@ cdef inline uint32_t correlate_tiles(
             values = shared + ((g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
         else:
             for i in range(first, last):
-                transform_chunk(c, &tiles, source, g, i, values + (i - first) * c.values_size, window, buffer)
+                transform_chunk(c, &tiles, source, g, groups, i, values + (i - first) * c.values_size, window, buffer)
         if not c.blocks.group:
             c0 = first % c.chunks * c.blocks.chunk
             describe_taps(&taps, c.tiling.steps + first // c.chunks)
             largest_filter[0] = max(largest_filter[0], transform_filters(
                 &taps, filter + c0 * c.filters.w.channel, bank, min(c.blocks.chunk, c.channels - c0), outputs, buffer))
-        multiply_points(c, values, filters if c.blocks.group else bank, sums, count, outputs, first, last)
+        multiply_points(c, values, filters if c.blocks.group else bank, sums, count, groups, outputs, first, last)
     target += g * c.y.group + (first_output + o) * c.y.channel
-    return store_tiles(c, &tiles, sums, target, outputs, rows, buffer)
+    return store_tiles(c, &tiles, sums, target, groups * outputs, rows, buffer)
 
 
 cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
@@ -247,7 +250,7 @@ cdef inline int correlate_tiled(
                                    nogil=True):
                     note_largest(largest, threadid(), 0, transform_strips(
                         &c, w, filters, o, outputs, scratch + threadid() * c.scratch, task))
-                tasks = c.groups * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
+                tasks = c.bundles * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
                     note_largest(largest, threadid(), 1, correlate_tiles(

@@ -21,6 +21,7 @@ cdef struct TiledCorrelation:
     Window window
     Tensor x, y
     int64_t groups, channels, outputs
+    int64_t bundles  # of groups
     int64_t added, chunks  # of steps, and of the channels of each
     int64_t value_point, sum_point, sum_row  # elements from point to point, and from tile to tile
     int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size  # elements
@@ -50,7 +51,7 @@ cdef inline void describe_tiled(
     describe_filter(&c.filters.w, filter.strides, sizeof(stored))
     describe_tensor(&c.y, target.strides, sizeof(stored))
     c.added = step.added
-    c.groups = source.shape[1]
+    c.groups, c.bundles = source.shape[1], count_blocks(source.shape[1], blocks.groups)
     c.channels, c.outputs = filter.shape[2], filter.shape[1]
     c.chunks = count_blocks(c.channels, blocks.chunk)
     c.filters.walk, c.filters.channels = step.walk, c.added * c.channels if blocks.group else blocks.chunk

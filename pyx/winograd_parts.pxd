@@ -2,7 +2,7 @@
 
     values      [group][box][chunk of input channels][point][line of channels][tile][channel]
     gradients   [group][box][block of output channels][point][strip of outputs][tile][output]
-    sums        [point][channel][output]       of one block of the filter
+    sums        [point][group][channel][output]       of one block of the filter, in the groups of a bundle
 
 Tiles are the depth of the products. So what a register tile takes of neighbours lies side by side: in a row of all
 channels, these would be found in few sets of the cache.
@@ -27,6 +27,7 @@ cdef struct TiledAccumulation:
     Window window, target_window
     Tensor x, w, y
     int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
+    int64_t pieces  # of a part's channels, by group, that are transformed back together
     int64_t target_width  # outputs of a strip
     int64_t source_point, target_point, sum_point, source_line, target_strip  # elements between neighbours
     int64_t target_row  # elements of the sums from channel to channel
@@ -36,8 +37,8 @@ cdef struct TiledAccumulation:
     const int32_t *source_tiles  # multiples of a line
     const int32_t *target_tiles  # multiples of a strip's width
 
-cdef struct TilePart:  # of the filter of group g: output channels o0 .. , input channels c0 ..
-    int64_t g, o0, outputs, c0, channels
+cdef struct TilePart:  # of the filter of some groups from g on: in each, output channels o0 .., input channels c0 ..
+    int64_t g, groups, o0, outputs, c0, channels
 
 
 cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TilePart *part) noexcept nogil:
@@ -45,7 +46,8 @@ cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TilePa
     part.outputs = min(c.blocks.outputs, c.outputs - part.o0)
     part.c0 = index // c.output_blocks % c.chunk_blocks * c.blocks.chunk
     part.channels = min(c.blocks.chunk, c.channels - part.c0)
-    part.g = index // (c.output_blocks * c.chunk_blocks)
+    part.g = index // (c.output_blocks * c.chunk_blocks) * c.blocks.groups
+    part.groups = min(c.blocks.groups, c.groups - part.g)
 
 
 cdef inline void describe_tiled_sums(
@@ -69,10 +71,11 @@ cdef inline void describe_tiled_sums(
     describe_tensor(&c.y, target.strides, sizeof(stored))
     c.groups, c.channels, c.outputs, c.taps = source.shape[1], filter.shape[2], filter.shape[1], count_taps(&step.walk)
     c.chunk_blocks, c.output_blocks = count_blocks(c.channels, blocks.chunk), count_blocks(c.outputs, blocks.outputs)
-    c.parts = c.groups * c.chunk_blocks * c.output_blocks
+    c.parts = count_blocks(c.groups, blocks.groups) * c.chunk_blocks * c.output_blocks
+    c.pieces = blocks.groups * count_blocks(min(blocks.chunk, c.channels), FINISHED_CHANNELS)
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
-    c.target_row = whole_vectors(blocks.outputs, kind)
-    c.window_size = max(c.window_size, lay_out_tiles(&c.target_window, &c.tiling, &c.target, c.target_row))
+    c.target_row = whole_vectors(min(blocks.outputs, c.outputs), kind)
+    c.window_size = max(c.window_size, lay_out_tiles(&c.target_window, &c.tiling, &c.target, blocks.outputs))
     c.target_width = count_blocks(min(blocks.outputs, strip_width(kind)), LINE_LANES) * LINE_LANES
     c.source_line, c.target_strip = c.tiling.box_tiles * LINE_LANES, c.tiling.box_tiles * c.target_width
     c.source_point = count_blocks(blocks.chunk, LINE_LANES) * c.source_line + LINE_LANES

@@ -31,6 +31,7 @@ cdef struct TileBlocks:  # winograd.TileBlocks, field for field
     int64_t shared  # whether transformed tiles of the source are kept for all blocks of outputs
     int64_t slices  # of the boxes in wgrad, summed in order
     int64_t span  # chunks of all added steps that a task of fprop or dgrad transforms before it multiplies them
+    int64_t groups  # that a task takes, with all their channels in a chunk and all their outputs in a block
 
 cdef struct Tiling:  # the boxes of a step and its siblings
     const TileStep *steps  # the step; it has most positions

@@ -2,9 +2,9 @@
 
     filter(o, t, c) = result transform of [sum over tiles of  source(point, tile, c) * target(point, tile, o)]
 
-A task is a chunk of input channels, a block of output channels and a slice of the boxes of tiles; the products of each
-point are summed over the tiles. The slices are added in order before the transform back. Where the filter has several
-blocks, the transformed tiles are kept for all of them.
+A task is a chunk of input channels, a block of output channels and a slice of the boxes of tiles, of one group or a
+bundle of small ones; the products of each point are summed over the tiles. The slices are added in order before the
+transform back. Where the filter has several blocks, the transformed tiles are kept for all of them.
 """
 
 from cython.parallel cimport prange, threadid
@@ -27,11 +27,11 @@ from winograd_tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find
 
 
 cdef inline void transform_source(
-    const TiledAccumulation *c, const Box *tiles, const stored *source, int64_t g, int64_t chunk,
+    const TiledAccumulation *c, const Box *tiles, const stored *source, int64_t g, int64_t groups, int64_t chunk,
     float *values, float *window, float *buffer,
 ) noexcept nogil:
     """The values of a box and a chunk of input channels."""
-    cdef int64_t c0 = chunk * c.blocks.chunk, channels = min(c.blocks.chunk, c.channels - c0)
+    cdef int64_t c0 = chunk * c.blocks.chunk, channels = groups * min(c.blocks.chunk, c.channels - c0)
     fill_tiles(window, &c.window, &c.tiling, &c.source, 0, False, tiles,
                source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
     transform_box(&c.source, tiles, window, &c.window, channels, values, c.source_point, c.source_line,
@@ -39,11 +39,11 @@ cdef inline void transform_source(
 
 
 cdef inline uint32_t transform_target(
-    const TiledAccumulation *c, const Box *tiles, const stored *target, int64_t g, int64_t block,
+    const TiledAccumulation *c, const Box *tiles, const stored *target, int64_t g, int64_t groups, int64_t block,
     float *gradients, float *window, float *buffer,
 ) noexcept nogil:
     """Those of a block of output channels; the largest magnitude of what they are made of."""
-    cdef int64_t o0 = block * c.blocks.outputs, outputs = min(c.blocks.outputs, c.outputs - o0)
+    cdef int64_t o0 = block * c.blocks.outputs, outputs = groups * min(c.blocks.outputs, c.outputs - o0)
     cdef Box elements
     fill_tiles(window, &c.target_window, &c.tiling, &c.target, 0, True, tiles,
                target + g * c.y.group + o0 * c.y.channel, &c.y, outputs)
@@ -67,13 +67,13 @@ cdef inline uint32_t share_tiles(
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
-        transform_source(c, &tiles, source, g, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
+        transform_source(c, &tiles, source, g, 1, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
                          window, buffer)
         return 0
     if again:
         return 0
     kind -= c.chunk_blocks
-    return transform_target(c, &tiles, target, g, kind,
+    return transform_target(c, &tiles, target, g, 1, kind,
                             gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
 
 
@@ -82,7 +82,7 @@ cdef inline uint32_t accumulate_tiles(
     float *sums, float *window, int64_t task,
 ) noexcept nogil:
     """The products of one slice of a part; the largest magnitude of the target, where the tiles are not shared."""
-    cdef int64_t p, strip, j, count, box, index, width = strip_width(sums[0]), slice = task % c.blocks.slices
+    cdef int64_t p, g, strip, j, column, count, box, index, width = strip_width(sums[0]), slice = task % c.blocks.slices
     cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
@@ -98,27 +98,31 @@ cdef inline uint32_t accumulate_tiles(
             values = all_values + (index * c.chunk_blocks + part.c0 // c.blocks.chunk) * c.values_size
             gradients = all_gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
         else:
-            transform_source(c, &tiles, source, part.g, part.c0 // c.blocks.chunk, values, window, buffer)
-            largest = max(largest, transform_target(c, &tiles, target, part.g, part.o0 // c.blocks.outputs,
+            transform_source(c, &tiles, source, part.g, part.groups, part.c0 // c.blocks.chunk, values, window, buffer)
+            largest = max(largest, transform_target(c, &tiles, target, part.g, part.groups, part.o0 // c.blocks.outputs,
                                                     gradients, window, buffer))
         for p in range(c.tiling.point_count):
-            for strip in range(count_blocks(part.outputs, width)):
-                j = strip * width
-                multiply_strip(
-                    SCALARS, part.channels, min(width, part.outputs - j), count, count,
-                    values + p * c.source_point, c.channel, c.source_tiles,
-                    gradients + p * c.target_point + j // c.target_width * c.target_strip + j % c.target_width,
-                    c.target_tiles, sums + p * c.sum_point + j, NULL, c.target_row,
-                    FRESH if box == first_box else ADDED,
-                )
+            for g in range(part.groups):
+                for strip in range(count_blocks(part.outputs, width)):
+                    j = strip * width
+                    column = g * part.outputs + j
+                    multiply_strip(
+                        SCALARS, part.channels, min(width, part.outputs - j), count, count,
+                        values + p * c.source_point, c.channel + g * part.channels, c.source_tiles,
+                        gradients + p * c.target_point + column // c.target_width * c.target_strip
+                        + column % c.target_width,
+                        c.target_tiles, sums + p * c.sum_point + g * part.channels * c.target_row + j, NULL,
+                        c.target_row, FRESH if box == first_box else ADDED,
+                    )
     return largest
 
 
 cdef inline uint32_t finish_tiles(
-    const TiledAccumulation *c, stored *filter, const float *sums, float *block, int64_t part_index, int64_t first
+    const TiledAccumulation *c, stored *filter, const float *sums, float *block, int64_t part_index, int64_t piece
 ) noexcept nogil:
     """Add the slices of some channels of a part, transform and store them; their largest magnitude."""
-    cdef int64_t channels, i, p, j, t, _slice, columns
+    cdef int64_t of_group = c.pieces // c.blocks.groups, g = piece // of_group, channels, i, p, j, t, _slice, columns
+    cdef int64_t first = piece % of_group * FINISHED_CHANNELS
     cdef const float *of
     cdef float *total = block + FINISHED_CHANNELS * c.taps * c.target_row
     cdef float *buffer = total + c.tiling.point_count * c.target_row
@@ -128,9 +132,10 @@ cdef inline uint32_t finish_tiles(
     cdef uint32_t largest = 0
     part_of_tiles(c, part_index, &part)
     channels = min(<int64_t>FINISHED_CHANNELS, part.channels - first)
-    if channels <= 0:
+    if channels <= 0 or g >= part.groups:
         return 0
-    filter += part.g * c.w.group + part.o0 * c.w.batch + (part.c0 + first) * c.w.channel
+    sums += g * part.channels * c.target_row
+    filter += (part.g + g) * c.w.group + part.o0 * c.w.batch + (part.c0 + first) * c.w.channel
     columns = whole_vectors(part.outputs, block[0])
     pitch[2], to_pitch[2] = c.target_row, c.target_row
     if c.blocks.slices == 1:
@@ -181,9 +186,8 @@ cdef inline void sum_tiles(
         return
     note_largest(largest, thread, 0,
                  accumulate_tiles(c, source, target, values, gradients, memory, memory + c.sums_size, task))
-    for i in range(count_blocks(c.blocks.chunk, FINISHED_CHANNELS)):
-        note_largest(largest, thread, 1,
-                     finish_tiles(c, filter, memory, memory + c.sums_size, task, i * FINISHED_CHANNELS))
+    for i in range(c.pieces):
+        note_largest(largest, thread, 1, finish_tiles(c, filter, memory, memory + c.sums_size, task, i))
 
 
 cdef inline void add_slices(
@@ -191,9 +195,9 @@ cdef inline void add_slices(
     int64_t task,
 ) noexcept nogil:
     """Some channels of a part that has several slices."""
-    cdef int64_t count = count_blocks(c.blocks.chunk, FINISHED_CHANNELS), part = task // count
+    cdef int64_t part = task // c.pieces
     note_largest(largest, thread, 1, finish_tiles(c, filter, partial + part * c.blocks.slices * c.sums_size,
-                                                  <float *>scratch, part, task % count * FINISHED_CHANNELS))
+                                                  <float *>scratch, part, task % c.pieces))
 
 
 cdef inline int wgrad_tiled(
@@ -241,7 +245,7 @@ cdef inline int wgrad_tiled(
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 sum_tiles(&c, x, w, y, values, gradients, partial, scratch + threadid() * c.scratch, largest,
                           threadid(), task)
-            tasks = c.parts * count_blocks(blocks.chunk, FINISHED_CHANNELS) if blocks.slices > 1 else 0
+            tasks = c.parts * c.pieces if blocks.slices > 1 else 0
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
             step += c.tiling.steps.siblings

@@ -5,7 +5,7 @@ import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import PROBLEMS, parse
 
-from convgrad_cy import boxes, calls, cpu
+from convgrad_cy import algorithm, boxes, calls, cpu, winograd
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
@@ -20,6 +20,13 @@ LAYERS = (
     "g4ic12ih5oc36kh3dh1ph2",
     "g4ic32ih3oc32kh7sh1ph9",  # positions that no tap reaches
 )
+EIGHTS = (  # of eight outputs, which Winograd's algorithm takes together
+    "g4ic32ih9oc32kh3ph1",
+    "g7ic35ih11iw18oc56kh3ph1",
+    "g3ic6ih17oc24kh3dh1ph2",
+    "g5ic40ih13iw9oc40kh4sh2ph1",
+    "g3ic60iw45oc24kw7pw3",
+)
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
 
@@ -29,10 +36,12 @@ def bundles(monkeypatch):
 
     def forget():
         plan.cache_clear()
+        winograd.plan.cache_clear()
         calls.forget()
 
     monkeypatch.setattr(boxes, "WANTED_TASKS", 1)
     monkeypatch.setattr(boxes, "BUNDLE_BYTES", 1 << 20)
+    monkeypatch.setattr(winograd, "WANTED_TASKS", 1)
     forget()
     yield
     monkeypatch.undo()
@@ -90,3 +99,41 @@ def test_bits_and_nonfinite_values(operation, text):
             if value == 1:
                 assert bits(last) == bits(first)
             np.testing.assert_array_equal(last, first)
+
+
+@pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
+def test_are_planned_by_winograd(operation):
+    """Two groups of eight, where tasks are left; the outputs of others do not fill vectors."""
+    machine = cpu.machine()._replace(vector_bytes=32, tile_column_bytes=64)
+    for groups, outputs, expected in ((32, 8, 2), (32, 6, 1), (32, 16, 1), (1, 8, 1)):
+        channels = (outputs, 8) if operation == DGRAD else (8, outputs)
+        problem = ConvProblem(1, groups, *channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
+        made = winograd.plan(operation, problem, algorithm.TILINGS[1], machine).chosen
+        assert (made.groups, made.chunk) == (expected, 8 * expected)
+
+
+@operations
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+@pytest.mark.parametrize("text", EIGHTS)
+@pytest.mark.usefixtures("bundles")
+def test_winograd(operation, dtype, text, monkeypatch):
+    """All bits are those of groups that are tasks of their own, in either layout; NaN stays in its group."""
+    problem = parse(f'mb2{text}n"bundled"')
+    tensors = real_tensors(problem, dtype)
+    spoiled = tensors._replace(**{name: getattr(tensors, name).copy() for name in operation.reads})
+    for name in operation.reads:
+        getattr(spoiled, name).reshape(-1)[0] = np.nan
+
+    def results():
+        for data_format in ("NCX", "NXC"):
+            for each in (tensors, spoiled):
+                yield operation.call(problem, each, data_format, algorithm="winograd", layout=np.ascontiguousarray)
+
+    together = list(results())
+    monkeypatch.setattr(winograd, "BUNDLE_OUTPUTS", 0)
+    winograd.plan.cache_clear()
+    calls.forget()
+    for result, expected in zip(together, results(), strict=True):
+        np.testing.assert_array_equal(result, expected)
+        assert not np.isnan(expected).all()
+    assert np.isfinite(together[0]).all() and np.isnan(together[1]).any()
