@@ -43,9 +43,10 @@
 #endif
 /* Tiles of few columns have vectors of half the size, which some processors multiply at twice the rate. */
 #define HALF_VECTORS (VECTOR_BYTES >= 64)
-/* Loads bound tiles of one vector. The ends of runs of fewer steps are branches that are not foreseen. */
-#define WALKS_RUNS(vectors) ((vectors) == 1 && VECTOR_BYTES >= 32)
-#define LONG_RUN 8
+/* Loads bound tiles of one vector. Others of 32 bytes have few products for an instruction, which counts where another
+ * thread shares the core. The ends of runs of fewer steps are branches that are not foreseen. */
+#define WALKS_RUNS(vectors) (VECTOR_BYTES == 32 || ((vectors) == 1 && VECTOR_BYTES > 32))
+#define LONG_RUN(vectors) ((vectors) == 1 ? 8 : 64)
 
 enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
 

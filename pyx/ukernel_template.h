@@ -8,8 +8,8 @@
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
  *     c[r][j] = c[c_row[r] + j]               whole vectors, unaligned
  *
- * The depth is made of runs of so many steps, in each of which both tables rise evenly: tiles of one vector walk through
- * long ones without them, which saves two of their eleven loads in each step.
+ * The depth is made of runs of so many steps, in each of which both tables rise evenly: where WALKS_RUNS, tiles walk
+ * through long ones without them, which saves two loads in each step.
  *
  * With PAIRS an element of a or b is two neighbours of the depth as bfloat16 in the 32 bits of a float, and both of its
  * products are added.
@@ -81,7 +81,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, int
         for (int v = 0; v < vectors; v++)
             sum[r][v] = sums != CARRIED ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
     }
-    if (WALKS_RUNS(vectors) && !channelwise && run >= LONG_RUN) {
+    if (WALKS_RUNS(vectors) && !channelwise && run >= LONG_RUN(vectors)) {
         const int64_t a_step = a_depth[1] - a_depth[0], b_step = b_depth[1] - b_depth[0];
         for (int64_t k = 0; k < depth; k += run) {
             const TYPE *line = b + b_depth[k];
