@@ -162,8 +162,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
     chunks = added * -(-channels // chunk)
     span = 1 if inside else max(1, min(chunks, SPAN_BYTES // (4 * points * count * chunk)))
-    blocks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1)
-    blocks, tasks = _bundled(blocks, groups, channels, outputs, boxes * -(-outputs // block), lanes)
+    blocks, tasks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1), boxes * -(-outputs // block)
+    if not inside:  # such a task transforms the filters of one group
+        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes)
     return blocks, box, memory, tasks
 
 
@@ -206,8 +207,8 @@ def plan(operation, problem, tiling, machine):
         channels, outputs = outputs, channels
     lanes = machine.vector_bytes // 4
     strip = min(machine.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    images = problem.batch * max(map(len, parts))
-    sizes = max(map(prod, points)), problem.groups, channels, outputs, images, lanes, strip
+    batch = problem.batch * max(map(len, parts))  # each sibling has images of its own
+    sizes = max(map(prod, points)), problem.groups, channels, outputs, batch, lanes, strip
     if operation == WGRAD:
         blocks, box, memory, tasks = _accumulation(walks, given, *sizes)
     else:

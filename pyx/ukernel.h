@@ -43,8 +43,8 @@
 #endif
 /* Tiles of few columns have vectors of half the size, which some processors multiply at twice the rate. */
 #define HALF_VECTORS (VECTOR_BYTES >= 64)
-/* Loads bound tiles of one vector. Others of 32 bytes have few products for an instruction, which counts where another
- * thread shares the core. The ends of runs of fewer steps are branches that are not foreseen. */
+/* Loads bound tiles of one vector, and of 32 bytes wider ones have few products for an instruction, too. The ends of runs
+ * of fewer steps are branches that are not foreseen. */
 #define WALKS_RUNS(vectors) (VECTOR_BYTES == 32 || ((vectors) == 1 && VECTOR_BYTES > 32))
 #define LONG_RUN(vectors) ((vectors) == 1 ? 8 : 64)
 

@@ -115,9 +115,12 @@ def test_are_planned_by_winograd(operation):
 @operations
 @pytest.mark.parametrize("dtype", ("float32", "float16"))
 @pytest.mark.parametrize("text", EIGHTS)
+@pytest.mark.parametrize("kept", (True, False), ids=("filters kept", "filters of tasks"))
 @pytest.mark.usefixtures("bundles")
-def test_winograd(operation, dtype, text, monkeypatch):
+def test_winograd(operation, dtype, text, kept, monkeypatch):
     """All bits are those of groups that are tasks of their own, in either layout; NaN stays in its group."""
+    if not kept:
+        monkeypatch.setattr(winograd, "SMALL_FILTER_BYTES", 0)
     problem = parse(f'mb2{text}n"bundled"')
     tensors = real_tensors(problem, dtype)
     spoiled = tensors._replace(**{name: getattr(tensors, name).copy() for name in operation.reads})
