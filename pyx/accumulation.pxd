@@ -11,7 +11,7 @@ from libc.string cimport memset
 from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
 from convolution cimport Convolution, describe_convolution, tables_size
 from copy cimport load_block
-from pairs cimport join_lines
+from pairs cimport join_lines, load_paired_rows, words_of
 from scalar cimport compute, scalar
 from tensor cimport taps_are_adjacent, target_offset
 from ukernel cimport TILE_VECTORS, VECTOR_BYTES, packed_width, whole_columns, whole_strips
@@ -46,8 +46,8 @@ cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexc
 
 
 cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept nogil:
-    """Lines of the panel for a row of positions: a whole number of pairs of them."""
-    return box.count[3] + box.count[3] % 2 if c.conv.blocks.pairs else box.count[3]
+    """Lines of the panel for a row of positions, or pairs of them."""
+    return words_of(box.count[3], c.conv.blocks.pairs)
 
 
 cdef inline void pair_window(
@@ -63,33 +63,28 @@ cdef inline void pair_window(
 
 
 cdef inline void pack_target(
-    const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, int64_t positions, compute *panel
+    const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, compute *panel
 ) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o]; the last columns of a tile filled up with zeros.
-
-    Where positions are paired, a row of an odd number of them has a line of zeros more.
-    """
+    """Strips of output channels: panel[strip][p][o], or pairs of positions; the last columns of a tile filled up with zeros."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t j = 0, n, d, h, p, row, count, width = c.strip, lines = row_lines(c, box)
+    cdef int64_t j = 0, n, d, h, count, width = c.strip, lines = row_lines(c, box)
+    cdef int64_t rows = box.count[0] * box.count[1] * box.count[2]
+    cdef int64_t step = conv.walk.axis[2].target_step * conv.y.axis[2]
+    cdef const scalar *row
     while j < outputs:
         count = min(width, outputs - j)
-        if count < whole_columns(count, panel[0]) or lines > box.count[3]:
-            memset(panel, 0, positions // box.count[3] * lines * width * sizeof(compute))
-        row = 0
+        if count < whole_columns(count, panel[0]):
+            memset(panel, 0, rows * lines * width * sizeof(compute))
         for n in range(box.count[0]):
             for d in range(box.count[1]):
                 for h in range(box.count[2]):
-                    load_block(
-                        panel + row * lines * width, width, 1,
-                        target + j * conv.y.channel + target_offset(
-                            &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h, box.begin[3]),
-                        conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel, box.count[3], count,
-                    )
-                    row += 1
-        if conv.blocks.pairs:
-            for p in range(row * lines // 2):
-                join_lines(panel + p * width, panel + 2 * p * width, panel + (2 * p + 1) * width, width)
-        panel += row * lines * width
+                    row = target + j * conv.y.channel + target_offset(
+                        &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h, box.begin[3])
+                    if conv.blocks.pairs:
+                        load_paired_rows(panel, width, row, step, conv.y.channel, box.count[3], count)
+                    else:
+                        load_block(panel, width, 1, row, step, conv.y.channel, box.count[3], count)
+                    panel += lines * width
         j += width
 
 
@@ -146,7 +141,9 @@ cdef inline void describe_accumulation(
     if scalar is compute:
         c.panel_in_place = is_panel(c, step, kind)
     c.strip = packed_width(blocks.outputs, kind)
-    c.panel_size = 0 if c.panel_in_place else c.conv.box_positions * whole_strips(blocks.outputs, kind)
+    c.panel_size = words_of(c.conv.box_positions, blocks.pairs) * whole_strips(blocks.outputs, kind)
+    if c.panel_in_place:
+        c.panel_size = 0
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
     c.scratch += tables_size(&c.conv)

@@ -3,8 +3,11 @@
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from copy cimport PIECE, ROWS, transpose_words
+from copy cimport PIECE, ROWS, copy_rows, transpose_words
 from scalar cimport bf16, compute, scalar
+
+cdef extern from "bfloat.h" nogil:
+    void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
 
 
 cdef inline int64_t words_of(int64_t channels, bint pairs) noexcept nogil:
@@ -43,14 +46,55 @@ cdef inline void load_pairs(
                         for p in range(count):
                             word[p] = low[p * tensor_p].bits
                     elif tensor_p == 1:
-                        for p in range(count):
-                            word[p] = low[p].bits | <uint32_t>high[p].bits << 16
+                        bf16_pair_rows(word, low, high, count)
                     else:
                         for p in range(count):
                             word[p] = low[p * tensor_p].bits | <uint32_t>high[p * tensor_p].bits << 16
                 transpose_words(block + p0 * block_p + q0, NULL, block_p, words, PIECE, count, lines)
                 q0 += lines
             p0 += count
+
+
+cdef inline void load_paired_rows(
+    compute *block, int64_t block_row, const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions,
+    int64_t columns,
+) noexcept nogil:
+    """block[p * block_row + q], its low half from tensor[2 * p * tensor_p + q * tensor_q], its high half the next position.
+
+    Of an odd number of positions, the last has zero for its neighbour.
+    """
+    cdef int64_t p, q, p0 = 0, q0, count, lines, words = (positions + 1) // 2
+    cdef uint32_t *word
+    cdef uint32_t[ROWS * PIECE] staged
+    cdef const scalar *low
+    if scalar is bf16:
+        if tensor_p == 1:  # a pair is a word of the tensor: only to be transposed
+            while p0 < words:
+                count = min(<int64_t>PIECE, words - p0)
+                q0 = 0
+                while q0 < columns:
+                    lines = min(<int64_t>ROWS, columns - q0)
+                    copy_rows(<uint32_t *>staged, PIECE * sizeof(uint32_t), tensor + 2 * p0 + q0 * tensor_q,
+                              tensor_q * sizeof(scalar), lines, min(2 * count, positions - 2 * p0) * sizeof(scalar))
+                    if 2 * (p0 + count) > positions:
+                        for q in range(lines):
+                            staged[q * PIECE + count - 1] &= 0xffff
+                    transpose_words(block + p0 * block_row + q0, NULL, block_row, <uint32_t *>staged, PIECE, count,
+                                    lines)
+                    q0 += lines
+                p0 += count
+            return
+        for p in range(words):
+            word = <uint32_t *>(block + p * block_row)
+            low = tensor + 2 * p * tensor_p
+            if 2 * p + 1 == positions:
+                for q in range(columns):
+                    word[q] = low[q * tensor_q].bits
+            elif tensor_q == 1:
+                bf16_pair_rows(word, low, low + tensor_p, columns)
+            else:
+                for q in range(columns):
+                    word[q] = low[q * tensor_q].bits | <uint32_t>low[q * tensor_q + tensor_p].bits << 16
 
 
 cdef inline void join_lines(compute *to, const compute *low, const compute *high, int64_t length) noexcept nogil:

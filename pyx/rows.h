@@ -8,15 +8,17 @@
 #include "transpose.h"
 
 #define ROW_PIECE 32
+#define SHORT_PIECE 8
 #define LONG_ROW 4096
 
 /* A row of at least a piece: whole pieces, the last of which may overlap. */
-static inline void copy_pieces(char *to, const char *of, int64_t bytes)
+static inline __attribute__((always_inline)) void copy_pieces(char *to, const char *of, int64_t bytes,
+                                                              const int64_t piece)
 {
     int64_t i = 0;
-    for (; i < bytes - ROW_PIECE; i += ROW_PIECE)
-        memcpy(to + i, of + i, ROW_PIECE);
-    memcpy(to + bytes - ROW_PIECE, of + bytes - ROW_PIECE, ROW_PIECE);
+    for (; i < bytes - piece; i += piece)
+        memcpy(to + i, of + i, (size_t)piece);
+    memcpy(to + bytes - piece, of + bytes - piece, (size_t)piece);
 }
 
 #define COPY_CASE(length)                                                                                              \
@@ -39,7 +41,12 @@ static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t o
     default:
         if (bytes >= ROW_PIECE && bytes < LONG_ROW) {
             for (int64_t i = 0; i < rows; i++)
-                copy_pieces((char *)to + i * to_row, (const char *)of + i * of_row, bytes);
+                copy_pieces((char *)to + i * to_row, (const char *)of + i * of_row, bytes, ROW_PIECE);
+            break;
+        }
+        if (bytes >= SHORT_PIECE && bytes < ROW_PIECE) {
+            for (int64_t i = 0; i < rows; i++)
+                copy_pieces((char *)to + i * to_row, (const char *)of + i * of_row, bytes, SHORT_PIECE);
             break;
         }
         for (int64_t i = 0; i < rows; i++)

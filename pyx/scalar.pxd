@@ -14,6 +14,10 @@ cdef extern from "scalar.h" nogil:
     float bf16_widen(bf16 value)
     bf16 bf16_narrow(float value)
 
+cdef extern from "bfloat.h" nogil:
+    void bf16_widen_row(float *to, const bf16 *of, int64_t count)
+    void bf16_narrow_row(bf16 *to, const float *of, int64_t count)
+
 cdef enum:
     F16 = 0
     BF16 = 1
@@ -63,6 +67,8 @@ cdef inline void widen_row(compute *to, const scalar *of, int64_t count) noexcep
     cdef int64_t i
     if scalar is f16 and compute is float:
         f16_widen_row(to, of, count)
+    elif scalar is bf16 and compute is float:
+        bf16_widen_row(to, of, count)
     else:
         for i in range(count):
             to[i] = widen(of[i], to[0])
@@ -73,6 +79,8 @@ cdef inline void narrow_row(scalar *to, const compute *of, int64_t count) noexce
     cdef int64_t i
     if scalar is f16 and compute is float:
         f16_narrow_row(to, of, count)
+    elif scalar is bf16 and compute is float:
+        bf16_narrow_row(to, of, count)
     else:
         for i in range(count):
             to[i] = narrow(of[i], to[0])

@@ -31,7 +31,7 @@ cdef inline void accumulate(
     """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t positions, depth, g, j, box_index, first_box, rows = conv.taps * part.channels
-    cdef int64_t width = c.strip, strip_size, strip_lines
+    cdef int64_t width = c.strip, strip_size, lines
     cdef Box box
     cdef Box seen_box  # with the positions that fill up pairs
     cdef compute *window = <compute *>scratch
@@ -40,7 +40,7 @@ cdef inline void accumulate(
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + conv.blocks.groups * c.sums_size)
     cdef int32_t *column = position + conv.box_positions
     cdef int32_t *line = column + conv.taps * conv.blocks.chunk
-    cdef const int32_t *lines = line if c.panel_in_place else c.panel_depth
+    cdef const int32_t *taken_lines = line if c.panel_in_place else c.panel_depth
     cdef const compute *taken = panel
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
@@ -52,8 +52,9 @@ cdef inline void accumulate(
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
         positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
         seen_box = box
-        seen_box.count[3] = row_lines(c, &box)
-        depth = strip_lines = positions // box.count[3] * seen_box.count[3]
+        lines = row_lines(c, &box)
+        seen_box.count[3] = 2 * lines if conv.blocks.pairs else lines
+        depth = positions // box.count[3] * seen_box.count[3]
         position_offsets(&conv.window, &seen_box, position)
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, groups * part.channels)
@@ -63,9 +64,9 @@ cdef inline void accumulate(
             pair_window(c, window, position, &depth)
         for g in range(groups):
             seen = window + g * part.channels * conv.window.channel_pitch
-            strip_size = strip_lines * width
+            strip_size = depth * width
             if not c.panel_in_place:
-                pack_target(c, &box, target + g * conv.y.group, part.outputs, positions, panel)
+                pack_target(c, &box, target + g * conv.y.group, part.outputs, panel)
             if scalar is compute:
                 if conv.in_place:
                     seen = source + g * conv.x.group + window_offset(&box, &conv.walk, &conv.x)
@@ -76,9 +77,8 @@ cdef inline void accumulate(
             j = 0
             while j < part.outputs:
                 multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth,
-                               seen_box.count[3] // 2 if conv.blocks.pairs else seen_box.count[3], seen, column,
-                               position, taken + j // width * strip_size, lines, sums + g * sums_g + j, NULL,
-                               c.row, box_index == first_box)
+                               lines, seen, column, position, taken + j // width * strip_size, taken_lines,
+                               sums + g * sums_g + j, NULL, c.row, box_index == first_box)
                 j += width
 
 
