@@ -9,7 +9,7 @@ from libc.stdlib cimport llabs
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
-from convolution cimport Convolution, describe_convolution, tables_size
+from convolution cimport Convolution, adjacent_rows, describe_convolution, tables_size
 from copy cimport load_block
 from pairs cimport join_lines, load_paired_rows, words_of
 from scalar cimport compute, scalar
@@ -70,6 +70,7 @@ cdef inline void pack_target(
     cdef int64_t j = 0, n, d, h, count, width = c.strip, lines = row_lines(c, box)
     cdef int64_t rows = box.count[0] * box.count[1] * box.count[2]
     cdef int64_t step = conv.walk.axis[2].target_step * conv.y.axis[2]
+    cdef int64_t together = 1 if conv.blocks.pairs and box.count[3] % 2 else adjacent_rows(conv, box)
     cdef const scalar *row
     while j < outputs:
         count = min(width, outputs - j)
@@ -77,14 +78,15 @@ cdef inline void pack_target(
             memset(panel, 0, rows * lines * width * sizeof(compute))
         for n in range(box.count[0]):
             for d in range(box.count[1]):
-                for h in range(box.count[2]):
+                for h in range(box.count[2] // together):
                     row = target + j * conv.y.channel + target_offset(
-                        &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h, box.begin[3])
+                        &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h * together,
+                        box.begin[3])
                     if conv.blocks.pairs:
-                        load_paired_rows(panel, width, row, step, conv.y.channel, box.count[3], count)
+                        load_paired_rows(panel, width, row, step, conv.y.channel, together * box.count[3], count)
                     else:
-                        load_block(panel, width, 1, row, step, conv.y.channel, box.count[3], count)
-                    panel += lines * width
+                        load_block(panel, width, 1, row, step, conv.y.channel, together * box.count[3], count)
+                    panel += together * lines * width
         j += width
 
 

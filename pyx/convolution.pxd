@@ -9,7 +9,7 @@ from problem cimport conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
-from window cimport LINE_BYTES, SHARING_BYTES, Window, count_boxes, is_in_place, lay_out, lay_over
+from window cimport LINE_BYTES, SHARING_BYTES, Box, Window, count_boxes, is_in_place, lay_out, lay_over
 
 cdef enum:
     FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are
@@ -116,3 +116,9 @@ cdef inline void describe_convolution(
 cdef inline int64_t tables_size(const Convolution *c) noexcept nogil:
     """Bytes of a thread's tables of offsets: of a box's positions, and of a chunk's columns."""
     return in_lines((c.box_positions + c.taps * c.blocks.chunk) * sizeof(int32_t))
+
+
+cdef inline int64_t adjacent_rows(const Convolution *c, const Box *box) noexcept nogil:
+    """Rows of a box that follow each other in the target as if they were one: those of its height, or only one."""
+    cdef int64_t length = box.count[3] * c.walk.axis[2].target_step * c.y.axis[2]
+    return max(<int64_t>1, box.count[2]) if c.walk.axis[1].target_step * c.y.axis[1] == length else 1

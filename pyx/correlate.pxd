@@ -15,7 +15,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
-from convolution cimport Convolution, tables_size as box_tables_size
+from convolution cimport Convolution, adjacent_rows, tables_size as box_tables_size
 from copy cimport store_block
 from correlation cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, takes_places, takes_sums,
@@ -42,7 +42,7 @@ cdef inline void correlate_block(
     cdef int64_t groups = min(conv.blocks.groups, conv.groups - g0)
     cdef int64_t o0 = task % conv.output_blocks * conv.blocks.outputs
     cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
-    cdef int64_t n, d, h, place, row = 0
+    cdef int64_t n, d, h, place, row = 0, together
     cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
     cdef bint direct = False
     cdef Box box
@@ -109,14 +109,15 @@ cdef inline void correlate_block(
                        sums_w, sums_h, sums_o)
     if direct:
         return
+    together = 1 if conv.blocks.positions_across else adjacent_rows(conv, &box)
     for n in range(box.count[0]):
         for d in range(box.count[1]):
-            for h in range(box.count[2]):
-                place = target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h,
-                                      box.begin[3])
+            for h in range(box.count[2] // together):
+                place = target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d,
+                                      box.begin[2] + h * together, box.begin[3])
                 store_block(target + place, conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
-                            sums + row * sums_h, sums_w, sums_o, box.count[3], groups * outputs)
-                row += 1
+                            sums + row * sums_h, sums_w, sums_o, together * box.count[3], groups * outputs)
+                row += together
 
 
 cdef inline const Correlation *step_of(
