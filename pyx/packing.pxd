@@ -3,11 +3,11 @@
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
 
-from copy cimport load_block, load_transposed
+from copy cimport PIECE, load_block, load_transposed
 from correlation cimport Correlation
 from convolution cimport Convolution
 from exact cimport is_finite
-from pairs cimport join_lines, shift_line, words_of
+from pairs cimport join_lines, load_paired_rows, load_paired_taps, shift_line, words_of
 from scalar cimport compute, scalar
 from tasks cimport raise_flag
 from tensor cimport filter_offset
@@ -41,6 +41,14 @@ cdef inline void pack_chunk(
         for t in range(conv.taps):
             load_block(packed + t * channels, depth, 1, filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
                        conv.w.channel, outputs, channels)
+    elif conv.blocks.pairs and c.taps_adjacent and 1 < conv.taps <= PIECE:
+        load_paired_taps(packed, width, filter + filter_offset(&conv.w, &conv.walk, 0), conv.w.channel, conv.w.batch,
+                         conv.taps, channels, outputs)
+    elif conv.blocks.pairs:
+        for t in range(conv.taps):
+            load_paired_rows(packed + t * words_of(channels, True) * width, width,
+                             filter + filter_offset(&conv.w, &conv.walk, t), conv.w.channel, conv.w.batch, channels,
+                             outputs)
     elif c.taps_adjacent:
         # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
         line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
@@ -53,8 +61,6 @@ cdef inline void pack_chunk(
         for t in range(conv.taps):
             load_block(packed + t * channels * width, 1, width, filter + filter_offset(&conv.w, &conv.walk, t),
                        conv.w.batch, conv.w.channel, outputs, channels)
-    if conv.blocks.pairs:
-        join_channels(packed, conv.taps, channels, width)
 
 
 cdef inline void note_nonfinite(

@@ -1,6 +1,6 @@
 """Pairs of bfloat16: two neighbours in each 32 bits, as the tile multiplies them where processors can."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from copy cimport PIECE, ROWS, copy_rows, transpose_words
@@ -69,6 +69,9 @@ cdef inline void load_paired_rows(
     cdef const scalar *low
     if scalar is bf16:
         if tensor_p == 1:  # a pair is a word of the tensor: only to be transposed
+            if tensor_q % 2 == 0 and <uintptr_t>tensor % sizeof(uint32_t) == 0:  # else the words are not aligned
+                p0 = positions // 2
+                transpose_words(block, NULL, block_row, tensor, tensor_q // 2, p0, columns)
             while p0 < words:
                 count = min(<int64_t>PIECE, words - p0)
                 q0 = 0
@@ -95,6 +98,44 @@ cdef inline void load_paired_rows(
             else:
                 for q in range(columns):
                     word[q] = low[q * tensor_q].bits | <uint32_t>low[q * tensor_q + tensor_p].bits << 16
+
+
+cdef inline void load_paired_taps(
+    compute *block, int64_t width, const scalar *tensor, int64_t tensor_channel, int64_t tensor_row, int64_t taps,
+    int64_t channels, int64_t columns,
+) noexcept nogil:
+    """Adjacent taps: block[(t * words + i) * width + j], its low half from
+
+        tensor[2 * i * tensor_channel + j * tensor_row + t],
+
+    its high half from the next channel; at most a PIECE of taps.
+    """
+    cdef int64_t i, i0 = 0, t, j, j0, count, lines, words = words_of(channels, True), most = PIECE // taps
+    cdef uint32_t *word
+    cdef uint32_t[ROWS * PIECE] staged
+    cdef int32_t[PIECE] places
+    cdef const scalar *low
+    if scalar is bf16:
+        while i0 < words:
+            count = min(most, words - i0)
+            for i in range(count):
+                for t in range(taps):
+                    places[i * taps + t] = <int32_t>((t * words + i0 + i) * width)
+            j0 = 0
+            while j0 < columns:
+                lines = min(<int64_t>ROWS, columns - j0)
+                for j in range(lines):
+                    for i in range(count):
+                        word = <uint32_t *>staged + j * PIECE + i * taps
+                        low = tensor + 2 * (i0 + i) * tensor_channel + (j0 + j) * tensor_row
+                        if 2 * (i0 + i) + 1 < channels:
+                            bf16_pair_rows(word, low, low + tensor_channel, taps)
+                        else:
+                            for t in range(taps):
+                                word[t] = low[t].bits
+                transpose_words(block + j0, <int32_t *>places, 0, <uint32_t *>staged, PIECE, count * taps, lines)
+                j0 += lines
+            i0 += count
 
 
 cdef inline void join_lines(compute *to, const compute *low, const compute *high, int64_t length) noexcept nogil:
