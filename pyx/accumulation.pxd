@@ -127,6 +127,8 @@ cdef inline void describe_accumulation(
     cdef int64_t shift, row
     describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
     c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
+    if c.conv.window.channel_pitch != 1:
+        c.window_elements = c.conv.window.channel_pitch * c.conv.window.channels
     if blocks.pairs:
         shift = c.conv.window.axis[2].step * c.conv.window.pitch[2]
         c.conv.window_size += in_lines(shift * sizeof(compute)) // sizeof(compute)

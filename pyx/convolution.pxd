@@ -69,10 +69,10 @@ cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compu
     A tile of wgrad walks along a few rows of the window. With adjacent positions it reads these few lines alone, and
     taps of one channel share them. To transpose channels last is worth that where there are taps to share, channels to
     make squares of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be
-    moved one by one. Pairs are neighbouring positions of all channels.
+    moved one by one.
     """
     if sums_positions:
-        return c.blocks.pairs or c.x.channel == 1 and (
+        return c.x.channel == 1 and (
             VECTOR_BYTES >= LINE_BYTES or sizeof(compute) != 4 or c.taps == 1 or c.channels < FEW_CHANNELS
         )
     return not c.blocks.positions_across
