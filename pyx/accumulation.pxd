@@ -65,7 +65,7 @@ cdef inline void pair_window(
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, compute *panel
 ) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o], or pairs of positions; the last columns of a tile filled up with zeros."""
+    """Strips of output channels: panel[strip][p][o], p a position or a pair; a tile's last columns are zeros."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t j = 0, n, d, h, count, width = c.strip, lines = row_lines(c, box)
     cdef int64_t rows = box.count[0] * box.count[1] * box.count[2]

@@ -59,7 +59,7 @@ cdef inline void load_paired_rows(
     compute *block, int64_t block_row, const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions,
     int64_t columns,
 ) noexcept nogil:
-    """block[p * block_row + q], its low half from tensor[2 * p * tensor_p + q * tensor_q], its high half the next position.
+    """block[p * block_row + q], its low half from tensor[2 * p * tensor_p + q * tensor_q], its high half from the next.
 
     Of an odd number of positions, the last has zero for its neighbour.
     """

@@ -12,8 +12,8 @@
 #define LONG_ROW 4096
 
 /* A row of at least a piece: whole pieces, the last of which may overlap. */
-static inline __attribute__((always_inline)) void copy_pieces(char *to, const char *of, int64_t bytes,
-                                                              const int64_t piece)
+static inline __attribute__((always_inline)) void
+copy_pieces(char *to, const char *of, int64_t bytes, const int64_t piece)
 {
     int64_t i = 0;
     for (; i < bytes - piece; i += piece)

@@ -43,13 +43,34 @@ def test_exact(operation, problem):
 @operations
 @pytest.mark.parametrize("data_format", DATA_FORMATS)
 @pytest.mark.parametrize("filter_format", FILTER_FORMATS)
-@pytest.mark.parametrize("text", ("ic7ih9oc70kh3ph1", "ic66ih11oc33kh3sh2ph1", "ic5ih7oc80kh1"))
+@pytest.mark.parametrize(
+    "text", ("ic7ih9oc70kh3ph1", "ic66ih11oc33kh3sh2ph1", "ic5ih7oc80kh1", "ic34ih8oc66kh3ph1", "ic6ih12oc70kh9ph4")
+)
 def test_formats(operation, data_format, filter_format, text):
-    """Odd channels and odd rows, whose last pair has one element."""
+    """Odd channels and odd rows, whose last pair has one element; even rows, which follow each other; many taps."""
     problem = parse(f'mb2{text}n"paired"')
     tensors, _ = integer_tensors(problem, "bfloat16")
     expected = operation.expected(problem, tensors, data_format, filter_format)
     assert_exact(operation.call(problem, tensors, data_format, filter_format, algorithm="auto"), expected, "bfloat16")
+
+
+@operations
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+@pytest.mark.parametrize("text", ("ic34ih8oc66kh3ph1", "ic34ih8oc66kh1"))
+def test_arrays_between_words(operation, filter_format, text):
+    """Arrays that begin at an odd element, so that no pair of theirs is a word of memory."""
+    problem = parse(f'mb2{text}n"paired"')
+    tensors, _ = integer_tensors(problem, "bfloat16")
+    expected = operation.expected(problem, tensors, "NCX", filter_format)
+
+    def shifted(array):
+        memory = np.empty(array.size + 2, array.dtype)
+        made = memory[1 + (memory.ctypes.data // 2) % 2 :][: array.size].reshape(array.shape)
+        made[...] = array
+        return made
+
+    result = operation.call(problem, tensors, "NCX", filter_format, layout=shifted, algorithm="auto")
+    assert_exact(result, expected, "bfloat16")
 
 
 @operations
