@@ -81,8 +81,32 @@ static inline void bf16_widen_row(float *to, const bf16 *of, int64_t count)
         to[i] = bf16_widen(of[i]);
 }
 
+#if defined(__AVX512F__) && defined(ADD_PAIRS)
+/* The instruction takes subnormal numbers for zero, so vectors that have any go the other way. */
+static PAIRS_TARGET void narrow_natively(bf16 *to, const float *of, int64_t count)
+{
+    enum { SUBNORMAL = 1 << 5 };
+    for (int64_t first = 0; first < count; first += 16) {
+        const int64_t i = first + 16 <= count ? first : count - 16;
+        const __m512 line = _mm512_loadu_ps(of + i);
+        if (__builtin_expect(_mm512_fpclass_ps_mask(line, SUBNORMAL) != 0, 0))
+            narrow_16(to + i, of + i, 16);
+        else
+            _mm256_storeu_si256((__m256i *)(to + i), (__m256i)_mm512_cvtneps_pbh(line));
+    }
+}
+#define NARROW_NATIVELY                                                                                                \
+    if (count >= 16 && has_pairs()) {                                                                                  \
+        narrow_natively(to, of, count);                                                                                \
+        return;                                                                                                        \
+    }
+#else
+#define NARROW_NATIVELY
+#endif
+
 static inline void bf16_narrow_row(bf16 *to, const float *of, int64_t count)
 {
+    NARROW_NATIVELY
     BY_VECTORS(narrow, to, of)
     for (int64_t i = 0; i < count; i++)
         to[i] = bf16_narrow(of[i]);
@@ -96,6 +120,7 @@ static inline void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *hig
         to[i] = low[i].bits | (uint32_t)high[i].bits << 16;
 }
 
+#undef NARROW_NATIVELY
 #undef DEFINE_ROWS
 #undef ROW_OF_16
 #undef ROW_OF_8

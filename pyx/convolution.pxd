@@ -1,12 +1,12 @@
 """One walk over three tensors, cut into boxes: what fprop, dgrad and wgrad have in common."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, window_of
 from exact cimport is_padded
 from pairs cimport words_of
 from problem cimport conv_walk
-from scalar cimport compute, scalar
+from scalar cimport bf16, compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from window cimport LINE_BYTES, SHARING_BYTES, Box, Window, count_boxes, is_in_place, lay_out, lay_over
@@ -16,6 +16,8 @@ cdef enum:
     MANY_OUTPUTS = 128  # of a block
     SHARED = 2  # taps for each element of a window, above which it pays
     FEW_CHANNELS = 16  # of a source
+    LARGE_BYTES = 8 << 20  # of a source that is not found in the cache
+    SAME_SETS_BYTES = 2048  # between positions that share few sets of the first level
 
 cdef struct Convolution:
     conv_walk walk
@@ -40,7 +42,8 @@ cdef inline bint reads_in_place(
     the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
     of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
     a copy pays, if taps share what they see or positions skip neighbours. Phases share their window. Every other
-    element of a row, in wgrad, would be read again for each strip.
+    element of a row, in wgrad, would be read again for each strip. What shares its sets would be fetched again for each
+    tile, which shows where the source comes from far away.
     """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef int64_t seen = step.axis[0].extent * step.axis[1].extent * step.axis[2].extent
@@ -54,6 +57,10 @@ cdef inline bint reads_in_place(
         return False
     if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:
         return False
+    if (sums_positions and c.x.channel == 1 and c.walk.axis[2].source_step == 1
+            and c.x.axis[2] * <int64_t>sizeof(compute) % SAME_SETS_BYTES == 0
+            and c.batch * c.x.batch * <int64_t>sizeof(compute) > LARGE_BYTES):
+        return False
     if sums_positions:
         scattered = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute) % SHARING_BYTES == 0
     if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):
@@ -61,6 +68,13 @@ cdef inline bint reads_in_place(
     if VECTOR_BYTES < LINE_BYTES and not c.blocks.positions_across and scattered:
         return False
     return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))
+
+
+cdef inline bint has_words(const Convolution *c, const scalar *source) noexcept nogil:
+    """Whether pairs of the source's channels are words of its memory."""
+    cdef const Tensor *x = &c.x
+    cdef int64_t steps = x.batch | x.group | x.axis[0] | x.axis[1] | x.axis[2]
+    return x.channel == 1 and c.channels % 2 == 0 and steps % 2 == 0 and <uintptr_t>source % sizeof(float) == 0
 
 
 cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compute kind) noexcept nogil:
@@ -108,6 +122,9 @@ cdef inline void describe_convolution(
     c.in_place = False
     if scalar is compute:
         c.in_place = reads_in_place(c, step, sums_positions, kind)
+    elif scalar is bf16:
+        if c.window.pairs and has_words(c, &source[0, 0, 0, 0, 0, 0]):
+            c.in_place = reads_in_place(c, step, sums_positions, kind)
     if c.in_place:
         c.window_size = 0
         lay_over(&c.window, &c.walk, &c.x)

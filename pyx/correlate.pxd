@@ -92,8 +92,8 @@ cdef inline void correlate_block(
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &box, source + part.begin * conv.x.channel, &conv.x,
                         groups * channels)
-        elif scalar is compute:
-            seen = source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel
+        else:
+            seen = <const compute *>(source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel)
         for g in range(groups):
             # What vectors of one group's sums hold beyond its outputs, the next group overwrites.
             add_products(c, &box, positions, outputs, &part, seen + g * channels * conv.window.channel_pitch,

@@ -1,7 +1,6 @@
 """Pairs of bfloat16: two neighbours in each 32 bits, as the tile multiplies them where processors can."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
-from libc.string cimport memcpy
 
 from copy cimport PIECE, ROWS, copy_rows, transpose_words
 from scalar cimport bf16, compute, scalar
@@ -27,11 +26,10 @@ cdef inline void load_pairs(
     cdef const scalar *high
     if scalar is bf16:
         if tensor_q == 1:
-            for p in range(positions):
-                word = <uint32_t *>(block + p * block_p)
-                memcpy(word, tensor + p * tensor_p, columns // 2 * 4)
-                if columns % 2:
-                    word[columns // 2] = tensor[p * tensor_p + columns - 1].bits
+            copy_rows(block, block_p * sizeof(compute), tensor, tensor_p * sizeof(scalar), positions,
+                      columns // 2 * sizeof(uint32_t))
+            for p in range(positions if columns % 2 else 0):
+                (<uint32_t *>(block + p * block_p))[columns // 2] = tensor[p * tensor_p + columns - 1].bits
             return
         while p0 < positions:  # as much as fits on the stack, interleaved and then transposed
             count = min(<int64_t>PIECE, positions - p0)

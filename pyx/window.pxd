@@ -84,12 +84,12 @@ cdef inline bint is_in_place(
 
 
 cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
-    """Set the pitches and the coordinates of a window that is the source itself."""
+    """Set the pitches and the coordinates of a window that is the source itself, word by word if it holds pairs."""
     cdef int axis
-    m.batch_pitch = x.batch
+    m.batch_pitch = x.batch // 2 if m.pairs else x.batch
     m.channel_pitch = x.channel
     for axis in range(3):
-        m.pitch[axis] = x.axis[axis]
+        m.pitch[axis] = x.axis[axis] // 2 if m.pairs else x.axis[axis]
         m.axis[axis].step, m.axis[axis].tap = walk.axis[axis].source_step, walk.axis[axis].source_tap
         m.axis[axis].begin = 0
 

@@ -44,7 +44,15 @@ def test_exact(operation, problem):
 @pytest.mark.parametrize("data_format", DATA_FORMATS)
 @pytest.mark.parametrize("filter_format", FILTER_FORMATS)
 @pytest.mark.parametrize(
-    "text", ("ic7ih9oc70kh3ph1", "ic66ih11oc33kh3sh2ph1", "ic5ih7oc80kh1", "ic34ih8oc66kh3ph1", "ic6ih12oc70kh9ph4")
+    "text",
+    (
+        "ic7ih9oc70kh3ph1",
+        "ic66ih11oc33kh3sh2ph1",
+        "ic5ih7oc80kh1",
+        "ic34ih8oc66kh1",
+        "ic34ih8oc66kh3ph1",
+        "ic6ih12oc70kh9ph4",
+    ),
 )
 def test_formats(operation, data_format, filter_format, text):
     """Odd channels and odd rows, whose last pair has one element; even rows, which follow each other; many taps."""
