@@ -71,10 +71,12 @@ cdef inline bint reads_in_place(
 
 
 cdef inline bint has_words(const Convolution *c, const scalar *source) noexcept nogil:
-    """Whether pairs of the source's channels are words of its memory."""
+    """Whether pairs of the source's channels, of each chunk, are words of its memory."""
     cdef const Tensor *x = &c.x
     cdef int64_t steps = x.batch | x.group | x.axis[0] | x.axis[1] | x.axis[2]
-    return x.channel == 1 and c.channels % 2 == 0 and steps % 2 == 0 and <uintptr_t>source % sizeof(float) == 0
+    if c.channels % 2 or c.blocks.chunk % 2 or steps % 2:
+        return False
+    return x.channel == 1 and <uintptr_t>source % sizeof(float) == 0
 
 
 cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compute kind) noexcept nogil:
