@@ -66,9 +66,12 @@ def _channels(operation, problem):
 def direct_work(operation, problem, machine):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = _channels(operation, problem)
-    # Cycles of whole tiles, across channels or across the positions of a row, whichever is better.
-    row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
-    column = min(tile_cycles(60, outputs, machine, 4) / 60, tile_cycles(outputs, row, machine, 4) / row)
+    # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
+    # other's place, whichever is better.
+    column = tile_cycles(60, outputs, machine, 4) / 60
+    if operation != WGRAD or problem.groups == 1:
+        row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
+        column = min(column, tile_cycles(outputs, row, machine, 4) / row)
     depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
@@ -80,7 +83,8 @@ def tiled_work(operation, problem, tiling, machine):
     plan = winograd.plan(operation, problem, tiling, machine)
     parts = tile_walks(operation, problem)
     walks = first_walks(parts)
-    wide = -(-outputs // (machine.vector_bytes // 4)) * (machine.vector_bytes // 4)
+    lanes, bundle = machine.vector_bytes // 4, plan.chosen.groups
+    wide = -(-bundle * outputs // lanes) * lanes / bundle
     blocks = -(-outputs // plan.chosen.outputs)
     work = defaultdict(float)
     for skipped, extents, count in zip(

@@ -21,6 +21,8 @@ FEW_COLUMNS = 4
 MIRRORED_PART = 0.9
 #: Cycles for each element of a source that is transposed for tiles across positions.
 TRANSPOSING = 0.4
+#: Rows of a tile of half a vector, and cycles for its step of depth: it has loads to wait for, or with few rows its sums.
+HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which transposing the sums of whole rows would count.
@@ -44,6 +46,11 @@ class Machine(NamedTuple):
     multiplies_pairs: bool  # of bfloat16
     cache_bytes: int  # of the last cache
     threads: int
+    splits_vectors: bool = False  # vectors of 64 bytes, into halves, of which it multiplies twice as many
+
+    def unsplit(self):
+        """As if it did not, for models that were fitted so."""
+        return self._replace(splits_vectors=False)
 
 
 class Case(NamedTuple):
@@ -102,16 +109,32 @@ def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
     return Case(operation, *counts, walks, *sizes, positions_adjacent, dtype, machine)
 
 
+def fits_half(columns, machine, itemsize):
+    """Whether there are tiles of half a vector for so many columns, and the machine gains from them."""
+    return machine.splits_vectors and machine.vector_bytes >= 64 and 2 * columns * itemsize <= machine.vector_bytes
+
+
 def tile_cycles(rows, columns, machine, itemsize):
     """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
     lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
+    if columns and fits_half(columns, machine, itemsize):
+        return HALF_TILE * (rows // HALF_ROWS) + (LEAST_HALF_TILE if rows % HALF_ROWS else 0)
+    split = 2 if machine.splits_vectors and machine.vector_bytes >= 64 else 1  # two cycles are one of the model
     cycles = 0
     for width, strips in ((strip, columns // strip), (columns % strip, 1)):
         vectors = -(-width // lanes)
         for height, tiles in ((machine.tile_rows, rows // machine.tile_rows), (rows % machine.tile_rows, 1)):
             if vectors and height:
-                cycles += strips * tiles * max(vectors * height, vectors + height + 2, 8) / 2
+                cycles += strips * tiles * max(vectors * height, vectors + (height + 2) / split, 8 / split) / 2
     return cycles
+
+
+def layout_decides(case):
+    """Whether tiles of half a vector are full: across channels, they are as good as any, so transposing is what counts."""
+    if case.multiplies_pairs or 2 * case.outputs != case.lanes or case.multiplications < SERIAL_MULTIPLICATIONS:
+        return False
+    whole = len(case.walks) == 1 and not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == 1
+    return whole and fits_half(case.outputs, case.machine, case.itemsize)
 
 
 def crosses_positions(case):
@@ -120,14 +143,20 @@ def crosses_positions(case):
     They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
     Of channels last, tiles across channels can read the source of one tap in place, so transposing it has to pay, too.
     """
-    walk, row = case.walks[-1], case.walks[-1][2].positions
-    pointwise = all(axis.taps == 1 for axis in walk)
+    walk, row, machine = case.walks[-1], case.walks[-1][2].positions, case.machine
+    pointwise = case.taps == 1
     in_place = case.positions_adjacent and case.dtype.itemsize == case.itemsize and row % case.lanes == 0
     in_place = in_place and pointwise
-    across_channels = tile_cycles(row, case.outputs, case.machine, case.itemsize)
+    if layout_decides(case):
+        if not case.positions_adjacent:
+            return False
+        machine = machine.unsplit()
+    elif in_place or walk[2].source_step > 1 or case.multiplications < SERIAL_MULTIPLICATIONS:
+        machine = machine.unsplit()  # what else such tiles need takes more than they gain
+    across_channels = tile_cycles(row, case.outputs, machine, case.itemsize)
     if case.multiplies_pairs:  # a step takes half of the time
         across_channels *= 0.5
-    across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
+    across_positions = tile_cycles(case.outputs, row, machine, case.itemsize)
     if pointwise and not case.positions_adjacent:
         return across_positions + TRANSPOSING * row < across_channels
     return across_positions < (1.1 if in_place else 0.8) * across_channels
@@ -148,9 +177,9 @@ def keeps_rows(case, joins):
         return False
     if joins and case.taps * case.channels > MOST_TERMS:
         return False
-    row = max(row.positions for row in rows)
-    across_positions = tile_cycles(case.outputs, row, case.machine, case.itemsize)
-    across_channels = tile_cycles(row, case.outputs, case.machine, case.itemsize)
+    row, machine = max(row.positions for row in rows), case.machine.unsplit()
+    across_positions = tile_cycles(case.outputs, row, machine, case.itemsize)
+    across_channels = tile_cycles(row, case.outputs, machine, case.itemsize)
     return across_positions <= 1.1 * across_channels
 
 

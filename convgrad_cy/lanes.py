@@ -77,7 +77,7 @@ def _expands_well(case):
     if channels > MOST_EXPANDED_CHANNELS or lanes % outputs or 1 < outputs < channels:
         return False
     short = SHORT_SUM_ADJACENT if case.positions_adjacent else SHORT_SUM
-    general = tile_cycles(outputs, row, case.machine, case.itemsize) * (1 + short / (channels * max(case.taps, 1)))
+    general = tile_cycles(outputs, row, case.machine.unsplit(), case.itemsize) * (1 + short / (channels * max(case.taps, 1)))
     return row * outputs / lanes <= general
 
 

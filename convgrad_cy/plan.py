@@ -22,6 +22,7 @@ from .choices import (
     cut_walks,
     joins_phases,
     keeps_rows,
+    layout_decides,
     memory_ways,
     packs_in_tasks,
     packs_phases,
@@ -177,7 +178,7 @@ def _correlation_plan(case, chunk):
     compact = across and not case.positions_adjacent  # else long rows are copied faster
     phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
     reads = not (across or keeps or packs or cut) and reads_rows(case)
-    if keeps or reads or (phases > 1 and not across):
+    if keeps or reads or layout_decides(case) or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
     across = across or keeps

@@ -4,6 +4,10 @@
 #ifndef CONVGRAD_CPU_FEATURES_H
 #define CONVGRAD_CPU_FEATURES_H
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 static inline int runs_x86_64(int level)
 {
 #if defined(__x86_64__)
@@ -17,6 +21,19 @@ static inline int runs_x86_64(int level)
     return level == 2 ? v2 : level == 3 ? v3 : level == 4 ? v4 : 0;
 #else
     (void)level;
+    return 0;
+#endif
+}
+
+/* Whether AVX-512 is computed by halves of 32 bytes, as on Zen 4: AMD's leaf 8000_001A says how wide the data path is, in bit
+ * 2 for 256 and in bit 3 for 512. */
+static inline int splits_vectors(void)
+{
+#if defined(__x86_64__)
+    unsigned a = 0, b, c, d;
+    const unsigned wide = 1u << 2, widest = 1u << 3;
+    return __builtin_cpu_is("amd") && __get_cpuid(0x8000001a, &a, &b, &c, &d) && (a & wide) && !(a & widest);
+#else
     return 0;
 #endif
 }

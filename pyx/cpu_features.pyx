@@ -3,6 +3,7 @@
 cdef extern from "cpu_features.h" nogil:
     bint runs_x86_64(int level)
     bint runs_aarch64()
+    bint has_half_vectors "splits_vectors"()
 
 
 def supported():
@@ -11,3 +12,8 @@ def supported():
     if runs_aarch64():
         names.append("aarch64")
     return tuple(names)
+
+
+def splits_vectors():
+    """Whether this machine computes vectors of 64 bytes as two halves."""
+    return bool(has_half_vectors())

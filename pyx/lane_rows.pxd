@@ -22,7 +22,7 @@ from slide cimport slide, slide_shape, slide_sums
 from stream cimport end_stream, stream_lines
 from tensor cimport Tensor, count_taps
 from ukernel cimport (
-    LANES, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, strip_width, vectors_of, whole_vectors,
+    LANES, MOST_ROWS, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, strip_width, vectors_of, whole_vectors,
 )
 
 cdef enum:
@@ -244,7 +244,7 @@ cdef inline void accumulate_piece(
         vectors = vectors_of(min(strip, lanes - lane), sums[0])
         i = 0
         while i < piece.depth:
-            rows = rows_of_tile(piece.depth - i, vectors)
+            rows = rows_of_tile(piece.depth - i, MOST_ROWS(vectors))
             for k in range(rows):
                 sum_rows[k] = c.tap_filter[piece.table + i + k] * sums_row
             multiply_tile(

@@ -11,6 +11,7 @@ cdef extern from "ukernel.h" nogil:
         TILE_ROWS
         TILE_VECTORS
         NARROW_ROWS
+        HALF_ROWS
         HALF_VECTORS  # whether there are tiles of half a vector
         CARRIED  # how a tile's sums begin and end: going on from those that are there,
         FRESH  # in their place,
@@ -128,12 +129,11 @@ cdef inline int vectors_of(int64_t columns, compute kind) noexcept nogil:
     return <int>(whole_vectors(columns, kind) // vector_length(kind))
 
 
-cdef inline int rows_of_tile(int64_t rows, int vectors) noexcept nogil:
+cdef inline int rows_of_tile(int64_t rows, int64_t most) noexcept nogil:
     """Rows of the next tile, of the many that are left.
 
     The last tiles share theirs: one of few rows would leave the multipliers waiting for each other.
     """
-    cdef int64_t most = MOST_ROWS(vectors)
     if rows <= most or rows >= 3 * most:
         return <int>min(rows, most)
     return <int>(rows // 2 if rows <= 2 * most else rows // 3)  # no division, which would take as long as many products
@@ -152,6 +152,7 @@ cdef inline void multiply_strip(
     cdef int64_t r = 0, i
     cdef int rows_now, vectors = vectors_of(columns, c[0])
     cdef bint half = way != LANES and fit_half(columns, c[0])
+    cdef int64_t most = HALF_ROWS if half and run > 1 else MOST_ROWS(vectors)
     cdef int64_t[NARROW_ROWS] tile_places
     cdef const int64_t *places = c_row
     cdef bint fetches = (depth >= LONG_DEPTH and rows > 1
@@ -161,7 +162,7 @@ cdef inline void multiply_strip(
         for i in range(NARROW_ROWS):
             tile_places[i] = i * c_pitch
     while r < rows:
-        rows_now = rows_of_tile(rows - r, vectors)
+        rows_now = rows_of_tile(rows - r, most)
         if fetches:
             for i in range(min(<int64_t>rows_now, rows - r - rows_now)):
                 prefetch_lines(a + a_row[r + rows_now + i] + a_depth[0])

@@ -132,7 +132,7 @@ ROWS(const int channelwise, int rows, const int vectors, int64_t depth, int64_t 
 #undef CASE
 #ifdef HALF
 
-/* 1 <= rows <= MOST_ROWS(1). */
+/* 1 <= rows <= NARROW_ROWS. */
 static TARGET void
 NAME(int rows, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row, const int32_t *a_depth, const TYPE *b,
      const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)

@@ -45,6 +45,8 @@ def test_choices():
         assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 1, 1)))
         assert not any(tiled(operation, 1, 1, 4, 4, (1, 8, 8), (1, 3, 3)))
         assert not any(tiled(operation, 8, 64, 1, 1, (1, 56, 56), (1, 3, 3)))
+        # A pair of groups of eight channels fills a vector of 64 bytes; the tiles of wgrad are half empty without.
+        assert tiled(operation, 8, 32, 8, 8, (1, 28, 28), (1, 3, 3))[0] == (operation == WGRAD)
         for row in dtypes.TABLE:
             if row.name != "float32":
                 assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3), dtype=row))

@@ -8,7 +8,7 @@ import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import parse
 
-from convgrad_cy import cpu
+from convgrad_cy import calls, cpu
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
@@ -49,6 +49,25 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
     if operation != "conv_backward_filter":
         last = np.moveaxis(last, -1, 1)
     assert bits(first) == bits(last)
+
+
+@pytest.mark.parametrize("splits", (False, True))
+@pytest.mark.parametrize("dtype", ("float32", "float64", "int32"))
+@pytest.mark.parametrize("text", ("ic48ih28oc48kh3ph1", "ic24ih28oc24kh3ph1", "ic48ih29oc48kh3sh2ph1", "ic48ih60oc12kh1"))
+def test_split_vectors(text, dtype, splits, monkeypatch):
+    """Large enough for tiles of half a vector, whether this processor gains from them or not."""
+    monkeypatch.setattr(cpu, "machine", lambda here=cpu.machine(): here._replace(splits_vectors=splits))
+    calls.forget()
+    problem = parse(f'mb4g6{text}n"split"')
+    for operation in map(OPERATIONS.get, ("conv", "conv_backward_data")):
+        (tensors, _), reals, seen = integer_tensors(problem, dtype), real_tensors(problem, dtype), []
+        for data_format in ("NCX", "NXC"):
+            result = operation.call(problem, tensors, data_format, "OIX", layout=np.ascontiguousarray)
+            assert_exact(result, operation.expected(problem, tensors, data_format, "OIX"), dtype)
+            result = operation.call(problem, reals, data_format, "OIX", layout=np.ascontiguousarray)
+            seen.append(bits(result if data_format == "NCX" else np.moveaxis(result, -1, 1)))
+        assert seen[0] == seen[1]
+    calls.forget()
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,19 @@ def test_copy(order, dtype, threads):
     assert np.count_nonzero(memory) == array.size
 
 
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("dtype", (np.uint16, np.float32, np.int64))
+@pytest.mark.parametrize("length", (5000, 70001), ids=("least pieces", "most pieces"))
+def test_copy_of_long_rows(length, dtype, threads):
+    """Of a few rows, which tasks share by pieces: as the taps of a filter, of all its channels at once."""
+    array = np.random.default_rng(0).integers(1, 2**15, (length, 16)).astype(dtype)
+    memory = np.zeros((16, length + 2), dtype)
+    target = memory[:, 1:-1].transpose()
+    orders.Copier(cpu._kernels.rearrange, threads).copy(array, target)
+    np.testing.assert_array_equal(target, array)
+    assert not memory[:, [0, -1]].any()
+
+
 def test_copy_of_eight_axes():
     """More than Cython's memoryviews have."""
     array = np.random.default_rng(0).integers(0, 2**31, (2, 3, 2, 2, 3, 2, 2, 3)).astype(np.int32)
