@@ -21,7 +21,7 @@ FEW_COLUMNS = 4
 MIRRORED_PART = 0.9
 #: Cycles for each element of a source that is transposed for tiles across positions.
 TRANSPOSING = 0.4
-#: Rows of a tile of half a vector, and cycles for its step of depth: it has loads to wait for, or with few rows its sums.
+#: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
 HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
@@ -130,7 +130,7 @@ def tile_cycles(rows, columns, machine, itemsize):
 
 
 def layout_decides(case):
-    """Whether tiles of half a vector are full: across channels, they are as good as any, so transposing is what counts."""
+    """Whether there are full tiles of half a vector across channels: as good as any, so transposing is what counts."""
     if case.multiplies_pairs or 2 * case.outputs != case.lanes or case.multiplications < SERIAL_MULTIPLICATIONS:
         return False
     whole = len(case.walks) == 1 and not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == 1

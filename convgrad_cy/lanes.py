@@ -72,12 +72,13 @@ def _expands_well(case):
     empty, has its own work for each sum.
     """
     channels, outputs, lanes, row = case.channels, case.outputs, case.lanes, case.walks[-1][2].positions
+    machine, terms = case.machine.unsplit(), case.channels * max(case.taps, 1)
     # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
     # One output for each group is worth even that: it leaves the general way few rows of a tile.
     if channels > MOST_EXPANDED_CHANNELS or lanes % outputs or 1 < outputs < channels:
         return False
     short = SHORT_SUM_ADJACENT if case.positions_adjacent else SHORT_SUM
-    general = tile_cycles(outputs, row, case.machine.unsplit(), case.itemsize) * (1 + short / (channels * max(case.taps, 1)))
+    general = tile_cycles(outputs, row, machine, case.itemsize) * (1 + short / terms)
     return row * outputs / lanes <= general
 
 
