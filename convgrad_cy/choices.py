@@ -7,6 +7,7 @@ from typing import NamedTuple
 from .segments import without_ends, without_padding
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
+LINE_BYTES = 64  # of the cache
 
 #: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
 #: Any filter is where the positions are one box; for so few, it may even be read in place (pyx/correlation.pxd).
@@ -133,7 +134,7 @@ def layout_decides(case):
     """Whether there are full tiles of half a vector across channels: as good as any, so transposing is what counts."""
     if case.multiplies_pairs or 2 * case.outputs != case.lanes or case.multiplications < SERIAL_MULTIPLICATIONS:
         return False
-    whole = len(case.walks) == 1 and not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == 1
+    whole = not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == len(case.walks)
     return whole and fits_half(case.outputs, case.machine, case.itemsize)
 
 
@@ -197,10 +198,12 @@ def joins_phases(case):
 def stores_rows(case):
     """Whether tiles across channels gain from tasks that have all stride phases: they store whole rows.
 
-    Their boxes are smaller, and each reads the whole filter.
+    Of channels last, small groups make whole lines of the cache, as several are taken together. Their boxes are
+    smaller, and each reads the whole filter.
     """
     small = case.filter_bytes < case.groups * LARGE_FILTER_BYTES
-    return case.positions_adjacent and len(case.walks) <= MOST_PHASES and small
+    lines = case.groups > 1 and case.outputs * case.dtype.itemsize < LINE_BYTES
+    return (case.positions_adjacent or lines) and len(case.walks) <= MOST_PHASES and small
 
 
 def packs_in_tasks(case):

@@ -14,6 +14,7 @@ from .choices import (
     DGRAD,
     FEW_POSITIONS,
     FPROP,
+    LINE_BYTES,
     SERIAL_MULTIPLICATIONS,
     WGRAD,
     case_of,
@@ -38,7 +39,6 @@ DEPTH_BYTES = 2304
 #: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
 #: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
-LINE_BYTES = 64  # of the cache
 #: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -137,6 +137,8 @@ def _plan(rows, blocks):
 
 def _lanes_plan(case, streams, fetches):
     """Many small groups side by side, or None where that is not faster."""
+    if case.operation == DGRAD and len(case.walks) > 1 and not case.positions_adjacent and layout_decides(case):
+        return None
     single = case.channels == case.outputs == 1
     in_place = single and not case.positions_adjacent and case.dtype.itemsize == case.itemsize
     found = lanewise(case, case.operation == WGRAD, in_place)
@@ -149,7 +151,7 @@ def _lanes_plan(case, streams, fetches):
     return _plan(_rows(case.walks, windows), blocks)
 
 
-def _correlation_plan(case, chunk):
+def _correlation_plan(case, chunk, streams):
     """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
     across = crosses_positions(case)
     walks, parts, cut = case.walks, [], False
@@ -177,7 +179,7 @@ def _correlation_plan(case, chunk):
         most = _box_positions(case, block, 1)
     compact = across and not case.positions_adjacent  # else long rows are copied faster
     phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
-    reads = not (across or keeps or packs or cut) and reads_rows(case)
+    reads = not (across or keeps or packs or cut or phases > 1) and reads_rows(case)
     if keeps or reads or layout_decides(case) or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
@@ -192,9 +194,10 @@ def _correlation_plan(case, chunk):
     images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
     chunk = max(1, min(chunk, case.channels))
     groups = 1
-    if phases == 1 and not packs and not pairs and chunk == case.channels and block == case.outputs:
+    if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, count_boxes(case, images, windows))
-    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, False, False, packs, pairs, groups, phases)
+    streams = streams and groups > 1 and phases > 1
+    blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 
 
@@ -228,7 +231,8 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     """
     backward = operation == DGRAD or mirrored
     case = case_of(operation, problem, dtype, positions_adjacent, machine, backward)
-    found = _lanes_plan(case, *memory_ways(problem, dtype, machine, backward))
+    streams, fetches = memory_ways(problem, dtype, machine, backward)
+    found = _lanes_plan(case, streams, fetches)
     if found is not None:
         return found
-    return _wgrad_plan(case, mirrored) if operation == WGRAD else _correlation_plan(case, chunk)
+    return _wgrad_plan(case, mirrored) if operation == WGRAD else _correlation_plan(case, chunk, streams)

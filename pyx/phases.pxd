@@ -5,7 +5,7 @@ Each combination of phases of the depth and the height has neighbouring steps fo
 stride, and these make whole rows of the target.
 
                         sums
-    channels across     [phases of the width][n][d][h][position of the row][o]
+    channels across     [phases of the width][n][d][h][position of the row][group of a bundle, o]
     positions across    [phase][o][n][d][h][w]
 """
 
@@ -19,6 +19,7 @@ from exact cimport any_nan
 from problem cimport conv_walk
 from products cimport Part, add_products, repair
 from scalar cimport compute, scalar
+from stream cimport end_stream, holds_lines, stream_lines
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, Window, column_offsets, fill_window, find_box, position_offsets
@@ -161,7 +162,7 @@ cdef inline void store_row(
     int64_t outputs, compute *made, scalar *target
 ) noexcept nogil:
     """A row of the target, which is made there where it can be."""
-    cdef int64_t pitch = row_pitch(c, made[0]), length = 0, r, row = (n * boxes.count[1] + d) * boxes.count[2] + h
+    cdef int64_t pitch = row_pitch(c, made[0]), length = 0, r, w, row = (n * boxes.count[1] + d) * boxes.count[2] + h
     if d >= boxes.count[1] or h >= boxes.count[2]:
         return
     target += target_offset(&c.conv.y, &c.conv.walk, boxes.begin[0] + n, boxes.begin[1] + d, boxes.begin[2] + h,
@@ -170,6 +171,12 @@ cdef inline void store_row(
     if not c.conv.blocks.positions_across:
         for r in range(c.conv.walk.axis[2].target_step):
             length += boxes[r].count[3]
+        if scalar is compute:
+            if c.conv.blocks.streams and c.conv.y.channel == 1 and holds_lines(&c.conv.y, target, outputs):
+                sums += row * row_length(c, whole) * c.row
+                for w in range(length):
+                    stream_lines(target + w * c.conv.y.axis[2], sums + w * c.row, outputs * sizeof(compute))
+                return
         store_block(target, c.conv.y.axis[2], c.conv.y.channel, sums + row * row_length(c, whole) * c.row, c.row, 1,
                     length, outputs)
         return
@@ -217,7 +224,8 @@ cdef inline void correlate_phases(
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef const Correlation *c
-    cdef int64_t outer = task // steps.conv.output_blocks, g = outer % steps.conv.groups
+    cdef int64_t outer = task // steps.conv.output_blocks, g0 = outer % steps.conv.bundles * steps.conv.blocks.groups
+    cdef int64_t g, groups = min(steps.conv.blocks.groups, steps.conv.groups - g0)
     cdef int64_t o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
     cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
     cdef int64_t i, positions, step = steps.conv.walk.axis[2].target_step
@@ -231,14 +239,15 @@ cdef inline void correlate_phases(
     cdef int64_t *places = <int64_t *>(<char *>boxes + boxes_size(steps))
     cdef int32_t *position = <int32_t *>(<char *>places + places_size(steps))
     cdef int32_t *column = position + steps.conv.box_positions
-    source += g * steps.conv.x.group
-    filter += g * steps.conv.w.group
-    target += g * steps.conv.y.group + o0 * steps.conv.y.channel
-    find_boxes(boxes, steps, outer // steps.conv.groups)
+    source += g0 * steps.conv.x.group
+    filter += g0 * steps.conv.w.group
+    target += g0 * steps.conv.y.group + o0 * steps.conv.y.channel
+    find_boxes(boxes, steps, outer // steps.conv.bundles)
     part.begin = 0
     while part.begin < steps.conv.channels:
         part.channels = min(steps.conv.blocks.chunk, steps.conv.channels - part.begin)
-        fill_shared(window, steps, boxes + phases, source + part.begin * steps.conv.x.channel, part.channels)
+        fill_shared(window, steps, boxes + phases, source + part.begin * steps.conv.x.channel,
+                    groups * part.channels)
         for i in range(phases):
             c = steps + i
             positions = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2] * boxes[i].count[3]
@@ -248,14 +257,21 @@ cdef inline void correlate_phases(
                 column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
                 if not across:
                     phase_places(c, boxes + i, boxes + phases, places)
-                add_products(
-                    c, boxes + i, positions, outputs, &part, window, filter, packed + c.packed
-                    + g * c.filter_size + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made,
-                    position, column, sums + i * c.sums_size if across else shared, NULL if across else places, c.row,
-                )
+                for g in range(groups):  # several across channels alone: their sums are side by side
+                    add_products(
+                        c, boxes + i, positions, outputs, &part,
+                        window + g * part.channels * c.conv.window.channel_pitch, filter,
+                        packed + c.packed + (g0 + g) * c.filter_size
+                        + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made, position, column,
+                        sums + i * c.sums_size if across else shared + g * outputs, NULL if across else places, c.row,
+                    )
         part.begin += part.channels
     for i in range(phases if steps.nonfinite[0] else 0):
-        if steps[i].conv.padded:
-            repair_phase(steps + i, boxes + i, boxes + phases, o0, outputs, source, filter, sums + i * steps.sums_size,
-                         sums + i // step * step * steps.sums_size)
-    store_phases(steps, boxes, outputs, sums, made, target)
+        for g in range(groups if steps[i].conv.padded else 0):
+            repair_phase(
+                steps + i, boxes + i, boxes + phases, o0, outputs, source + g * steps.conv.x.group,
+                filter + g * steps.conv.w.group, sums + i * steps.sums_size,
+                sums + i // step * step * steps.sums_size + g * outputs)
+    store_phases(steps, boxes, groups * outputs, sums, made, target)
+    if steps.conv.blocks.streams:
+        end_stream()

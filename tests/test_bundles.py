@@ -19,6 +19,8 @@ LAYERS = (
     "g3ic60ih6oc6kh1",
     "g4ic12ih5oc36kh3dh1ph2",
     "g4ic32ih3oc32kh7sh1ph9",  # positions that no tap reaches
+    "g7ic70ih9iw16oc84kh3sh2ph1",  # stride phases, which tasks have together
+    "g3ic36id5ih6oc39kd3kh4sd1sh2ph1",
 )
 EIGHTS = (  # of eight outputs, which Winograd's algorithm takes together
     "g4ic32ih9oc32kh3ph1",
@@ -55,6 +57,17 @@ def test_are_planned(operation):
     for batch, groups, adjacent, expected in ((8, 64, False, 4), (8, 64, True, 1), (1, 2, False, 1)):
         problem = ConvProblem(batch, groups, 16, 16, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
         assert Blocks(*plan(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
+
+
+def test_phases_are_planned():
+    """Of a part of a line of the cache, several groups make whole lines together; and so do all phases of rows."""
+    machine = cpu.machine()._replace(vector_bytes=32, tile_column_bytes=64)
+    for channels, adjacent, expected in ((8, False, (8, 4)), (16, False, (4, 1)), (8, True, (1, 4))):
+        sizes = (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
+        blocks = Blocks(
+            *plan(DGRAD, ConvProblem(8, 32, channels, channels, *sizes), TABLE[2], adjacent, machine).blocks
+        )
+        assert (blocks.groups, blocks.phases) == expected
 
 
 @operations

@@ -53,7 +53,9 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
 
 @pytest.mark.parametrize("splits", (False, True))
 @pytest.mark.parametrize("dtype", ("float32", "float64", "int32"))
-@pytest.mark.parametrize("text", ("ic48ih28oc48kh3ph1", "ic24ih28oc24kh3ph1", "ic48ih29oc48kh3sh2ph1", "ic48oc12ih60kh1"))
+@pytest.mark.parametrize(
+    "text", ("ic48ih28oc48kh3ph1", "ic24ih28oc24kh3ph1", "ic48ih29oc48kh3sh2ph1", "ic48oc12ih60kh1")
+)
 def test_split_vectors(text, dtype, splits, monkeypatch):
     """Large enough for tiles of half a vector, whether this processor gains from them or not."""
     here = cpu.machine()._replace(splits_vectors=splits)

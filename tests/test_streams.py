@@ -5,7 +5,7 @@ from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import PROBLEMS, parse
 
 from convgrad_cy import _repeat, arrays, calls, cpu
-from convgrad_cy.choices import FPROP
+from convgrad_cy.choices import DGRAD, FPROP
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
@@ -13,6 +13,7 @@ from convgrad_cy.problem import ConvProblem
 LAYERS = (
     "g64ic64ih9oc64kh3ph1",
     "g96ic96ih9oc96kh3sh2ph1",
+    "g64ic768ih9oc768kh3sh2ph1",  # stride phases of several groups
 )
 
 
@@ -38,6 +39,15 @@ def test_are_planned(groups, vector_bytes, expected):
         machine = cpu.machine()._replace(cache_bytes=cache_bytes, vector_bytes=vector_bytes)
         blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
         assert (blocks.streams, blocks.fetches) == (streams, fetches)
+
+
+def test_phases_are_planned():
+    """Whole lines of several groups, of all phases of a row."""
+    sizes = (1, 9, 9), (1, 5, 5), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
+    problem, machine = ConvProblem(2, 64, 12, 12, *sizes), cpu.machine()._replace(cache_bytes=0)
+    for adjacent, expected in ((False, (True, 4, 4)), (True, (False, 1, 4))):
+        blocks = Blocks(*plan(DGRAD, problem, TABLE[2], adjacent, machine).blocks)
+        assert (blocks.streams, blocks.groups, blocks.phases) == expected
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
