@@ -130,12 +130,16 @@ def tile_cycles(rows, columns, machine, itemsize):
     return cycles
 
 
-def layout_decides(case):
-    """Whether there are full tiles of half a vector across channels: as good as any, so transposing is what counts."""
+def takes_halves(case):
+    """Whether there are full tiles of half a vector across channels, and a stride: channels last, they are taken then.
+
+    What neighbours see would be copied for each tap, or each phase, to have positions adjacent.
+    """
     if case.multiplies_pairs or 2 * case.outputs != case.lanes or case.multiplications < SERIAL_MULTIPLICATIONS:
         return False
+    strided = len(case.walks) > 1 or case.walks[0][2].source_step > 1
     whole = not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == len(case.walks)
-    return whole and fits_half(case.outputs, case.machine, case.itemsize)
+    return strided and whole and fits_half(case.outputs, case.machine, case.itemsize)
 
 
 def crosses_positions(case):
@@ -144,21 +148,19 @@ def crosses_positions(case):
     They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
     Of channels last, tiles across channels can read the source of one tap in place, so transposing it has to pay, too.
     """
-    walk, row, machine = case.walks[-1], case.walks[-1][2].positions, case.machine
-    pointwise = case.taps == 1
+    if not case.positions_adjacent and takes_halves(case):
+        return False
+    row, machine, pointwise = case.walks[-1][2].positions, case.machine, case.taps == 1
     in_place = case.positions_adjacent and case.dtype.itemsize == case.itemsize and row % case.lanes == 0
     in_place = in_place and pointwise
-    if layout_decides(case):
-        if not case.positions_adjacent:
-            return False
+    copies = not case.positions_adjacent and pointwise  # across positions; across channels, the source serves as it is
+    if not copies or case.multiplications < SERIAL_MULTIPLICATIONS:
         machine = machine.unsplit()
-    elif in_place or walk[2].source_step > 1 or case.multiplications < SERIAL_MULTIPLICATIONS:
-        machine = machine.unsplit()  # what else such tiles need takes more than they gain
     across_channels = tile_cycles(row, case.outputs, machine, case.itemsize)
     if case.multiplies_pairs:  # a step takes half of the time
         across_channels *= 0.5
     across_positions = tile_cycles(case.outputs, row, machine, case.itemsize)
-    if pointwise and not case.positions_adjacent:
+    if copies:
         return across_positions + TRANSPOSING * row < across_channels
     return across_positions < (1.1 if in_place else 0.8) * across_channels
 

@@ -23,12 +23,12 @@ from .choices import (
     cut_walks,
     joins_phases,
     keeps_rows,
-    layout_decides,
     memory_ways,
     packs_in_tasks,
     packs_phases,
     reads_rows,
     stores_rows,
+    takes_halves,
 )
 from .lanes import lanewise
 
@@ -137,7 +137,7 @@ def _plan(rows, blocks):
 
 def _lanes_plan(case, streams, fetches):
     """Many small groups side by side, or None where that is not faster."""
-    if case.operation == DGRAD and len(case.walks) > 1 and not case.positions_adjacent and layout_decides(case):
+    if case.operation == DGRAD and len(case.walks) > 1 and not case.positions_adjacent and takes_halves(case):
         return None
     single = case.channels == case.outputs == 1
     in_place = single and not case.positions_adjacent and case.dtype.itemsize == case.itemsize
@@ -180,7 +180,7 @@ def _correlation_plan(case, chunk, streams):
     compact = across and not case.positions_adjacent  # else long rows are copied faster
     phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
     reads = not (across or keeps or packs or cut or phases > 1) and reads_rows(case)
-    if keeps or reads or layout_decides(case) or (phases > 1 and not across):
+    if keeps or reads or takes_halves(case) or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
     across = across or keeps

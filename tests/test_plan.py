@@ -240,7 +240,7 @@ def test_tile_cycles():
 def test_split_vectors():
     """Where the halves of a vector are multiplied one after the other, tiles of half a vector are full tiles.
 
-    Transposing decides then, but nothing about the order of a sum.
+    Channels last, a stride decides for them, but nothing about the order of a sum.
     """
     machine = Machine(*TILES[0], threads=2)
     split = machine._replace(splits_vectors=True)
@@ -248,13 +248,17 @@ def test_split_vectors():
     assert tile_cycles(80, 64, split, 4) == tile_cycles(80, 64, machine, 4)
     narrow = Machine(*TILES[1], threads=2)
     assert tile_cycles(80, 8, narrow._replace(splits_vectors=True), 4) == tile_cycles(80, 8, narrow, 4)
-    problem = ConvProblem(8, 32, 8, 8, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-    first, last, whole = (
-        unpacked(plan(FPROP, problem, FLOAT32, adjacent, one))[2]
-        for adjacent, one in ((True, split), (False, split), (False, machine))
-    )
-    assert first.positions_across and not last.positions_across and whole.positions_across
-    assert first.chunk == last.chunk == 8
+    problem = ConvProblem(8, 32, 8, 8, (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
+    for operation in (FPROP, DGRAD):
+        first, last, whole = (
+            unpacked(plan(operation, problem, FLOAT32, adjacent, one))[2]
+            for adjacent, one in ((True, split), (False, split), (False, machine))
+        )
+        assert first.positions_across and not last.positions_across and not last.lanewise
+        assert whole.lanewise if operation == DGRAD else whole.positions_across
+        assert first.chunk == last.chunk == 8
+    problem = replace(problem, x=problem.y, stride=(1, 1, 1))
+    assert unpacked(plan(FPROP, problem, FLOAT32, False, split))[2].positions_across
 
 
 def test_mirrored():
