@@ -3,13 +3,15 @@
 Which way a layout goes reaches neither the values nor their last bits.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import parse
 
 from convgrad_cy import calls, cpu
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine, tile_cycles
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
@@ -49,6 +51,30 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
     if operation != "conv_backward_filter":
         last = np.moveaxis(last, -1, 1)
     assert bits(first) == bits(last)
+
+
+def test_split_vectors_are_planned():
+    """Where the halves of a vector are multiplied one after the other, tiles of half a vector are full tiles.
+
+    Channels last, a stride decides for them, but nothing about the order of a sum.
+    """
+    machine = Machine(6, 256, 64, True, 32 << 20, 2)
+    split = machine._replace(splits_vectors=True)
+    assert tile_cycles(80, 8, split, 4) < tile_cycles(80, 8, machine, 4)
+    assert tile_cycles(80, 64, split, 4) == tile_cycles(80, 64, machine, 4)
+    narrow = Machine(6, 64, 32, False, 32 << 20, 2)
+    assert tile_cycles(80, 8, narrow._replace(splits_vectors=True), 4) == tile_cycles(80, 8, narrow, 4)
+    problem = ConvProblem(8, 32, 8, 8, (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
+    for operation in (FPROP, DGRAD):
+        first, last, whole = (
+            Blocks(*plan(operation, problem, TABLE[2], adjacent, one).blocks)
+            for adjacent, one in ((True, split), (False, split), (False, machine))
+        )
+        assert first.positions_across and not last.positions_across and not last.lanewise
+        assert whole.lanewise if operation == DGRAD else whole.positions_across
+        assert first.chunk == last.chunk == 8
+    problem = replace(problem, x=problem.y, stride=(1, 1, 1))
+    assert Blocks(*plan(FPROP, problem, TABLE[2], False, split).blocks).positions_across
 
 
 @pytest.mark.parametrize("splits", (False, True))

@@ -237,30 +237,6 @@ def test_tile_cycles():
     assert tile_cycles(7, 64, machine, 4) == 12 + tile_cycles(1, 64, machine, 4)
 
 
-def test_split_vectors():
-    """Where the halves of a vector are multiplied one after the other, tiles of half a vector are full tiles.
-
-    Channels last, a stride decides for them, but nothing about the order of a sum.
-    """
-    machine = Machine(*TILES[0], threads=2)
-    split = machine._replace(splits_vectors=True)
-    assert tile_cycles(80, 8, split, 4) < tile_cycles(80, 8, machine, 4)
-    assert tile_cycles(80, 64, split, 4) == tile_cycles(80, 64, machine, 4)
-    narrow = Machine(*TILES[1], threads=2)
-    assert tile_cycles(80, 8, narrow._replace(splits_vectors=True), 4) == tile_cycles(80, 8, narrow, 4)
-    problem = ConvProblem(8, 32, 8, 8, (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
-    for operation in (FPROP, DGRAD):
-        first, last, whole = (
-            unpacked(plan(operation, problem, FLOAT32, adjacent, one))[2]
-            for adjacent, one in ((True, split), (False, split), (False, machine))
-        )
-        assert first.positions_across and not last.positions_across and not last.lanewise
-        assert whole.lanewise if operation == DGRAD else whole.positions_across
-        assert first.chunk == last.chunk == 8
-    problem = replace(problem, x=problem.y, stride=(1, 1, 1))
-    assert unpacked(plan(FPROP, problem, FLOAT32, False, split))[2].positions_across
-
-
 def test_mirrored():
     """wgrad of few channels of y: y is the source then, and its walk is that of dgrad."""
     machine = Machine(*TILES[0], 1)
