@@ -35,8 +35,9 @@ LEAST_OUTPUTS = 64
 #: Tasks for all threads: where there are fewer, blocks of outputs are halved. In wgrad boxes are cut into slices first;
 #: with one slice only, and tiles that can be kept, blocks are halved up to the second number.
 WANTED_TASKS, MORE_TASKS = 8, 24
-#: Groups of so many outputs, a vector of 32 bytes, are taken together up to a cache line of channels.
-BUNDLE_OUTPUTS, BUNDLE_CHANNELS = 8, 16
+#: Groups of so many outputs, a vector of 32 bytes, are taken together up to a cache line of channels; fprop and dgrad
+#: up to two vectors if these are more, then also groups of a whole vector, and in boxes of more tiles.
+BUNDLE_OUTPUTS, BUNDLE_CHANNELS, MOST_BUNDLE_TILES = 8, 16, 56
 #: Blocks of a filter for which the transformed tiles of both operands are kept. Where there are several walks, as with
 #: a stride, those of the target serve them all: with so many lanes, which make the products short, for any number.
 SHARING_PARTS, SHARING_LANES = 16, 16
@@ -127,14 +128,22 @@ def _boxes(walks, given, batch, images, box):
     )
 
 
-def _bundled(blocks, groups, channels, outputs, tasks, lanes):
-    """The blocks of tasks that take several groups together, and how many tasks there are then.
+def _bundle_channels(channels, outputs, lanes, sums_positions):
+    """Channels of the groups that a task takes together, or 0 if it takes one."""
+    whole = outputs == BUNDLE_OUTPUTS or (outputs == lanes > BUNDLE_OUTPUTS and not sums_positions)
+    if channels == 1 or not whole:
+        return 0
+    return BUNDLE_CHANNELS if sums_positions else max(BUNDLE_CHANNELS, 2 * lanes)
+
+
+def _bundled(blocks, groups, channels, outputs, tasks, lanes, most):
+    """The blocks of tasks that take groups of ``most`` channels together, and how many tasks there are then.
 
     Few channels of channels last are a part of a cache line, or of a vector.
     """
-    if outputs != BUNDLE_OUTPUTS or channels == 1 or channels > blocks.chunk:
+    if channels > blocks.chunk:
         return blocks, tasks
-    count = max(1, min(BUNDLE_CHANNELS // max(channels, outputs), tasks // WANTED_TASKS, groups))
+    count = max(1, min(most // max(channels, outputs), tasks // WANTED_TASKS, groups))
     chunk, block = (-(-count * each // lanes) * lanes for each in (channels, outputs))
     group = max(block, blocks.group // block * block) if blocks.group else 0
     return blocks._replace(chunk=chunk, outputs=block, group=group, groups=count), -(-groups // count) * tasks // groups
@@ -148,7 +157,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     inside = points <= MOST_POINTS_INSIDE and filters * outputs > most
     block = MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS if points <= MOST_POINTS_INSIDE else FEW_OUTPUTS
     block = min(-(-outputs // strip) * strip, max(strip, block))
-    most = min(MOST_SUMS_INSIDE // block if inside else MOST_TILES, SUMS_BYTES // (4 * points * block))
+    bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False)  # inside are the filters of one group
+    most = MOST_SUMS_INSIDE // block if inside else MOST_BUNDLE_TILES if bundle and groups > 1 else MOST_TILES
+    most = min(most, SUMS_BYTES // (4 * points * block))
     images, *box = _box(walks, given, batch, max(1, most))
     count = images * prod(box)
     chunk = MOST_CHUNK_INSIDE if inside else min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
@@ -163,8 +174,8 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     chunks = added * -(-channels // chunk)
     span = 1 if inside else max(1, min(chunks, SPAN_BYTES // (4 * points * count * chunk)))
     blocks, tasks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1), boxes * -(-outputs // block)
-    if not inside:  # such a task transforms the filters of one group
-        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes)
+    if bundle:
+        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle)
     return blocks, box, memory, tasks
 
 
@@ -188,8 +199,9 @@ def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes,
     shared = many and values <= SHARED_BYTES
     memory += values if shared else 0
     blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
-    if not shared:
-        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes)
+    bundle = _bundle_channels(channels, outputs, lanes, True)
+    if bundle and not shared:
+        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle)
     return blocks, box, memory, tasks
 
 

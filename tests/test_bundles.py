@@ -146,7 +146,7 @@ def test_winograd(operation, dtype, text, kept, monkeypatch):
                 yield operation.call(problem, each, data_format, algorithm="winograd", layout=np.ascontiguousarray)
 
     together = list(results())
-    monkeypatch.setattr(winograd, "BUNDLE_OUTPUTS", 0)
+    monkeypatch.setattr(winograd, "_bundle_channels", lambda *_: 0)
     winograd.plan.cache_clear()
     calls.forget()
     for result, expected in zip(together, results(), strict=True):
