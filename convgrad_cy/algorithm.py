@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 
 from . import winograd
-from .choices import DGRAD, WGRAD, tile_cycles
+from .choices import DGRAD, WGRAD, fits_half, tile_cycles
 from .costs import FEW_TILES, costs_of
 from .tile_walks import first_walks, skips, tile_walks
 
@@ -66,6 +66,7 @@ def _channels(operation, problem):
 def direct_work(operation, problem, machine):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = _channels(operation, problem)
+    machine = machine.unsplit()
     # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
     # other's place, whichever is better.
     column = tile_cycles(60, outputs, machine, 4) / 60
@@ -80,6 +81,7 @@ def direct_work(operation, problem, machine):
 def tiled_work(operation, problem, tiling, machine):
     """What Winograd's algorithm does, likewise."""
     channels, outputs = _channels(operation, problem)
+    machine = machine.unsplit()
     plan = winograd.plan(operation, problem, tiling, machine)
     parts = tile_walks(operation, problem)
     walks = first_walks(parts)
@@ -192,6 +194,9 @@ def tiling_of(operation, problem, dtype, forced, machine):
     plan = winograd.plan(operation, problem, best, machine)
     if plan.memory > SCRATCH_BYTES or plan.tasks < LEAST_TASKS:
         return None
+    whole = len(tile_walks(operation, problem)) == 1 and saving >= FULL_SAVING
+    if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], machine, 4):
+        return best  # many products are saved, and tiles of half a vector are full: the model knows whole ones alone
     costs = costs_of(machine)
     gain = costs.least_gain if saving >= FULL_SAVING else costs.least_gain_of_little[operation]
     return best if times[best] * gain < direct_seconds(operation, problem, machine) else None

@@ -166,7 +166,7 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     here = machine()
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         return _direct(operation, problem, dtype, here._replace(multiplies_pairs=False), places, tensors)
-    tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here.unsplit()._replace(threads=1))
+    tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
     if tiling is None:
         return _direct(operation, problem, dtype, here, places, tensors)
     wanted = orders.gathered(operation, problem, tensors)

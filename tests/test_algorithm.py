@@ -46,7 +46,10 @@ def test_choices():
         assert not any(tiled(operation, 1, 1, 4, 4, (1, 8, 8), (1, 3, 3)))
         assert not any(tiled(operation, 8, 64, 1, 1, (1, 56, 56), (1, 3, 3)))
         # A pair of groups of eight channels fills a vector of 64 bytes; the tiles of wgrad are half empty without.
-        assert tiled(operation, 8, 32, 8, 8, (1, 28, 28), (1, 3, 3))[0] == (operation == WGRAD)
+        eights = 8, 32, 8, 8, (1, 28, 28), (1, 3, 3)
+        assert tiled(operation, *eights)[0] == (operation == WGRAD)
+        split = MACHINES[0]._replace(splits_vectors=True)
+        assert algorithm.tiling_of(operation, problem_of(*eights), FLOAT32, False, split) is not None
         for row in dtypes.TABLE:
             if row.name != "float32":
                 assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3), dtype=row))

@@ -26,6 +26,7 @@ EIGHTS = (  # of eight outputs, which Winograd's algorithm takes together
     "g4ic32ih9oc32kh3ph1",
     "g7ic35ih11iw18oc56kh3ph1",
     "g3ic6ih17oc24kh3dh1ph2",
+    "g5ic80ih9iw22oc80kh3ph1",  # and of sixteen, where these are a vector
     "g5ic40ih13iw9oc40kh4sh2ph1",
     "g3ic60iw45oc24kw7pw3",
 )
