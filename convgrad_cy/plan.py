@@ -137,7 +137,7 @@ def _plan(rows, blocks):
 
 def _lanes_plan(case, streams, fetches):
     """Many small groups side by side, or None where that is not faster."""
-    if case.operation == DGRAD and len(case.walks) > 1 and not case.positions_adjacent and takes_halves(case):
+    if case.operation != WGRAD and not case.positions_adjacent and takes_halves(case):
         return None
     single = case.channels == case.outputs == 1
     in_place = single and not case.positions_adjacent and case.dtype.itemsize == case.itemsize
