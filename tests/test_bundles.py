@@ -6,7 +6,7 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from problems import PROBLEMS, parse
 
 from convgrad_cy import algorithm, boxes, calls, cpu, winograd
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
@@ -62,7 +62,7 @@ def test_are_planned(operation):
 
 def test_phases_are_planned():
     """Of a part of a line of the cache, several groups make whole lines together; and so do all phases of rows."""
-    machine = cpu.machine()._replace(vector_bytes=32, tile_column_bytes=64)
+    machine = Machine(6, 64, 32, False, 32 << 20, 2)
     for channels, adjacent, expected in ((8, False, (8, 4)), (16, False, (4, 1)), (8, True, (1, 4))):
         sizes = (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
         blocks = Blocks(

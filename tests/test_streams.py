@@ -5,7 +5,7 @@ from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import PROBLEMS, parse
 
 from convgrad_cy import _repeat, arrays, calls, cpu
-from convgrad_cy.choices import DGRAD, FPROP
+from convgrad_cy.choices import DGRAD, FPROP, Machine
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
@@ -44,7 +44,7 @@ def test_are_planned(groups, vector_bytes, expected):
 def test_phases_are_planned():
     """Whole lines of several groups, of all phases of a row."""
     sizes = (1, 9, 9), (1, 5, 5), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
-    problem, machine = ConvProblem(2, 64, 12, 12, *sizes), cpu.machine()._replace(cache_bytes=0)
+    problem, machine = ConvProblem(2, 64, 12, 12, *sizes), Machine(6, 256, 64, True, cache_bytes=0, threads=2)
     for adjacent, expected in ((False, (True, 4, 4)), (True, (False, 1, 4))):
         blocks = Blocks(*plan(DGRAD, problem, TABLE[2], adjacent, machine).blocks)
         assert (blocks.streams, blocks.groups, blocks.phases) == expected
