@@ -49,6 +49,11 @@ class Machine(NamedTuple):
     threads: int
     splits_vectors: bool = False  # vectors of 64 bytes, into halves, of which it multiplies twice as many
 
+    @property
+    def halves(self):
+        """Whether it gains from tiles of half a vector, which there are of 64 bytes alone."""
+        return self.splits_vectors and self.vector_bytes >= LINE_BYTES
+
     def unsplit(self):
         """As if it did not, for models that were fitted so."""
         return self._replace(splits_vectors=False)
@@ -111,8 +116,8 @@ def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
 
 
 def fits_half(columns, machine, itemsize):
-    """Whether there are tiles of half a vector for so many columns, and the machine gains from them."""
-    return machine.splits_vectors and machine.vector_bytes >= 64 and 2 * columns * itemsize <= machine.vector_bytes
+    """Whether tiles of half a vector hold so many columns, and the machine gains from them."""
+    return machine.halves and 2 * columns * itemsize <= machine.vector_bytes
 
 
 def tile_cycles(rows, columns, machine, itemsize):
@@ -120,7 +125,7 @@ def tile_cycles(rows, columns, machine, itemsize):
     lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
     if columns and fits_half(columns, machine, itemsize):
         return HALF_TILE * (rows // HALF_ROWS) + (LEAST_HALF_TILE if rows % HALF_ROWS else 0)
-    split = 2 if machine.splits_vectors and machine.vector_bytes >= 64 else 1  # two cycles are one of the model
+    split = 2 if machine.halves else 1  # two cycles are one of the model
     cycles = 0
     for width, strips in ((strip, columns // strip), (columns % strip, 1)):
         vectors = -(-width // lanes)

@@ -3,7 +3,7 @@
 from math import prod
 
 from .boxes import WANTED_TASKS, box_of, even
-from .choices import tile_cycles
+from .choices import LINE_BYTES, tile_cycles
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
@@ -13,8 +13,6 @@ LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
 IN_PLACE_BYTES, ROW_BYTES, NARROW_ROW_BYTES = 64 * 1024, 8 * 1024, 48 * 1024
 #: The same in wgrad: what its lanes have of a position. The tile reads some rows for one vector after the other.
 POSITION_BYTES = 1024
-#: Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
-LINE_BYTES = 64
 #: Channels of a group in wgrad: the sums of a group are their square.
 MOST_SUMMED_CHANNELS = 4
 #: Channels of a group up to which, channels first, the phases of a dgrad pay for their copy.
@@ -98,6 +96,7 @@ def lanewise(case, sums_positions, in_place):
             break
     if extents is None:
         return None
+    # Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
     slices, line = 1, LINE_BYTES // case.itemsize
     if sums_positions:  # as many slices in all layouts
         wide = even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block
