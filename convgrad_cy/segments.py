@@ -60,7 +60,8 @@ def _products(walks):
 
 
 def _reaches_far(axis):
-    return (axis.taps - 1) * abs(axis.source_tap) >= LEAST_REACH * axis.positions * axis.source_step
+    dilated = abs(axis.source_tap) > axis.source_step
+    return dilated and (axis.taps - 1) * abs(axis.source_tap) >= LEAST_REACH * axis.positions * axis.source_step
 
 
 def without_padding(walks, batch, by_taps):

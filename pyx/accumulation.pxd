@@ -9,13 +9,14 @@ from libc.stdlib cimport llabs
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
-from convolution cimport Convolution, adjacent_rows, describe_convolution, tables_size
+from convolution cimport Convolution, adjacent_rows, describe_convolution, row_steps, tables_size, target_steps
 from copy cimport load_block
 from pairs cimport join_lines, load_paired_rows, words_of
 from scalar cimport compute, scalar
 from tensor cimport taps_are_adjacent, target_offset
 from ukernel cimport TILE_VECTORS, VECTOR_BYTES, packed_width, whole_columns, whole_strips
-from window cimport Box
+from window cimport Box, position_steps
+from zones cimport Zone, list_places
 
 cdef struct Accumulation:
     Convolution conv
@@ -27,7 +28,6 @@ cdef struct Accumulation:
     bint panel_in_place  # the target itself serves as the panel
     bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
     bint taps_adjacent  # in the filter, and nothing else is
-    int32_t *panel_depth  # multiples of the strip's width
 
 cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
     int64_t g, o0, outputs, c0, channels
@@ -50,16 +50,9 @@ cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept no
     return words_of(box.count[3], c.conv.blocks.pairs)
 
 
-cdef inline void pair_window(
-    const Accumulation *c, compute *window, int32_t *position, int64_t *positions
-) noexcept nogil:
-    """Join each element with the one that the next position sees there; keep the offset of every second position."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t i, shift = conv.window.axis[2].step * conv.window.pitch[2]
-    join_lines(window, window, window + shift, c.window_elements)
-    for i in range(positions[0] // 2):
-        position[i] = position[2 * i]
-    positions[0] = positions[0] // 2
+cdef inline void pair_window(const Accumulation *c, compute *window) noexcept nogil:
+    """Join each element with the one that the next position sees there."""
+    join_lines(window, window, window + c.conv.window.axis[2].step * c.conv.window.pitch[2], c.window_elements)
 
 
 cdef inline void pack_target(
@@ -106,24 +99,27 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
             and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)
 
 
-cdef inline void target_offsets(const Accumulation *c, const Box *box, int32_t *offsets) noexcept nogil:
-    """Where the positions of a box are in the target, from its first one on."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t i = 0, n, d, h, w
-    for n in range(box.count[0]):
-        for d in range(box.count[1]):
-            for h in range(box.count[2]):
-                for w in range(box.count[3]):
-                    offsets[i] = <int32_t>(target_offset(&conv.y, &conv.walk, n, d, h, w)
-                                           - target_offset(&conv.y, &conv.walk, 0, 0, 0, 0))
-                    i += 1
+cdef inline void list_tables(
+    const Accumulation *c, const Zone *zone, const Box *lines, int32_t *position, int32_t *line
+) noexcept nogil:
+    """Where a zone's positions, or every second one, are in the window, and their lines in the panel, or the target."""
+    cdef int64_t step[4]
+    position_steps(&c.conv.window, step)
+    if c.conv.blocks.pairs:
+        step[3] *= 2
+    list_places(zone, lines, 0, step, position)
+    if c.panel_in_place:
+        target_steps(&c.conv, step)
+    else:
+        row_steps(lines, c.strip, step)
+    list_places(zone, lines, 0, step, line)
 
 
 cdef inline void describe_accumulation(
     Accumulation *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
 ) noexcept nogil:
-    """Everything about one step but its table."""
+    """Everything about one step."""
     cdef int64_t shift, row
     describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
     c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
@@ -151,5 +147,4 @@ cdef inline void describe_accumulation(
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
     c.scratch += tables_size(&c.conv)
-    if c.panel_in_place:
-        c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))
+    c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))  # where lines are

@@ -137,6 +137,22 @@ cdef inline int64_t tables_size(const Convolution *c) noexcept nogil:
     return in_lines((c.box_positions + c.taps * c.blocks.chunk) * sizeof(int32_t))
 
 
+cdef inline void row_steps(const Box *box, int64_t row, int64_t *step) noexcept nogil:
+    """Elements between neighbours on each axis, where the positions of a box are rows that follow each other."""
+    cdef int axis
+    step[3] = row
+    for axis in range(3, 0, -1):
+        step[axis - 1] = step[axis] * box.count[axis]
+
+
+cdef inline void target_steps(const Convolution *conv, int64_t *step) noexcept nogil:
+    """Elements of the target between neighbouring positions on each axis."""
+    cdef int axis
+    step[0] = conv.y.batch
+    for axis in range(3):
+        step[1 + axis] = conv.walk.axis[axis].target_step * conv.y.axis[axis]
+
+
 cdef inline int64_t adjacent_rows(const Convolution *c, const Box *box) noexcept nogil:
     """Rows of a box that follow each other in the target as if they were one: those of its height, or only one."""
     cdef int64_t length = box.count[3] * c.walk.axis[2].target_step * c.y.axis[2]

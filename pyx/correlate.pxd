@@ -15,11 +15,10 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
-from convolution cimport Convolution, adjacent_rows, tables_size as box_tables_size
+from convolution cimport Convolution, adjacent_rows, row_steps, tables_size as box_tables_size, target_steps
 from copy cimport store_block
 from correlation cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, takes_places, takes_sums,
-    target_places,
 )
 from exact cimport any_nan
 from packing cimport pack_filter, pack_steps, packs_together
@@ -30,7 +29,8 @@ from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
-from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
+from window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
+from zones cimport Zone, Zones, find_zones, list_places
 
 cdef inline void correlate_block(
     const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
@@ -43,9 +43,13 @@ cdef inline void correlate_block(
     cdef int64_t o0 = task % conv.output_blocks * conv.blocks.outputs
     cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
     cdef int64_t n, d, h, place, row = 0, together
-    cdef int64_t positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
+    cdef int64_t i, positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
+    cdef int64_t position_step[4]
+    cdef int64_t place_step[4]
     cdef bint direct = False
     cdef Box box
+    cdef Zones zones
+    cdef const Zone *zone
     cdef Part part
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
@@ -60,19 +64,29 @@ cdef inline void correlate_block(
     filter += g0 * conv.w.group
     target += g0 * conv.y.group + o0 * conv.y.channel
     packed += g0 * c.packing.filter_size
+    find_zones(&zones, &conv.walk, &box, False, not conv.blocks.positions_across,
+               words_of(min(conv.blocks.chunk, conv.channels), conv.blocks.pairs), outputs)
     if scalar is compute:
         direct = takes_sums(c, &box, outputs, sums[0])
         # NaN is sought among sums that are evenly spaced.
         if not direct and takes_places(c, outputs, sums[0]) and not (conv.padded and c.nonfinite[0]):
             direct = True
             places = <int64_t *>(<char *>position + box_tables_size(conv))
-            target_places(conv, &box, places)
+            target_steps(conv, place_step)
         if direct:
             sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
             if conv.blocks.positions_across:
                 sums_row = conv.y.channel
-    position_offsets(&conv.window, &box, position)
+    if places == NULL and zones.count > 1 and not conv.blocks.positions_across:
+        places = <int64_t *>(<char *>position + box_tables_size(conv))
+        row_steps(&box, sums_row, place_step)
+    position_steps(&conv.window, position_step)
+    for i in range(zones.count):
+        zone = &zones.zone[i]
+        list_places(zone, &box, 0, position_step, position + zone.begin)
+        if places != NULL:
+            list_places(zone, &box, 0, place_step, places + zone.begin)
     if conv.blocks.positions_across:
         sums_w, sums_h, sums_o = 1, whole_vectors(box.count[3], sums[0]), sums_row
         rows, columns = outputs, positions // box.count[3] * sums_h
@@ -96,7 +110,7 @@ cdef inline void correlate_block(
             seen = <const compute *>(source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel)
         for g in range(groups):
             # What vectors of one group's sums hold beyond its outputs, the next group overwrites.
-            add_products(c, &box, positions, outputs, &part, seen + g * channels * conv.window.channel_pitch,
+            add_products(c, &box, &zones, outputs, &part, seen + g * channels * conv.window.channel_pitch,
                          filter + g * conv.w.group + o0 * conv.w.batch + part.begin * conv.w.channel,
                          packed + g * c.packing.filter_size
                          + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,

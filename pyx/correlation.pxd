@@ -195,19 +195,3 @@ cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kin
     cdef const Convolution *conv = &c.conv
     return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
             and outputs == whole_columns(outputs, kind))
-
-
-cdef inline void target_places(const Convolution *conv, const Box *box, int64_t *places) noexcept nogil:
-    """places[p] = where position p of a box is in the target, counted from its first one."""
-    cdef int64_t i = 0, n, d, h, w, row
-    cdef int64_t step[3]
-    cdef int axis
-    for axis in range(3):
-        step[axis] = conv.walk.axis[axis].target_step * conv.y.axis[axis]
-    for n in range(box.count[0]):
-        for d in range(box.count[1]):
-            for h in range(box.count[2]):
-                row = n * conv.y.batch + d * step[0] + h * step[1]
-                for w in range(box.count[3]):
-                    places[i] = row + w * step[2]
-                    i += 1

@@ -22,7 +22,8 @@ from scalar cimport compute, scalar
 from stream cimport end_stream, holds_lines, stream_lines
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
-from window cimport Box, Window, column_offsets, fill_window, find_box, position_offsets
+from window cimport Box, Window, column_offsets, fill_window, find_box, position_steps
+from zones cimport Zone, Zones, find_zones, list_places
 
 cdef extern from "rows.h" nogil:
     void interleave_words(void *to, const void *even, const void *odd, int64_t count)
@@ -102,13 +103,23 @@ cdef inline int64_t row_length(const Correlation *c, const Box *whole) noexcept 
     return whole.count[3] * c.conv.walk.axis[2].target_step
 
 
-cdef inline void phase_places(const Correlation *c, const Box *box, const Box *whole, int64_t *places) noexcept nogil:
-    """places[p] = where position p of one phase has its sums among those of its rows of the target."""
-    cdef int64_t i = 0, row, w, length = row_length(c, whole)
-    for row in range(box.count[0] * box.count[1] * box.count[2]):
-        for w in range(box.count[3]):
-            places[i] = (row * length + w * c.conv.walk.axis[2].target_step + c.conv.walk.axis[2].target_begin) * c.row
-            i += 1
+cdef inline void list_tables(
+    const Correlation *c, const Box *box, const Box *whole, const Zones *zones, int32_t *position, int64_t *places
+) noexcept nogil:
+    """Where the positions of a phase are in the window, and where their sums are among those of its rows."""
+    cdef int64_t i, length = row_length(c, whole), begin = c.conv.walk.axis[2].target_begin * c.row
+    cdef int64_t position_step[4]
+    cdef int64_t place_step[4]
+    cdef const Zone *zone
+    position_steps(&c.conv.window, position_step)
+    place_step[3], place_step[2] = c.conv.walk.axis[2].target_step * c.row, length * c.row
+    place_step[1] = place_step[2] * box.count[2]
+    place_step[0] = place_step[1] * box.count[1]
+    for i in range(zones.count):
+        zone = &zones.zone[i]
+        list_places(zone, box, 0, position_step, position + zone.begin)
+        if not c.conv.blocks.positions_across:
+            list_places(zone, box, begin, place_step, places + zone.begin)
 
 
 cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int64_t count) noexcept nogil:
@@ -230,6 +241,7 @@ cdef inline void correlate_phases(
     cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
     cdef int64_t i, positions, step = steps.conv.walk.axis[2].target_step
     cdef Part part
+    cdef Zones zones
     cdef bint across = steps.conv.blocks.positions_across
     cdef compute *window = <compute *>scratch
     cdef compute *sums = window + steps.conv.window_size
@@ -253,13 +265,12 @@ cdef inline void correlate_phases(
             positions = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2] * boxes[i].count[3]
             shared = sums + i // step * step * steps.sums_size
             if positions:
-                position_offsets(&c.conv.window, boxes + i, position)
+                find_zones(&zones, &c.conv.walk, boxes + i, False, not across, part.channels, outputs)
+                list_tables(c, boxes + i, boxes + phases, &zones, position, places)
                 column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
-                if not across:
-                    phase_places(c, boxes + i, boxes + phases, places)
                 for g in range(groups):  # several across channels alone: their sums are side by side
                     add_products(
-                        c, boxes + i, positions, outputs, &part,
+                        c, boxes + i, &zones, outputs, &part,
                         window + g * part.channels * c.conv.window.channel_pitch, filter,
                         packed + c.packed + (g0 + g) * c.filter_size
                         + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made, position, column,

@@ -8,8 +8,9 @@ from exact cimport filter_sum
 from packing cimport pack_chunk
 from pairs cimport words_of
 from scalar cimport compute, scalar
-from ukernel cimport PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
+from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
 from window cimport Box
+from zones cimport Range, Zone, Zones, count_runs, first_tap
 
 cdef struct Part:  # of the depth: a chunk of channels under all taps
     int64_t begin, channels
@@ -41,40 +42,79 @@ cdef inline const compute *find_strip(
     return bank
 
 
+cdef inline void multiply_zone(
+    const Convolution *conv, const Zone *zone, int64_t columns, int64_t words, int64_t run, const compute *window,
+    const int32_t *position, const int32_t *column, const compute *strip, const int32_t *lines, compute *sums,
+    const int64_t *places, int64_t sums_row, bint begins,
+) noexcept nogil:
+    """sums += the products of a zone's positions with a strip, of which each tap has so many ``words``."""
+    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, first
+    for i in range(runs):
+        first = first_tap(zone, &conv.walk, i) * words
+        multiply_strip(
+            PAIRS if conv.blocks.pairs else SCALARS, zone.positions, columns, taps * words, min(run, taps * words),
+            window, position + zone.begin, column + first, strip, lines + first, sums,
+            NULL if places == NULL else places + zone.begin, sums_row, FRESH if begins and i == 0 else CARRIED,
+        )
+
+
+cdef inline void multiply_row(
+    const Convolution *conv, const Zone *zone, int64_t row, int64_t outputs, int64_t channels, const compute *packed,
+    const int32_t *filter_rows, const int32_t *filter_depth, const compute *window, const int32_t *position,
+    const int32_t *column, compute *sums, int64_t sums_row, bint begins,
+) noexcept nogil:
+    """sums += the products of a filter with a row of positions in a zone: these are the columns."""
+    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, first, w = 0, width = strip_width(sums[0])
+    while w < row:
+        for i in range(runs):
+            first = first_tap(zone, &conv.walk, i) * channels
+            multiply_strip(
+                SCALARS, outputs, min(width, row - w), taps * channels, min(channels, taps * channels), packed,
+                filter_rows, filter_depth + first, window + position[w], column + first, sums + w, NULL, sums_row,
+                FRESH if begins and i == 0 else CARRIED,
+            )
+        w += width
+
+
 cdef inline void add_products(
-    const Correlation *c, const Box *box, int64_t positions, int64_t outputs, const Part *part, const compute *window,
+    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const compute *window,
     const scalar *filter, const compute *packed, compute *bank, const int32_t *position, const int32_t *column,
     compute *sums, const int64_t *places, int64_t sums_row,
 ) noexcept nogil:
     """sums += the products of a chunk of channels, or = those of the first one.
 
-    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. A position's sums are at its
-    place, or, without ``places``, so many times ``sums_row`` further on.
+    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. The tables have the positions
+    zone after zone. A position's sums are at its place, or, without ``places``, so many times ``sums_row`` further on.
     """
     cdef const Convolution *conv = &c.conv
-    cdef int64_t words = conv.taps * words_of(part.channels, conv.blocks.pairs), run = run_of(c, part)
-    cdef int64_t depth = conv.taps * part.channels, j = 0, r, w, width = strip_width(sums[0]), row = box.count[3]
-    cdef int64_t sums_h = whole_vectors(row, sums[0]), columns
+    cdef int64_t words = words_of(part.channels, conv.blocks.pairs), run = run_of(c, part)
+    cdef int64_t i, j = 0, n, d, h, r, k, width = strip_width(sums[0]), row = box.count[3], columns
+    cdef int64_t sums_h = whole_vectors(row, sums[0])
+    cdef bint begins = part.begin == 0
     cdef const int32_t *lines
     cdef const int32_t *filter_depth = c.filter_depth if part.channels == conv.blocks.chunk else c.last_filter_depth
     cdef const compute *strip
+    cdef const Range *of
     if not conv.blocks.positions_across:
         while j < outputs:
             columns = min(width, outputs - j)
             strip = find_strip(c, filter + j * conv.w.batch, packed + j * c.packing.conv.taps * part.channels, bank,
                                part, columns, &lines)
-            multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, positions, columns, words, run, window, position,
-                           column, strip, lines, sums + j, places, sums_row, part.begin == 0)
+            for i in range(zones.count):
+                multiply_zone(conv, &zones.zone[i], columns, words, run, window, position, column, strip, lines,
+                              sums + j, places, sums_row, begins)
             j += width
         return
     lines = c.filter_rows if part.channels == conv.blocks.chunk else c.last_filter_rows
-    for r in range(positions // row):
-        w = 0
-        while w < row:
-            multiply_strip(SCALARS, outputs, min(width, row - w), depth, part.channels, packed, lines, filter_depth,
-                           window + position[r * row + w], column, sums + r * sums_h + w, NULL, sums_row,
-                           part.begin == 0)
-            w += width
+    for i in range(zones.count):
+        of, k = zones.zone[i].axis, zones.zone[i].begin
+        for n in range(box.count[0]):
+            for d in range(of[0].first, of[0].first + of[0].count):
+                for h in range(of[1].first, of[1].first + of[1].count):
+                    r = (n * box.count[1] + d) * box.count[2] + h
+                    multiply_row(conv, &zones.zone[i], row, outputs, part.channels, packed, lines, filter_depth,
+                                 window, position + k, column, sums + r * sums_h, sums_row, begins)
+                    k += row
 
 
 cdef inline void repair(

@@ -11,17 +11,37 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from accumulation cimport (
-    Accumulation, Part, describe_accumulation, pack_target, pair_window, part_of, row_lines, target_offsets,
+    Accumulation, Part, describe_accumulation, list_tables, pack_target, pair_window, part_of, row_lines,
 )
-from blocks cimport Blocks, Step, allocate, first_line, in_lines, multiples
+from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
 from exact cimport any_nan, position_sum
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport PAIRS, SCALARS, multiply_strip
-from window cimport Box, column_offsets, fill_window, find_box, position_offsets, window_offset
+from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, multiply_strip
+from window cimport Box, column_offsets, fill_window, find_box, window_offset
+from zones cimport Zone, Zones, count_runs, find_zones, first_tap
+
+
+cdef inline void add_zone(
+    const Accumulation *c, const Part *part, const Zone *zone, const compute *window, const int32_t *column,
+    const int32_t *position, const compute *panel, int64_t strip_size, const int32_t *line, compute *sums, bint begins,
+) noexcept nogil:
+    """sums += the products of the taps of a zone, at its positions alone, with a panel."""
+    cdef int64_t taps, runs = count_runs(zone, &c.conv.walk, &taps), i, j = 0, first
+    for i in range(runs):
+        first = first_tap(zone, &c.conv.walk, i) * part.channels
+        j = 0
+        while j < part.outputs:
+            multiply_strip(
+                PAIRS if c.conv.blocks.pairs else SCALARS, taps * part.channels, min(c.strip, part.outputs - j),
+                zone.positions, min(zone.axis[2].count, zone.positions), window, column + first, position,
+                panel + j // c.strip * strip_size, line, sums + first * c.row + j, NULL, c.row,
+                FRESH if begins else CARRIED,
+            )
+            j += c.strip
 
 
 cdef inline void accumulate(
@@ -30,9 +50,12 @@ cdef inline void accumulate(
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t positions, depth, g, j, box_index, first_box, rows = conv.taps * part.channels
-    cdef int64_t width = c.strip, strip_size, lines
+    cdef int64_t g, i, box_index, first_box, depth, strip_size
+    # Rows of sums under one tap have to be neighbours, and pairs of positions to stay together.
+    cdef int64_t cut_outputs = 0 if c.taps_inside or conv.blocks.pairs else part.outputs
+    cdef Zones zones
     cdef Box box
+    cdef Box lines  # of the panel, as many as positions or pairs of them
     cdef Box seen_box  # with the positions that fill up pairs
     cdef compute *window = <compute *>scratch
     cdef const compute *seen
@@ -40,7 +63,6 @@ cdef inline void accumulate(
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + conv.blocks.groups * c.sums_size)
     cdef int32_t *column = position + conv.box_positions
     cdef int32_t *line = column + conv.taps * conv.blocks.chunk
-    cdef const int32_t *taken_lines = line if c.panel_in_place else c.panel_depth
     cdef const compute *taken = panel
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
@@ -48,38 +70,35 @@ cdef inline void accumulate(
     first_box = conv.box_count * slice // conv.blocks.slices
     if conv.box_count == 0:
         for g in range(groups):
-            memset(sums + g * sums_g, 0, rows * c.row * sizeof(compute))
+            memset(sums + g * sums_g, 0, conv.taps * part.channels * c.row * sizeof(compute))
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
-        positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
-        seen_box = box
-        lines = row_lines(c, &box)
-        seen_box.count[3] = 2 * lines if conv.blocks.pairs else lines
-        depth = positions // box.count[3] * seen_box.count[3]
-        position_offsets(&conv.window, &seen_box, position)
+        find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
+        lines = seen_box = box
+        lines.count[3] = row_lines(c, &box)
+        seen_box.count[3] = 2 * lines.count[3] if conv.blocks.pairs else lines.count[3]
+        depth = lines.count[0] * lines.count[1] * lines.count[2] * lines.count[3]
+        find_zones(&zones, &conv.walk, &lines, True, True, part.channels, cut_outputs)
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, groups * part.channels)
-        if c.panel_in_place:
-            target_offsets(c, &box, line)
         if conv.blocks.pairs:
-            pair_window(c, window, position, &depth)
+            pair_window(c, window)
         for g in range(groups):
             seen = window + g * part.channels * conv.window.channel_pitch
-            strip_size = depth * width
+            strip_size = depth * c.strip
             if not c.panel_in_place:
                 pack_target(c, &box, target + g * conv.y.group, part.outputs, panel)
             if scalar is compute:
                 if conv.in_place:
                     seen = source + g * conv.x.group + window_offset(&box, &conv.walk, &conv.x)
                 if c.panel_in_place:
-                    strip_size = width
+                    strip_size = c.strip
                     taken = target + g * conv.y.group + target_offset(
                         &conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
-            j = 0
-            while j < part.outputs:
-                multiply_strip(PAIRS if conv.blocks.pairs else SCALARS, rows, min(width, part.outputs - j), depth,
-                               lines, seen, column, position, taken + j // width * strip_size, taken_lines,
-                               sums + g * sums_g + j, NULL, c.row, box_index == first_box)
-                j += width
+            for i in range(zones.count):
+                if zones.count > 1 or g == 0:
+                    list_tables(c, &zones.zone[i], &lines, position, line)
+                add_zone(c, part, &zones.zone[i], seen, column, position, taken, strip_size, line, sums + g * sums_g,
+                         box_index == first_box)
 
 
 cdef inline void finish(
@@ -164,7 +183,7 @@ cdef inline int wgrad_steps(
     """One step after the other; each has taps of its own."""
     cdef Accumulation c
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, tasks, tables_size = 0, partial_size = 0, scratch_size = 0
+    cdef int64_t i, tasks, partial_size = 0, scratch_size = 0
     cdef int64_t ranges_size = in_lines(blocks.threads * sizeof(task_range))
     cdef int thread, turn, threads = <int>blocks.threads
     cdef void *memory = NULL
@@ -176,21 +195,18 @@ cdef inline int wgrad_steps(
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
     for i in range(step_array.shape[0]):
         describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-        tables_size = max(tables_size, in_lines(c.conv.box_positions * sizeof(int32_t)))
         scratch_size = max(scratch_size, c.scratch)
         if blocks.slices > 1:
             partial_size = max(partial_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
     try:
         # All memory comes first: where there is too little, nothing has been written.
-        memory = allocate(tables_size + ranges_size, partial_size, threads * scratch_size)
-        ranges = <task_range *>(first_line(memory) + tables_size)
-        partial = <compute *>(first_line(memory) + tables_size + ranges_size)
+        memory = allocate(ranges_size, partial_size, threads * scratch_size)
+        ranges = <task_range *>first_line(memory)
+        partial = <compute *>(first_line(memory) + ranges_size)
         scratch = <char *>partial + partial_size
         for i in range(step_array.shape[0]):
             if step_array.shape[0] > 1:  # else it is described already
                 describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-            c.panel_depth = <int32_t *>first_line(memory)
-            multiples(c.panel_depth, c.strip, c.conv.box_positions)
             tasks = c.bundle_count * blocks.slices
             for turn in range(2 if blocks.slices > 1 else 1):
                 share_tasks(ranges, threads, 0, tasks if turn == 0 else c.block_count)

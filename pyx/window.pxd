@@ -127,16 +127,12 @@ cdef inline int64_t find_box(
     return box.count[0] * box.count[1] * box.count[2] * box.count[3]
 
 
-cdef inline void position_offsets(const Window *m, const Box *box, int32_t *offsets) noexcept nogil:
-    """The table ``position`` of a box, whose positions are in the order batch, depth, height, width."""
-    cdef int64_t i = 0, n, d, h, w, row
-    for n in range(box.count[0]):
-        for d in range(box.count[1]):
-            for h in range(box.count[2]):
-                row = n * m.batch_pitch + d * m.axis[0].step * m.pitch[0] + h * m.axis[1].step * m.pitch[1]
-                for w in range(box.count[3]):
-                    offsets[i] = <int32_t>(row + w * m.axis[2].step * m.pitch[2])
-                    i += 1
+cdef inline void position_steps(const Window *m, int64_t *step) noexcept nogil:
+    """Elements between neighbours of the table ``position`` on each axis."""
+    cdef int axis
+    step[0] = m.batch_pitch
+    for axis in range(3):
+        step[1 + axis] = m.axis[axis].step * m.pitch[axis]
 
 
 cdef inline void column_offsets(
