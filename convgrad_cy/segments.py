@@ -8,7 +8,9 @@ from itertools import chain, pairwise, product
 from math import prod
 
 #: Products that may be left of those with padding, for it to be worth while; walks; and positions that each must have.
+#: Where taps are near each other, a box has positions of all parts, and leaves out most of it itself (pyx/zones.pxd).
 MOST_LEFT, MOST_WALKS, LEAST_POSITIONS = 0.82, 64, 32
+MOST_LEFT_UNDILATED = 0.5
 #: Where taps reach less far than this part of the positions, little of them can lie in padding.
 LEAST_REACH = 0.25
 #: The part of a row's positions that may see padding, for these to be worth walks of their own.
@@ -60,8 +62,11 @@ def _products(walks):
 
 
 def _reaches_far(axis):
-    dilated = abs(axis.source_tap) > axis.source_step
-    return dilated and (axis.taps - 1) * abs(axis.source_tap) >= LEAST_REACH * axis.positions * axis.source_step
+    return (axis.taps - 1) * abs(axis.source_tap) >= LEAST_REACH * axis.positions * axis.source_step
+
+
+def _is_dilated(axis):
+    return axis.taps > 1 and abs(axis.source_tap) > axis.source_step
 
 
 def without_padding(walks, batch, by_taps):
@@ -75,7 +80,8 @@ def without_padding(walks, batch, by_taps):
     cut = [[*product(*walk)] for walk in parts]
     every = [*chain(*cut)]
     positions = batch * min(prod(axis.positions for axis in walk) for walk in every)
-    return cut if _products(every) <= MOST_LEFT * _products(walks) and positions >= LEAST_POSITIONS else whole
+    left = MOST_LEFT if any(map(_is_dilated, axes)) else MOST_LEFT_UNDILATED
+    return cut if _products(every) <= left * _products(walks) and positions >= LEAST_POSITIONS else whole
 
 
 def _without_ends(walk):

@@ -18,6 +18,7 @@ cdef extern from "transpose.h" nogil:
 cdef extern from "rows.h" nogil:
     void copy_every_second(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
+    void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 
 cdef enum:
@@ -78,6 +79,8 @@ cdef inline void store_pieces_transposed(
                 of = <compute *>wide + i * PIECE
                 if tensor_step == 1:
                     narrow_row(to, of, count)
+                elif sizeof(scalar) == 4:
+                    spread_words(to, tensor_step, of, count)
                 else:
                     for j in range(count):
                         to[j * tensor_step] = narrow(of[j], to[0])

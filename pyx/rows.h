@@ -113,4 +113,14 @@ static inline void interleave_words(void *to_words, const void *even_words, cons
         to[2 * i] = even[i], to[2 * i + 1] = odd[i];
 }
 
+/* to[i * step] = of[i] for i < count, words of 4 bytes. A function of its own: among many variables GCC keeps those of this
+ * loop in memory. */
+static __attribute__((noinline)) void spread_words(void *to_words, int64_t step, const void *of_words, int64_t count)
+{
+    uint32_t *to = to_words;
+    const uint32_t *of = of_words;
+    for (int64_t i = 0; i < count; i++)
+        to[i * step] = of[i];
+}
+
 #endif

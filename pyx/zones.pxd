@@ -18,7 +18,7 @@ cdef enum:
     MOST_ZONES = 64
     LEAST_ROWS = 8 // TILE_VECTORS  # of a tile; fewer take as long, since sums wait for their last product
     OWN_STEPS = 6  # of depth, that beginning and ending a tile takes as long as
-    FEW_PRODUCTS = 1 << 17  # of a box, that take no longer than to think about them
+    FEW_PRODUCTS = 1 << 19  # of a box: to think about them would take longer than what is saved
     WORTH = 97  # per cent of the products
 
 ctypedef fused place:
