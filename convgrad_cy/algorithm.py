@@ -11,7 +11,7 @@ from math import prod
 from . import winograd
 from .choices import DGRAD, WGRAD, fits_half, tile_cycles
 from .costs import FEW_TILES, costs_of
-from .tile_walks import first_walks, skips, tile_walks
+from .tile_walks import first_walks, most_added, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
@@ -157,15 +157,15 @@ def _saving(operation, problem, tiling):
 
 def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
-    parts = tile_walks(operation, problem)
-    if max(len(siblings[0]) for siblings in parts) * _channels(operation, problem)[0] > MOST_CHANNELS:
+    if most_added(operation, problem) * _channels(operation, problem)[0] > MOST_CHANNELS:
         return False
+    walks = first_walks(tile_walks(operation, problem))
     return all(
         any(
             all(n <= most for n, most in zip(sorted(points, reverse=True), largest, strict=True))
             for largest in LARGEST_TILES
         )
-        for points in winograd.points_of(tiling, first_walks(parts))
+        for points in winograd.points_of(tiling, walks)
     )
 
 

@@ -144,13 +144,13 @@ def _direct(operation, problem, dtype, here, places, tensors):
     return _work(kernel, plan, dtype, places, (source, filter, target))
 
 
-def _winograd(operation, problem, dtype, tiling, here, places, tensors):
+def _winograd(operation, problem, dtype, plan, here, places, tensors):
     """The work by Winograd's algorithm; where values leave its range, the sum is formed instead."""
     direct = _direct(operation, problem, dtype, here, places, tensors)
     if operation == DGRAD:
         places, tensors = _turned(places, tensors)
     kernel = _kernels.winograd_wgrad if operation == WGRAD else _kernels.winograd_correlate
-    return _work(kernel, winograd.plan(operation, problem, tiling, here), dtype, places, tensors, direct)
+    return _work(kernel, plan, dtype, places, tensors, direct)
 
 
 def prepare(operation, problem, dtype, algorithm, places, tensors):
@@ -169,8 +169,9 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     tiling = tiling_of(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
     if tiling is None:
         return _direct(operation, problem, dtype, here, places, tensors)
-    wanted = orders.gathered(operation, problem, tensors)
-    work = _winograd(operation, problem, dtype, tiling, here, places, wanted)
+    plan = winograd.plan(operation, problem, tiling, here)
+    wanted = orders.gathered(operation, problem, tensors, plan.chosen.group > 0)
+    work = _winograd(operation, problem, dtype, plan, here, places, wanted)
     if all(one is other for one, other in zip(tensors, wanted, strict=True)):
         return work
     return orders.Reordered.to(wanted, work, _copier(), places, tensors)

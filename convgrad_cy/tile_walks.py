@@ -132,6 +132,11 @@ def skips(operation, problem):
     return (target, source) if operation == DGRAD else (source, target)
 
 
+def most_added(operation, problem):
+    """Of how many walks the sums are added, at most."""
+    return max(len(siblings[0]) for siblings in tile_walks(operation, problem))
+
+
 def has_parts_of_filter(operation, problem):
     """Whether walks have some of the filter's taps."""
     walks = first_walks(tile_walks(operation, problem))

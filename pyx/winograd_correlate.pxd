@@ -22,7 +22,7 @@ from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, whole_vectors
 from window cimport Box
 from winograd cimport WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest
 from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation, describe_tiled
-from winograd_filter cimport FilterBank, describe_taps, transform_filters
+from winograd_filter cimport transform_filters
 from winograd_tiling cimport TileBlocks, TileStep, Tiling, fill_tiles, find_tiles, step_of_image
 
 
@@ -144,7 +144,6 @@ cdef inline uint32_t correlate_tiles(
     cdef int64_t g = task // c.tiling.box_count // blocks * c.blocks.groups, groups = min(c.blocks.groups, c.groups - g)
     cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, span, first, last, count
     cdef int64_t width = c.filters.width, chunks = c.added * c.chunks
-    cdef FilterBank taps = c.filters
     cdef float *window = <float *>scratch
     cdef float *values = window + c.window_size
     cdef float *sums = values + (0 if c.blocks.shared else c.blocks.span * c.values_size)
@@ -165,9 +164,9 @@ cdef inline uint32_t correlate_tiles(
                 transform_chunk(c, &tiles, source, g, groups, i, values + (i - first) * c.values_size, window, buffer)
         if not c.blocks.group:
             c0 = first % c.chunks * c.blocks.chunk
-            describe_taps(&taps, c.tiling.steps + first // c.chunks)
             largest_filter[0] = max(largest_filter[0], transform_filters(
-                &taps, filter + c0 * c.filters.w.channel, bank, min(c.blocks.chunk, c.channels - c0), outputs, buffer))
+                &c.filters, c.tiling.steps + first // c.chunks, 1, filter + c0 * c.filters.w.channel, bank, 0,
+                min(c.blocks.chunk, c.channels - c0), outputs, buffer))
         multiply_points(c, values, filters if c.blocks.group else bank, sums, count, groups, outputs, first, last)
     target += g * c.y.group + (first_output + o) * c.y.channel
     return store_tiles(c, &tiles, sums, target, groups * outputs, rows, buffer)
@@ -183,19 +182,13 @@ cdef inline uint32_t transform_strips(
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef float *buffer = <float *>scratch
-    cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width), step
+    cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width)
     cdef int64_t together = strips_of_task(c, strips), tasks = count_blocks(strips, together)
     cdef int64_t g = task // tasks, first = task % tasks * together, o = first * width
-    cdef uint32_t largest = 0
-    cdef FilterBank taps = c.filters
     filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
-    filters += (g * strips + first) * c.filters.strip
-    for step in range(c.added):
-        describe_taps(&taps, c.tiling.steps + step)
-        largest = max(largest, transform_filters(
-            &taps, filter, filters + step * c.channels * width, c.channels, min(together * width, group_outputs - o),
-            buffer))
-    return largest
+    return transform_filters(
+        &c.filters, c.tiling.steps, c.added, filter, filters + (g * strips + first) * c.filters.strip, c.channels,
+        c.channels, min(together * width, group_outputs - o), <float *>scratch)
 
 
 cdef inline int correlate_tiled(

@@ -54,8 +54,8 @@ cdef inline void describe_tiled(
     c.groups, c.bundles = source.shape[1], count_blocks(source.shape[1], blocks.groups)
     c.channels, c.outputs = filter.shape[2], filter.shape[1]
     c.chunks = count_blocks(c.channels, blocks.chunk)
-    c.filters.walk, c.filters.channels = step.walk, c.added * c.channels if blocks.group else blocks.chunk
-    describe_filters(&c.filters, c.tiling.point_count, c.outputs)
+    c.filters.channels = c.added * c.channels if blocks.group else blocks.chunk
+    describe_filters(&c.filters, step, &filter.shape[3], c.tiling.point_count, c.outputs)
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
     c.value_point = c.tiling.box_tiles * blocks.chunk + LINE_LANES
     c.sum_row = whole_vectors(blocks.outputs, kind)

@@ -4,52 +4,48 @@
 """
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from blocks cimport count_blocks
 from copy cimport load_block, zero_block
-from problem cimport conv_walk
 from tensor cimport Tensor, count_taps, filter_offset
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from winograd cimport LINE_LANES, Transform, stored, tile_size, transform_one, winograd_largest
 from winograd_tiling cimport TileStep, is_held
 
 cdef enum:
-    FILTER_CHANNELS = 16  # that are loaded together
+    MOST_CHANNELS = 16  # that are loaded together,
+    MOST_LINES = 256  # if they have no more taps
 
 cdef struct FilterBank:
     Transform transform
-    const TileStep *step  # the one that the walk is from
-    conv_walk walk
     Tensor w
-    int64_t channels, taps, width  # of a strip in memory; outputs of a line
+    int64_t channels, taps, width  # of a strip in memory; of a step; outputs of a line
     int64_t point, strip  # elements from point to point, and of a strip
-    int64_t direction  # 1 or -1 where taps are adjacent in memory, in order or in reverse; else 0
+    int64_t volume  # taps of the whole filter, if those of a channel lie side by side; else 0
 
 
-cdef inline void describe_filters(FilterBank *f, int64_t points, int64_t outputs) noexcept nogil:
-    """All that follows from transform, walk, tensor and channels."""
+cdef inline int64_t find_volume(const Tensor *w, const Py_ssize_t *kernel) noexcept nogil:
+    cdef int64_t taps = 1
+    cdef int axis
+    for axis in range(2, -1, -1):
+        if kernel[axis] > 1 and w.axis[axis] != taps:
+            return 0
+        taps *= kernel[axis]
+    return taps
+
+
+cdef inline void describe_filters(
+    FilterBank *f, const TileStep *step, const Py_ssize_t *kernel, int64_t points, int64_t outputs
+) noexcept nogil:
+    """All that follows from transform, tensor and channels; ``kernel`` is the filter's shape."""
     cdef float kind = 0
     f.width = min(strip_width(kind), whole_vectors(max(outputs, 1), kind))
-    f.taps = count_taps(&f.walk)
+    f.taps = count_taps(&step.walk)
+    f.volume = find_volume(&f.w, kernel)
     # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
     f.point = f.channels * f.width + LINE_LANES
     f.strip = points * f.point
-
-
-cdef inline void describe_taps(FilterBank *f, const TileStep *step) noexcept nogil:
-    """The taps of one of the added steps."""
-    cdef int64_t t, first
-    f.step, f.walk = step, step.walk
-    first = filter_offset(&f.w, &f.walk, 0)
-    f.direction = 1 if f.taps == 1 else filter_offset(&f.w, &f.walk, 1) - first
-    for t in range(f.taps):
-        if f.direction * f.direction != 1 or filter_offset(&f.w, &f.walk, t) - first != t * f.direction:
-            f.direction = 0
-    if f.taps == 1 and f.w.channel != 1:
-        f.direction = 0
-    if not is_held(step, f.taps - 1):
-        f.direction = 0
 
 
 cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
@@ -57,81 +53,141 @@ cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
     return max(<int64_t>1, 2 * LINE_LANES // f.width) if f.w.batch == 1 else 1
 
 
+cdef inline int64_t loaded_channels(const FilterBank *f) noexcept nogil:
+    return max(<int64_t>1, min(<int64_t>MOST_CHANNELS, MOST_LINES // max(f.volume, f.taps)))
+
+
+cdef inline int64_t lines_size(const FilterBank *f) noexcept nogil:
+    """Elements of the taps that are loaded together."""
+    return loaded_channels(f) * max(f.volume, f.taps) * loaded_strips(f) * f.width
+
+
 cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
     """Elements that a task needs."""
-    cdef int64_t width = f.width
-    return (FILTER_CHANNELS * f.taps * loaded_strips(f) * width
-            + tile_size(&f.transform, width * sizeof(float) // VECTOR_BYTES))
+    return (lines_size(f) + f.taps * f.width + tile_size(&f.transform, f.width * sizeof(float) // VECTOR_BYTES))
+
+
+cdef inline void load_volume(
+    const FilterBank *f, float *lines, int64_t row, const stored *filter, int64_t channels, int64_t outputs
+) noexcept nogil:
+    """lines[channel][tap of the whole filter][output]"""
+    cdef int64_t c
+    if f.w.channel == f.volume:
+        load_block(lines, row, 1, filter, 1, f.w.batch, channels * f.volume, outputs)
+        return
+    for c in range(channels):
+        load_block(lines + c * f.volume * row, row, 1, filter + c * f.w.channel, 1, f.w.batch, f.volume, outputs)
+
+
+cdef inline void load_taps(
+    const FilterBank *f, const TileStep *step, float *lines, int64_t row, const stored *filter, int64_t channels,
+    int64_t outputs,
+) noexcept nogil:
+    """lines[channel][tap of the step][output]"""
+    cdef int64_t t
+    for t in range(f.taps):
+        if is_held(step, t):
+            load_block(lines + t * row, f.taps * row, 1, filter + filter_offset(&f.w, &step.walk, t), f.w.channel,
+                       f.w.batch, channels, outputs)
+        else:
+            zero_block(lines + t * row, f.taps * row, 1, channels, row)
+
+
+cdef inline bint holds_all(const TileStep *step) noexcept nogil:
+    """Whether the filter has all taps of the step."""
+    return is_held(step, count_taps(&step.walk) - 1)
+
+
+cdef inline void pick_taps(
+    const FilterBank *f, const TileStep *step, float *lines, const float *volume, int64_t row
+) noexcept nogil:
+    """lines[tap of the step] of one channel and one strip, from those of the whole filter."""
+    cdef int64_t t
+    for t in range(f.taps):
+        if is_held(step, t):
+            memcpy(lines + t * f.width, volume + filter_offset(&f.w, &step.walk, t) * row, f.width * sizeof(float))
+        else:
+            memset(lines + t * f.width, 0, f.width * sizeof(float))
+
+
+cdef inline void transform_step(
+    const FilterBank *f, const TileStep *step, const float *lines, int64_t row, float *to, int64_t channels,
+    int64_t strips, float *scratch,
+) noexcept nogil:
+    """The taps of one of the added steps, of channels and strips that are loaded."""
+    cdef int64_t j, c, axis, first = 0, channel = f.taps * row, near = row, vectors
+    cdef int64_t pitch[3]
+    cdef int64_t to_pitch[3]
+    cdef bint in_place = f.volume and holds_all(step)
+    cdef float *picked = scratch
+    cdef const float *of
+    vectors = f.width * sizeof(float) // VECTOR_BYTES
+    if f.volume:
+        channel, near = f.volume * row, f.width
+    pitch[2], to_pitch[2] = near, f.point
+    for axis in range(1, -1, -1):
+        pitch[axis] = pitch[axis + 1] * step.walk.axis[axis + 1].taps
+        to_pitch[axis] = to_pitch[axis + 1] * f.transform.given[axis + 1]
+    if in_place:
+        first = filter_offset(&f.w, &step.walk, 0) * row
+        for axis in range(3):
+            pitch[axis] = step.walk.axis[axis].filter_step * f.w.axis[axis] * row
+    for j in range(strips):
+        for c in range(channels):
+            of = lines + c * channel + j * f.width + first
+            if f.volume and not in_place:
+                pick_taps(f, step, picked, of, row)
+                of = picked
+            transform_one(&f.transform, of, pitch, to + j * f.strip + c * f.width, to_pitch, vectors,
+                          scratch + f.taps * f.width)
 
 
 cdef inline uint32_t transform_part(
-    const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
+    const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
+    int64_t channels, int64_t outputs, float *scratch,
 ) noexcept nogil:
     """Channels of strips that are loaded together, whose first output and channel ``filter`` points at.
 
-    The largest magnitude among them.
+    The largest magnitude among them. The channels of one step are so many behind those of the one before.
     """
-    cdef int64_t width = f.width, strips = count_blocks(outputs, width), row = strips * width
-    cdef int64_t i, j, c0, c, t, some, axis, lowest, size
-    cdef int64_t pitch[3]
-    cdef int64_t to_pitch[3]
-    cdef const stored *of
-    cdef const float *first
-    cdef float *buffer = scratch + FILTER_CHANNELS * f.taps * row
+    cdef int64_t strips = count_blocks(outputs, f.width), row = strips * f.width, together = loaded_channels(f)
+    cdef int64_t c0 = 0, some, step, loaded = f.volume if f.volume else f.taps
+    cdef float *lines = scratch
+    cdef float *rest = scratch + lines_size(f)
     cdef uint32_t largest = 0
-    pitch[2], to_pitch[2] = row, f.point
-    for axis in range(1, -1, -1):
-        pitch[axis] = pitch[axis + 1] * f.walk.axis[axis + 1].taps
-        to_pitch[axis] = to_pitch[axis + 1] * f.transform.given[axis + 1]
-    if f.direction < 0:
-        for axis in range(3):
-            pitch[axis] = -pitch[axis]
     if outputs < row:
-        memset(scratch, 0, FILTER_CHANNELS * f.taps * row * sizeof(float))
-    lowest = filter_offset(&f.w, &f.walk, f.taps - 1 if f.direction < 0 else 0)
-    for i in range(count_blocks(channels, FILTER_CHANNELS)):
-        c0 = i * FILTER_CHANNELS
-        some = min(<int64_t>FILTER_CHANNELS, channels - c0)
-        of = filter + c0 * f.w.channel
-        if f.direction and f.w.channel == f.taps:
-            load_block(scratch, row, 1, of + lowest, 1, f.w.batch, some * f.taps, outputs)
-        elif f.direction:
-            for c in range(some):
-                load_block(scratch + c * f.taps * row, row, 1, of + lowest + c * f.w.channel, 1, f.w.batch,
-                           f.taps, outputs)
-        else:
-            for t in range(f.taps):
-                if is_held(f.step, t):
-                    load_block(scratch + t * row, f.taps * row, 1, of + filter_offset(&f.w, &f.walk, t),
-                               f.w.channel, f.w.batch, some, outputs)
-                else:
-                    zero_block(scratch + t * row, f.taps * row, 1, some, row)
-        size = some * f.taps * row
-        largest = winograd_largest(scratch, size, largest)
-        for j in range(strips):
-            for c in range(some):
-                first = scratch + (c * f.taps + (f.taps - 1 if f.direction < 0 else 0)) * row + j * width
-                transform_one(&f.transform, first, pitch, to + j * f.strip + (c0 + c) * width, to_pitch,
-                              width * sizeof(float) // VECTOR_BYTES, buffer)
+        memset(lines, 0, lines_size(f) * sizeof(float))
+    while c0 < channels:
+        some = min(together, channels - c0)
+        for step in range(added):
+            if step == 0 and f.volume:
+                load_volume(f, lines, row, filter + c0 * f.w.channel, some, outputs)
+            elif f.volume == 0:
+                load_taps(f, steps + step, lines, row, filter + c0 * f.w.channel, some, outputs)
+            if step == 0 or f.volume == 0:
+                largest = winograd_largest(lines, some * loaded * row, largest)
+            transform_step(f, steps + step, lines, row, to + (step * step_channels + c0) * f.width, some, strips, rest)
+        c0 += some
     return largest
 
 
 cdef inline uint32_t transform_filters(
-    const FilterBank *f, const stored *filter, float *to, int64_t channels, int64_t outputs, float *scratch
+    const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
+    int64_t channels, int64_t outputs, float *scratch,
 ) noexcept nogil:
-    """Channels of one strip or several, whose first output and channel ``filter`` points at; the largest magnitude.
+    """Channels of one strip or several, likewise.
 
     Of outputs that are adjacent in memory, all strips of some channels are read one after the other: they are in the
     same pages.
     """
-    cdef int64_t some = FILTER_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
+    cdef int64_t some = MOST_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
     cdef int64_t width = f.width, together = loaded_strips(f)
     cdef uint32_t largest = 0
     while c0 < channels:
         for j in range(count_blocks(outputs, together * width)):
             largest = max(largest, transform_part(
-                f, filter + c0 * f.w.channel + j * together * width * f.w.batch,
-                to + j * together * f.strip + c0 * width,
+                f, steps, added, filter + c0 * f.w.channel + j * together * width * f.w.batch,
+                to + j * together * f.strip + c0 * width, step_channels,
                 min(some, channels - c0), min(together * width, outputs - j * together * width), scratch))
         c0 += some
     return largest

@@ -10,11 +10,13 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu, orders
 
-#: With the tensors whose neighbours are taken apart, in all three kernels.
+#: With the tensors whose neighbours are taken apart, in all three kernels; but a filter not in fprop, which adds the sums of
+#: the walks and reads it for all of them at once, unless each task of many walks reads it for itself.
 SKIPPING = {
     parse('mb3ic20iw300oc33kw7dw2pw9n"dilation"'): "xwy",
     parse('mb2g2ic40ih21iw23oc36kh3dh1dw1ph2n"dilated_groups"'): "xy",
     parse('mb2ic24ih20iw70oc40kh4sh2ph1n"stride"'): "xw",
+    parse('mb1ic300iw64oc260kw16sw8pw4n"stride_filters_inside_tasks"'): "xw",
     parse('mb2ic9ih12iw70oc17kh3dh1dw0ph2n"dilated_rows"'): "",
     PROBLEMS["2d_same"]: "",
 }
@@ -79,6 +81,8 @@ def channels_last(array):
 def test_only_what_is_skipped(problem, skipped, name, counted):
     """Of channels first; and then the bits are those of channels last, where nothing is reordered."""
     operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
+    if name == "conv" and problem.name != "stride_filters_inside_tasks":
+        skipped = skipped.replace("w", "")
     first = operation.call(problem, tensors, algorithm="winograd")
     assert counted == ([len(skipped)] if skipped else [])
     out = channels_last(np.empty_like(first))
