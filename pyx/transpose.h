@@ -4,7 +4,9 @@
  * By squares of sixteen by sixteen elements where vectors have as many, of eight by eight or of four by four; what is left
  * over on an axis by smaller ones, which may lie on others. Rows a power of two apart share their place in the cache, which
  * holds eight of them. So of a target with such rows, or with a table, bands of rows are written from end to end; else
- * bands of columns are read from end to end, for it may be the source that has them.
+ * bands of columns are read from end to end, for it may be the source that has them. With a table, the source is a filter,
+ * which comes from far away: the next band of rows, from more places than a processor follows, is fetched into the second
+ * level of the cache.
  */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H
@@ -143,8 +145,12 @@ transpose_squares(const transposition *t, void (*square)(const transposition *, 
                 square(t, row < rows - size ? row : rows - size, column < columns - size ? column : columns - size);
     } else {
         for (int64_t row = i; row < rows; row += size)
-            for (int64_t column = j; column < columns; column += size)
+            for (int64_t column = j; column < columns; column += size) {
+                if (t->to_rows != NULL && row + size < rows)
+                    for (int64_t k = 0; k < size; k++)
+                        __builtin_prefetch(t->of + (column + k) * t->of_row + row + size, 0, 2);
                 square(t, row < rows - size ? row : rows - size, column < columns - size ? column : columns - size);
+            }
     }
 }
 
