@@ -1,0 +1,63 @@
+"""Boxes of which products with padding are left out: positions, or taps, in zones that see none of it.
+
+The problems are large enough for that to be worth while, as it is not for those of other tests.
+"""
+
+import numpy as np
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from problems import parse
+
+LAYERS = (
+    parse('mb8ic64ih7oc64kh3ph1n"2d_rims"'),
+    parse('mb8ic150ih7iw9oc150kh3ph1n"2d_rims_of_unequal_chunks"'),
+    parse('mb9g3ic96ih7iw8oc96kh3sh2ph1n"2d_rims_of_groups_with_stride"'),
+    parse('mb8ic70ih9iw8oc70kh4sh2ph1n"2d_rims_of_phases"'),
+    parse('mb4ic64ih5iw6oc64kh3ph4n"2d_positions_without_taps"'),
+    parse('mb4ic64ih9oc64kh3dh1ph2n"2d_rims_of_dilated_taps"'),
+    parse('mb8ic64ih14iw16oc6kh5kw3ph2pw1n"2d_rims_of_few_outputs"'),
+    parse('mb16ic64iw9oc64kw5pw2n"1d_rims"'),
+    parse('mb2ic40id6ih7iw6oc48kd3kh3pd1ph1n"3d_rims"'),
+    parse('mb8g4ic32ih14oc32kh3ph1n"2d_rims_of_eights"'),
+    parse('mb4ic24ih9iw11oc320kh6kw7ph3pw3n"2d_rims_of_many_taps"'),
+)
+FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
+operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+problems = pytest.mark.parametrize("problem", LAYERS, ids=str)
+
+
+@operations
+@problems
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
+def test_exact(operation, problem, dtype, formats):
+    tensors, _ = integer_tensors(problem, dtype)
+    result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
+    assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
+
+
+@operations
+@problems
+@pytest.mark.parametrize("value", (np.nan, np.inf))
+@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
+def test_nonfinite_values(operation, problem, value, formats):
+    """They reach what they are a term of, and nothing else."""
+    tensors, _ = integer_tensors(problem, "float64")
+    for name in operation.reads:
+        array = getattr(tensors, name).copy()
+        array[..., 0][tuple(n // 2 for n in array.shape[:-1])] = value
+        array[(-1,) * array.ndim] = value
+        spoiled = tensors._replace(**{name: array})
+        with np.errstate(invalid="ignore"):
+            expected = operation.expected(problem, spoiled, *formats)
+        np.testing.assert_array_equal(operation.call(problem, spoiled, *formats), expected)
+
+
+@operations
+@problems
+def test_bits(operation, problem):
+    """Those of the other layout, which cuts other boxes into zones, or none."""
+    tensors = real_tensors(problem, "float32")
+    first, last = (operation.call(problem, tensors, *formats, layout=np.ascontiguousarray) for formats in FORMATS)
+    axes = (-1, -2, *range(first.ndim - 2)) if operation.makes == "w" else (0, -1, *range(1, first.ndim - 1))
+    assert bits(last.transpose(axes)) == bits(first)
