@@ -147,4 +147,6 @@ cdef inline void describe_accumulation(
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
     c.scratch += tables_size(&c.conv)
-    c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))  # where lines are
+    # Where lines are, and the rows of a zone and their sums.
+    c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))
+    c.scratch += in_lines(c.conv.taps * blocks.chunk * (sizeof(int32_t) + sizeof(int64_t))) + 64

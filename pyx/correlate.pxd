@@ -30,7 +30,7 @@ from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
-from zones cimport Zone, Zones, find_zones, list_places
+from zones cimport WORTH, Zone, Zones, find_zones, list_places
 
 cdef inline void correlate_block(
     const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
@@ -65,7 +65,7 @@ cdef inline void correlate_block(
     target += g0 * conv.y.group + o0 * conv.y.channel
     packed += g0 * c.packing.filter_size
     find_zones(&zones, &conv.walk, &box, False, not conv.blocks.positions_across,
-               words_of(min(conv.blocks.chunk, conv.channels), conv.blocks.pairs), outputs)
+               words_of(min(conv.blocks.chunk, conv.channels), conv.blocks.pairs), outputs, WORTH)
     if scalar is compute:
         direct = takes_sums(c, &box, outputs, sums[0])
         # NaN is sought among sums that are evenly spaced.

@@ -23,7 +23,7 @@ from stream cimport end_stream, holds_lines, stream_lines
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, Window, column_offsets, fill_window, find_box, position_steps
-from zones cimport Zone, Zones, find_zones, list_places
+from zones cimport WORTH, Zone, Zones, find_zones, list_places
 
 cdef extern from "rows.h" nogil:
     void interleave_words(void *to, const void *even, const void *odd, int64_t count)
@@ -265,7 +265,7 @@ cdef inline void correlate_phases(
             positions = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2] * boxes[i].count[3]
             shared = sums + i // step * step * steps.sums_size
             if positions:
-                find_zones(&zones, &c.conv.walk, boxes + i, False, not across, part.channels, outputs)
+                find_zones(&zones, &c.conv.walk, boxes + i, False, not across, part.channels, outputs, WORTH)
                 list_tables(c, boxes + i, boxes + phases, &zones, position, places)
                 column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
                 for g in range(groups):  # several across channels alone: their sums are side by side

@@ -17,31 +17,49 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
 from exact cimport any_nan, position_sum
+from problem cimport conv_axis
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, multiply_strip
-from window cimport Box, column_offsets, fill_window, find_box, window_offset
-from zones cimport Zone, Zones, count_runs, find_zones, first_tap
+from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, VECTOR_BYTES, multiply_strip
+from window cimport LINE_BYTES, Box, column_offsets, fill_window, find_box, window_offset
+from zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 
 
-cdef inline void add_zone(
-    const Accumulation *c, const Part *part, const Zone *zone, const compute *window, const int32_t *column,
-    const int32_t *position, const compute *panel, int64_t strip_size, const int32_t *line, compute *sums, bint begins,
+cdef inline int64_t list_rows(
+    const Accumulation *c, const Part *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
+    int64_t *place,
 ) noexcept nogil:
-    """sums += the products of the taps of a zone, at its positions alone, with a panel."""
-    cdef int64_t taps, runs = count_runs(zone, &c.conv.walk, &taps), i, j = 0, first
-    for i in range(runs):
-        first = first_tap(zone, &c.conv.walk, i) * part.channels
-        j = 0
-        while j < part.outputs:
-            multiply_strip(
-                PAIRS if c.conv.blocks.pairs else SCALARS, taps * part.channels, min(c.strip, part.outputs - j),
-                zone.positions, min(zone.axis[2].count, zone.positions), window, column + first, position,
-                panel + j // c.strip * strip_size, line, sums + first * c.row + j, NULL, c.row,
-                FRESH if begins else CARRIED,
-            )
-            j += c.strip
+    """The rows of a zone: where they are in the window, and their sums; in the order of all. How many they are."""
+    cdef int64_t i = 0, k, t, d, h, w, row, repeats = part.channels if c.taps_inside else 1
+    cdef const conv_axis *axis = c.conv.walk.axis
+    cdef const Range *r = zone.axis
+    for k in range(repeats):
+        for d in range(r[0].tap, r[0].tap + r[0].taps):
+            for h in range(r[1].tap, r[1].tap + r[1].taps):
+                for w in range(r[2].tap, r[2].tap + r[2].taps):
+                    t = (d * axis[1].taps + h) * axis[2].taps + w
+                    for row in range(t * part.tap_rows, t * part.tap_rows + (1 if c.taps_inside else part.channels)):
+                        zone_column[i] = column[row + k * part.channel_rows]
+                        place[i] = (row + k * part.channel_rows) * c.row
+                        i += 1
+    return i
+
+
+cdef inline void add_rows(
+    const Accumulation *c, const Part *part, const Zone *zone, int64_t rows, const compute *window,
+    const int32_t *column, const int32_t *position, const compute *panel, int64_t strip_size, const int32_t *line,
+    compute *sums, const int64_t *place, bint begins,
+) noexcept nogil:
+    """sums += the products of the rows of a zone with a panel, at its positions; without ``place``, of all rows."""
+    cdef int64_t j = 0
+    while j < part.outputs:
+        multiply_strip(
+            PAIRS if c.conv.blocks.pairs else SCALARS, rows, min(c.strip, part.outputs - j), zone.positions,
+            min(zone.axis[2].count, zone.positions), window, column, position, panel + j // c.strip * strip_size, line,
+            sums + j, place, c.row, FRESH if begins else CARRIED,
+        )
+        j += c.strip
 
 
 cdef inline void accumulate(
@@ -50,9 +68,9 @@ cdef inline void accumulate(
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g, i, box_index, first_box, depth, strip_size
-    # Rows of sums under one tap have to be neighbours, and pairs of positions to stay together.
-    cdef int64_t cut_outputs = 0 if c.taps_inside or conv.blocks.pairs else part.outputs
+    cdef int64_t g, i, box_index, first_box, depth, strip_size, rows
+    cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # pairs of positions have to stay together
+    cdef bint cut
     cdef Zones zones
     cdef Box box
     cdef Box lines  # of the panel, as many as positions or pairs of them
@@ -63,6 +81,8 @@ cdef inline void accumulate(
     cdef int32_t *position = <int32_t *>(panel + c.panel_size + conv.blocks.groups * c.sums_size)
     cdef int32_t *column = position + conv.box_positions
     cdef int32_t *line = column + conv.taps * conv.blocks.chunk
+    cdef int32_t *zone_column = line + conv.box_positions
+    cdef int64_t *place = <int64_t *>in_lines(<int64_t>(zone_column + conv.taps * conv.blocks.chunk))
     cdef const compute *taken = panel
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
@@ -77,7 +97,9 @@ cdef inline void accumulate(
         lines.count[3] = row_lines(c, &box)
         seen_box.count[3] = 2 * lines.count[3] if conv.blocks.pairs else lines.count[3]
         depth = lines.count[0] * lines.count[1] * lines.count[2] * lines.count[3]
-        find_zones(&zones, &conv.walk, &lines, True, True, part.channels, cut_outputs)
+        find_zones(&zones, &conv.walk, &lines, True, True, part.channels, cut_outputs,
+                   WORTH_TAPS if c.taps_inside and VECTOR_BYTES < LINE_BYTES else WORTH)
+        cut, rows = zones.count > 1, conv.taps * part.channels
         if not conv.in_place:
             fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, groups * part.channels)
         if conv.blocks.pairs:
@@ -95,10 +117,12 @@ cdef inline void accumulate(
                     taken = target + g * conv.y.group + target_offset(
                         &conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             for i in range(zones.count):
-                if zones.count > 1 or g == 0:
+                if cut or g == 0:
                     list_tables(c, &zones.zone[i], &lines, position, line)
-                add_zone(c, part, &zones.zone[i], seen, column, position, taken, strip_size, line, sums + g * sums_g,
-                         box_index == first_box)
+                if cut:
+                    rows = list_rows(c, part, &zones.zone[i], column, zone_column, place)
+                add_rows(c, part, &zones.zone[i], rows, seen, zone_column if cut else column, position, taken,
+                         strip_size, line, sums + g * sums_g, place if cut else NULL, box_index == first_box)
 
 
 cdef inline void finish(

@@ -1,9 +1,9 @@
 """Zones of a box: on each axis a range of positions and a range of taps, all of which lie inside the source.
 
 Products with padding are zeros, so leaving them out changes no sum. In fprop and dgrad zones are parts of a box's
-positions, each with all its taps that are inside; in wgrad parts of the taps, each with all its positions. A zone is
-multiplied once for each run of its taps, neighbours in the order of all; one that is too small takes longer than the
-products that it saves, so the axes are chosen on which a box is cut.
+positions, each with all its taps that are inside, which are multiplied run by run: neighbours in the order of all. In
+wgrad they are parts of the taps, each with all its positions. A zone that is too small takes longer than the products
+that it saves, so the axes are chosen on which a box is cut.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -19,7 +19,8 @@ cdef enum:
     LEAST_ROWS = 8 // TILE_VECTORS  # of a tile; fewer take as long, since sums wait for their last product
     OWN_STEPS = 6  # of depth, that beginning and ending a tile takes as long as
     FEW_PRODUCTS = 1 << 19  # of a box: to think about them would take longer than what is saved
-    WORTH = 97  # per cent of the products
+    WORTH = 97  # per cent of the products that may be left,
+    WORTH_TAPS = 80  # by narrow vectors, where neighbouring taps, which zones part, share what they read
 
 ctypedef fused place:
     int32_t
@@ -97,10 +98,14 @@ cdef inline bint sees_padding(const conv_axis *a, int64_t first, int64_t count) 
                 and conv_inside(a, conv_source(a, first + count - 1, a.taps - 1)))
 
 
+cdef inline int64_t count_taps_of(const Zone *z) noexcept nogil:
+    return z.axis[0].taps * z.axis[1].taps * z.axis[2].taps
+
+
 cdef inline int64_t count_runs(const Zone *z, const conv_walk *walk, int64_t *taps) noexcept nogil:
     """Into how many runs of neighbours its taps fall, and the taps of each; one of none, if it has none."""
     cdef const Range *r = z.axis
-    taps[0] = r[0].taps * r[1].taps * r[2].taps
+    taps[0] = count_taps_of(z)
     if taps[0] == 0:
         return 1
     if r[2].taps < walk.axis[2].taps:
@@ -123,10 +128,10 @@ cdef inline int64_t first_tap(const Zone *z, const conv_walk *walk, int64_t run)
 
 cdef inline int64_t work_of(const Zone *z, const conv_walk *walk, bint by_taps, int64_t channels) noexcept nogil:
     """Rows times steps of depth; rows are positions, or by taps channels under them."""
-    cdef int64_t taps, runs = count_runs(z, walk, &taps), rows = z.positions, depth = taps * channels
+    cdef int64_t taps, runs = count_runs(z, walk, &taps)
     if by_taps:
-        rows, depth = depth, rows
-    return runs * max(rows, <int64_t>LEAST_ROWS) * (depth + OWN_STEPS)
+        return max(count_taps_of(z) * channels, <int64_t>LEAST_ROWS) * (z.positions + OWN_STEPS)
+    return runs * max(z.positions, <int64_t>LEAST_ROWS) * (taps * channels + OWN_STEPS)
 
 
 cdef inline const Range *range_of(const Ranges *ranges, int axis, int64_t cut, int64_t i) noexcept nogil:
@@ -172,11 +177,11 @@ cdef inline bint can_cut(const Ranges *ranges, int64_t cut) noexcept nogil:
 
 cdef inline void find_zones(
     Zones *zones, const conv_walk *walk, const Box *box, bint by_taps, bint cuts_rows, int64_t channels,
-    int64_t outputs,
+    int64_t outputs, int64_t worth,
 ) noexcept nogil:
     """The zones of a box for products with so many channels and outputs, or one, where that is not worth it.
 
-    ``cuts_rows``: whether a row's positions, or its taps, may be in several.
+    ``cuts_rows``: whether a row's positions, or its taps, may be in several. ``worth``: the work that may be left.
     """
     cdef Ranges ranges
     cdef int64_t cut, best = 0, work, least, first, count, parts = 1
@@ -198,7 +203,7 @@ cdef inline void find_zones(
         parts *= ranges.parts[axis]
     if parts == 1:
         return
-    least = least * WORTH // 100
+    least = least * worth // 100
     for cut in range(1, 8):
         if can_cut(&ranges, cut):
             work = combine(zones, &ranges, cut, walk, box, by_taps, channels)
