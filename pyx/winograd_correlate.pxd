@@ -181,7 +181,6 @@ cdef inline uint32_t transform_strips(
     const TiledCorrelation *c, const stored *filter, float *filters, int64_t first_output, int64_t group_outputs,
     char *scratch, int64_t task,
 ) noexcept nogil:
-    cdef float *buffer = <float *>scratch
     cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width)
     cdef int64_t together = strips_of_task(c, strips), tasks = count_blocks(strips, together)
     cdef int64_t g = task // tasks, first = task % tasks * together, o = first * width
