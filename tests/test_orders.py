@@ -10,8 +10,8 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu, orders
 
-#: With the tensors whose neighbours are taken apart, in all three kernels; but a filter not in fprop, which adds the sums
-#: of the walks and reads it for all of them at once, unless each task of many walks reads it for itself.
+#: With the tensors whose neighbours are taken apart, in all three kernels; but a filter not in fprop, which adds the
+#: sums of the walks and reads it for all of them at once, unless each task of many walks reads it for itself.
 SKIPPING = {
     parse('mb3ic20iw300oc33kw7dw2pw9n"dilation"'): "xwy",
     parse('mb2g2ic40ih21iw23oc36kh3dh1dw1ph2n"dilated_groups"'): "xy",
