@@ -14,7 +14,7 @@ from window cimport Box
 
 cdef enum:
     MOST_RANGES = 8  # of an axis
-    MOST_TAPS = 16
+    MOST_TAPS = 16  # of an axis that is cut by positions; more make too many ranges, and looking would take long
     MOST_ZONES = 64
     LEAST_ROWS = 8 // TILE_VECTORS  # of a tile; fewer take as long, since sums wait for their last product
     OWN_STEPS = 6  # of depth, that beginning and ending a tile takes as long as
