@@ -51,7 +51,7 @@ cdef struct Row:  # one row of positions: what its runs have in common
 
 cdef struct Piece:  # of a run: what a box has of it
     int64_t source, target
-    int64_t count, table, depth  # positions; taps of the height and width, and channels
+    int64_t begin, count, table, depth  # positions; taps of the height and width, and channels
 
 
 cdef inline int64_t sliding_step(const conv_axis *width, int64_t channels) noexcept nogil:
@@ -115,6 +115,7 @@ cdef inline bint find_piece(
     """Whether the box has a part of a run."""
     cdef int64_t begin = max(run.begin, box.begin[2])
     piece.count = min(run.begin + run.count, box.begin[2] + box.count[2]) - begin
+    piece.begin = begin
     piece.source = row.source + conv_source(&c.walk.axis[2], begin, 0) * c.x.axis[2]
     piece.target = row.target + conv_target(&c.walk.axis[2], begin) * c.y.axis[2]
     piece.table = (run.table + row.first * run.taps) * c.channels
@@ -134,29 +135,34 @@ cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const 
 
 
 cdef inline void slide_piece(
-    const LaneWalk *c, const Row *row, const Run *run, const Piece *piece, int64_t lanes, const compute *source,
+    const LaneWalk *c, const Row *row, const Piece *piece, int64_t lanes, const compute *source,
     const compute *packed, compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
-    """The sliding tile on the piece of a run. Its taps may lie the other way round than its positions."""
+    """The sliding tile on a piece of a row. Its taps may lie the other way round than its positions."""
     cdef const conv_axis *width = &c.walk.axis[2]
     cdef const conv_axis *height = &c.walk.axis[1]
-    cdef int64_t position = width.source_step * c.x.axis[2]
+    cdef conv_axis columns = width[0]  # of the source, seen as the taps of the first position
+    cdef int64_t position = width.source_step * c.x.axis[2], begin = piece.begin
     cdef slide_shape s
-    s.lanes, s.positions, s.rows, s.taps = lanes, piece.count, row.taps, run.taps
+    s.lanes, s.positions, s.rows, s.taps = lanes, piece.count, row.taps, width.taps
     s.x_row, s.x_tap, s.step = height.source_tap * c.x.axis[1], width.source_tap * c.x.axis[2], c.slides
     s.w_row, s.w_tap, s.y_position = width.taps * c.line, c.line, target_step
     s.new_rows = min(row.taps, height.source_step) if c.fetches else 0
     s.new_row = row.taps - s.new_rows if height.source_tap > 0 else 0
-    source += piece.source + row.first * s.x_row + run.first * s.x_tap
-    packed += row.first * s.w_row + run.first * s.w_tap
-    if run.taps == 1:
-        s.x_tap, s.step = position, 1
+    source += piece.source + row.first * s.x_row
+    packed += row.first * s.w_row
+    if width.taps == 1:
+        s.x_tap, columns.source_tap = position, width.source_step
     elif width.source_tap < 0:
+        begin += piece.count - 1
         source += (piece.count - 1) * position
         target += (piece.count - 1) * target_step
         s.y_position = -target_step
-    if not row.taps * run.taps:
-        s.rows, s.taps, s.step = 0, 1, 1
+    if row.taps == 0:
+        s.taps = s.step = 1
+    columns.taps = (s.positions - 1) * s.step + s.taps
+    find_taps(&columns, begin, &s.begin, &s.end)
+    s.end += s.begin
     slide(&s, source, packed, target, fresh)
 
 
@@ -190,11 +196,14 @@ cdef inline void correlate_rows(
     cdef compute *made = sums
     cdef Row row
     cdef Piece piece
+    cdef Run whole  # of a row: the sliding tile leaves out taps itself
+    cdef const Run *runs = &whole if c.slides else c.runs
+    whole.begin, whole.count, whole.first, whole.taps, whole.table = 0, c.walk.axis[2].positions, 0, 0, 0
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
         for h in range(box.begin[1], min(box.begin[1] + box.count[1], c.walk.axis[1].positions)):
             find_row(c, d, h, &row)
-            for r in range(c.run_count):
-                if not find_piece(c, box, &row, &c.runs[r], &piece):
+            for r in range(1 if c.slides else c.run_count):
+                if not find_piece(c, box, &row, &runs[r], &piece):
                     continue
                 if not streamed:
                     made = target + piece.target
@@ -202,7 +211,7 @@ cdef inline void correlate_rows(
                     piece.depth = row.taps = 0
                 for t in range(max(row.depths, <int64_t>1)):
                     if c.slides:
-                        slide_piece(c, &row, &c.runs[r], &piece, box.lanes, source + t * tap,
+                        slide_piece(c, &row, &piece, box.lanes, source + t * tap,
                                     packed + (row.depth + t) * area, made, made_step, t == 0)
                     else:
                         multiply_piece(c, &piece, box.lanes, piece.depth, source + t * tap,

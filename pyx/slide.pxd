@@ -12,6 +12,7 @@ cdef extern from "slide.h" nogil:
         int64_t heights, positions
         int64_t rows, taps
         int64_t step
+        int64_t begin, end
         int64_t new_row, new_rows
         int64_t x_height, x_position, x_row, x_tap
         int64_t y_height, y_position
@@ -58,6 +59,7 @@ cdef inline void slide(
         t = 0
         while t < s.taps:
             part.taps = next_taps(s.taps - t)
+            part.begin, part.end = s.begin - t, s.end - t
             part.new_rows = s.new_rows if r == t == 0 else 0  # fetched once
             slide_part(&part, x + r * s.x_row + t * s.x_tap, w + r * s.w_row + t * s.w_tap, y, fresh and r == t == 0)
             t += part.taps

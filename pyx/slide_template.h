@@ -5,7 +5,7 @@
  *
  * Neighbouring positions see the same columns of x, so SLIDE loads each column once for all of its products: with the taps
  * of a row in registers, three of them need one load, where a tile of vectors would need three. For one y the products
- * follow each other in the order of r and t, as everywhere.
+ * follow each other in the order of r and t, as everywhere. Columns outside x, which is padding, are left out.
  */
 #define SLIDE_JOIN_(a, b) a##b
 #define SLIDE_JOIN(a, b) SLIDE_JOIN_(a, b)
@@ -24,7 +24,7 @@ typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYP
 /* step, taps and positions are constants in every call, so that the loops over them disappear. */
 static inline __attribute__((always_inline)) void
 CHUNK(const int step, const int taps, const int positions, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y,
-      int fresh)
+      int64_t begin, int64_t end, int fresh)
 {
     for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
         VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
@@ -46,12 +46,14 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
                 factor[t] = LOAD(w_row + t * s->w_tap);
 #pragma GCC unroll 32
             for (int i = 0; i < (positions - 1) * step + taps; i++) {
-                VECTOR seen = LOAD(column);
-                column += s->x_tap;
+                if (i >= begin && i < end) {
+                    VECTOR seen = LOAD(column);
 #pragma GCC unroll 16
-                for (int t = 0; t < taps; t++)
-                    if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
-                        sum[(i - t) / step] += seen * factor[t];
+                    for (int t = 0; t < taps; t++)
+                        if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
+                            sum[(i - t) / step] += seen * factor[t];
+                }
+                column += s->x_tap;
             }
             x_row += s->x_row;
             w_row += s->w_row;
@@ -65,13 +67,14 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
         if (count <= SLIDE_POSITIONS(step, taps))                                                                      \
-            CHUNK(step, taps, count, s, x, w, y, fresh);                                                               \
+            CHUNK(step, taps, count, s, x, w, y, begin, end, fresh);                                                   \
         break;
 
 static inline __attribute__((always_inline)) void
 TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
     int64_t left = s->positions, chunks = (left + SLIDE_POSITIONS(step, taps) - 1) / SLIDE_POSITIONS(step, taps);
+    int64_t begin = s->begin, end = s->end;
     for (; chunks > 0; chunks--) { /* nearly alike: one of few positions would wait for its sums */
         int64_t count = (left + chunks - 1) / chunks;
         switch (count) {
@@ -89,6 +92,8 @@ TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const 
             CASE(12)
         }
         left -= count;
+        begin -= count * step;
+        end -= count * step;
         x += count * step * s->x_tap;
         y += count * s->y_position;
     }

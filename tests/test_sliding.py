@@ -11,13 +11,15 @@ ROWS, TAPS = (1, 2, 7, 13, 30), (1, 2, 3, 5, 7, 9, 15)
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 
 
-def depthwise(rows, taps, stride=1, dilation=1, channels=40, multiplier=1):
-    """``rows`` and ``taps`` are (depth, height, width); about half of the taps are padding at the rim."""
+def depthwise(rows, taps, stride=1, dilation=1, channels=40, multiplier=1, beyond=0):
+    """``rows`` and ``taps`` are (depth, height, width); about half of the taps are padding at the rim, and ``beyond``
+    it there is more.
+    """
     strides, dilations, x = (stride,) * 3, (dilation,) * 3, tuple(stride * row for row in rows)
     reach = [(t - 1) * dilation for t in taps]
-    padding = tuple((r // 2, r - r // 2) for r in reach)
+    padding = tuple((r // 2 + beyond, r - r // 2 + beyond) for r in reach)
     y = tuple(map(conv_size, x, taps, strides, dilations, padding))
-    name = f"{'x'.join(map(str, taps))}_taps_{'x'.join(map(str, rows))}_rows_by_{stride}_{dilation}_{channels}"
+    name = f"{'x'.join(map(str, taps))}_taps_{'x'.join(map(str, rows))}_rows_by_{stride}_{dilation}_{channels}_{beyond}"
     return Problem(name, 2, channels, channels, channels * multiplier, x, y, taps, strides, dilations, padding)
 
 
@@ -27,6 +29,7 @@ PROBLEMS = [
     *(depthwise((4, 5, 14), (3, 2, 3), stride) for stride in (1, 2)),
     *(depthwise((1, 6, 14), (1, 7, 7), channels=channels) for channels in (8, 33, 160)),
     depthwise((1, 6, 14), (1, 3, 3), channels=32, multiplier=2),
+    *(depthwise((1, 2, 5), (1, 3, taps), stride, beyond=16) for taps in (1, 3, 9) for stride in (1, 2)),  # chunks of it
     depthwise((1, 12, 120), (1, 3, 3), channels=288),  # of channels last, a few rows at a time
 ]
 
