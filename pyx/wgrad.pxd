@@ -163,16 +163,20 @@ cdef inline void wgrad_task(
     const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
     int64_t task,
 ) noexcept nogil:
-    """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice."""
+    """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice.
+
+    Blocks of outputs innermost: what one of them has read of the source, the next one finds in the cache.
+    """
     cdef const Convolution *conv = &c.conv
-    cdef int64_t slices = conv.blocks.slices, first = task // slices * conv.blocks.groups, g
+    cdef int64_t blocks = conv.output_blocks, slices = conv.blocks.slices, slice = task // blocks % slices
+    cdef int64_t first = (task // (blocks * slices) * blocks + task % blocks) * conv.blocks.groups, g
     cdef int64_t groups = min(conv.blocks.groups, c.block_count - first)
-    cdef compute *sums = partial + (first * slices + task % slices) * c.sums_size
+    cdef compute *sums = partial + (first * slices + slice) * c.sums_size
     cdef Part part
     if slices == 1:
         sums = <compute *>scratch + conv.window_size + c.panel_size
     part_of(c, first, &part)
-    accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, scratch, task % slices)
+    accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, scratch, slice)
     for g in range(groups if slices == 1 else 0):
         part_of(c, first + g, &part)
         finish(c, &part, source, filter, target, sums + g * c.sums_size)
