@@ -72,12 +72,12 @@ enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
 #undef TILE
 
 /* The first lines of a row that the next tile will read: from there on the processor sees where it leads. */
-#define FIRST_LINES 4
+#define FIRST_BYTES 256
 static inline void prefetch_lines(const void *first)
 {
 #pragma GCC unroll 4
-    for (int i = 0; i < FIRST_LINES; i++)
-        __builtin_prefetch((const char *)first + 64 * i, 0, 3);
+    for (int i = 0; i < FIRST_BYTES; i += 64)
+        __builtin_prefetch((const char *)first + i, 0, 3);
 }
 
 /* int32 is computed without a sign: its sums wrap modulo 2^32, which signed arithmetic in C does not promise. */

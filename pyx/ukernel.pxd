@@ -12,6 +12,7 @@ cdef extern from "ukernel.h" nogil:
         TILE_VECTORS
         NARROW_ROWS
         HALF_ROWS
+        FIRST_BYTES  # of a row, that prefetch_lines fetches
         HALF_VECTORS  # whether there are tiles of half a vector
         CARRIED  # how a tile's sums begin and end: going on from those that are there,
         FRESH  # in their place,
@@ -53,7 +54,8 @@ cdef enum:  # how a tile multiplies
 
 cdef enum:
     LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with,
-    FAR_BYTES = 64  # if its rows are so far apart
+    FAR_BYTES = 64  # if its rows are so far apart,
+    LONGER_DEPTH = 96, FEW_VECTORS = 2  # and more of it, where so few products follow that they would wait for it
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -157,6 +159,7 @@ cdef inline void multiply_strip(
     cdef const int64_t *places = c_row
     cdef bint fetches = (depth >= LONG_DEPTH and rows > 1
                          and (a_row[1] - a_row[0]) * <int64_t>sizeof(compute) >= FAR_BYTES)
+    cdef bint fetches_more = fetches and depth >= LONGER_DEPTH and vectors <= FEW_VECTORS
     if c_row == NULL:
         places = tile_places
         for i in range(NARROW_ROWS):
@@ -166,6 +169,8 @@ cdef inline void multiply_strip(
         if fetches:
             for i in range(min(<int64_t>rows_now, rows - r - rows_now)):
                 prefetch_lines(a + a_row[r + rows_now + i] + a_depth[0])
+                if fetches_more:
+                    prefetch_lines(a + a_row[r + rows_now + i] + a_depth[0] + FIRST_BYTES // <int64_t>sizeof(compute))
         if half:
             multiply_half(way, rows_now, depth, run, a, a_row + r, a_depth, b, b_depth, c, places, sums)
         else:
