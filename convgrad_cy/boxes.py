@@ -1,7 +1,9 @@
 """Boxes of positions and their windows (pyx/window.pxd): how large each is, so that it stays in the L2 cache."""
 
-from math import prod
+from math import gcd, prod
 from typing import NamedTuple
+
+from .choices import LINE_BYTES
 
 #: What one task holds is meant to stay in the L2 cache: its window, beside its sums and a strip of the other operand.
 WINDOW_BYTES = 256 * 1024
@@ -12,8 +14,8 @@ MOST_POSITIONS = 256
 KEPT_POSITIONS, KEPT_POSITIONS_LONG, LONG_SUM = 24, 64, 512
 #: Rows of more positions are halved where a window then has at most this part of the elements for each position.
 LEAST_ROW, WORTH_CUTTING = 32, 0.8
-#: Channels of the groups that a task takes together.
-BUNDLE_BYTES = 256
+#: Channels of the groups that a task takes together, if that leaves so many tasks for each thread.
+BUNDLE_BYTES, THREAD_TASKS = 256, 4
 #: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, boxes are cut into slices.
 WANTED_TASKS = 16
 
@@ -149,7 +151,8 @@ def count_boxes(case, images, windows):
 def bundled(case, images, windows, tasks):
     """Groups that a task takes together, of which each has so many tasks.
 
-    Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache.
+    Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache. Groups are
+    computed each by itself, however many a task takes, so their number may depend on that of threads.
     """
     if case.positions_adjacent:
         return 1
@@ -157,7 +160,8 @@ def bundled(case, images, windows, tasks):
     most = min(
         BUNDLE_BYTES // (case.channels * case.dtype.itemsize),
         WINDOW_BYTES // (elements * case.channels * case.itemsize),
-        case.groups * tasks // WANTED_TASKS,
+        case.groups * tasks // min(WANTED_TASKS, THREAD_TASKS * case.machine.threads),
         case.groups,
     )
-    return max(1, most)
+    lines = LINE_BYTES // gcd(LINE_BYTES, case.channels * case.dtype.itemsize)  # groups of which whole lines consist
+    return max(1, most - most % lines if most > lines else most)

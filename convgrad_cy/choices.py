@@ -1,4 +1,4 @@
-"""The choices of a plan: what they depend on, and what is faster when. On the threads depends their number alone."""
+"""The choices of a plan: what they depend on, and what is faster when. None of them depends on the threads."""
 
 from itertools import chain
 from math import prod

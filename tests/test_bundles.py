@@ -60,6 +60,21 @@ def test_are_planned(operation):
         assert Blocks(*plan(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
 
 
+@pytest.mark.parametrize("threads, expected", ((1, 4), (2, 4), (3, 2), (4, 2), (100, 2)))
+def test_leave_tasks_for_each_thread(threads, expected):
+    """wgrad of 32 groups in one slice: 256 bytes of channels, or what leaves four tasks for each of few threads."""
+    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=threads)
+    problem = ConvProblem(8, 32, 16, 16, (1, 28, 28), (1, 14, 14), (1, 3, 3), stride=(1, 2, 2), pad_begin=(0, 1, 1))
+    assert Blocks(*plan(WGRAD, problem, TABLE[2], False, machine).blocks).groups == expected
+
+
+def test_are_whole_lines():
+    """Of groups of 48 bytes, four make three lines of the cache, where five would fit."""
+    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256)
+    problem = ConvProblem(8, 64, 12, 12, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
+    assert Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks).groups == 4
+
+
 def test_phases_are_planned():
     """Of a part of a line of the cache, several groups make whole lines together; and so do all phases of rows."""
     machine = Machine(6, 64, 32, False, 32 << 20, 2)
