@@ -48,6 +48,7 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
             for (int i = 0; i < (positions - 1) * step + taps; i++) {
                 if (i >= begin && i < end) {
                     VECTOR seen = LOAD(column);
+                    KEEP_VECTOR(seen); /* else each product would load it again */
 #pragma GCC unroll 16
                     for (int t = 0; t < taps; t++)
                         if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)

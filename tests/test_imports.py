@@ -38,7 +38,7 @@ ALLOWED = {
     "plan": {"boxes", "choices", "lanes"},
     "choices": {"segments"},
     "lanes": {"boxes", "choices"},
-    "boxes": set(),
+    "boxes": {"choices"},
     "cpu": {
         "algorithm",
         "choices",
