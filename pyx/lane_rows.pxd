@@ -1,7 +1,7 @@
-"""The sums of a box of lanes, run by run of its positions.
+"""The sums of a box of lanes, run by run of its positions, or row by row.
 
 Groups of one channel take the sliding tile (slide_template.h), where taps meet the columns which neighbouring positions
-see; others take the register tile, lane by lane:
+see, in fprop and dgrad on whole rows; others take the register tile, lane by lane:
 
                         rows of a tile      columns of a tile    depth
     fprop, dgrad        positions           lanes                taps and channels

@@ -54,7 +54,7 @@ def bundles(monkeypatch):
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_are_planned(operation):
     """Of channels last, with enough tasks left."""
-    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256)
+    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=2)
     for batch, groups, adjacent, expected in ((8, 64, False, 4), (8, 64, True, 1), (1, 2, False, 1)):
         problem = ConvProblem(batch, groups, 16, 16, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
         assert Blocks(*plan(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected

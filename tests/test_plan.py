@@ -201,6 +201,10 @@ def test_threads_change_nothing_else(problem):
         one, many = (unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], n))) for n in (1, 7))
         assert one[:2] == many[:2]
         assert one[2] == many[2]._replace(threads=1)
+        # Of channels last, how many groups a task takes, which are computed each by itself; or how they are stored.
+        one, few = (unpacked(plan(operation, problem, FLOAT32, False, Machine(*TILES[0], n))) for n in (1, 7))
+        assert one[:2] == few[:2]
+        assert one[2] == few[2]._replace(threads=1, groups=one[2].groups, streams=one[2].streams)
         worth = problem.multiplications * (8 if many[2].lanewise else 1) >= SERIAL_MULTIPLICATIONS
         taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
         assert many[2].threads == (7 if worth or 4 * taps >= LARGE_FILTER_BYTES else 1)
