@@ -256,6 +256,16 @@ def _parted(case, parts):
     return case._replace(walks=[*chain(*parts)]), parts
 
 
+def takes_larger_boxes(case):
+    """Whether the boxes of wgrad may be larger, so that its sums are loaded and stored less often.
+
+    Taps that share what they see make up for the room that it takes, and so do vectors of a whole line: a tile's sums
+    are then as many lines, but multiplied in half of the time. Small groups are taken together in its place.
+    """
+    shared = case.taps > 1 and all(axis.source_step == 1 for walk in case.walks for axis in walk)
+    return shared and case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
+
+
 def memory_ways(problem, dtype, machine, backward):
     """(streams, fetches): whether storing the target would push the source out of the last cache, and whether the
     source is so large that it should be fetched before it is read.

@@ -29,6 +29,7 @@ from .choices import (
     reads_rows,
     stores_rows,
     takes_halves,
+    takes_larger_boxes,
 )
 from .lanes import lanewise
 
@@ -39,6 +40,8 @@ DEPTH_BYTES = 2304
 #: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
 #: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
+#: Of wgrad whose boxes may be larger, where they are many enough.
+LARGER_POSITIONS, LARGER_SUMS_BYTES = 512, 256 * 1024
 #: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -99,9 +102,9 @@ def _chunk(case, depth_bytes, channel_bytes):
     return even(case.channels, depth_bytes // channel_bytes // max(case.taps, 1), 4)
 
 
-def _most_positions(case, block, most):
+def _most_positions(case, block, most, sums_bytes=SUMS_BYTES):
     """Positions of a box, whose sums of a block of outputs are to stay in the cache."""
-    return min(most, max(case.machine.tile_rows, SUMS_BYTES // (block * case.itemsize)))
+    return min(most, max(case.machine.tile_rows, sums_bytes // (block * case.itemsize)))
 
 
 def _box_positions(case, block, phases):
@@ -208,8 +211,11 @@ def _wgrad_plan(case, mirrored):
     block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
     narrow = case.taps == 1 and case.machine.vector_bytes < LINE_BYTES
     depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
-    chunk, most = _chunk(case, depth_bytes, case.itemsize), _most_positions(case, block, most)
-    pairs = case.multiplies_pairs
+    chunk, sums_bytes, pairs = _chunk(case, depth_bytes, case.itemsize), SUMS_BYTES, case.multiplies_pairs
+    parts = case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
+    if takes_larger_boxes(case) and case.positions * parts >= 2 * WANTED_TASKS * LARGER_POSITIONS:
+        most, sums_bytes = LARGER_POSITIONS, LARGER_SUMS_BYTES
+    most = _most_positions(case, block, most, sums_bytes)
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
     blocks = case.groups * -(-case.channels // chunk) * -(-case.outputs // block)

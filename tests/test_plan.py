@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import convgrad_cy
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis, box_of, compact_box_of, window_axis
+from convgrad_cy.boxes import MOST_POSITIONS, WINDOW_BYTES, WindowAxis, box_of, compact_box_of, window_axis
 from convgrad_cy.choices import (
     DGRAD,
     FPROP,
@@ -21,7 +21,7 @@ from convgrad_cy.choices import (
     is_better_mirrored,
     tile_cycles,
 )
-from convgrad_cy.plan import PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
+from convgrad_cy.plan import LARGER_POSITIONS, LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
 from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size, forward_axis
 
 FLOAT32 = dtypes.TABLE[2]
@@ -166,7 +166,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
         assert elements * held <= WINDOW_BYTES or blocks.chunk == positions == 1
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
-        most_sums = PACKED_SUMS_BYTES if blocks.packs else SUMS_BYTES
+        most_sums = PACKED_SUMS_BYTES if blocks.packs else LARGER_SUMS_BYTES if operation == WGRAD else SUMS_BYTES
         assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
         for i, own in enumerate(window):  # one box for all walks, but no longer than a walk
             longest = max(other[i].positions for other in windows)
@@ -231,6 +231,26 @@ def test_choices():
     assert blocks(FPROP, 3, 64, 60).positions_across  # rows of 64 positions, adjacent as all here
     assert blocks(WGRAD, 16, 16, 56).slices > 1
     assert blocks(WGRAD, 512, 512, 56).slices == 1
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, batch, tile, dtype, larger",
+    (
+        (3, 1, 8, 0, "float32", True),
+        (3, 1, 8, 0, "float64", False),  # by as many bytes, they would be as many positions as before
+        (3, 1, 8, 1, "float32", False),  # vectors of 32 bytes
+        (3, 2, 8, 0, "float32", False),
+        (1, 1, 8, 0, "float32", False),
+        (3, 1, 1, 0, "float32", False),  # the tasks would be too few
+    ),
+)
+def test_boxes_of_wgrad(kernel, stride, batch, tile, dtype, larger):
+    """Larger ones where vectors are lines and taps share what they see."""
+    problem = problem_of(batch, 1, 64, 64, (1, 56, 56), (1, kernel, kernel), (1, stride, stride))
+    (dtype,) = (row for row in dtypes.TABLE if row.name == dtype)
+    _, windows, blocks = unpacked(plan(WGRAD, problem, dtype, True, Machine(*TILES[tile], threads=2)))
+    positions = blocks.images * prod(axis.positions for axis in windows[0])
+    assert (MOST_POSITIONS < positions <= LARGER_POSITIONS) if larger else positions <= MOST_POSITIONS
 
 
 def test_tile_cycles():
