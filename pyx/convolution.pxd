@@ -17,7 +17,7 @@ cdef enum:
     SHARED = 2  # taps for each element of a window, above which it pays
     FEW_CHANNELS = 16  # of a source
     LARGE_BYTES = 8 << 20  # of a source that is not found in the cache
-    SAME_SETS_BYTES = 2048  # between positions that share few sets of the first level
+    SAME_SETS_BYTES = 1024  # between positions that share few sets of the first level
 
 cdef struct Convolution:
     conv_walk walk

@@ -15,7 +15,7 @@ from winograd_tiling cimport TileStep, is_held
 
 cdef enum:
     MOST_CHANNELS = 16  # that are loaded together,
-    MOST_LINES = 256  # if they have no more taps
+    MOST_LINES = 432  # if they have no more taps
 
 cdef struct FilterBank:
     Transform transform
