@@ -37,6 +37,8 @@ from .lanes import lanewise
 SUMS_BYTES = 192 * 1024
 #: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
+#: The same in fprop and dgrad by vectors of a line, whose sums come and go as often as a chunk begins.
+WIDE_DEPTH_BYTES = 4608
 #: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
 #: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
@@ -158,6 +160,9 @@ def _correlation_plan(case, chunk, streams):
     """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
     across = crosses_positions(case)
     walks, parts, cut = case.walks, [], False
+    # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
+    wide = case.machine.vector_bytes >= LINE_BYTES and not packs_in_tasks(case)
+    depth_bytes = WIDE_DEPTH_BYTES if wide else DEPTH_BYTES
     if not across:
         case, parts = cut_walks(case)
         cut = len(case.walks) > len(walks)
@@ -166,7 +171,7 @@ def _correlation_plan(case, chunk, streams):
     pairs = case.multiplies_pairs and not across
     channel_bytes = case.itemsize // 2 if pairs else case.itemsize
     least = chunk or 1
-    chunk = chunk or _chunk(case, DEPTH_BYTES, channel_bytes)
+    chunk = chunk or _chunk(case, depth_bytes, channel_bytes)
     packs = not across and not cut and packs_in_tasks(case)
     keeps = not across and not packs and not pairs and keeps_rows(case, joins)
     if packs and packs_phases(case):

@@ -1,0 +1,95 @@
+"""Boxes of positions and their windows, and what plans make of them."""
+
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_plan import FLOAT32, TILES, problem_of, unpacked
+
+from convgrad_cy import dtypes
+from convgrad_cy.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
+from convgrad_cy.choices import FPROP, WGRAD, Machine
+from convgrad_cy.plan import DEPTH_BYTES, LARGER_POSITIONS, WIDE_DEPTH_BYTES, plan
+from convgrad_cy.problem import backward_axis_phases, conv_size, forward_axis
+
+
+@given(
+    geometry=st.tuples(st.integers(1, 30), st.integers(1, 6), st.integers(1, 5), st.integers(1, 9), st.integers(0, 8)),
+    positions=st.integers(1, 12),
+    contiguous=st.booleans(),
+)
+def test_window_axis(geometry, positions, contiguous):
+    """Each (position, tap) has a place in the window, and one place never stands for two coordinates of the source."""
+    x, kernel, stride, dilation, pad = geometry
+    y = max(1, conv_size(x, kernel, stride, dilation, (pad, pad)))
+    for axis in (forward_axis(x, y, kernel, stride, dilation, pad), *backward_axis_phases(x, y, *geometry[1:])):
+        window = window_axis(axis, positions, contiguous)
+        source_at = {}
+        for p in range(positions):
+            for t in range(axis.taps):
+                place = p * window.step + t * window.tap + window.begin
+                assert 0 <= place < window.extent
+                source = p * axis.source_step + t * axis.source_tap
+                assert source_at.setdefault(place, source) == source
+        assert window.extent <= axis.taps * positions or not window.apart
+        assert window.step == 1 or not contiguous
+
+
+@given(extents=st.tuples(*[st.integers(1, 60)] * 3), batch=st.integers(1, 40), most=st.integers(1, 300))
+def test_box(extents, batch, most):
+    """At most as many positions as asked for, and whole inner axes before outer ones."""
+    walk = [forward_axis(n, n, 1, 1, 1, 0) for n in extents]
+    box = box_of(walk, batch, most)
+    assert prod(box) <= most
+    for inner, outer, whole in zip(box[::-1], box[-2::-1], (*extents[::-1], batch), strict=False):
+        assert inner == whole or outer == 1 or inner * 2 > min(whole, most)
+
+
+@given(
+    extents=st.tuples(*[st.integers(1, 300)] * 3),
+    kernel=st.integers(1, 5),
+    batch=st.integers(1, 40),
+    most=st.integers(1, 300),
+)
+def test_compact_box(extents, kernel, batch, most):
+    """The window is no larger, parts of rows are whole vectors, and where there is no rim nothing changes."""
+
+    def window_size(box):
+        return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
+
+    walk = [forward_axis(n, n, kernel, 1, 1, kernel // 2) for n in extents]
+    box, compact = box_of(walk, batch, most, 8), compact_box_of(walk, batch, most, 8)
+    assert window_size(compact) <= window_size(box)
+    assert compact == box or (compact[3] % 8 == 0 and kernel > 1)
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, batch, tile, dtype, larger",
+    (
+        (3, 1, 8, 0, "float32", True),
+        (3, 1, 8, 0, "float64", False),  # by as many bytes, they would be as many positions as before
+        (3, 1, 8, 1, "float32", False),  # vectors of 32 bytes
+        (3, 2, 8, 0, "float32", False),
+        (1, 1, 8, 0, "float32", False),
+        (3, 1, 1, 0, "float32", False),  # the tasks would be too few
+    ),
+)
+def test_boxes_of_wgrad(kernel, stride, batch, tile, dtype, larger):
+    """Larger ones where vectors are lines and taps share what they see."""
+    problem = problem_of(batch, 1, 64, 64, (1, 56, 56), (1, kernel, kernel), (1, stride, stride))
+    (dtype,) = (row for row in dtypes.TABLE if row.name == dtype)
+    _, windows, blocks = unpacked(plan(WGRAD, problem, dtype, True, Machine(*TILES[tile], threads=2)))
+    positions = blocks.images * prod(axis.positions for axis in windows[0])
+    assert (MOST_POSITIONS < positions <= LARGER_POSITIONS) if larger else positions <= MOST_POSITIONS
+
+
+@pytest.mark.parametrize("size, tile, most", ((28, 0, WIDE_DEPTH_BYTES), (28, 1, DEPTH_BYTES), (2, 0, DEPTH_BYTES)))
+def test_depth_of_chunks(size, tile, most):
+    """Longer where vectors are lines, unless tasks pack what they need of the filter, as for few positions."""
+    problem = problem_of(1, 1, 512, 64, (1, size, size), (1, 3, 3), (1, 1, 1))
+    chunks = {
+        unpacked(plan(FPROP, problem, FLOAT32, adjacent, Machine(*TILES[tile], threads=2)))[2].chunk
+        for adjacent in (False, True)
+    }
+    assert len(chunks) == 1 and 0.5 * most < 9 * 4 * chunks.pop() <= most
