@@ -103,7 +103,8 @@ def tiled_work(operation, problem, tiling, machine):
             cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
-            read, met = tiles * channels * blocks, tiles * wide * -(-channels // plan.chosen.chunk)
+            chunks, again = -(-channels // plan.chosen.chunk), not plan.chosen.shared
+            read, met = tiles * channels * (blocks if again else 1), tiles * wide * (chunks if again else 1)
             work["wgrad value"] += count * (read + met)
             sums = count * problem.groups * channels * wide * plan.chosen.slices
             work["wgrad sum"] += sums

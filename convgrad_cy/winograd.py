@@ -9,20 +9,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .choices import DGRAD, SERIAL_MULTIPLICATIONS, WGRAD
+from .choices import DGRAD, LINE_BYTES, SERIAL_MULTIPLICATIONS, WGRAD
 from .tile_walks import first_walks, tile_walks
 
-#: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums.
+#: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums. These
+#: are more where vectors are lines and points are few: the more tiles, the less often are filters read.
 VALUES_BYTES = 448 * 1024
-SUMS_BYTES = 1040 * 1024
+SUMS_BYTES, WIDE_SUMS_BYTES = 1040 * 1024, 1300 * 1024
 #: Tiles of a box. A row of them passes through the L1 cache.
 MOST_TILES, MOST_ROW = 42, 16
 MOST_OUTPUTS, MOST_CHUNK = 256, 128
 #: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
 #: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles,
-#: up to so many sums of a point. With more points a task has few outputs, but does not do that.
+#: up to so many sums of a point, twice as many where vectors are lines. With more points a task has few outputs, but does
+#: not do that.
 SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
-MOST_SUMS_INSIDE, MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 4096, 32, 64, 64
+MOST_SUMS_INSIDE, WIDE_SUMS_INSIDE = 4096, 8192
+MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 32, 64, 64
 FEW_OUTPUTS = 64
 #: Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the cache.
 SPAN_BYTES = 4 << 20
@@ -151,15 +154,18 @@ def _bundled(blocks, groups, channels, outputs, tasks, lanes, most):
 
 def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
     """(blocks, tiles of a box, bytes, tasks) of fprop and dgrad, where the sums of so many walks are added."""
-    filters = 4 * points * channels * groups * added
+    filters, wide = 4 * points * channels * groups * added, 4 * lanes >= LINE_BYTES
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
     inside = points <= MOST_POINTS_INSIDE and filters * outputs > most
     block = MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS if points <= MOST_POINTS_INSIDE else FEW_OUTPUTS
     block = min(-(-outputs // strip) * strip, max(strip, block))
     bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False)  # inside are the filters of one group
-    most = MOST_SUMS_INSIDE // block if inside else MOST_BUNDLE_TILES if bundle and groups > 1 else MOST_TILES
-    most = min(most, SUMS_BYTES // (4 * points * block))
+    most = MOST_BUNDLE_TILES if bundle and groups > 1 else MOST_TILES
+    if inside:
+        most = (WIDE_SUMS_INSIDE if wide else MOST_SUMS_INSIDE) // block
+    sums_bytes = WIDE_SUMS_BYTES if wide and points <= MOST_POINTS_INSIDE else SUMS_BYTES
+    most = min(most, sums_bytes // (4 * points * block))
     images, *box = _box(walks, given, batch, max(1, most))
     count = images * prod(box)
     chunk = MOST_CHUNK_INSIDE if inside else min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
