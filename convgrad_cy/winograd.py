@@ -21,8 +21,8 @@ MOST_TILES, MOST_ROW = 42, 16
 MOST_OUTPUTS, MOST_CHUNK = 256, 128
 #: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
 #: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles,
-#: up to so many sums of a point, twice as many where vectors are lines. With more points a task has few outputs, but does
-#: not do that.
+#: up to so many sums of a point (the second number where vectors are lines). With more points a task has few outputs,
+#: but does not do that.
 SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
 MOST_SUMS_INSIDE, WIDE_SUMS_INSIDE = 4096, 8192
 MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 32, 64, 64
