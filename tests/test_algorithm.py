@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convgrad_cy as cg
-from convgrad_cy import algorithm, costs, cpu, dtypes, tile_walks, winograd
+from convgrad_cy import algorithm, cpu, dtypes, tile_walks, winograd
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
 from convgrad_cy.problem import ConvProblem, conv_size
 
@@ -230,36 +230,6 @@ def test_plans(operation, problem, machine, tiling):
     assert made.chosen.outputs % min(strip, -(-outputs // lanes) * lanes) == 0
     assert made.chosen.group % made.chosen.outputs == 0
     assert min(made.chosen.images, made.chosen.chunk, made.chosen.outputs, made.chosen.slices, made.tiles) >= 1
-
-
-def test_fit(monkeypatch, capsys):
-    """bench/fit_algorithm.py measures both algorithms, fits costs that are not negative, and leaves all as it was."""
-    sys.path.append(str(Path(__file__).parents[1]))
-    from bench import fit_algorithm
-
-    kept = algorithm.TILINGS
-    monkeypatch.setattr(fit_algorithm, "SECONDS", 0)
-    monkeypatch.setattr(fit_algorithm, "ROUNDS", 1)
-    monkeypatch.setattr(fit_algorithm, "MOST_PRODUCTS", 4e7)
-    found = list(fit_algorithm.measured(["inference"]))
-    assert found and all(None in times for *_, times in found) and max(len(times) for *_, times in found) > 1
-    made = fit_algorithm.fit(found)
-    assert set(made) <= set(costs.NARROW.each) == set(costs.WIDE.each) and min(made.values()) >= 0
-    fit_algorithm.judge(found)
-    assert "of the best choices' time" in capsys.readouterr().out
-    assert kept is algorithm.TILINGS
-
-
-def test_fit_finds_costs():
-    """Of work that takes the sum of its costs, with one sample that was disturbed."""
-    sys.path.append(str(Path(__file__).parents[1]))
-    from bench import fit_algorithm
-
-    random = np.random.default_rng(0)
-    work = [dict(zip("ab", random.uniform(1e6, 1e9, 2), strict=True)) for _ in range(40)]
-    samples = [(each, (0.3 * each["a"] + 0.1 * each["b"]) * 1e-9) for each in work]
-    samples[0] = samples[0][0], 5 * samples[0][1]
-    assert fit_algorithm.fitted(samples, ("a", "b")) == pytest.approx({"a": 0.3, "b": 0.1}, rel=1e-2)
 
 
 def test_algorithm_of_this_package(monkeypatch):

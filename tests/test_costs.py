@@ -1,0 +1,63 @@
+"""The model of time by which an algorithm is chosen: what it counts, and how its costs are fitted."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_algorithm import MACHINES, problem_of
+
+from convgrad_cy import algorithm, costs, winograd
+from convgrad_cy.choices import FPROP, WGRAD
+
+CUBES = algorithm.TILINGS[2]  # six points on each axis for three taps
+
+
+def test_kept_tiles_count_once():
+    """In wgrad, where many blocks need the transformed tiles, these may be kept for all."""
+    small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
+    assert winograd.plan(WGRAD, small, CUBES, MACHINES[0]).chosen.shared
+    assert algorithm.tiled_work(WGRAD, small, CUBES, MACHINES[0])["wgrad value"] == 6**3 * 4**3 * (128 + 128)
+    again = winograd.plan(WGRAD, large, CUBES, MACHINES[0]).chosen
+    assert not again.shared
+    work = algorithm.tiled_work(WGRAD, large, CUBES, MACHINES[0])["wgrad value"]
+    assert work == 6**3 * 4**3 * (1024 * -(-128 // again.outputs) + 128 * -(-1024 // again.chunk))
+
+
+@pytest.mark.parametrize("channels", (256, 512))
+def test_vectors_of_a_line_have_larger_boxes(channels):
+    """More sums than narrower ones, with filters that are transformed once or by each task."""
+    problem = problem_of(8, 1, channels, channels, (1, 25, 25), (1, 3, 3))
+    wide, narrow = (winograd.plan(FPROP, problem, algorithm.TILINGS[3], machine) for machine in MACHINES[:2])
+    sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]
+    assert sums[1] <= winograd.SUMS_BYTES < sums[0] <= winograd.WIDE_SUMS_BYTES
+
+
+def test_fit(monkeypatch, capsys):
+    """bench/fit_algorithm.py measures both algorithms, fits costs that are not negative, and leaves all as it was."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from bench import fit_algorithm
+
+    kept = algorithm.TILINGS
+    monkeypatch.setattr(fit_algorithm, "SECONDS", 0)
+    monkeypatch.setattr(fit_algorithm, "ROUNDS", 1)
+    monkeypatch.setattr(fit_algorithm, "MOST_PRODUCTS", 4e7)
+    found = list(fit_algorithm.measured(["inference"]))
+    assert found and all(None in times for *_, times in found) and max(len(times) for *_, times in found) > 1
+    made = fit_algorithm.fit(found)
+    assert set(made) <= set(costs.NARROW.each) == set(costs.WIDE.each) and min(made.values()) >= 0
+    fit_algorithm.judge(found)
+    assert "of the best choices' time" in capsys.readouterr().out
+    assert kept is algorithm.TILINGS
+
+
+def test_fit_finds_costs():
+    """Of work that takes the sum of its costs, with one sample that was disturbed."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from bench import fit_algorithm
+
+    random = np.random.default_rng(0)
+    work = [dict(zip("ab", random.uniform(1e6, 1e9, 2), strict=True)) for _ in range(40)]
+    samples = [(each, (0.3 * each["a"] + 0.1 * each["b"]) * 1e-9) for each in work]
+    samples[0] = samples[0][0], 5 * samples[0][1]
+    assert fit_algorithm.fitted(samples, ("a", "b")) == pytest.approx({"a": 0.3, "b": 0.1}, rel=1e-2)
