@@ -14,8 +14,8 @@ from winograd cimport LINE_LANES, Transform, stored, tile_size, transform_one, w
 from winograd_tiling cimport TileStep, is_held
 
 cdef enum:
-    MOST_CHANNELS = 16  # that are loaded together,
-    MOST_LINES = 432  # if they have no more taps
+    MOST_CHANNELS = 16  # a line of the cache, that are loaded together,
+    MOST_LINES = 432  # if they have no more taps: of 3 x 3 x 3
 
 cdef struct FilterBank:
     Transform transform
