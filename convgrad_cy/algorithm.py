@@ -103,9 +103,9 @@ def tiled_work(operation, problem, tiling, machine):
             cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
-            chunks, again = -(-channels // plan.chosen.chunk), not plan.chosen.shared
-            read, met = tiles * channels * (blocks if again else 1), tiles * wide * (chunks if again else 1)
-            work["wgrad value"] += count * (read + met)
+            # Blocks of the filter transform both operands again, unless their tiles are kept.
+            again = (1, 1) if plan.chosen.shared else (blocks, -(-channels // plan.chosen.chunk))
+            work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
             sums = count * problem.groups * channels * wide * plan.chosen.slices
             work["wgrad sum"] += sums
             work["wgrad slice"] += sums if plan.chosen.slices > 1 else 0

@@ -209,6 +209,11 @@ def _correlation_plan(case, chunk, streams):
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 
 
+def _filter_blocks(case, chunk, block):
+    """Blocks of the filter, of so many channels and outputs."""
+    return case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
+
+
 def _wgrad_plan(case, mirrored):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
     if not mirrored:
@@ -217,13 +222,13 @@ def _wgrad_plan(case, mirrored):
     narrow = case.taps == 1 and case.machine.vector_bytes < LINE_BYTES
     depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
     chunk, sums_bytes, pairs = _chunk(case, depth_bytes, case.itemsize), SUMS_BYTES, case.multiplies_pairs
-    parts = case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
-    if takes_larger_boxes(case) and case.positions * parts >= 2 * WANTED_TASKS * LARGER_POSITIONS:
+    blocks = _filter_blocks(case, chunk, block)
+    if takes_larger_boxes(case) and case.positions * blocks >= 2 * WANTED_TASKS * LARGER_POSITIONS:
         most, sums_bytes = LARGER_POSITIONS, LARGER_SUMS_BYTES
     most = _most_positions(case, block, most, sums_bytes)
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
-    blocks = case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
+    blocks = _filter_blocks(case, chunk, block)
     slices = max(1, min(-(-WANTED_TASKS // blocks), count_boxes(case, images, windows) // 2))
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:

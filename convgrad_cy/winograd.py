@@ -157,14 +157,15 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     filters, wide = 4 * points * channels * groups * added, 4 * lanes >= LINE_BYTES
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
-    inside = points <= MOST_POINTS_INSIDE and filters * outputs > most
-    block = MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS if points <= MOST_POINTS_INSIDE else FEW_OUTPUTS
+    few_points = points <= MOST_POINTS_INSIDE
+    inside = few_points and filters * outputs > most
+    block = MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS if few_points else FEW_OUTPUTS
     block = min(-(-outputs // strip) * strip, max(strip, block))
     bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False)  # inside are the filters of one group
     most = MOST_BUNDLE_TILES if bundle and groups > 1 else MOST_TILES
     if inside:
         most = (WIDE_SUMS_INSIDE if wide else MOST_SUMS_INSIDE) // block
-    sums_bytes = WIDE_SUMS_BYTES if wide and points <= MOST_POINTS_INSIDE else SUMS_BYTES
+    sums_bytes = WIDE_SUMS_BYTES if wide and few_points else SUMS_BYTES
     most = min(most, sums_bytes // (4 * points * block))
     images, *box = _box(walks, given, batch, max(1, most))
     count = images * prod(box)
