@@ -28,11 +28,16 @@ HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which transposing the sums of whole rows would count.
 MOST_TERMS = 32
+#: Products of a position up to which the work for each box of wgrad counts.
+FEW_PRODUCTS = 16384
 #: Stride phases of a task, whose sums for a tile's outputs have to stay in the cache.
 MOST_PHASES = 8
-#: Where source and target are more than this part of the last cache, storing the one would push out the other; that
-#: matters from this size of the source on. From a smaller part on, what is still to be read is likely to be far away.
-STREAM_PART, STREAM_SOURCE_PART, FETCH_PART = 0.8, 0.125, 0.5
+#: Parts of the last cache. A target above the first is stored past it, if the source is above the second: it would push
+#: out what is still to be read, and be pushed out itself. A smaller one is quicker kept.
+STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
+#: Where source and target are more than this part of it, what positions of a row will see is fetched some positions
+#: ahead; from the second part on, when most comes from memory, a row ahead.
+FETCH_PART, FETCH_ROW_PART = 0.6, 1.25
 #: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
 #: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
@@ -260,21 +265,23 @@ def takes_larger_boxes(case):
     """Whether the boxes of wgrad may be larger, so that its sums are loaded and stored less often.
 
     Taps that share what they see make up for the room that it takes, and so do vectors of a whole line: a tile's sums
-    are then as many lines, but multiplied in half of the time. Small groups are taken together in its place.
+    are then as many lines, but multiplied in half of the time. Where a position has few products, the work for each box
+    counts as well. Small groups are taken together in its place.
     """
     shared = case.taps > 1 and all(axis.source_step == 1 for walk in case.walks for axis in walk)
-    return shared and case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
+    few = case.channels * case.taps * case.outputs <= FEW_PRODUCTS
+    fits = case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
+    return fits and (shared or few)
 
 
 def memory_ways(problem, dtype, machine, backward):
-    """(streams, fetches): whether storing the target would push the source out of the last cache, and whether the
-    source is so large that it should be fetched before it is read.
-    """
+    """(streams, fetches) of Blocks: whether the target is too large for the last cache, how far away the source is."""
     elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
     sizes = [problem.batch * problem.groups * dtype.itemsize * n for n in elements]
-    source, cache = sizes[1 if backward else 0], machine.cache_bytes
-    streams = sum(sizes) > STREAM_PART * cache and source > STREAM_SOURCE_PART * cache
-    return streams, sum(sizes) > FETCH_PART * cache
+    source, target = reversed(sizes) if backward else sizes
+    cache = machine.cache_bytes
+    streams = target > STREAM_PART * cache and source > STREAM_SOURCE_PART * cache
+    return streams, sum(sum(sizes) > part * cache for part in (FETCH_PART, FETCH_ROW_PART))
 
 
 def is_better_mirrored(problem, machine, itemsize):

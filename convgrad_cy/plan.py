@@ -5,6 +5,7 @@ speed. Some reach the last bits of a result, for they decide the order of a sum;
 """
 
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ WIDE_DEPTH_BYTES = 4608
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Of wgrad whose boxes may be larger, where they are many enough.
 LARGER_POSITIONS, LARGER_SUMS_BYTES = 512, 256 * 1024
+#: Products of a box of fprop or dgrad, and its positions at most where each has few products.
+BOX_MULTIPLICATIONS, MANY_POSITIONS, MANY_BYTES = 1 << 22, 1024, 1 << 16
 #: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -62,9 +65,10 @@ class Blocks(NamedTuple):
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
     one block of the filter. ``streams``: the target of lanes, or of several groups' phases, is stored past the cache.
-    ``fetches``: the source of lanes is fetched before it is read. ``packs``: each task packs its part of the filter.
-    ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a task takes, with all their channels in
-    one window. ``phases``: walks that a task computes together.
+    ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
+    next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
+    ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
+    computes together.
     """
 
     threads: int
@@ -75,7 +79,7 @@ class Blocks(NamedTuple):
     outputs: int
     slices: int
     streams: bool
-    fetches: bool
+    fetches: int
     packs: bool
     pairs: bool
     groups: int = 1
@@ -109,12 +113,26 @@ def _most_positions(case, block, most, sums_bytes=SUMS_BYTES):
     return min(most, max(case.machine.tile_rows, sums_bytes // (block * case.itemsize)))
 
 
-def _box_positions(case, block, phases):
+def _box_positions(case, block, phases, many=0):
     """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
     tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
     blocks = case.groups * -(-case.outputs // block) * len(case.walks) // phases
-    most = _most_positions(case, block * phases, MOST_POSITIONS)
+    most = _most_positions(case, block * phases, max(many, MOST_POSITIONS))
     return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
+
+
+def _many_positions(case, chunk_bytes, phases, across):
+    """Positions of a box where each has few products; ``chunk_bytes``: what a chunk has of a position of the source.
+
+    Across positions, a window is read for few outputs: it should stay in the first cache. Of small groups, channels
+    last, a task has several.
+    """
+    if case.groups > 1 and not case.positions_adjacent:
+        return 0
+    products = case.channels * case.taps * case.outputs * phases
+    many = min(MANY_POSITIONS, BOX_MULTIPLICATIONS // max(products, 1))
+    seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
+    return min(many, MANY_BYTES // seen) if across else many
 
 
 def _row(walk, window, packed):
@@ -199,7 +217,12 @@ def _correlation_plan(case, chunk, streams):
     if reads:
         case, parts = cut_ends(case)
         cut = len(case.walks) > len(walks)
-    images, windows, chunk = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
+    found = boxed(case, chunk, least, most, channel_bytes, across, compact=compact, shared=phases > 1)
+    many = 0 if packs else _many_positions(case, found[2] * channel_bytes, phases, across)
+    if many > MOST_POSITIONS:
+        most = _box_positions(case, block, phases, many)
+        found = boxed(case, found[2], found[2], most, channel_bytes, across, compact=compact, shared=phases > 1)
+    images, windows, chunk = found
     chunk = max(1, min(chunk, case.channels))
     groups = 1
     if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:

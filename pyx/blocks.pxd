@@ -20,7 +20,7 @@ cdef struct Blocks:  # plan.Blocks, field for field
     int64_t outputs  # output channels of a block
     int64_t slices  # of the positions in wgrad, summed in order
     int64_t streams  # whether the target is stored past the cache where that is possible
-    int64_t fetches  # whether the source of lanes is fetched before it is read
+    int64_t fetches  # how the source of lanes is fetched before it is read: not, in the row, or a row ahead
     int64_t packs  # whether each task packs its part of the filter, a strip of outputs
     int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
     int64_t groups  # neighbours that a task takes, all their channels in one window

@@ -27,6 +27,7 @@ from ukernel cimport (
 
 cdef enum:
     POSITION_BYTES = 1024  # lanes.POSITION_BYTES
+    FETCH_POSITIONS = 16  # so far ahead in a row
     ROWS_BYTES = 128 * 1024  # of a source, in wgrad
 
 cdef struct LaneWalk:
@@ -35,7 +36,7 @@ cdef struct LaneWalk:
     int64_t taps, channels
     int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
     int64_t line, packed  # lanes of a line of the packed filter, and where it begins
-    bint fetches  # whether the source itself is read, and is far away
+    int64_t fetches  # as in Lanes
     int64_t heights  # rows of positions that the sliding tile goes through in wgrad, the same for all layouts
     int64_t run_count
     Run *runs
@@ -158,6 +159,9 @@ cdef inline void slide_piece(
         source += (piece.count - 1) * position
         target += (piece.count - 1) * target_step
         s.y_position = -target_step
+    s.ahead = FETCH_POSITIONS * c.slides * s.x_tap
+    if c.fetches > 1 and height.positions > 1:
+        s.ahead = height.source_step * c.x.axis[1]
     if row.taps == 0:
         s.taps = s.step = 1
     columns.taps = (s.positions - 1) * s.step + s.taps

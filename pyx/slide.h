@@ -13,7 +13,8 @@ typedef struct {
     int64_t rows, taps;         /* of the filter */
     int64_t step;               /* between positions, in taps */
     int64_t begin, end;         /* columns of a row of x that there are; others are left out */
-    int64_t new_row, new_rows;  /* those that no row of y has seen before, where x is far away: they are fetched */
+    int64_t new_row, new_rows;  /* those that no row of y has seen before, where x is far away: they are fetched, */
+    int64_t ahead;              /* so many elements ahead */
     int64_t x_height, x_position, x_row, x_tap;
     int64_t y_height, y_position;
     int64_t w_row, w_tap;

@@ -13,7 +13,7 @@ cdef extern from "slide.h" nogil:
         int64_t rows, taps
         int64_t step
         int64_t begin, end
-        int64_t new_row, new_rows
+        int64_t new_row, new_rows, ahead
         int64_t x_height, x_position, x_row, x_tap
         int64_t y_height, y_position
         int64_t w_row, w_tap

@@ -30,9 +30,9 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
         VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
         const TYPE *x_row = x + lane, *w_row = w + lane;
         TYPE *made = y + lane;
-        if (s->new_rows && lane % LINE == 0) /* what the next positions see */
+        if (s->new_rows && lane % LINE == 0) /* what later positions see */
             for (int64_t r = s->new_row; r < s->new_row + s->new_rows; r++) {
-                const TYPE *next = x_row + r * s->x_row + positions * step * s->x_tap;
+                const TYPE *next = x_row + r * s->x_row + s->ahead;
                 for (int i = 0; i < positions * step; i++, next += s->x_tap)
                     __builtin_prefetch(next, 0, 3);
             }

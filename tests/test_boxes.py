@@ -5,12 +5,12 @@ from math import prod
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_plan import FLOAT32, TILES, problem_of, unpacked
+from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 
 from convgrad_cy import dtypes
 from convgrad_cy.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
-from convgrad_cy.choices import FPROP, WGRAD, Machine
-from convgrad_cy.plan import DEPTH_BYTES, LARGER_POSITIONS, WIDE_DEPTH_BYTES, plan
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
+from convgrad_cy.plan import DEPTH_BYTES, LARGER_POSITIONS, MANY_POSITIONS, SUMS_BYTES, WIDE_DEPTH_BYTES, plan
 from convgrad_cy.problem import backward_axis_phases, conv_size, forward_axis
 
 
@@ -65,23 +65,57 @@ def test_compact_box(extents, kernel, batch, most):
 
 
 @pytest.mark.parametrize(
-    "kernel, stride, batch, tile, dtype, larger",
+    "channels, kernel, stride, batch, tile, dtype, larger",
     (
-        (3, 1, 8, 0, "float32", True),
-        (3, 1, 8, 0, "float64", False),  # by as many bytes, they would be as many positions as before
-        (3, 1, 8, 1, "float32", False),  # vectors of 32 bytes
-        (3, 2, 8, 0, "float32", False),
-        (1, 1, 8, 0, "float32", False),
-        (3, 1, 1, 0, "float32", False),  # the tasks would be too few
+        (64, 3, 1, 8, 0, "float32", True),
+        (64, 3, 1, 8, 0, "float64", False),  # by as many bytes, they would be as many positions as before
+        (64, 3, 1, 8, 1, "float32", False),  # vectors of 32 bytes
+        (64, 3, 2, 8, 0, "float32", False),
+        (512, 1, 1, 8, 0, "float32", False),
+        (64, 1, 1, 8, 0, "float32", True),  # few products
+        (64, 3, 1, 1, 0, "float32", False),  # the tasks would be too few
     ),
 )
-def test_boxes_of_wgrad(kernel, stride, batch, tile, dtype, larger):
-    """Larger ones where vectors are lines and taps share what they see."""
-    problem = problem_of(batch, 1, 64, 64, (1, 56, 56), (1, kernel, kernel), (1, stride, stride))
+def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
+    """Larger ones where vectors are lines, and taps share what they see or have few products."""
+    problem = problem_of(batch, 1, channels, 64, (1, 56, 56), (1, kernel, kernel), (1, stride, stride))
     (dtype,) = (row for row in dtypes.TABLE if row.name == dtype)
     _, windows, blocks = unpacked(plan(WGRAD, problem, dtype, True, Machine(*TILES[tile], threads=2)))
     positions = blocks.images * prod(axis.positions for axis in windows[0])
     assert (MOST_POSITIONS < positions <= LARGER_POSITIONS) if larger else positions <= MOST_POSITIONS
+
+
+@pytest.mark.parametrize("operation", (FPROP, DGRAD))
+@pytest.mark.parametrize(
+    "groups, channels, kernel, most",
+    (
+        (1, 32, 1, MANY_POSITIONS),
+        (1, 64, 1, SUMS_BYTES // (64 * 4)),
+        (1, 64, 3, MOST_POSITIONS),
+        (16, 16, 3, MOST_POSITIONS),  # a task has several groups in its place
+    ),
+)
+def test_boxes_of_few_products(operation, groups, channels, kernel, most):
+    """They have more positions, and chunks no less deep."""
+    problem = problem_of(8, groups, channels, channels, (1, 128, 128), (1, kernel, kernel), (1, 1, 1))
+    _, windows, blocks = unpacked(plan(operation, problem, FLOAT32, False, Machine(*TILES[0], threads=2)))
+    positions = blocks.images * prod(axis.positions for axis in windows[0])
+    assert most / 2 < positions <= most
+    assert blocks.chunk == channels
+
+
+@given(problem=problems)
+def test_positions_cut_no_chunk(problem):
+    """How many a box has decides nothing about a sum's order."""
+    for operation in (FPROP, DGRAD):
+        chunks = set()
+        for adjacent in (False, True):
+            for many in (1, MANY_POSITIONS):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr("convgrad_cy.plan.MANY_POSITIONS", many)
+                    found = plan.__wrapped__(operation, problem, FLOAT32, adjacent, Machine(*TILES[0], threads=2))
+                chunks.add((unpacked(found)[2].chunk, adjacent))
+        assert len(chunks) == 2
 
 
 @pytest.mark.parametrize("size, tile, most", ((28, 0, WIDE_DEPTH_BYTES), (28, 1, DEPTH_BYTES), (2, 0, DEPTH_BYTES)))

@@ -33,12 +33,12 @@ def test_are_planned(groups, vector_bytes, expected):
     """Those of small groups, whose lanes are the channels of a position, and no others."""
     channels = 64 // groups
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    size = 2 * 64 * 8 * 8 * 4
-    cases = (0, expected, expected), (3 * size // 2, False, expected), (3 * size, False, False)
+    size = 64 * 8 * 8 * 4  # of source and of target
+    cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
     for cache_bytes, streams, fetches in cases:
         machine = cpu.machine()._replace(cache_bytes=cache_bytes, vector_bytes=vector_bytes)
         blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
-        assert (blocks.streams, blocks.fetches) == (streams, fetches)
+        assert (blocks.streams, blocks.fetches) == (streams, fetches if expected else 0)
 
 
 def test_phases_are_planned():
