@@ -28,16 +28,10 @@ HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which transposing the sums of whole rows would count.
 MOST_TERMS = 32
-#: Products of a position up to which the work for each box of wgrad counts.
+#: Products of a position up to which the work for each box counts.
 FEW_PRODUCTS = 16384
 #: Stride phases of a task, whose sums for a tile's outputs have to stay in the cache.
 MOST_PHASES = 8
-#: Parts of the last cache. A target above the first is stored past it, if the source is above the second: it would push
-#: out what is still to be read, and be pushed out itself. A smaller one is quicker kept.
-STREAM_PART, STREAM_SOURCE_PART = 0.75, 0.125
-#: Where source and target are more than this part of it, what positions of a row will see is fetched some positions
-#: ahead; from the second part on, when most comes from memory, a row ahead.
-FETCH_PART, FETCH_ROW_PART = 0.6, 1.25
 #: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
 #: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
 SERIAL_MULTIPLICATIONS = 4_000_000
@@ -272,16 +266,6 @@ def takes_larger_boxes(case):
     few = case.channels * case.taps * case.outputs <= FEW_PRODUCTS
     fits = case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
     return fits and (shared or few)
-
-
-def memory_ways(problem, dtype, machine, backward):
-    """(streams, fetches) of Blocks: whether the target is too large for the last cache, how far away the source is."""
-    elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
-    sizes = [problem.batch * problem.groups * dtype.itemsize * n for n in elements]
-    source, target = reversed(sizes) if backward else sizes
-    cache = machine.cache_bytes
-    streams = target > STREAM_PART * cache and source > STREAM_SOURCE_PART * cache
-    return streams, sum(sum(sizes) > part * cache for part in (FETCH_PART, FETCH_ROW_PART))
 
 
 def is_better_mirrored(problem, machine, itemsize):

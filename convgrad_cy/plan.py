@@ -14,6 +14,7 @@ from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, bundled, cou
 from .choices import (
     DGRAD,
     FEW_POSITIONS,
+    FEW_PRODUCTS,
     FPROP,
     LINE_BYTES,
     SERIAL_MULTIPLICATIONS,
@@ -24,7 +25,6 @@ from .choices import (
     cut_walks,
     joins_phases,
     keeps_rows,
-    memory_ways,
     packs_in_tasks,
     packs_phases,
     reads_rows,
@@ -33,6 +33,7 @@ from .choices import (
     takes_larger_boxes,
 )
 from .lanes import lanewise
+from .memory import memory_ways
 
 #: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
 SUMS_BYTES = 192 * 1024
@@ -45,8 +46,8 @@ WIDE_DEPTH_BYTES = 4608
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Of wgrad whose boxes may be larger, where they are many enough.
 LARGER_POSITIONS, LARGER_SUMS_BYTES = 512, 256 * 1024
-#: Products of a box of fprop or dgrad, and its positions at most where each has few products.
-BOX_MULTIPLICATIONS, MANY_POSITIONS, MANY_BYTES = 1 << 22, 1024, 1 << 16
+#: Positions of a box of fprop or dgrad where each has few products; and bytes of its window across positions.
+MANY_POSITIONS, MANY_BYTES = 1024, 64 * 1024
 #: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
 PACKED_SUMS_BYTES = 256 * 1024
 MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
@@ -130,7 +131,7 @@ def _many_positions(case, chunk_bytes, phases, across):
     if case.groups > 1 and not case.positions_adjacent:
         return 0
     products = case.channels * case.taps * case.outputs * phases
-    many = min(MANY_POSITIONS, BOX_MULTIPLICATIONS // max(products, 1))
+    many = min(MANY_POSITIONS, MOST_POSITIONS * FEW_PRODUCTS // max(products, 1))
     seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
     return min(many, MANY_BYTES // seen) if across else many
 

@@ -24,7 +24,7 @@ from exact cimport any_nan
 from packing cimport pack_filter, pack_steps, packs_together
 from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
-from products cimport Part, add_products, repair
+from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
@@ -51,6 +51,7 @@ cdef inline void correlate_block(
     cdef Zones zones
     cdef const Zone *zone
     cdef Part part
+    cdef Bundle bundle
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
     cdef compute *sums = window + conv.window_size
@@ -96,6 +97,7 @@ cdef inline void correlate_block(
     sums_g = conv.y.group if direct else outputs * sums_o
     if conv.channels == 0 or conv.taps == 0:
         memset(sums, 0, (rows * groups if conv.blocks.positions_across else rows) * sums_row * sizeof(compute))
+    bundle.groups, bundle.filter, bundle.packed, bundle.sums = groups, conv.w.group, c.packing.filter_size, sums_g
     part.begin, part.channels = 0, 0
     while part.begin < conv.channels and conv.taps:
         channels = min(conv.blocks.chunk, conv.channels - part.begin)
@@ -108,13 +110,11 @@ cdef inline void correlate_block(
                         groups * channels)
         else:
             seen = <const compute *>(source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel)
-        for g in range(groups):
-            # What vectors of one group's sums hold beyond its outputs, the next group overwrites.
-            add_products(c, &box, &zones, outputs, &part, seen + g * channels * conv.window.channel_pitch,
-                         filter + g * conv.w.group + o0 * conv.w.batch + part.begin * conv.w.channel,
-                         packed + g * c.packing.filter_size
-                         + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
-                         bank, position, column, sums + g * sums_g, places, sums_row)
+        bundle.window = channels * conv.window.channel_pitch
+        add_products(c, &box, &zones, outputs, &part, &bundle, seen,
+                     filter + o0 * conv.w.batch + part.begin * conv.w.channel,
+                     packed + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
+                     bank, position, column, sums, places, sums_row)
         part.begin += part.channels
     if compute is not int:
         for g in range(groups if conv.padded and c.nonfinite[0] else 0):

@@ -17,7 +17,7 @@ from copy cimport store_block
 from correlation cimport Correlation
 from exact cimport any_nan
 from problem cimport conv_walk
-from products cimport Part, add_products, repair
+from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
 from stream cimport end_stream, holds_lines, stream_lines
 from tensor cimport target_offset
@@ -241,6 +241,7 @@ cdef inline void correlate_phases(
     cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
     cdef int64_t i, positions, step = steps.conv.walk.axis[2].target_step
     cdef Part part
+    cdef Bundle bundle
     cdef Zones zones
     cdef bint across = steps.conv.blocks.positions_across
     cdef compute *window = <compute *>scratch
@@ -268,14 +269,15 @@ cdef inline void correlate_phases(
                 find_zones(&zones, &c.conv.walk, boxes + i, False, not across, part.channels, outputs, WORTH)
                 list_tables(c, boxes + i, boxes + phases, &zones, position, places)
                 column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
-                for g in range(groups):  # several across channels alone: their sums are side by side
-                    add_products(
-                        c, boxes + i, &zones, outputs, &part,
-                        window + g * part.channels * c.conv.window.channel_pitch, filter,
-                        packed + c.packed + (g0 + g) * c.filter_size
-                        + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made, position, column,
-                        sums + i * c.sums_size if across else shared + g * outputs, NULL if across else places, c.row,
-                    )
+                # Several groups across channels alone: their sums are side by side.
+                bundle.groups, bundle.filter, bundle.packed, bundle.sums = groups, 0, c.filter_size, outputs
+                bundle.window = part.channels * c.conv.window.channel_pitch
+                add_products(
+                    c, boxes + i, &zones, outputs, &part, &bundle, window, filter,
+                    packed + c.packed + g0 * c.filter_size
+                    + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made, position, column,
+                    sums + i * c.sums_size if across else shared, NULL if across else places, c.row,
+                )
         part.begin += part.channels
     for i in range(phases if steps.nonfinite[0] else 0):
         for g in range(groups if steps[i].conv.padded else 0):

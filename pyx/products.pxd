@@ -8,12 +8,19 @@ from exact cimport filter_sum
 from packing cimport pack_chunk
 from pairs cimport words_of
 from scalar cimport compute, scalar
-from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, multiply_strip, strip_width, whole_vectors
+from ukernel cimport (
+    CARRIED, FRESH, PAIRS, SCALARS, TALL_ROWS, count_even, fits_tall, multiply_rows, multiply_strip, strip_width,
+    whole_vectors,
+)
 from window cimport Box
 from zones cimport Range, Zone, Zones, count_runs, first_tap
 
 cdef struct Part:  # of the depth: a chunk of channels under all taps
     int64_t begin, channels
+
+cdef struct Bundle:  # of groups, and from one to the next
+    int64_t groups
+    int64_t window, filter, packed, sums
 
 
 cdef inline int64_t run_of(const Correlation *c, const Part *part) noexcept nogil:
@@ -43,19 +50,35 @@ cdef inline const compute *find_strip(
 
 
 cdef inline void multiply_zone(
-    const Convolution *conv, const Zone *zone, int64_t columns, int64_t words, int64_t run, const compute *window,
-    const int32_t *position, const int32_t *column, const compute *strip, const int32_t *lines, compute *sums,
-    const int64_t *places, int64_t sums_row, bint begins,
+    const Convolution *conv, const Zone *zone, int64_t columns, int64_t words, int64_t run, const Bundle *bundle,
+    const compute *window, const int32_t *position, const int32_t *column, const compute *strip, const int32_t *lines,
+    compute *sums, const int64_t *places, int64_t sums_row, bint begins,
 ) noexcept nogil:
-    """sums += the products of a zone's positions with a strip, of which each tap has so many ``words``."""
-    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, first
-    for i in range(runs):
-        first = first_tap(zone, &conv.walk, i) * words
-        multiply_strip(
-            PAIRS if conv.blocks.pairs else SCALARS, zone.positions, columns, taps * words, min(run, taps * words),
-            window, position + zone.begin, column + first, strip, lines + first, sums,
-            NULL if places == NULL else places + zone.begin, sums_row, FRESH if begins and i == 0 else CARRIED,
-        )
+    """sums += the products of a zone's positions with a strip of each group, of which a tap has so many ``words``.
+
+    Tall tiles of all groups, one after the other: channels last, they read and store what is adjacent.
+    """
+    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, first, r = 0, rows = zone.positions, even = 0
+    cdef const int64_t *zone_places = NULL if places == NULL else places + zone.begin
+    cdef int64_t steps = min(run, taps * words)
+    cdef int begin
+    position += zone.begin
+    if fits_tall(rows, columns, steps, sums[0]):
+        even = count_even(position, zone.axis[2].count, rows)
+    if bundle.groups > 1 and fits_tall(even, columns, steps, sums[0]):
+        rows = even if even < rows else TALL_ROWS
+    while r < zone.positions:
+        for g in range(bundle.groups):
+            for i in range(runs):
+                first = first_tap(zone, &conv.walk, i) * words
+                begin = FRESH if begins and i == 0 else CARRIED
+                multiply_rows(
+                    PAIRS if conv.blocks.pairs else SCALARS, min(rows, zone.positions - r), even, columns, taps * words,
+                    steps, window + g * bundle.window, position + r, column + first, strip + g * bundle.packed,
+                    lines + first, sums + g * bundle.sums + (r * sums_row if zone_places == NULL else 0),
+                    NULL if zone_places == NULL else zone_places + r, sums_row, begin,
+                )
+        r += rows
 
 
 cdef inline void multiply_row(
@@ -76,45 +99,69 @@ cdef inline void multiply_row(
         w += width
 
 
-cdef inline void add_products(
-    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const compute *window,
-    const scalar *filter, const compute *packed, compute *bank, const int32_t *position, const int32_t *column,
-    compute *sums, const int64_t *places, int64_t sums_row,
+cdef inline void add_strips(
+    const Correlation *c, const Zones *zones, int64_t outputs, const Part *part, const Bundle *bundle,
+    const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
+    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row,
 ) noexcept nogil:
-    """sums += the products of a chunk of channels, or = those of the first one.
-
-    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. The tables have the positions
-    zone after zone. A position's sums are at its place, or, without ``places``, so many times ``sums_row`` further on.
-    """
+    """The products across output channels, of groups whose sums are one strip each, or of one group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t words = words_of(part.channels, conv.blocks.pairs), run = run_of(c, part)
-    cdef int64_t i, j = 0, n, d, h, r, k, width = strip_width(sums[0]), row = box.count[3], columns
-    cdef int64_t sums_h = whole_vectors(row, sums[0])
-    cdef bint begins = part.begin == 0
+    cdef int64_t words = words_of(part.channels, conv.blocks.pairs), run = run_of(c, part), i, j = 0, columns
     cdef const int32_t *lines
-    cdef const int32_t *filter_depth = c.filter_depth if part.channels == conv.blocks.chunk else c.last_filter_depth
     cdef const compute *strip
+    while j < outputs:
+        columns = min(strip_width(sums[0]), outputs - j)
+        strip = find_strip(c, filter + j * conv.w.batch, packed + j * c.packing.conv.taps * part.channels, bank, part,
+                           columns, &lines)
+        for i in range(zones.count):
+            multiply_zone(conv, &zones.zone[i], columns, words, run, bundle, window, position, column, strip, lines,
+                          sums + j, places, sums_row, part.begin == 0)
+        j += columns
+
+
+cdef inline void add_rows(
+    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const compute *window,
+    const compute *packed, const int32_t *position, const int32_t *column, compute *sums, int64_t sums_row,
+) noexcept nogil:
+    """The products across positions, of one group."""
+    cdef int64_t i, n, d, h, r, k, row = box.count[3], sums_h = whole_vectors(row, sums[0])
+    cdef const int32_t *lines = c.filter_rows if part.channels == c.conv.blocks.chunk else c.last_filter_rows
+    cdef const int32_t *depth = c.filter_depth if part.channels == c.conv.blocks.chunk else c.last_filter_depth
     cdef const Range *of
-    if not conv.blocks.positions_across:
-        while j < outputs:
-            columns = min(width, outputs - j)
-            strip = find_strip(c, filter + j * conv.w.batch, packed + j * c.packing.conv.taps * part.channels, bank,
-                               part, columns, &lines)
-            for i in range(zones.count):
-                multiply_zone(conv, &zones.zone[i], columns, words, run, window, position, column, strip, lines,
-                              sums + j, places, sums_row, begins)
-            j += width
-        return
-    lines = c.filter_rows if part.channels == conv.blocks.chunk else c.last_filter_rows
     for i in range(zones.count):
         of, k = zones.zone[i].axis, zones.zone[i].begin
         for n in range(box.count[0]):
             for d in range(of[0].first, of[0].first + of[0].count):
                 for h in range(of[1].first, of[1].first + of[1].count):
                     r = (n * box.count[1] + d) * box.count[2] + h
-                    multiply_row(conv, &zones.zone[i], row, outputs, part.channels, packed, lines, filter_depth,
-                                 window, position + k, column, sums + r * sums_h, sums_row, begins)
+                    multiply_row(&c.conv, &zones.zone[i], row, outputs, part.channels, packed, lines, depth, window,
+                                 position + k, column, sums + r * sums_h, sums_row, part.begin == 0)
                     k += row
+
+
+cdef inline void add_products(
+    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const Bundle *bundle,
+    const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
+    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row,
+) noexcept nogil:
+    """sums += the products of a chunk of channels of some groups, or = those of the first one.
+
+    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. The tables have the positions
+    zone after zone. A position's sums are at its place, or, without ``places``, so many times ``sums_row`` further on.
+    What vectors of one group's sums hold beyond its outputs, the next group overwrites.
+    """
+    cdef Bundle some = bundle[0]
+    cdef int64_t g = 0
+    some.groups = bundle.groups if outputs <= strip_width(sums[0]) else 1
+    while g < bundle.groups:
+        if c.conv.blocks.positions_across:
+            add_rows(c, box, zones, outputs, part, window + g * bundle.window, packed + g * bundle.packed, position,
+                     column, sums + g * bundle.sums, sums_row)
+            g += 1
+            continue
+        add_strips(c, zones, outputs, part, &some, window + g * bundle.window, filter + g * bundle.filter,
+                   packed + g * bundle.packed, bank, position, column, sums + g * bundle.sums, places, sums_row)
+        g += some.groups
 
 
 cdef inline void repair(

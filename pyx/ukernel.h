@@ -41,6 +41,9 @@
 #define NARROW_ROWS 8
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
 #endif
+/* A tile of one vector whose rows of a lie evenly needs fewer registers for them, and has more sums. */
+#define MOST_TALL_ROWS 16
+#define TALL_ROWS (VECTOR_BYTES >= 64 ? MOST_TALL_ROWS : 0)
 /* Tiles of few columns have vectors of half the size, which some processors multiply at twice the rate. Through runs they walk
  * with fewer rows, or GCC would keep the loop's variables in vector registers: on Zen 4 eight reach 85 % of the rate that the
  * full tile has, nine or ten 70 %. */
@@ -125,6 +128,7 @@ static inline int has_pairs(void)
 #else
 #define tile_pairs tile_f32
 #define tile_pairs_half tile_f32_half
+#define tile_pairs_tall tile_f32_tall
 static inline int has_pairs(void)
 {
     return 0;

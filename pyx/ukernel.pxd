@@ -12,6 +12,8 @@ cdef extern from "ukernel.h" nogil:
         TILE_VECTORS
         NARROW_ROWS
         HALF_ROWS
+        MOST_TALL_ROWS
+        TALL_ROWS  # or 0, where there are no tall tiles
         FIRST_BYTES  # of a row, that prefetch_lines fetches
         HALF_VECTORS  # whether there are tiles of half a vector
         CARRIED  # how a tile's sums begin and end: going on from those that are there,
@@ -45,6 +47,19 @@ cdef extern from "ukernel.h" nogil:
                        const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
                        const int64_t *c_row, int sums)
 
+    void tile_f32_tall(int rows, int64_t depth, int64_t run, const float *a, int64_t a_pitch,
+                       const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
+                       const int64_t *c_row, int sums)
+    void tile_pairs_tall(int rows, int64_t depth, int64_t run, const float *a, int64_t a_pitch,
+                         const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
+                         const int64_t *c_row, int sums)
+    void tile_f64_tall(int rows, int64_t depth, int64_t run, const double *a, int64_t a_pitch,
+                       const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
+                       const int64_t *c_row, int sums)
+    void tile_u32_tall(int rows, int64_t depth, int64_t run, const uint32_t *a, int64_t a_pitch,
+                       const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
+                       const int64_t *c_row, int sums)
+
 
 cdef enum:  # how a tile multiplies
     SCALARS = 0  # an element of a with a vector of b
@@ -53,6 +68,7 @@ cdef enum:  # how a tile multiplies
 
 
 cdef enum:
+    TALL_RUN = 8  # steps of a run, from which on they are worth walking along it
     LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with,
     FAR_BYTES = 64  # if its rows are so far apart,
     LONGER_DEPTH = 96, FEW_VECTORS = 2  # and more of it, where so few products follow that they would wait for it
@@ -126,6 +142,22 @@ cdef inline void multiply_half(
                       <uint32_t *>c, c_row, sums)
 
 
+cdef inline void multiply_tall(
+    int way, int rows, int64_t depth, int64_t run, const compute *a, int64_t a_pitch, const int32_t *a_depth,
+    const compute *b, const int32_t *b_depth, compute *c, const int64_t *c_row, int sums,
+) noexcept nogil:
+    """``multiply_tile`` with one vector, and rows of a that are ``a_pitch`` apart."""
+    if compute is float and way == PAIRS:
+        tile_pairs_tall(rows, depth, run, a, a_pitch, a_depth, b, b_depth, c, c_row, sums)
+    elif compute is float:
+        tile_f32_tall(rows, depth, run, a, a_pitch, a_depth, b, b_depth, c, c_row, sums)
+    elif compute is double:
+        tile_f64_tall(rows, depth, run, a, a_pitch, a_depth, b, b_depth, c, c_row, sums)
+    else:
+        tile_u32_tall(rows, depth, run, <const uint32_t *>a, a_pitch, a_depth, <const uint32_t *>b, b_depth,
+                      <uint32_t *>c, c_row, sums)
+
+
 cdef inline int vectors_of(int64_t columns, compute kind) noexcept nogil:
     """Vectors that hold the columns."""
     return <int>(whole_vectors(columns, kind) // vector_length(kind))
@@ -180,3 +212,67 @@ cdef inline void multiply_strip(
             c += rows_now * c_pitch
         else:
             places += rows_now
+
+
+cdef inline int64_t count_even(const int32_t *row, int64_t stretch, int64_t count) noexcept nogil:
+    """How many of all rows, in stretches of so many that lie evenly, do: all, or those of a stretch."""
+    cdef int64_t i = stretch
+    if stretch < 2:
+        return stretch
+    while i < count:
+        if row[i] - row[i - 1] != row[1] - row[0]:
+            return stretch
+        i += stretch
+    return count
+
+
+cdef inline bint fits_tall(int64_t even, int64_t columns, int64_t run, compute kind) noexcept nogil:
+    """Whether tall tiles take so many rows that lie evenly: more than others have."""
+    return (NARROW_ROWS < TALL_ROWS and even > NARROW_ROWS and run >= TALL_RUN and columns <= vector_length(kind)
+            and not fit_half(columns, kind))
+
+
+cdef inline void multiply_even(
+    int way, int64_t rows, int64_t depth, int64_t run, const compute *a, const int32_t *a_row,
+    const int32_t *a_depth, const compute *b, const int32_t *b_depth, compute *c, const int64_t *c_row, int64_t c_pitch,
+    int sums,
+) noexcept nogil:
+    """``multiply_strip`` of one vector by tall tiles: the rows of a, more than NARROW_ROWS, lie evenly."""
+    cdef int64_t r = 0, i, a_pitch = a_row[1] - a_row[0]
+    cdef int rows_now
+    cdef int64_t[MOST_TALL_ROWS] tile_places
+    cdef const int64_t *places = c_row
+    cdef bint fetches = run >= LONG_DEPTH and a_pitch * <int64_t>sizeof(compute) >= FAR_BYTES
+    a += a_row[0]
+    if c_row == NULL:
+        places = tile_places
+        for i in range(min(rows, <int64_t>TALL_ROWS)):
+            tile_places[i] = i * c_pitch
+    while r < rows:
+        rows_now = rows_of_tile(rows - r, TALL_ROWS)
+        if fetches:
+            for i in range(rows_now, min(2 * <int64_t>rows_now, rows - r)):
+                prefetch_lines(a + i * a_pitch + a_depth[0])
+        multiply_tall(way, rows_now, depth, run, a, a_pitch, a_depth, b, b_depth, c, places, sums)
+        r += rows_now
+        a += rows_now * a_pitch
+        if c_row == NULL:
+            c += rows_now * c_pitch
+        else:
+            places += rows_now
+
+
+cdef inline void multiply_rows(
+    int way, int64_t rows, int64_t even, int64_t columns, int64_t depth, int64_t run,
+    const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
+    compute *c, const int64_t *c_row, int64_t c_pitch, int sums,
+) noexcept nogil:
+    """``multiply_strip`` of rows of a that lie evenly in stretches of so many."""
+    cdef int64_t r = 0
+    while fits_tall(min(even, rows - r), columns, run, c[0]):
+        multiply_even(way, min(even, rows - r), depth, run, a, a_row + r, a_depth, b, b_depth,
+                      c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)
+        r += even
+    if r < rows:
+        multiply_strip(way, rows - r, columns, depth, run, a, a_row + r, a_depth, b, b_depth,
+                       c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)

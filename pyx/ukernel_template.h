@@ -8,6 +8,8 @@
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
  *     c[r][j] = c[c_row[r] + j]               whole vectors, unaligned
  *
+ * A *tall* tile is one vector wide, of rows of a that lie evenly.
+ *
  * The depth is made of runs of so many steps, in each of which both tables rise evenly: where WALKS_RUNS, tiles walk
  * through long ones without them, which saves two loads in each step.
  *
@@ -171,6 +173,75 @@ NAME(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const T
 }
 
 #undef VECTORS
+#define TALL TILE_JOIN(NAME, _tall)
+#define TALL_SUM TILE_JOIN(NAME, _tall_sum)
+
+/* rows is a constant in every call. Of four rows one has an address of its own. */
+static inline __attribute__((always_inline)) TARGET void
+TALL_SUM(const int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pitch, const int32_t *a_depth,
+         const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
+{
+    const int quarters = (rows + 3) / 4, channelwise __attribute__((unused)) = 0; /* as ADD_PRODUCT asks */
+    const int64_t a_step = a_depth[1] - a_depth[0], b_step = b_depth[1] - b_depth[0];
+    VECTOR sum[MOST_TALL_ROWS];
+    const TYPE *row[MOST_TALL_ROWS / 4];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++)
+        sum[r] = sums != CARRIED ? (VECTOR){0} : *(const VECTOR *)(c + c_row[r]);
+    for (int64_t k = 0; k < depth; k += run) {
+        const TYPE *line = b + b_depth[k];
+#pragma GCC unroll 4
+        for (int q = 0; q < quarters; q++) {
+            row[q] = a + a_depth[k] + 4 * q * a_pitch;
+            __asm__("" : "+r"(row[q])); /* else GCC would add up all rows of a in every step */
+        }
+        for (int64_t steps = run; steps > 0; steps--, line += b_step) {
+            const VECTOR values = *(const VECTOR *)line;
+#pragma GCC unroll 16
+            for (int r = 0; r < rows; r++)
+                ADD_PRODUCT(sum[r], row[r / 4] + r % 4 * a_pitch, values);
+#pragma GCC unroll 4
+            for (int q = 0; q < quarters; q++) {
+                row[q] += a_step;
+                __asm__("" : "+r"(row[q]));
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        VECTOR *to = (VECTOR *)(c + c_row[r]);
+        if (sums == ADDED)
+            sum[r] += *to;
+        *to = sum[r];
+    }
+}
+
+#define CASE(count)                                                                                                    \
+    case count:                                                                                                        \
+        if (count <= TALL_ROWS)                                                                                        \
+            TALL_SUM(count, depth, run, a, a_pitch, a_depth, b, b_depth, c, c_row, sums);                              \
+        break;
+
+/* One vector wide: 8 <= rows <= TALL_ROWS, a[r][k] = a[r * a_pitch + a_depth[k]], at least two steps of depth. */
+static TARGET void TALL(int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pitch, const int32_t *a_depth,
+                        const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
+{
+    switch (rows) {
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+        CASE(13)
+        CASE(14)
+        CASE(15)
+        CASE(16)
+    }
+}
+
+#undef CASE
+#undef TALL
+#undef TALL_SUM
 #endif
 
 #undef TILE_JOIN_

@@ -21,7 +21,7 @@ from problem cimport conv_axis
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, VECTOR_BYTES, multiply_strip
+from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
 from window cimport LINE_BYTES, Box, column_offsets, fill_window, find_box, window_offset
 from zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 
@@ -52,10 +52,12 @@ cdef inline void add_rows(
     compute *sums, const int64_t *place, bint begins,
 ) noexcept nogil:
     """sums += the products of the rows of a zone with a panel, at its positions; without ``place``, of all rows."""
-    cdef int64_t j = 0
+    cdef int64_t j = 0, even = 0
+    if not c.taps_inside or c.conv.taps == 1:  # else neighbours are taps
+        even = count_even(column, part.channels, rows)
     while j < part.outputs:
-        multiply_strip(
-            PAIRS if c.conv.blocks.pairs else SCALARS, rows, min(c.strip, part.outputs - j), zone.positions,
+        multiply_rows(
+            PAIRS if c.conv.blocks.pairs else SCALARS, rows, even, min(c.strip, part.outputs - j), zone.positions,
             min(zone.axis[2].count, zone.positions), window, column, position, panel + j // c.strip * strip_size, line,
             sums + j, place, c.row, FRESH if begins else CARRIED,
         )

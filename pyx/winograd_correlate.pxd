@@ -18,7 +18,7 @@ from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
 from tensor cimport target_offset
-from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, whole_vectors
+from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, whole_vectors
 from window cimport Box
 from winograd cimport WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest
 from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation, describe_tiled
@@ -52,8 +52,8 @@ cdef inline void multiply_points(
             for g in range(groups):
                 for strip in range(strips):
                     j = strip * width
-                    multiply_strip(
-                        SCALARS, tiles, min(width, outputs - j), channels, channels,
+                    multiply_rows(
+                        SCALARS, tiles, tiles, min(width, outputs - j), channels, channels,
                         values + (i - first) * c.values_size + p * c.value_point + g * channels, c.tile_rows, c.channel,
                         bank + (g * strips + strip) * c.filters.strip, c.filter_rows,
                         sums + p * c.sum_point + g * outputs + j, NULL, c.sum_row, FRESH if i == 0 else ADDED,

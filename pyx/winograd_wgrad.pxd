@@ -15,7 +15,7 @@ from libc.string cimport memset
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from tensor cimport filter_offset
-from ukernel cimport ADDED, FRESH, SCALARS, multiply_strip, strip_width, whole_vectors
+from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
 from winograd cimport (
     LINE_LANES, WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest,
@@ -106,8 +106,8 @@ cdef inline uint32_t accumulate_tiles(
                 for strip in range(count_blocks(part.outputs, width)):
                     j = strip * width
                     column = g * part.outputs + j
-                    multiply_strip(
-                        SCALARS, part.channels, min(width, part.outputs - j), count, count,
+                    multiply_rows(
+                        SCALARS, part.channels, part.channels, min(width, part.outputs - j), count, count,
                         values + p * c.source_point, c.channel + g * part.channels, c.source_tiles,
                         gradients + p * c.target_point + column // c.target_width * c.target_strip
                         + column % c.target_width,
