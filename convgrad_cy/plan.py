@@ -46,6 +46,9 @@ WIDE_DEPTH_BYTES = 4608
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Of wgrad whose boxes may be larger, where they are many enough.
 LARGER_POSITIONS, LARGER_SUMS_BYTES = 512, 256 * 1024
+#: Terms of a sum across channels below which a target of adjacent lines is not stored past the cache: it takes longer
+#: than the products.
+FEW_TERMS = 8
 #: Positions of a box of fprop or dgrad where each has few products; and bytes of its window across positions.
 MANY_POSITIONS, MANY_BYTES = 1024, 64 * 1024
 #: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
@@ -228,7 +231,9 @@ def _correlation_plan(case, chunk, streams):
     groups = 1
     if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, count_boxes(case, images, windows))
-    streams = streams and groups > 1 and phases > 1
+    # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
+    few = not across and case.channels * case.taps < FEW_TERMS
+    streams = streams and (groups > 1 if phases > 1 else chunk == case.channels and not few)
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .choices import DGRAD, LINE_BYTES, SERIAL_MULTIPLICATIONS, WGRAD
+from .memory import is_streamed
 from .tile_walks import first_walks, tile_walks
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums. These
@@ -54,7 +55,7 @@ class TileBlocks(NamedTuple):
     transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
     tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
     before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
-    outputs in one block.
+    outputs in one block. ``streams``: a target of whole lines is stored past the cache.
     """
 
     threads: int
@@ -66,6 +67,7 @@ class TileBlocks(NamedTuple):
     slices: int
     span: int
     groups: int
+    streams: bool = False
 
 
 class TilePlan(NamedTuple):
@@ -233,7 +235,9 @@ def plan(operation, problem, tiling, machine):
     else:
         blocks, box, memory, tasks = _correlation(walks, given, max(len(part[0]) for part in parts), *sizes)
     serial = problem.multiplications < SERIAL_MULTIPLICATIONS
-    blocks = blocks._replace(threads=1 if serial else machine.threads)
+    target = 4 * problem.batch * problem.groups * outputs * prod(problem.x if operation == DGRAD else problem.y)
+    streams = operation != WGRAD and is_streamed(target, machine)
+    blocks = blocks._replace(threads=1 if serial else machine.threads, streams=streams)
     rows = [
         [*sum((axis.walk for axis in walk), ()), *n, *m, *box, *(axis.held for axis in walk), len(added), len(siblings)]
         for siblings, n, m in zip(parts, points, given, strict=True)

@@ -18,7 +18,7 @@ from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution, adjacent_rows, row_steps, tables_size as box_tables_size, target_steps
 from copy cimport store_block
 from correlation cimport (
-    Correlation, describe_correlation, filter_tables_size, make_filter_tables, takes_places, takes_sums,
+    Correlation, describe_correlation, filter_tables_size, make_filter_tables, stores_lines, takes_places, takes_sums,
 )
 from exact cimport any_nan
 from packing cimport pack_filter, pack_steps, packs_together
@@ -26,6 +26,7 @@ from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
+from stream cimport end_stream
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
@@ -46,7 +47,7 @@ cdef inline void correlate_block(
     cdef int64_t i, positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
     cdef int64_t position_step[4]
     cdef int64_t place_step[4]
-    cdef bint direct = False
+    cdef bint direct = False, streamed = False
     cdef Box box
     cdef Zones zones
     cdef const Zone *zone
@@ -79,6 +80,7 @@ cdef inline void correlate_block(
             sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
             if conv.blocks.positions_across:
                 sums_row = conv.y.channel
+            streamed = conv.blocks.streams and stores_lines(c, &box, outputs, sums)
     if places == NULL and zones.count > 1 and not conv.blocks.positions_across:
         places = <int64_t *>(<char *>position + box_tables_size(conv))
         row_steps(&box, sums_row, place_step)
@@ -114,13 +116,15 @@ cdef inline void correlate_block(
         add_products(c, &box, &zones, outputs, &part, &bundle, seen,
                      filter + o0 * conv.w.batch + part.begin * conv.w.channel,
                      packed + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
-                     bank, position, column, sums, places, sums_row)
+                     bank, position, column, sums, places, sums_row, streamed)
         part.begin += part.channels
     if compute is not int:
         for g in range(groups if conv.padded and c.nonfinite[0] else 0):
             if any_nan(sums + g * sums_g, rows, columns, sums_row):
                 repair(c, &box, o0, outputs, source + g * conv.x.group, filter + g * conv.w.group, sums + g * sums_g,
                        sums_w, sums_h, sums_o)
+    if streamed:
+        end_stream()
     if direct:
         return
     together = 1 if conv.blocks.positions_across else adjacent_rows(conv, &box)

@@ -16,9 +16,10 @@ from convolution cimport Convolution, describe_convolution, tables_size
 from pairs cimport words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
+from stream cimport holds_lines
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
 from ukernel cimport TILE_ROWS, packed_width, whole_columns, whole_strips, whole_vectors
-from window cimport Box
+from window cimport LINE_BYTES, Box
 
 cdef enum:
     FEW_READS = 3  # by as many tiles of a box: more would find too little of an unpacked strip in the cache
@@ -195,3 +196,16 @@ cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kin
     cdef const Convolution *conv = &c.conv
     return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
             and outputs == whole_columns(outputs, kind))
+
+
+cdef inline bint stores_lines(
+    const Correlation *c, const Box *box, int64_t outputs, const compute *sums
+) noexcept nogil:
+    """Whether tiles store nothing but whole cache lines in the target, each of them once."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t line = LINE_BYTES // <int64_t>sizeof(compute)
+    if conv.blocks.chunk < conv.channels or conv.y.group % line:
+        return False
+    if not conv.blocks.positions_across:
+        return holds_lines(&conv.y, sums, outputs)
+    return box.count[3] % line == 0 and conv.y.channel % line == 0 and <int64_t>sums % LINE_BYTES == 0

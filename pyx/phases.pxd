@@ -276,7 +276,7 @@ cdef inline void correlate_phases(
                     c, boxes + i, &zones, outputs, &part, &bundle, window, filter,
                     packed + c.packed + g0 * c.filter_size
                     + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made, position, column,
-                    sums + i * c.sums_size if across else shared, NULL if across else places, c.row,
+                    sums + i * c.sums_size if across else shared, NULL if across else places, c.row, False,
                 )
         part.begin += part.channels
     for i in range(phases if steps.nonfinite[0] else 0):

@@ -9,8 +9,8 @@ from packing cimport pack_chunk
 from pairs cimport words_of
 from scalar cimport compute, scalar
 from ukernel cimport (
-    CARRIED, FRESH, PAIRS, SCALARS, TALL_ROWS, count_even, fits_tall, multiply_rows, multiply_strip, strip_width,
-    whole_vectors,
+    CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, count_even, fits_tall, multiply_rows, multiply_strip,
+    strip_width, whole_vectors,
 )
 from window cimport Box
 from zones cimport Range, Zone, Zones, count_runs, first_tap
@@ -49,10 +49,15 @@ cdef inline const compute *find_strip(
     return bank
 
 
+cdef inline int begin_of(int begin, int64_t runs) noexcept nogil:
+    """How the first of some runs of taps begins: sums that others go on from stay in the cache."""
+    return FRESH if begin == STREAMED and runs > 1 else begin
+
+
 cdef inline void multiply_zone(
     const Convolution *conv, const Zone *zone, int64_t columns, int64_t words, int64_t run, const Bundle *bundle,
     const compute *window, const int32_t *position, const int32_t *column, const compute *strip, const int32_t *lines,
-    compute *sums, const int64_t *places, int64_t sums_row, bint begins,
+    compute *sums, const int64_t *places, int64_t sums_row, int begin,
 ) noexcept nogil:
     """sums += the products of a zone's positions with a strip of each group, of which a tap has so many ``words``.
 
@@ -61,7 +66,7 @@ cdef inline void multiply_zone(
     cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, first, r = 0, rows = zone.positions, even = 0
     cdef const int64_t *zone_places = NULL if places == NULL else places + zone.begin
     cdef int64_t steps = min(run, taps * words)
-    cdef int begin
+    begin = begin_of(begin, runs)
     position += zone.begin
     if fits_tall(rows, columns, steps, sums[0]):
         even = count_even(position, zone.axis[2].count, rows)
@@ -71,12 +76,11 @@ cdef inline void multiply_zone(
         for g in range(bundle.groups):
             for i in range(runs):
                 first = first_tap(zone, &conv.walk, i) * words
-                begin = FRESH if begins and i == 0 else CARRIED
                 multiply_rows(
                     PAIRS if conv.blocks.pairs else SCALARS, min(rows, zone.positions - r), even, columns, taps * words,
                     steps, window + g * bundle.window, position + r, column + first, strip + g * bundle.packed,
                     lines + first, sums + g * bundle.sums + (r * sums_row if zone_places == NULL else 0),
-                    NULL if zone_places == NULL else zone_places + r, sums_row, begin,
+                    NULL if zone_places == NULL else zone_places + r, sums_row, begin if i == 0 else CARRIED,
                 )
         r += rows
 
@@ -84,17 +88,18 @@ cdef inline void multiply_zone(
 cdef inline void multiply_row(
     const Convolution *conv, const Zone *zone, int64_t row, int64_t outputs, int64_t channels, const compute *packed,
     const int32_t *filter_rows, const int32_t *filter_depth, const compute *window, const int32_t *position,
-    const int32_t *column, compute *sums, int64_t sums_row, bint begins,
+    const int32_t *column, compute *sums, int64_t sums_row, int begin,
 ) noexcept nogil:
     """sums += the products of a filter with a row of positions in a zone: these are the columns."""
     cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, first, w = 0, width = strip_width(sums[0])
+    begin = begin_of(begin, runs)
     while w < row:
         for i in range(runs):
             first = first_tap(zone, &conv.walk, i) * channels
             multiply_strip(
                 SCALARS, outputs, min(width, row - w), taps * channels, min(channels, taps * channels), packed,
                 filter_rows, filter_depth + first, window + position[w], column + first, sums + w, NULL, sums_row,
-                FRESH if begins and i == 0 else CARRIED,
+                begin if i == 0 else CARRIED,
             )
         w += width
 
@@ -102,7 +107,7 @@ cdef inline void multiply_row(
 cdef inline void add_strips(
     const Correlation *c, const Zones *zones, int64_t outputs, const Part *part, const Bundle *bundle,
     const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
-    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row,
+    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row, int begin,
 ) noexcept nogil:
     """The products across output channels, of groups whose sums are one strip each, or of one group."""
     cdef const Convolution *conv = &c.conv
@@ -115,13 +120,13 @@ cdef inline void add_strips(
                            columns, &lines)
         for i in range(zones.count):
             multiply_zone(conv, &zones.zone[i], columns, words, run, bundle, window, position, column, strip, lines,
-                          sums + j, places, sums_row, part.begin == 0)
+                          sums + j, places, sums_row, begin)
         j += columns
 
 
 cdef inline void add_rows(
     const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const compute *window,
-    const compute *packed, const int32_t *position, const int32_t *column, compute *sums, int64_t sums_row,
+    const compute *packed, const int32_t *position, const int32_t *column, compute *sums, int64_t sums_row, int begin,
 ) noexcept nogil:
     """The products across positions, of one group."""
     cdef int64_t i, n, d, h, r, k, row = box.count[3], sums_h = whole_vectors(row, sums[0])
@@ -135,32 +140,35 @@ cdef inline void add_rows(
                 for h in range(of[1].first, of[1].first + of[1].count):
                     r = (n * box.count[1] + d) * box.count[2] + h
                     multiply_row(&c.conv, &zones.zone[i], row, outputs, part.channels, packed, lines, depth, window,
-                                 position + k, column, sums + r * sums_h, sums_row, part.begin == 0)
+                                 position + k, column, sums + r * sums_h, sums_row, begin)
                     k += row
 
 
 cdef inline void add_products(
     const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const Bundle *bundle,
     const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
-    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row,
+    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row, bint streamed,
 ) noexcept nogil:
     """sums += the products of a chunk of channels of some groups, or = those of the first one.
 
     ``filter`` and ``packed`` are the chunk's from the block's first output channel on. The tables have the positions
     zone after zone. A position's sums are at its place, or, without ``places``, so many times ``sums_row`` further on.
-    What vectors of one group's sums hold beyond its outputs, the next group overwrites.
+    What vectors of one group's sums hold beyond its outputs, the next group overwrites. ``streamed``: there is one
+    chunk, and its sums are stored past the cache.
     """
     cdef Bundle some = bundle[0]
     cdef int64_t g = 0
+    cdef int begin = CARRIED if part.begin else STREAMED if streamed else FRESH
     some.groups = bundle.groups if outputs <= strip_width(sums[0]) else 1
     while g < bundle.groups:
         if c.conv.blocks.positions_across:
             add_rows(c, box, zones, outputs, part, window + g * bundle.window, packed + g * bundle.packed, position,
-                     column, sums + g * bundle.sums, sums_row)
+                     column, sums + g * bundle.sums, sums_row, begin)
             g += 1
             continue
         add_strips(c, zones, outputs, part, &some, window + g * bundle.window, filter + g * bundle.filter,
-                   packed + g * bundle.packed, bank, position, column, sums + g * bundle.sums, places, sums_row)
+                   packed + g * bundle.packed, bank, position, column, sums + g * bundle.sums, places, sums_row,
+                   begin)
         g += some.groups
 
 

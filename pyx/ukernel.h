@@ -13,6 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__) || defined(CONVGRAD_WIDE) /* 32 registers of 64 bytes */
 #define VECTOR_BYTES 64
 #define REGISTERS 32
@@ -54,7 +58,18 @@
 #define WALKS_RUNS(vectors) (VECTOR_BYTES == 32 || ((vectors) == 1 && VECTOR_BYTES > 32))
 #define LONG_RUN(vectors) ((vectors) == 1 ? 8 : 64)
 
-enum { CARRIED, FRESH, ADDED }; /* how a tile's sums begin and end */
+enum { CARRIED, FRESH, ADDED, STREAMED }; /* how a tile's sums begin and end */
+
+/* Store a vector past the cache. */
+#if defined(__AVX512F__)
+#define STREAM_VECTOR(to, vector) _mm512_stream_si512((__m512i *)(to), (__m512i)(vector))
+#elif defined(__AVX__) && VECTOR_BYTES == 32
+#define STREAM_VECTOR(to, vector) _mm256_stream_si256((__m256i *)(to), (__m256i)(vector))
+#elif defined(__SSE2__) && VECTOR_BYTES == 16
+#define STREAM_VECTOR(to, vector) _mm_stream_si128((__m128i *)(to), (__m128i)(vector))
+#else
+#define STREAM_VECTOR(to, vector) (void)(*(to) = (vector))
+#endif
 
 #define TYPE float
 #define TILE tile_f32
@@ -95,7 +110,6 @@ static inline void prefetch_lines(const void *first)
 
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
-#include <immintrin.h>
 #define PAIRS_TARGET __attribute__((target("avx512bf16,avx512vl")))
 #define ADD_PAIRS(sum, factor, line) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(factor), (__m512bh)(line))
 #define ADD_HALF_PAIRS(sum, factor, line)                                                                              \

@@ -18,7 +18,8 @@ cdef extern from "ukernel.h" nogil:
         HALF_VECTORS  # whether there are tiles of half a vector
         CARRIED  # how a tile's sums begin and end: going on from those that are there,
         FRESH  # in their place,
-        ADDED  # or added to them when they are complete
+        ADDED  # or added to them when they are complete;
+        STREAMED  # as FRESH, stored past the cache: whole vectors, aligned
     int MOST_ROWS(int vectors)
     ctypedef unsigned int uint32_t
     void tile_f32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const float *a,

@@ -17,7 +17,8 @@
  * products are added.
  *
  * CARRIED sums go on from what is in c, in the order of k: cutting the depth into blocks changes no bit. ADDED ones are
- * summed by themselves and then added to c: of a long depth, cut into blocks, they have the smaller error.
+ * summed by themselves and then added to c: of a long depth, cut into blocks, they have the smaller error. FRESH ones take
+ * the place of what is there, STREAMED ones, too, but are stored past the cache: whole vectors, aligned.
  */
 #define TILE_JOIN_(a, b) a##b
 #define TILE_JOIN(a, b) TILE_JOIN_(a, b)
@@ -25,10 +26,16 @@
 #define NAME TILE_JOIN(TILE, _half)
 #define BYTES (VECTOR_BYTES / 2)
 #define MOST_VECTORS 1
+#define STORE_SUM(to, sum) *(to) = (sum)
 #else
 #define NAME TILE
 #define BYTES VECTOR_BYTES
 #define MOST_VECTORS TILE_VECTORS
+#define STORE_SUM(to, sum)                                                                                             \
+    if (sums == STREAMED)                                                                                              \
+        STREAM_VECTOR(to, sum);                                                                                        \
+    else                                                                                                               \
+        *(to) = (sum)
 #endif
 #define VECTOR TILE_JOIN(NAME, _vector)
 #define SUM TILE_JOIN(NAME, _sum)
@@ -102,7 +109,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, int
             VECTOR *to = (VECTOR *)(c + c_row[r]) + v;
             if (sums == ADDED)
                 sum[r][v] += *to;
-            *to = sum[r][v];
+            STORE_SUM(to, sum[r][v]);
         }
 }
 
@@ -212,7 +219,7 @@ TALL_SUM(const int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pi
         VECTOR *to = (VECTOR *)(c + c_row[r]);
         if (sums == ADDED)
             sum[r] += *to;
-        *to = sum[r];
+        STORE_SUM(to, sum[r]);
     }
 }
 
@@ -255,3 +262,4 @@ static TARGET void TALL(int rows, int64_t depth, int64_t run, const TYPE *a, int
 #undef ROWS
 #undef TARGET
 #undef ADD_PRODUCT
+#undef STORE_SUM

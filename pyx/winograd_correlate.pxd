@@ -17,6 +17,7 @@ from libc.string cimport memset
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
+from stream cimport end_stream, holds_lines, stream_lines
 from tensor cimport target_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, whole_vectors
 from window cimport Box
@@ -73,10 +74,14 @@ cdef inline uint32_t store_tiles(
     cdef int64_t to_pitch[3]
     cdef uint32_t largest = 0
     cdef const float *row
+    cdef stored *to
+    cdef bint streamed = False
     pitch[2] = c.sum_point
     pitch[1] = pitch[2] * t.points[2]
     pitch[0] = pitch[1] * t.points[1]
     column = tiles.begin[3] * t.outputs[2]
+    if stored is float:
+        streamed = c.blocks.streams and c.y.channel == 1 and holds_lines(&c.y, target, outputs)
     for part in range(count_blocks(outputs, RESULT_CHANNELS)):
         o = part * RESULT_CHANNELS
         channels = min(<int64_t>RESULT_CHANNELS, outputs - o)
@@ -103,11 +108,17 @@ cdef inline uint32_t store_tiles(
                             largest = winograd_largest(row, count * lanes, largest)
                         for w in range(0 if channels == lanes else count):
                             largest = winograd_largest(row + w * lanes, channels, largest)
-                        store_block(
-                            target + o * c.y.channel + target_offset(
-                                &c.y, walk, (tiles.begin[0] + n) // t.steps.siblings, at[0], at[1], column),
-                            walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, count, channels,
-                        )
+                        to = target + o * c.y.channel + target_offset(
+                            &c.y, walk, (tiles.begin[0] + n) // t.steps.siblings, at[0], at[1], column)
+                        if streamed:
+                            for w in range(count):
+                                stream_lines(to + w * walk.axis[2].target_step * c.y.axis[2], row + w * lanes,
+                                             channels * sizeof(float))
+                            continue
+                        store_block(to, walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, count,
+                                    channels)
+    if streamed:
+        end_stream()
     return largest
 
 

@@ -32,6 +32,7 @@ cdef struct TileBlocks:  # winograd.TileBlocks, field for field
     int64_t slices  # of the boxes in wgrad, summed in order
     int64_t span  # chunks of all added steps that a task of fprop or dgrad transforms before it multiplies them
     int64_t groups  # that a task takes, with all their channels in a chunk and all their outputs in a block
+    int64_t streams  # whether a target of whole lines is stored past the cache
 
 cdef struct Tiling:  # the boxes of a step and its siblings
     const TileStep *steps  # the step; it has most positions

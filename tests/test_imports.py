@@ -27,7 +27,7 @@ ALLOWED = {
     "geometry": {"algorithm", "choices", "keywords", "shapes", "dtypes", "problem"},
     "algorithm": {"choices", "costs", "winograd", "tile_walks"},
     "costs": {"choices"},
-    "winograd": {"choices", "tile_walks", "plan"},
+    "winograd": {"choices", "memory", "tile_walks", "plan"},
     "tile_walks": {"choices", "problem"},
     "segments": set(),
     "keywords": {"problem"},

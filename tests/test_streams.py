@@ -1,11 +1,13 @@
 """Results stored past the cache, as those of large problems are: here of small ones, for a machine without a cache."""
 
+import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import PROBLEMS, parse
 
-from convgrad_cy import _repeat, arrays, calls, cpu
-from convgrad_cy.choices import DGRAD, FPROP, Machine
+import convgrad_cy as cg
+from convgrad_cy import _repeat, arrays, calls, cpu, winograd
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem
@@ -27,18 +29,18 @@ def no_cache(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "groups, vector_bytes, expected", ((1, 64, False), (1, 32, False), (64, 64, True), (64, 32, True))
+    "groups, channels, vector_bytes, expected",
+    ((1, 64, 64, True), (1, 64, 32, True), (1, 512, 64, False), (64, 1, 64, True), (64, 1, 32, True)),
 )
-def test_are_planned(groups, vector_bytes, expected):
-    """Those of small groups, whose lanes are the channels of a position, and no others."""
-    channels = 64 // groups
+def test_are_planned(groups, channels, vector_bytes, expected):
+    """But those that others are added to later; and of small groups, read in place, the source is fetched."""
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    size = 64 * 8 * 8 * 4  # of source and of target
+    size = groups * channels * 8 * 8 * 4  # of source and of target
     cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
     for cache_bytes, streams, fetches in cases:
         machine = cpu.machine()._replace(cache_bytes=cache_bytes, vector_bytes=vector_bytes)
         blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
-        assert (blocks.streams, blocks.fetches) == (streams, fetches if expected else 0)
+        assert (blocks.streams, blocks.fetches) == (streams, fetches if groups > 1 else 0)
 
 
 def test_phases_are_planned():
@@ -65,3 +67,24 @@ def test_all_problems(operation):
     for problem in PROBLEMS.values():
         tensors, results = integer_tensors(problem, "float32")
         assert_exact(operation.call(problem, tensors), results[operation.kernel], "float32")
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_bits_of_winograd(monkeypatch, dtype):
+    """Stored past the cache or not; of float32, it is."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 13, 17, 32), (3, 3, 32, 64)))
+    results = []
+    for cache_bytes in (0, 1 << 40):
+        monkeypatch.setattr(cpu, "_last_cache", cache_bytes)
+        calls.forget()
+        results.append(cg.conv(x, w, padding=1, data_format="NXC", filter_format="XIO", algorithm="winograd"))
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+def test_winograd_is_planned():
+    problem = ConvProblem(1, 1, 64, 64, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
+    tiling = (((1, 1),), ((3, 6),), ((3, 6),))
+    for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
+        machine = cpu.machine()._replace(cache_bytes=cache_bytes)
+        assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected
