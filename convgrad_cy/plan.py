@@ -68,7 +68,7 @@ class Blocks(NamedTuple):
     ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
-    one block of the filter. ``streams``: the target of lanes, or of several groups' phases, is stored past the cache.
+    one block of the filter. ``streams``: the target is stored past the cache, where it is whole lines.
     ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
     next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
