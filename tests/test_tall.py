@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from operations import DTYPES, FORMATS, OPERATIONS, check_bits, check_exact, check_nonfinite
 from problems import parse
 
 LAYERS = (
@@ -20,41 +20,29 @@ LAYERS = (
     parse('mb1g4ic64ih20iw13oc64kh1n"one_row_of_each_group"'),
     parse('mb1ic8id4ih5iw15oc16kd3kh3pd1ph1n"rows_of_three_axes"'),
 )
-FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 problems = pytest.mark.parametrize("problem", LAYERS, ids=str)
+formats = pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 
 
 @operations
 @problems
+@formats
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 def test_exact(operation, problem, dtype, formats):
-    tensors, _ = integer_tensors(problem, dtype)
-    result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
-    assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
+    check_exact(operation, problem, dtype, formats)
 
 
 @operations
 @problems
-@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
-def test_nan(operation, problem, formats):
-    """It reaches what it is a term of, and nothing else: no row, and no group beside."""
-    tensors, _ = integer_tensors(problem, "float32")
-    for name in operation.reads:
-        array = getattr(tensors, name).copy()
-        array[..., 0][tuple(n // 2 for n in array.shape[:-1])] = np.nan
-        spoiled = tensors._replace(**{name: array})
-        with np.errstate(invalid="ignore"):
-            expected = operation.expected(problem, spoiled, *formats)
-        np.testing.assert_array_equal(operation.call(problem, spoiled, *formats), expected)
+@formats
+@pytest.mark.parametrize("value", (np.nan, np.inf))
+def test_nonfinite_values(operation, problem, value, formats):
+    check_nonfinite(operation, problem, value, formats)
 
 
 @operations
 @problems
 def test_bits(operation, problem):
-    """Those of the other layout, which has other tiles."""
-    tensors = real_tensors(problem, "float32")
-    first, last = (operation.call(problem, tensors, *formats, layout=np.ascontiguousarray) for formats in FORMATS)
-    axes = (-1, -2, *range(first.ndim - 2)) if operation.makes == "w" else (0, -1, *range(1, first.ndim - 1))
-    assert bits(last.transpose(axes)) == bits(first)
+    """The other layout has other boxes, zones and tiles."""
+    check_bits(operation, problem)

@@ -5,7 +5,7 @@ The problems are large enough for that to be worth while, as it is not for those
 
 import numpy as np
 import pytest
-from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from operations import DTYPES, FORMATS, OPERATIONS, check_bits, check_exact, check_nonfinite
 from problems import parse
 
 LAYERS = (
@@ -21,43 +21,29 @@ LAYERS = (
     parse('mb8g4ic32ih14oc32kh3ph1n"2d_rims_of_eights"'),
     parse('mb4ic24ih9iw11oc320kh6kw7ph3pw3n"2d_rims_of_many_taps"'),
 )
-FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 problems = pytest.mark.parametrize("problem", LAYERS, ids=str)
+formats = pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 
 
 @operations
 @problems
+@formats
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 def test_exact(operation, problem, dtype, formats):
-    tensors, _ = integer_tensors(problem, dtype)
-    result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
-    assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
+    check_exact(operation, problem, dtype, formats)
 
 
 @operations
 @problems
+@formats
 @pytest.mark.parametrize("value", (np.nan, np.inf))
-@pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 def test_nonfinite_values(operation, problem, value, formats):
-    """They reach what they are a term of, and nothing else."""
-    tensors, _ = integer_tensors(problem, "float64")
-    for name in operation.reads:
-        array = getattr(tensors, name).copy()
-        array[..., 0][tuple(n // 2 for n in array.shape[:-1])] = value
-        array[(-1,) * array.ndim] = value
-        spoiled = tensors._replace(**{name: array})
-        with np.errstate(invalid="ignore"):
-            expected = operation.expected(problem, spoiled, *formats)
-        np.testing.assert_array_equal(operation.call(problem, spoiled, *formats), expected)
+    check_nonfinite(operation, problem, value, formats)
 
 
 @operations
 @problems
 def test_bits(operation, problem):
-    """Those of the other layout, which cuts other boxes into zones, or none."""
-    tensors = real_tensors(problem, "float32")
-    first, last = (operation.call(problem, tensors, *formats, layout=np.ascontiguousarray) for formats in FORMATS)
-    axes = (-1, -2, *range(first.ndim - 2)) if operation.makes == "w" else (0, -1, *range(1, first.ndim - 1))
-    assert bits(last.transpose(axes)) == bits(first)
+    """The other layout has other boxes, zones and tiles."""
+    check_bits(operation, problem)
