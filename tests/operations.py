@@ -170,35 +170,3 @@ def assert_exact(result, expected, dtype_name, shape=None):
 def bits(array):
     """The bytes of an array, for comparisons that tell -0 from +0."""
     return np.ascontiguousarray(array).tobytes()
-
-
-#: Of activations and filters: the orders that networks have.
-FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
-
-
-def check_exact(operation, problem, dtype, formats):
-    """Integers, in C order."""
-    tensors, _ = integer_tensors(problem, dtype)
-    result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
-    assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
-
-
-def check_nonfinite(operation, problem, value, formats):
-    """It reaches what it is a term of, and nothing else."""
-    tensors, _ = integer_tensors(problem, "float64")
-    for name in operation.reads:
-        array = getattr(tensors, name).copy()
-        array[..., 0][tuple(n // 2 for n in array.shape[:-1])] = value
-        array[(-1,) * array.ndim] = value
-        spoiled = tensors._replace(**{name: array})
-        with np.errstate(invalid="ignore"):
-            expected = operation.expected(problem, spoiled, *formats)
-        np.testing.assert_array_equal(operation.call(problem, spoiled, *formats), expected)
-
-
-def check_bits(operation, problem):
-    """Those of the other order."""
-    tensors = real_tensors(problem, "float32")
-    first, last = (operation.call(problem, tensors, *formats, layout=np.ascontiguousarray) for formats in FORMATS)
-    axes = (-1, -2, *range(first.ndim - 2)) if operation.makes == "w" else (0, -1, *range(1, first.ndim - 1))
-    assert bits(last.transpose(axes)) == bits(first)
