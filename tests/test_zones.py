@@ -1,7 +1,8 @@
 """Boxes of which products with padding are left out, and their tiles.
 
 ZONES: positions, or taps, that see no padding. The problems are large enough for that to be worth while, as it is not
-for those of other tests. TALL: rows of positions, or of channels, that lie evenly, for tiles of one vector and more rows.
+for those of other tests. TALL: rows of positions, or of channels, that lie evenly, for tiles of one vector and more
+rows.
 """
 
 import numpy as np
