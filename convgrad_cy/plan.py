@@ -117,11 +117,11 @@ def _most_positions(case, block, most, sums_bytes=SUMS_BYTES):
     return min(most, max(case.machine.tile_rows, sums_bytes // (block * case.itemsize)))
 
 
-def _box_positions(case, block, phases, many=0):
+def _box_positions(case, block, phases, most=MOST_POSITIONS):
     """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
     tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
     blocks = case.groups * -(-case.outputs // block) * len(case.walks) // phases
-    most = _most_positions(case, block * phases, max(many, MOST_POSITIONS))
+    most = _most_positions(case, block * phases, most)
     return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
 
 
@@ -232,8 +232,10 @@ def _correlation_plan(case, chunk, streams):
     if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, count_boxes(case, images, windows))
     # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
+    # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
     few = not across and case.channels * case.taps < FEW_TERMS
-    streams = streams and (groups > 1 if phases > 1 else chunk == case.channels and not few)
+    whole = chunk == case.channels and case.machine.tile_column_bytes >= LINE_BYTES
+    streams = streams and (groups > 1 if phases > 1 else whole and not few)
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
     return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
 

@@ -29,16 +29,24 @@ def no_cache(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "groups, channels, vector_bytes, expected",
-    ((1, 64, 64, True), (1, 64, 32, True), (1, 512, 64, False), (64, 1, 64, True), (64, 1, 32, True)),
+    "groups, channels, vector_bytes, vectors, expected",
+    (
+        (1, 64, 64, 4, True),
+        (1, 64, 32, 2, True),
+        (1, 64, 16, 2, False),  # a strip is half of a line
+        (1, 512, 64, 4, False),  # others are added later
+        (64, 1, 64, 4, True),
+        (64, 1, 32, 2, True),
+    ),
 )
-def test_are_planned(groups, channels, vector_bytes, expected):
-    """But those that others are added to later; and of small groups, read in place, the source is fetched."""
+def test_are_planned(groups, channels, vector_bytes, vectors, expected):
+    """And of small groups, read in place, the source is fetched."""
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
     size = groups * channels * 8 * 8 * 4  # of source and of target
     cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
     for cache_bytes, streams, fetches in cases:
-        machine = cpu.machine()._replace(cache_bytes=cache_bytes, vector_bytes=vector_bytes)
+        tile = {"vector_bytes": vector_bytes, "tile_column_bytes": vectors * vector_bytes}
+        machine = cpu.machine()._replace(cache_bytes=cache_bytes, **tile)
         blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
         assert (blocks.streams, blocks.fetches) == (streams, fetches if groups > 1 else 0)
 
