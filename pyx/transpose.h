@@ -2,11 +2,11 @@
  * table, i * to_row.
  *
  * By squares of sixteen by sixteen elements where vectors have as many, of eight by eight or of four by four; what is left
- * over on an axis by smaller ones, which may lie on others. Rows a power of two apart share their place in the cache, which
- * holds eight of them. So of a target with such rows, or with a table, bands of rows are written from end to end; else
- * bands of columns are read from end to end, for it may be the source that has them. With a table, the source is a filter,
- * which comes from far away: the next band of rows, from more places than a processor follows, is fetched into the second
- * level of the cache.
+ * over on an axis by smaller ones, which may lie on others. Rows a page or more apart are in many pages, and may share
+ * their place in the cache, which holds eight of them. So of a target with such rows, or with a table, bands of rows are
+ * written from end to end; else bands of columns are read so, for it may be the source that has them. What the next band
+ * reads in many places, more than a processor follows, is fetched into the second level of the cache: of a source with
+ * such rows, and with a table, as the source is a filter then, which comes from far away.
  */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H
@@ -17,7 +17,7 @@
 #include "shuffle.h"
 #include "ukernel.h"
 
-#define SHARING_PITCH 4096 /* of rows, in bytes */
+#define PAGE_WORDS 1024
 
 typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -141,8 +141,12 @@ transpose_squares(const transposition *t, void (*square)(const transposition *, 
 {
     if (by_columns) {
         for (int64_t column = j; column < columns; column += size)
-            for (int64_t row = i; row < rows; row += size)
+            for (int64_t row = i; row < rows; row += size) {
+                if (t->of_row >= PAGE_WORDS && column + size < columns)
+                    for (int64_t k = 0; k < size; k++)
+                        __builtin_prefetch(t->of + (column + size + k) * t->of_row + row, 0, 2);
                 square(t, row < rows - size ? row : rows - size, column < columns - size ? column : columns - size);
+            }
     } else {
         for (int64_t row = i; row < rows; row += size)
             for (int64_t column = j; column < columns; column += size) {
@@ -189,7 +193,7 @@ static inline void transpose_words(void *to, const int32_t *to_rows, int64_t to_
     }
     const int64_t size = VECTOR_BYTES >= 64 && least >= 16 ? 16 : VECTOR_BYTES >= 32 && least >= 8 ? 8 : 4;
     const int64_t row_end = rows - rows % size, column_end = columns - columns % size;
-    const int by_columns = to_rows == NULL && to_row * (int64_t)sizeof(uint32_t) % SHARING_PITCH != 0;
+    const int by_columns = to_rows == NULL && to_row < PAGE_WORDS;
     transpose_part(&t, size, by_columns, 0, row_end, 0, column_end);
     if (row_end < rows) {
         const int64_t last = square_that_holds(rows - row_end);
