@@ -4,6 +4,7 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple
 
+from .memory import is_far
 from .segments import without_ends, without_padding
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
@@ -68,6 +69,7 @@ class Case(NamedTuple):
     outputs: int  # of the target
     walks: list
     multiplications: int
+    source_bytes: int
     filter_bytes: int
     positions_adjacent: bool  # in the source's memory
     dtype: object
@@ -110,7 +112,10 @@ def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
         channels, outputs = outputs, channels
     walks = problem.backward_walks() if backward else [problem.forward_walk()]
     counts = (problem.batch, problem.groups, channels, outputs)
-    sizes = (problem.multiplications, filter_bytes)
+    source_bytes = (
+        problem.batch * problem.groups * channels * prod(problem.y if backward else problem.x) * dtype.itemsize
+    )
+    sizes = (problem.multiplications, source_bytes, filter_bytes)
     return Case(operation, *counts, walks, *sizes, positions_adjacent, dtype, machine)
 
 
@@ -134,16 +139,24 @@ def tile_cycles(rows, columns, machine, itemsize):
     return cycles
 
 
-def takes_halves(case):
-    """Whether there are full tiles of half a vector across channels, and a stride: channels last, they are taken then.
-
-    What neighbours see would be copied for each tap, or each phase, to have positions adjacent.
-    """
+def suits_halves(case):
+    """Whether there are full tiles of half a vector across channels, and a stride."""
     if case.multiplies_pairs or 2 * case.outputs != case.lanes or case.multiplications < SERIAL_MULTIPLICATIONS:
         return False
     strided = len(case.walks) > 1 or case.walks[0][2].source_step > 1
     whole = not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == len(case.walks)
-    return strided and whole and fits_half(case.outputs, case.machine, case.itemsize)
+    return strided and whole and case.machine.vector_bytes >= LINE_BYTES
+
+
+def takes_halves(case):
+    """Whether such tiles are taken, channels last.
+
+    What neighbours see would be copied for each tap, or each phase, to have positions adjacent. Where vectors are not
+    split, that still pays for groups: of a convolution with short rows, or from memory, and of the phases of long rows.
+    """
+    phases, row = len(case.walks) > 1, case.walks[-1][2].positions
+    gains = row > case.lanes if phases else row <= case.lanes or is_far(case.source_bytes, case.machine)
+    return (case.machine.splits_vectors or (gains and case.groups > 1)) and suits_halves(case)
 
 
 def crosses_positions(case):

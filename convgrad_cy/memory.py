@@ -8,11 +8,18 @@ STREAM_PART = 0.75
 #: Where source and target are more than this part of it, what positions of a row will see is fetched some positions
 #: ahead; from the second part on, when most comes from memory, a row ahead.
 FETCH_PART, FETCH_ROW_PART = 0.6, 1.25
+#: A source above this part comes from memory.
+FAR_PART = 0.5
 
 
 def is_streamed(target_bytes, machine):
     """Whether a target is too large for the last cache."""
     return target_bytes > STREAM_PART * machine.cache_bytes
+
+
+def is_far(source_bytes, machine):
+    """Whether a source is too large to be found in the last cache."""
+    return source_bytes > FAR_PART * machine.cache_bytes
 
 
 def memory_ways(problem, dtype, machine, backward):

@@ -29,6 +29,7 @@ from .choices import (
     packs_phases,
     reads_rows,
     stores_rows,
+    suits_halves,
     takes_halves,
     takes_larger_boxes,
 )
@@ -210,7 +211,7 @@ def _correlation_plan(case, chunk, streams):
     compact = across and not case.positions_adjacent  # else long rows are copied faster
     phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
     reads = not (across or keeps or packs or cut or phases > 1) and reads_rows(case)
-    if keeps or reads or takes_halves(case) or (phases > 1 and not across):
+    if keeps or reads or suits_halves(case) or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
         least = chunk
     across = across or keeps

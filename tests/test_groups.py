@@ -71,8 +71,12 @@ def test_split_vectors_are_planned():
             for adjacent, one in ((True, split), (False, split), (False, machine))
         )
         assert first.positions_across and not last.positions_across and not last.lanewise
-        assert whole.lanewise if operation == DGRAD else whole.positions_across
-        assert first.chunk == last.chunk == 8
+        assert not whole.lanewise and not whole.positions_across  # a source beyond half of the last cache, long rows
+        assert first.chunk == last.chunk == whole.chunk == 8
+    near = Blocks(*plan(FPROP, problem, TABLE[2], False, machine._replace(cache_bytes=1 << 30)).blocks)
+    assert near.positions_across and near.chunk == 8
+    short = replace(problem, x=(1, 28, 28), y=(1, 14, 14))
+    assert Blocks(*plan(DGRAD, short, TABLE[2], False, machine).blocks).lanewise
     problem = replace(problem, x=problem.y, stride=(1, 1, 1))
     assert Blocks(*plan(FPROP, problem, TABLE[2], False, split).blocks).positions_across
 

@@ -37,7 +37,7 @@ ALLOWED = {
     "orders": {"arrays", "choices", "tile_walks"},
     "plan": {"boxes", "choices", "lanes", "memory"},
     "memory": set(),
-    "choices": {"segments"},
+    "choices": {"memory", "segments"},
     "lanes": {"boxes", "choices"},
     "boxes": {"choices"},
     "cpu": {
