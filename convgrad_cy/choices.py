@@ -4,7 +4,7 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple
 
-from .memory import is_far
+from .memory import is_far, operand_bytes
 from .segments import without_ends, without_padding
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
@@ -112,10 +112,7 @@ def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
         channels, outputs = outputs, channels
     walks = problem.backward_walks() if backward else [problem.forward_walk()]
     counts = (problem.batch, problem.groups, channels, outputs)
-    source_bytes = (
-        problem.batch * problem.groups * channels * prod(problem.y if backward else problem.x) * dtype.itemsize
-    )
-    sizes = (problem.multiplications, source_bytes, filter_bytes)
+    sizes = (problem.multiplications, operand_bytes(problem, dtype)[1 if backward else 0], filter_bytes)
     return Case(operation, *counts, walks, *sizes, positions_adjacent, dtype, machine)
 
 

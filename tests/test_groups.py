@@ -53,6 +53,27 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
     assert bits(first) == bits(last)
 
 
+@pytest.mark.parametrize("operation", ("conv", "conv_backward_data"))
+@pytest.mark.parametrize(
+    "text", ("mb3g4ic32ih56oc32kh3sh2ph1n", "mb2g2ic128ih56oc16kh3sh2ph1n", "mb3g8ic64ih28oc64kh5sh2ph2n")
+)
+def test_strided_groups_of_eight(monkeypatch, operation, text):
+    """From the cache and from memory, which decides about tiles of half a vector, but about no bit."""
+    problem = parse(f'{text}"eights"')
+    tensors, of_reals = integer_tensors(problem, "float32")[0], real_tensors(problem, "float32")
+    found = set()
+    for cache_bytes in (0, 1 << 40):
+        monkeypatch.setattr(cpu, "_last_cache", cache_bytes)
+        calls.forget()
+        for formats in (("NCX", "OIX"), ("NXC", "XIO")):
+            run = OPERATIONS[operation].call
+            result = run(problem, tensors, *formats, layout=np.ascontiguousarray)
+            assert_exact(result, OPERATIONS[operation].expected(problem, tensors, *formats), "float32")
+            result = run(problem, of_reals, formats[0], "OIX", layout=np.ascontiguousarray)
+            found.add(bits(np.moveaxis(result, -1, 1) if formats[0] == "NXC" else result))
+    assert len(found) == 1
+
+
 def test_split_vectors_are_planned():
     """Where the halves of a vector are multiplied one after the other, tiles of half a vector are full tiles.
 
