@@ -18,10 +18,11 @@ from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from stream cimport holds_lines
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
-from ukernel cimport TILE_ROWS, packed_width, whole_columns, whole_strips, whole_vectors
+from ukernel cimport TILE_ROWS, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
 from window cimport LINE_BYTES, Box
 
 cdef enum:
+    PAGE_BYTES = 4096
     FEW_READS = 3  # by as many tiles of a box: more would find too little of an unpacked strip in the cache
 
 cdef struct Correlation:
@@ -201,11 +202,17 @@ cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kin
 cdef inline bint stores_lines(
     const Correlation *c, const Box *box, int64_t outputs, const compute *sums
 ) noexcept nogil:
-    """Whether tiles store nothing but whole cache lines in the target, each of them once."""
+    """Whether tiles store nothing but whole cache lines in the target, each of them once.
+
+    A tile across positions stores a line for each output. Vectors narrower than a line, so stored past the cache, take
+    1.6 times as long where outputs lie a whole number of pages apart.
+    """
     cdef const Convolution *conv = &c.conv
     cdef int64_t line = LINE_BYTES // <int64_t>sizeof(compute)
     if conv.blocks.chunk < conv.channels or conv.y.group % line:
         return False
     if not conv.blocks.positions_across:
         return holds_lines(&conv.y, sums, outputs)
+    if VECTOR_BYTES < LINE_BYTES and conv.y.channel * <int64_t>sizeof(compute) % PAGE_BYTES == 0:
+        return False
     return box.count[3] % line == 0 and conv.y.channel % line == 0 and <int64_t>sums % LINE_BYTES == 0
