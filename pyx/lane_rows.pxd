@@ -178,9 +178,9 @@ cdef inline void multiply_piece(
     cdef int64_t lane = 0, strip = strip_width(target[0])
     while lane < lanes:
         multiply_strip(
-            LANES, piece.count, min(strip, lanes - lane), depth, 1, source + piece.source + lane, c.position_source,
-            c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane, NULL, target_step,
-            fresh,
+            LANES, True, piece.count, min(strip, lanes - lane), depth, 1, source + piece.source + lane,
+            c.position_source, c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane,
+            NULL, target_step, fresh,
         )
         lane += strip
 

@@ -25,7 +25,7 @@ cdef inline void repeat_tile(char *scratch, int way, int64_t depth, int64_t coun
         a[i] = <compute>(1 + i % 3)
     memset(c, 0, TILE_ROWS * width * sizeof(compute))
     for _repetition in range(count):
-        multiply_strip(way, TILE_ROWS, width, depth, depth, a, row, a_depth, b, b_depth, c, NULL, width, False)
+        multiply_strip(way, False, TILE_ROWS, width, depth, depth, a, row, a_depth, b, b_depth, c, NULL, width, False)
 
 
 cdef inline int64_t repeat_tiles(int way, int64_t depth, int64_t count, int threads, compute kind) except -1:

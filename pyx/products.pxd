@@ -77,9 +77,10 @@ cdef inline void multiply_zone(
             for i in range(runs):
                 first = first_tap(zone, &conv.walk, i) * words
                 multiply_rows(
-                    PAIRS if conv.blocks.pairs else SCALARS, min(rows, zone.positions - r), even, columns, taps * words,
-                    steps, window + g * bundle.window, position + r, column + first, strip + g * bundle.packed,
-                    lines + first, sums + g * bundle.sums + (r * sums_row if zone_places == NULL else 0),
+                    PAIRS if conv.blocks.pairs else SCALARS, conv.in_place, min(rows, zone.positions - r), even,
+                    columns, taps * words, steps, window + g * bundle.window, position + r, column + first,
+                    strip + g * bundle.packed, lines + first,
+                    sums + g * bundle.sums + (r * sums_row if zone_places == NULL else 0),
                     NULL if zone_places == NULL else zone_places + r, sums_row, begin if i == 0 else CARRIED,
                 )
         r += rows
@@ -97,7 +98,7 @@ cdef inline void multiply_row(
         for i in range(runs):
             first = first_tap(zone, &conv.walk, i) * channels
             multiply_strip(
-                SCALARS, outputs, min(width, row - w), taps * channels, min(channels, taps * channels), packed,
+                SCALARS, False, outputs, min(width, row - w), taps * channels, min(channels, taps * channels), packed,
                 filter_rows, filter_depth + first, window + position[w], column + first, sums + w, NULL, sums_row,
                 begin if i == 0 else CARRIED,
             )

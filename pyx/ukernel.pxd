@@ -71,8 +71,9 @@ cdef enum:  # how a tile multiplies
 cdef enum:
     TALL_RUN = 8  # steps of a run, from which on they are worth walking along it
     LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with,
-    FAR_BYTES = 64  # if its rows are so far apart,
-    LONGER_DEPTH = 96, FEW_VECTORS = 2  # and more of it, where so few products follow that they would wait for it
+    LINE_BYTES = 64  # if its rows are so far apart,
+    LONGER_DEPTH = 96  # and more of it, where half of a strip makes so few products that they would wait for it
+    # Vectors narrower than a line take so long that what lies in the second cache is there in time.
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -175,14 +176,15 @@ cdef inline int rows_of_tile(int64_t rows, int64_t most) noexcept nogil:
 
 
 cdef inline void multiply_strip(
-    int way, int64_t rows, int64_t columns, int64_t depth, int64_t run,
+    int way, bint far, int64_t rows, int64_t columns, int64_t depth, int64_t run,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, const int64_t *c_row, int64_t c_pitch, int sums,
 ) noexcept nogil:
     """c[r][j] += sum over k < depth of a[r][k] * b[k][j] for j < columns, at most a strip, or = where FRESH.
 
     Operands as for a tile: ``depth`` steps, in runs of so many; but rows of c are ``c_pitch`` apart where ``c_row`` is
-    NULL. b may be read, and c is written, up to whole_columns(columns); of LANES, up to whole vectors.
+    NULL. b may be read, and c is written, up to whole_columns(columns); of LANES, up to whole vectors. ``far``: a may
+    be in memory, as it was not written just now.
     """
     cdef int64_t r = 0, i
     cdef int rows_now, vectors = vectors_of(columns, c[0])
@@ -190,9 +192,9 @@ cdef inline void multiply_strip(
     cdef int64_t most = HALF_ROWS if half and run > 1 else MOST_ROWS(vectors)
     cdef int64_t[NARROW_ROWS] tile_places
     cdef const int64_t *places = c_row
-    cdef bint fetches = (depth >= LONG_DEPTH and rows > 1
-                         and (a_row[1] - a_row[0]) * <int64_t>sizeof(compute) >= FAR_BYTES)
-    cdef bint fetches_more = fetches and depth >= LONGER_DEPTH and vectors <= FEW_VECTORS
+    cdef bint fetches = ((far or VECTOR_BYTES >= LINE_BYTES) and depth >= LONG_DEPTH and rows > 1
+                         and (a_row[1] - a_row[0]) * <int64_t>sizeof(compute) >= LINE_BYTES)
+    cdef bint fetches_more = fetches and depth >= LONGER_DEPTH and 2 * vectors <= TILE_VECTORS
     if c_row == NULL:
         places = tile_places
         for i in range(NARROW_ROWS):
@@ -243,7 +245,7 @@ cdef inline void multiply_even(
     cdef int rows_now
     cdef int64_t[MOST_TALL_ROWS] tile_places
     cdef const int64_t *places = c_row
-    cdef bint fetches = run >= LONG_DEPTH and a_pitch * <int64_t>sizeof(compute) >= FAR_BYTES
+    cdef bint fetches = run >= LONG_DEPTH and a_pitch * <int64_t>sizeof(compute) >= LINE_BYTES
     a += a_row[0]
     if c_row == NULL:
         places = tile_places
@@ -264,7 +266,7 @@ cdef inline void multiply_even(
 
 
 cdef inline void multiply_rows(
-    int way, int64_t rows, int64_t even, int64_t columns, int64_t depth, int64_t run,
+    int way, bint far, int64_t rows, int64_t even, int64_t columns, int64_t depth, int64_t run,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, const int64_t *c_row, int64_t c_pitch, int sums,
 ) noexcept nogil:
@@ -275,5 +277,5 @@ cdef inline void multiply_rows(
                       c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)
         r += even
     if r < rows:
-        multiply_strip(way, rows - r, columns, depth, run, a, a_row + r, a_depth, b, b_depth,
+        multiply_strip(way, far, rows - r, columns, depth, run, a, a_row + r, a_depth, b, b_depth,
                        c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)

@@ -57,9 +57,9 @@ cdef inline void add_rows(
         even = count_even(column, part.channels, rows)
     while j < part.outputs:
         multiply_rows(
-            PAIRS if c.conv.blocks.pairs else SCALARS, rows, even, min(c.strip, part.outputs - j), zone.positions,
-            min(zone.axis[2].count, zone.positions), window, column, position, panel + j // c.strip * strip_size, line,
-            sums + j, place, c.row, FRESH if begins else CARRIED,
+            PAIRS if c.conv.blocks.pairs else SCALARS, c.conv.in_place, rows, even, min(c.strip, part.outputs - j),
+            zone.positions, min(zone.axis[2].count, zone.positions), window, column, position,
+            panel + j // c.strip * strip_size, line, sums + j, place, c.row, FRESH if begins else CARRIED,
         )
         j += c.strip
 

@@ -54,7 +54,7 @@ cdef inline void multiply_points(
                 for strip in range(strips):
                     j = strip * width
                     multiply_rows(
-                        SCALARS, tiles, tiles, min(width, outputs - j), channels, channels,
+                        SCALARS, False, tiles, tiles, min(width, outputs - j), channels, channels,
                         values + (i - first) * c.values_size + p * c.value_point + g * channels, c.tile_rows, c.channel,
                         bank + (g * strips + strip) * c.filters.strip, c.filter_rows,
                         sums + p * c.sum_point + g * outputs + j, NULL, c.sum_row, FRESH if i == 0 else ADDED,

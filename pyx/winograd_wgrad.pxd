@@ -109,7 +109,7 @@ cdef inline uint32_t accumulate_tiles(
                     j = strip * width
                     column = g * part.outputs + j
                     multiply_rows(
-                        SCALARS, part.channels, even, min(width, part.outputs - j), count, count,
+                        SCALARS, False, part.channels, even, min(width, part.outputs - j), count, count,
                         values + p * c.source_point, c.channel + g * part.channels, c.source_tiles,
                         gradients + p * c.target_point + column // c.target_width * c.target_strip
                         + column % c.target_width,
