@@ -38,10 +38,11 @@ from .memory import memory_ways
 
 #: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
 SUMS_BYTES = 192 * 1024
-#: taps x channels of a window's chunk in fprop and dgrad, and the rows of a block of the filter in wgrad, in bytes.
+#: taps x channels of a window's chunk in fprop and dgrad where a task packs its part of the filter, and the rows of a
+#: block of the filter in wgrad, in bytes.
 DEPTH_BYTES = 2304
-#: The same in fprop and dgrad by vectors of a line, whose sums come and go as often as a chunk begins.
-WIDE_DEPTH_BYTES = 4608
+#: The same in fprop and dgrad elsewhere: sums come and go as often as a chunk begins.
+LONG_DEPTH_BYTES = 4608
 #: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
 #: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
@@ -184,8 +185,7 @@ def _correlation_plan(case, chunk, streams):
     across = crosses_positions(case)
     walks, parts, cut = case.walks, [], False
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
-    wide = case.machine.vector_bytes >= LINE_BYTES and not packs_in_tasks(case)
-    depth_bytes = WIDE_DEPTH_BYTES if wide else DEPTH_BYTES
+    depth_bytes = DEPTH_BYTES if packs_in_tasks(case) else LONG_DEPTH_BYTES
     if not across:
         case, parts = cut_walks(case)
         cut = len(case.walks) > len(walks)

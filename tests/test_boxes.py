@@ -10,7 +10,7 @@ from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 from convgrad_cy import dtypes
 from convgrad_cy.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
-from convgrad_cy.plan import DEPTH_BYTES, LARGER_POSITIONS, MANY_POSITIONS, SUMS_BYTES, WIDE_DEPTH_BYTES, plan
+from convgrad_cy.plan import DEPTH_BYTES, LARGER_POSITIONS, LONG_DEPTH_BYTES, MANY_POSITIONS, SUMS_BYTES, plan
 from convgrad_cy.problem import backward_axis_phases, conv_size, forward_axis
 
 
@@ -118,9 +118,10 @@ def test_positions_cut_no_chunk(problem):
         assert len(chunks) == 2
 
 
-@pytest.mark.parametrize("size, tile, most", ((28, 0, WIDE_DEPTH_BYTES), (28, 1, DEPTH_BYTES), (2, 0, DEPTH_BYTES)))
-def test_depth_of_chunks(size, tile, most):
-    """Longer where vectors are lines, unless tasks pack what they need of the filter, as for few positions."""
+@pytest.mark.parametrize("tile", (0, 1))
+@pytest.mark.parametrize("size, most", ((28, LONG_DEPTH_BYTES), (2, DEPTH_BYTES)))
+def test_depth_of_chunks(size, most, tile):
+    """Longer unless tasks pack what they need of the filter, as for few positions."""
     problem = problem_of(1, 1, 512, 64, (1, size, size), (1, 3, 3), (1, 1, 1))
     chunks = {
         unpacked(plan(FPROP, problem, FLOAT32, adjacent, Machine(*TILES[tile], threads=2)))[2].chunk
