@@ -71,6 +71,23 @@ def test_exact(operation, dtype, text):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", (16, 32))
+def test_rows_are_exact(operation, dtype, size):
+    """Tiles across positions store a line for each output. Those of float32, 32 x 32, lie a whole page apart."""
+    problem = parse(f'mb2ic3ih{size}oc64kh3ph1n"rows"')
+    tensors, _ = integer_tensors(problem, dtype)
+    expected = operation.expected(problem, tensors, "NCX", "OIX")
+    assert_exact(operation.call(problem, tensors, "NCX", "OIX"), expected, dtype)
+
+
+def test_rows_are_planned():
+    problem = ConvProblem(2, 1, 3, 64, (1, 32, 32), (1, 32, 32), (1, 3, 3), pad_begin=(0, 1, 1))
+    blocks = Blocks(*plan(FPROP, problem, TABLE[2], True, cpu.machine()).blocks)
+    assert blocks.positions_across and blocks.streams == (cpu.machine().tile_column_bytes >= 64)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 def test_all_problems(operation):
     for problem in PROBLEMS.values():
         tensors, results = integer_tensors(problem, "float32")
