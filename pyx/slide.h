@@ -30,8 +30,10 @@ typedef struct {
 #define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
 
-/* A vector of its own: not a part of the instructions that use it. */
-#if defined(__x86_64__)
+/* A vector of its own: not a part of the instructions that use it. With CONVGRAD_WIDE, no register may hold one. */
+#if defined(CONVGRAD_WIDE)
+#define KEEP_VECTOR(vector)
+#elif defined(__x86_64__)
 #define KEEP_VECTOR(vector) __asm__("" : "+v"(vector))
 #elif defined(__aarch64__)
 #define KEEP_VECTOR(vector) __asm__("" : "+w"(vector))

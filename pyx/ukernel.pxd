@@ -73,7 +73,6 @@ cdef enum:
     LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with,
     LINE_BYTES = 64  # if its rows are so far apart,
     LONGER_DEPTH = 96  # and more of it, where half of a strip makes so few products that they would wait for it
-    # Vectors narrower than a line take so long that what lies in the second cache is there in time.
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -192,6 +191,7 @@ cdef inline void multiply_strip(
     cdef int64_t most = HALF_ROWS if half and run > 1 else MOST_ROWS(vectors)
     cdef int64_t[NARROW_ROWS] tile_places
     cdef const int64_t *places = c_row
+    # By vectors narrower than a line a tile takes so long that what lies in the second cache is there in time.
     cdef bint fetches = ((far or VECTOR_BYTES >= LINE_BYTES) and depth >= LONG_DEPTH and rows > 1
                          and (a_row[1] - a_row[0]) * <int64_t>sizeof(compute) >= LINE_BYTES)
     cdef bint fetches_more = fetches and depth >= LONGER_DEPTH and 2 * vectors <= TILE_VECTORS
