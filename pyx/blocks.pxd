@@ -5,8 +5,8 @@ from libc.stdlib cimport malloc
 
 from problem cimport conv_walk
 from scalar cimport compute
-from ukernel cimport whole_vectors
-from window cimport LINE_BYTES, Window, WindowAxis
+from ukernel cimport LINE_BYTES, whole_vectors
+from window cimport Window, WindowAxis
 
 cdef extern from "<stdlib.h>" nogil:
     void *aligned_alloc(size_t alignment, size_t size)

@@ -8,8 +8,8 @@ from pairs cimport words_of
 from problem cimport conv_walk
 from scalar cimport bf16, compute, scalar
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor
-from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
-from window cimport LINE_BYTES, SHARING_BYTES, Box, Window, count_boxes, is_in_place, lay_out, lay_over
+from ukernel cimport LINE_BYTES, VECTOR_BYTES, strip_width, whole_vectors
+from window cimport SHARING_BYTES, Box, Window, count_boxes, is_in_place, lay_out, lay_over
 
 cdef enum:
     FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are

@@ -18,8 +18,8 @@ from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from stream cimport holds_lines
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
-from ukernel cimport TILE_ROWS, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
-from window cimport LINE_BYTES, Box
+from ukernel cimport LINE_BYTES, TILE_ROWS, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
+from window cimport Box
 
 cdef enum:
     PAGE_BYTES = 4096

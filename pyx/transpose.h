@@ -7,7 +7,7 @@
  * written from end to end; else bands of columns are read so, for it may be the source that has them. Either reads in many
  * places, more than a processor follows. So what a later band will read is fetched into the second level of the cache: of
  * rows further apart than lines that follow each other, and with a table, as the source is a filter then, which comes from
- * far away.
+ * far away. What lies beyond the last column is fetched, too: the next copy most often begins there.
  */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H

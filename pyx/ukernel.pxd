@@ -69,9 +69,9 @@ cdef enum:  # how a tile multiplies
 
 
 cdef enum:
+    LINE_BYTES = 64  # of the cache
     TALL_RUN = 8  # steps of a run, from which on they are worth walking along it
-    LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with,
-    LINE_BYTES = 64  # if its rows are so far apart,
+    LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with, if its rows are lines apart,
     LONGER_DEPTH = 96  # and more of it, where half of a strip makes so few products that they would wait for it
 
 

@@ -21,8 +21,8 @@ from problem cimport conv_axis
 from scalar cimport compute, scalar
 from tasks cimport share_tasks, take_task, task_range
 from tensor cimport filter_offset, target_offset
-from ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
-from window cimport LINE_BYTES, Box, column_offsets, fill_window, find_box, window_offset
+from ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
+from window cimport Box, column_offsets, fill_window, find_box, window_offset
 from zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 
 

@@ -20,9 +20,9 @@ from pairs cimport load_pairs, words_of
 from problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from scalar cimport compute, scalar
 from tensor cimport Tensor, count_taps, find_tap
+from ukernel cimport LINE_BYTES
 
 cdef enum:
-    LINE_BYTES = 64  # of the cache
     SHARING_BYTES = 256
 
 cdef struct WindowAxis:  # plan.WindowAxis, field for field

@@ -8,7 +8,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 from blocks cimport count_blocks
 from scalar cimport bf16, f16
-from window cimport LINE_BYTES, Box, Window
+from ukernel cimport LINE_BYTES
+from window cimport Box, Window
 
 cdef extern from "winograd.h" nogil:
     enum:
