@@ -10,11 +10,11 @@ from libc.string cimport memset
 
 from blocks cimport Blocks, Step, count_blocks, in_lines, padded_row
 from convolution cimport Convolution, adjacent_rows, describe_convolution, row_steps, tables_size, target_steps
-from copy cimport load_block
+from copy cimport copy_strips, load_block
 from pairs cimport join_lines, load_paired_rows, words_of
 from scalar cimport compute, scalar
 from tensor cimport taps_are_adjacent, target_offset
-from ukernel cimport TILE_VECTORS, VECTOR_BYTES, packed_width, whole_columns, whole_strips
+from ukernel cimport LINE_BYTES, TILE_VECTORS, VECTOR_BYTES, packed_width, strip_width, whole_columns
 from window cimport Box, position_steps
 from zones cimport Zone, list_places
 
@@ -23,7 +23,7 @@ cdef struct Accumulation:
     int64_t chunk_blocks, block_count, bundle_count
     int64_t window_elements
     int64_t row  # elements between rows of sums
-    int64_t strip  # elements of a line of the panel
+    int64_t strip, panel_strip  # elements of a line of the panel, and from one strip to the next
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
     bint panel_in_place  # the target itself serves as the panel
     bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
@@ -55,32 +55,45 @@ cdef inline void pair_window(const Accumulation *c, compute *window) noexcept no
     join_lines(window, window, window + c.conv.window.axis[2].step * c.conv.window.pitch[2], c.window_elements)
 
 
+cdef inline void pack_positions(
+    const Accumulation *c, const scalar *target, int64_t step, int64_t positions, int64_t outputs, compute *panel
+) noexcept nogil:
+    """Evenly spaced positions of all strips; whole strips of adjacent channels position by position, as they lie."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t j = 0, count
+    cdef compute *strip
+    if scalar is compute:
+        if conv.y.channel == 1 and not conv.blocks.pairs and outputs >= strip_width(panel[0]):
+            j = outputs - outputs % c.strip
+            copy_strips(panel, c.panel_strip * sizeof(compute), target, step * sizeof(scalar), positions, j // c.strip)
+    while j < outputs:
+        count, strip = min(c.strip, outputs - j), panel + j // c.strip * c.panel_strip
+        if conv.blocks.pairs:
+            load_paired_rows(strip, c.strip, target + j * conv.y.channel, step, conv.y.channel, positions, count)
+        else:
+            load_block(strip, c.strip, 1, target + j * conv.y.channel, step, conv.y.channel, positions, count)
+        j += c.strip
+
+
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, compute *panel
 ) noexcept nogil:
     """Strips of output channels: panel[strip][p][o], p a position or a pair; a tile's last columns are zeros."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t j = 0, n, d, h, count, width = c.strip, lines = row_lines(c, box)
+    cdef int64_t n, d, h, lines = row_lines(c, box), last = outputs % c.strip
     cdef int64_t rows = box.count[0] * box.count[1] * box.count[2]
     cdef int64_t step = conv.walk.axis[2].target_step * conv.y.axis[2]
     cdef int64_t together = 1 if conv.blocks.pairs and box.count[3] % 2 else adjacent_rows(conv, box)
-    cdef const scalar *row
-    while j < outputs:
-        count = min(width, outputs - j)
-        if count < whole_columns(count, panel[0]):
-            memset(panel, 0, rows * lines * width * sizeof(compute))
-        for n in range(box.count[0]):
-            for d in range(box.count[1]):
-                for h in range(box.count[2] // together):
-                    row = target + j * conv.y.channel + target_offset(
-                        &conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d, box.begin[2] + h * together,
-                        box.begin[3])
-                    if conv.blocks.pairs:
-                        load_paired_rows(panel, width, row, step, conv.y.channel, together * box.count[3], count)
-                    else:
-                        load_block(panel, width, 1, row, step, conv.y.channel, together * box.count[3], count)
-                    panel += together * lines * width
-        j += width
+    if 0 < last < whole_columns(last, panel[0]):
+        memset(panel + outputs // c.strip * c.panel_strip, 0, rows * lines * c.strip * sizeof(compute))
+    for n in range(box.count[0]):
+        for d in range(box.count[1]):
+            for h in range(box.count[2] // together):
+                pack_positions(
+                    c, target + target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d,
+                                              box.begin[2] + h * together, box.begin[3]),
+                    step, together * box.count[3], outputs, panel)
+                panel += together * lines * c.strip
 
 
 cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
@@ -141,9 +154,12 @@ cdef inline void describe_accumulation(
     if scalar is compute:
         c.panel_in_place = is_panel(c, step, kind)
     c.strip = packed_width(blocks.outputs, kind)
-    c.panel_size = words_of(c.conv.box_positions, blocks.pairs) * whole_strips(blocks.outputs, kind)
+    # A line more than they have, else strips would share their place in the cache while all are written.
+    c.panel_strip = in_lines(words_of(c.conv.box_positions, blocks.pairs) * c.strip * sizeof(compute)) + LINE_BYTES
+    c.panel_strip = c.panel_strip // sizeof(compute)
+    c.panel_size = count_blocks(blocks.outputs, c.strip) * c.panel_strip
     if c.panel_in_place:
-        c.panel_size = 0
+        c.panel_strip, c.panel_size = c.strip, 0
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
     c.scratch += tables_size(&c.conv)

@@ -18,6 +18,7 @@ cdef extern from "transpose.h" nogil:
 cdef extern from "rows.h" nogil:
     void copy_every_second(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
+    void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
     void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 

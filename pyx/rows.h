@@ -72,6 +72,18 @@ static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t o
 
 #undef COPY_CASE
 
+/* Rows of whole strips of a full tile's width, cut: to[strip][row]. All strips of a row before the next, as rows from memory
+ * are read at its rate only along whole lines that follow each other. Distances in bytes. */
+static inline void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
+{
+    const int64_t bytes = TILE_VECTORS * VECTOR_BYTES;
+    for (int64_t i = 0; i < rows; i++) {
+        fetch_row((const char *)of + i * of_row, of_row, strips * bytes);
+        for (int64_t s = 0; s < strips; s++)
+            memcpy((char *)to + s * to_strip + i * bytes, (const char *)of + i * of_row + s * bytes, bytes);
+    }
+}
+
 /* The even ones of 2 * count - 1 words of 4 bytes. The second vector of a step begins a word early, so that no word beyond
  * the last is read; the last step overlaps the one before. */
 static inline void copy_every_second(void *to_words, const void *of_words, int64_t count)

@@ -48,8 +48,8 @@ cdef inline int64_t list_rows(
 
 cdef inline void add_rows(
     const Accumulation *c, const Part *part, const Zone *zone, int64_t rows, const compute *window,
-    const int32_t *column, const int32_t *position, const compute *panel, int64_t strip_size, const int32_t *line,
-    compute *sums, const int64_t *place, bint begins,
+    const int32_t *column, const int32_t *position, const compute *panel, const int32_t *line, compute *sums,
+    const int64_t *place, bint begins,
 ) noexcept nogil:
     """sums += the products of the rows of a zone with a panel, at its positions; without ``place``, of all rows."""
     cdef int64_t j = 0, even = 0
@@ -59,7 +59,7 @@ cdef inline void add_rows(
         multiply_rows(
             PAIRS if c.conv.blocks.pairs else SCALARS, c.conv.in_place, rows, even, min(c.strip, part.outputs - j),
             zone.positions, min(zone.axis[2].count, zone.positions), window, column, position,
-            panel + j // c.strip * strip_size, line, sums + j, place, c.row, FRESH if begins else CARRIED,
+            panel + j // c.strip * c.panel_strip, line, sums + j, place, c.row, FRESH if begins else CARRIED,
         )
         j += c.strip
 
@@ -70,7 +70,7 @@ cdef inline void accumulate(
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g, i, box_index, first_box, depth, strip_size, rows
+    cdef int64_t g, i, box_index, first_box, rows
     cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # pairs of positions have to stay together
     cdef bint cut
     cdef Zones zones
@@ -98,7 +98,6 @@ cdef inline void accumulate(
         lines = seen_box = box
         lines.count[3] = row_lines(c, &box)
         seen_box.count[3] = 2 * lines.count[3] if conv.blocks.pairs else lines.count[3]
-        depth = lines.count[0] * lines.count[1] * lines.count[2] * lines.count[3]
         find_zones(&zones, &conv.walk, &lines, True, True, part.channels, cut_outputs,
                    WORTH_TAPS if c.taps_inside and VECTOR_BYTES < LINE_BYTES else WORTH)
         cut, rows = zones.count > 1, conv.taps * part.channels
@@ -108,14 +107,12 @@ cdef inline void accumulate(
             pair_window(c, window)
         for g in range(groups):
             seen = window + g * part.channels * conv.window.channel_pitch
-            strip_size = depth * c.strip
             if not c.panel_in_place:
                 pack_target(c, &box, target + g * conv.y.group, part.outputs, panel)
             if scalar is compute:
                 if conv.in_place:
                     seen = source + g * conv.x.group + window_offset(&box, &conv.walk, &conv.x)
                 if c.panel_in_place:
-                    strip_size = c.strip
                     taken = target + g * conv.y.group + target_offset(
                         &conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
             for i in range(zones.count):
@@ -124,7 +121,7 @@ cdef inline void accumulate(
                 if cut:
                     rows = list_rows(c, part, &zones.zone[i], column, zone_column, place)
                 add_rows(c, part, &zones.zone[i], rows, seen, zone_column if cut else column, position, taken,
-                         strip_size, line, sums + g * sums_g, place if cut else NULL, box_index == first_box)
+                         line, sums + g * sums_g, place if cut else NULL, box_index == first_box)
 
 
 cdef inline void finish(
