@@ -18,6 +18,9 @@ from ukernel cimport LINE_BYTES, TILE_VECTORS, VECTOR_BYTES, packed_width, strip
 from window cimport Box, position_steps
 from zones cimport Zone, list_places
 
+cdef enum:
+    FAR_BYTES = 16 << 20  # of a target that comes from memory
+
 cdef struct Accumulation:
     Convolution conv
     int64_t chunk_blocks, block_count, bundle_count
@@ -101,13 +104,16 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
 
     Tiles may read no more than its channels, at offsets that must fit into 32 bits. A panel's lines are adjacent,
     which tiles gain from, the more of them read it, and the narrower it is: at most as many rows as a line has bytes
-    do without.
+    do without. From memory, narrow tiles would read a line of each position for one strip after the other.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
     cdef int64_t reach = conv.blocks.images * llabs(conv.y.batch)
     for axis in range(3):
         reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
+    if (VECTOR_BYTES < LINE_BYTES and conv.outputs > strip_width(kind)
+            and conv.batch * llabs(conv.y.batch) * <int64_t>sizeof(compute) > FAR_BYTES):
+        return False
     return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_columns(conv.outputs, kind)
             and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)
 
