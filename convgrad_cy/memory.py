@@ -8,7 +8,8 @@ STREAM_PART = 0.75
 #: Where source and target are more than this part of it, what positions of a row will see is fetched some positions
 #: ahead; from the second part on, when most comes from memory, a row ahead.
 FETCH_PART, FETCH_ROW_PART = 0.6, 1.25
-#: A source above this part comes from memory. (Groups of eight with a stride: 12.8 of 32 MB do not, 19 do.)
+#: An operand above this part comes from memory. (Groups of eight with a stride: 12.8 of 32 MB do not, 19 do; the
+#: target of wgrad: 14 do not, 26 do.)
 FAR_PART = 0.5
 
 
@@ -17,9 +18,9 @@ def is_streamed(target_bytes, machine):
     return target_bytes > STREAM_PART * machine.cache_bytes
 
 
-def is_far(source_bytes, machine):
-    """Whether a source is too large to be found in the last cache."""
-    return source_bytes > FAR_PART * machine.cache_bytes
+def is_far(size, machine):
+    """Whether an operand of so many bytes is too large to be found in the last cache."""
+    return size > FAR_PART * machine.cache_bytes
 
 
 def operand_bytes(problem, dtype):
@@ -29,7 +30,8 @@ def operand_bytes(problem, dtype):
 
 
 def memory_ways(problem, dtype, machine, backward):
-    """(streams, fetches) of Blocks: whether the target is stored past the cache, and how far away the source is."""
+    """(streams, fetches, far) of Blocks: whether the target is stored past the cache, and how far the operands are."""
     sizes = operand_bytes(problem, dtype)
     fetches = sum(sum(sizes) > part * machine.cache_bytes for part in (FETCH_PART, FETCH_ROW_PART))
-    return is_streamed(sizes[0 if backward else 1], machine), fetches
+    target_bytes = sizes[0 if backward else 1]
+    return is_streamed(target_bytes, machine), fetches, is_far(target_bytes, machine)

@@ -74,7 +74,7 @@ class Blocks(NamedTuple):
     ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
     next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
-    computes together.
+    computes together. ``far``: the target, which wgrad reads, comes from memory.
     """
 
     threads: int
@@ -90,6 +90,7 @@ class Blocks(NamedTuple):
     pairs: bool
     groups: int = 1
     phases: int = 1
+    far: bool = False
 
 
 class Plan(NamedTuple):
@@ -246,7 +247,7 @@ def _filter_blocks(case, chunk, block):
     return case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
 
 
-def _wgrad_plan(case, mirrored):
+def _wgrad_plan(case, mirrored, far):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
     if not mirrored:
         case, _ = cut_walks(case)
@@ -265,7 +266,7 @@ def _wgrad_plan(case, mirrored):
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)
-    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, False, False, pairs, groups)
+    blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
     return _plan(_rows(case.walks, windows), blocks)
 
 
@@ -279,8 +280,8 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     """
     backward = operation == DGRAD or mirrored
     case = case_of(operation, problem, dtype, positions_adjacent, machine, backward)
-    streams, fetches = memory_ways(problem, dtype, machine, backward)
+    streams, fetches, far = memory_ways(problem, dtype, machine, backward)
     found = _lanes_plan(case, streams, fetches)
     if found is not None:
         return found
-    return _wgrad_plan(case, mirrored) if operation == WGRAD else _correlation_plan(case, chunk, streams)
+    return _wgrad_plan(case, mirrored, far) if operation == WGRAD else _correlation_plan(case, chunk, streams)

@@ -18,9 +18,6 @@ from ukernel cimport LINE_BYTES, TILE_VECTORS, VECTOR_BYTES, packed_width, strip
 from window cimport Box, position_steps
 from zones cimport Zone, list_places
 
-cdef enum:
-    FAR_BYTES = 16 << 20  # of a target that comes from memory
-
 cdef struct Accumulation:
     Convolution conv
     int64_t chunk_blocks, block_count, bundle_count
@@ -111,8 +108,7 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
     cdef int64_t reach = conv.blocks.images * llabs(conv.y.batch)
     for axis in range(3):
         reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
-    if (VECTOR_BYTES < LINE_BYTES and conv.outputs > strip_width(kind)
-            and conv.batch * llabs(conv.y.batch) * <int64_t>sizeof(compute) > FAR_BYTES):
+    if conv.blocks.far and VECTOR_BYTES < LINE_BYTES and conv.outputs > strip_width(kind):
         return False
     return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_columns(conv.outputs, kind)
             and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)

@@ -25,6 +25,7 @@ cdef struct Blocks:  # plan.Blocks, field for field
     int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
     int64_t groups  # neighbours that a task takes, all their channels in one window
     int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
+    int64_t far  # whether the target, which wgrad reads, comes from memory
 
 cdef enum:
     PACKS = -1  # a step that packs its filter, and no more: parts of its walk are steps of their own

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
+from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
@@ -85,6 +85,26 @@ def test_rows_are_planned():
     problem = ConvProblem(2, 1, 3, 64, (1, 32, 32), (1, 32, 32), (1, 3, 3), pad_begin=(0, 1, 1))
     blocks = Blocks(*plan(FPROP, problem, TABLE[2], True, cpu.machine()).blocks)
     assert blocks.positions_across and blocks.streams == (cpu.machine().tile_column_bytes >= 64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("outputs", (96, 150))
+def test_target_from_memory(monkeypatch, dtype, outputs):
+    """Narrow vectors copy one that they would read in place if it were near; no bit changes."""
+    operation, problem = OPERATIONS["conv_backward_filter"], parse(f'mb2ic3ih13oc{outputs}kh1n"far"')
+    tensors, results = integer_tensors(problem, dtype)
+    real, found = real_tensors(problem, dtype), set()
+    for cache in (0, 1 << 30):
+        monkeypatch.setattr(cpu, "_last_cache", cache)
+        monkeypatch.setattr(calls, "_KNOWN", {})
+        assert_exact(operation.call(problem, tensors, "NXC", layout=np.ascontiguousarray), results["wgrad"], dtype)
+        found.add(bits(operation.call(problem, real, "NXC", layout=np.ascontiguousarray)))
+    assert len(found) == 1
+    problem, machine = ConvProblem(2, 1, 3, outputs, (1, 13, 13), (1, 13, 13), (1, 1, 1)), cpu.machine()
+    size = 2 * outputs * 13 * 13 * 4
+    for cache_bytes, expected in ((size, True), (2 * size, False)):
+        made = plan(WGRAD, problem, TABLE[2], False, machine._replace(cache_bytes=cache_bytes))
+        assert Blocks(*made.blocks).far == expected
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))

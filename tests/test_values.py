@@ -289,11 +289,3 @@ def test_wgrad_of_few_outputs(text, data_format, dtype):
             expected = operation.expected(problem, tensors_now).astype(np.float64)
             result = operation.call(problem, tensors_now, data_format).astype(np.float64)
             np.testing.assert_array_equal(result, expected)
-
-
-def test_wgrad_from_memory():
-    """y of more than 16 MiB is copied where a smaller one would be read in place."""
-    operation, problem = OPERATIONS["conv_backward_filter"], parse('mb2ic3ih160oc96kh1n"large"')
-    tensors, results = integer_tensors(problem, "float32")
-    result = operation.call(problem, tensors, "NXC", layout=np.ascontiguousarray)
-    assert_exact(result, results["wgrad"], "float32")
