@@ -48,6 +48,9 @@ LONG_DEPTH_BYTES = 4608
 NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
 #: Of wgrad whose boxes may be larger, where they are many enough.
 LARGER_POSITIONS, LARGER_SUMS_BYTES = 512, 256 * 1024
+#: Channels of a chunk and outputs of a block of wgrad whose window is gathered from more lines than it has, in bytes:
+#: fewer blocks of outputs gather it.
+GATHERED_BYTES = 1024
 #: Terms of a sum across channels below which a target of adjacent lines is not stored past the cache: it takes longer
 #: than the products.
 FEW_TERMS = 8
@@ -263,6 +266,11 @@ def _wgrad_plan(case, mirrored, far):
     chunk = max(1, min(chunk, case.channels))
     blocks = _filter_blocks(case, chunk, block)
     slices = max(1, min(-(-WANTED_TASKS // blocks), count_boxes(case, images, windows) // 2))
+    wider = even(case.outputs, GATHERED_BYTES // case.itemsize, case.strip)
+    gathers = case.taps == 1 and case.positions_adjacent and case.walks[0][2].source_step > 1
+    if gathers and wider > block and most * wider * case.itemsize <= LARGER_SUMS_BYTES:
+        # No sum's order depends on these two, so layouts may differ.
+        chunk, block = min(chunk, _chunk(case, GATHERED_BYTES, case.itemsize)), wider
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)

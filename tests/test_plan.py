@@ -219,6 +219,31 @@ def test_pointwise_is_mirrored(machine):
     assert not is_better_mirrored(replace(problem, y_channels=6 * strip), machine, 4)
 
 
+def test_gathered_windows_serve_more_outputs():
+    """Rows of every second position: fewer blocks of outputs gather them, in the boxes and slices of other layouts."""
+    machine = Machine(*TILES[0], 2)
+    problem = ConvProblem(8, 1, 512, 1024, (1, 28, 28), (1, 14, 14), (1, 1, 1), stride=(1, 2, 2))
+    last, first = (unpacked(plan(WGRAD, problem, FLOAT32, adjacent, machine)) for adjacent in (False, True))
+    assert (last[2].chunk, last[2].outputs, first[2].chunk, first[2].outputs) == (256, 128, 256, 256)
+    assert last[:2] == first[:2]
+    assert last[2].slices == first[2].slices
+    for other in (replace(problem, stride=(1, 2, 1), x=(1, 28, 14)), replace(problem, y_channels=128)):
+        last, first = (unpacked(plan(WGRAD, other, FLOAT32, adjacent, machine)) for adjacent in (False, True))
+        assert last == first
+
+
+def test_gathered_windows_change_no_bits():
+    rng = np.random.default_rng(3)
+    for draw in (rng.standard_normal, lambda shape: rng.integers(-9, 9, shape)):
+        x, dy = (draw(shape).astype(np.float32) for shape in ((2, 300, 9, 11), (2, 200, 5, 6)))
+        first = convgrad_cy.conv_backward_filter(x, dy, (200, 300, 1, 1), stride=2)
+        near = [np.ascontiguousarray(np.moveaxis(array, 1, -1)) for array in (x, dy)]
+        last = convgrad_cy.conv_backward_filter(*near, (200, 300, 1, 1), stride=2, data_format="NXC")
+        np.testing.assert_array_equal(first, last)
+    seen = x[:, :, ::2, ::2].reshape(2, 300, 30)
+    np.testing.assert_array_equal(first[:, :, 0, 0], np.einsum("ncp,nop->oc", seen, dy.reshape(2, 200, 30)))
+
+
 @pytest.mark.parametrize("layout, adjacent", (("NCX", True), ("NXC", False)))
 @pytest.mark.parametrize("groups, channels", ((1, 16), (16, 1), (4, 4)))
 def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
