@@ -3,6 +3,7 @@
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
 
+from blocks cimport count_blocks
 from copy cimport PIECE, load_block, load_transposed
 from correlation cimport Correlation
 from convolution cimport Convolution
@@ -79,22 +80,29 @@ cdef inline int64_t first_of_strip(
     return c.packed + g * c.filter_size + (c0 * c.filter_outputs + o0 * channels) * c.conv.taps
 
 
+cdef inline void find_part_of_filter(
+    const Correlation *c, int64_t task, int64_t *g, int64_t *o0, int64_t *c0
+) noexcept nogil:
+    """The group, the first output channel and the first channel of what a task packs: a strip of a chunk."""
+    cdef int64_t chunks = count_blocks(c.conv.channels, c.conv.blocks.chunk)
+    c0[0] = task % chunks * c.conv.blocks.chunk
+    o0[0] = task // chunks % c.filter_strips * c.strip
+    g[0] = task // chunks // c.filter_strips
+
+
 cdef inline void pack_filter(
     const Correlation *c, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
-    """A strip of output channels of one group."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g = task // c.filter_strips, o0 = task % c.filter_strips * c.strip, c0 = 0, channels
-    cdef int64_t outputs
+    cdef int64_t g, o0, c0, outputs, channels
     cdef compute *strip
-    filter += g * conv.w.group + o0 * conv.w.batch
-    while c0 < conv.channels and conv.taps:
-        channels = min(conv.blocks.chunk, conv.channels - c0)
-        outputs = min(c.strip, conv.outputs - o0)
-        strip = packed + first_of_strip(c, g, c0, o0, channels)
-        pack_chunk(c, filter + c0 * conv.w.channel, strip, outputs, channels)
-        note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else c.strip)
-        c0 += channels
+    if conv.taps == 0:
+        return
+    find_part_of_filter(c, task, &g, &o0, &c0)
+    outputs, channels = min(c.strip, conv.outputs - o0), min(conv.blocks.chunk, conv.channels - c0)
+    strip = packed + first_of_strip(c, g, c0, o0, channels)
+    pack_chunk(c, filter + g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel, strip, outputs, channels)
+    note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else c.strip)
 
 
 cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t packed_size) noexcept nogil:
@@ -127,33 +135,29 @@ cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t
 cdef inline void pack_steps(
     const Correlation *steps, int64_t count, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
-    """A strip of output channels of one group, for all steps: all taps of a channel are transposed at once."""
+    """The same for all steps: all taps of a channel are transposed at once."""
     cdef const Correlation *c
-    cdef int64_t width = steps.strip, strips = steps.filter_strips, g = task // strips
-    cdef int64_t o0 = task % strips * width, outputs = min(width, steps.conv.outputs - o0)
-    cdef int64_t i, t, channel, channels, first, c0 = 0, taps
+    cdef const Convolution *conv = &steps.conv
+    cdef int64_t g, o0, c0, outputs, channels, i, t, channel, first, taps = 0, width = steps.strip
     cdef int32_t[MOST_TAPS] lines  # of a tap's first channel
-    filter += g * steps.conv.w.group + o0 * steps.conv.w.batch
-    while c0 < steps.conv.channels:
-        channels = min(steps.conv.blocks.chunk, steps.conv.channels - c0)
-        taps = 0
-        for i in range(count):
-            c = steps + i
-            if c.packing == c:
-                first = first_of_strip(c, g, c0, o0, channels)
-                for t in range(c.conv.taps):
-                    lines[filter_offset(&c.conv.w, &c.conv.walk, t)] = <int32_t>(first + t * channels * width)
-                taps += c.conv.taps
-                if outputs < width:
-                    memset(packed + first, 0, c.conv.taps * channels * width * sizeof(compute))
-        for channel in range(channels):
-            load_transposed(packed + channel * width, lines, filter + (c0 + channel) * steps.conv.w.channel,
-                            steps.conv.w.batch, taps, outputs)
-        for i in range(count):
-            c = steps + i
-            if c.packing == c:
-                first = first_of_strip(c, g, c0, o0, channels)
-                if c.conv.blocks.pairs:
-                    join_channels(packed + first, c.conv.taps, channels, width)
-                note_nonfinite(c, packed + first, channels, width)
-        c0 += channels
+    find_part_of_filter(steps, task, &g, &o0, &c0)
+    outputs, channels = min(width, conv.outputs - o0), min(conv.blocks.chunk, conv.channels - c0)
+    filter += g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel
+    for i in range(count):
+        c = steps + i
+        if c.packing == c:
+            first = first_of_strip(c, g, c0, o0, channels)
+            for t in range(c.conv.taps):
+                lines[filter_offset(&c.conv.w, &c.conv.walk, t)] = <int32_t>(first + t * channels * width)
+            taps += c.conv.taps
+            if outputs < width:
+                memset(packed + first, 0, c.conv.taps * channels * width * sizeof(compute))
+    for channel in range(channels):
+        load_transposed(packed + channel * width, lines, filter + channel * conv.w.channel, conv.w.batch, taps, outputs)
+    for i in range(count):
+        c = steps + i
+        if c.packing == c:
+            first = first_of_strip(c, g, c0, o0, channels)
+            if c.conv.blocks.pairs:
+                join_channels(packed + first, c.conv.taps, channels, width)
+            note_nonfinite(c, packed + first, channels, width)

@@ -69,13 +69,14 @@ cdef inline uint32_t store_tiles(
     cdef const Tiling *t = &c.tiling
     cdef const conv_walk *walk
     cdef int64_t part, o, n, d, h, w, i, tile, count, channels, lanes, columns = tiles.count[3] * t.outputs[2], column
+    cdef int64_t lines, run, runs
     cdef int64_t at[3]
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
     cdef uint32_t largest = 0
     cdef const float *row
     cdef stored *to
-    cdef bint streamed = False
+    cdef bint adjoin, streamed = False
     pitch[2] = c.sum_point
     pitch[1] = pitch[2] * t.points[2]
     pitch[0] = pitch[1] * t.points[1]
@@ -86,36 +87,40 @@ cdef inline uint32_t store_tiles(
         o = part * RESULT_CHANNELS
         channels = min(<int64_t>RESULT_CHANNELS, outputs - o)
         lanes = to_pitch[2] = whole_vectors(channels, sums[0])
-        to_pitch[1] = to_pitch[2] * columns
-        to_pitch[0] = to_pitch[1] * t.outputs[1]
         tile = 0
         for n in range(tiles.count[0]):
             walk = &step_of_image(t, tiles.begin[0] + n).walk
-            count = min(columns, walk.axis[2].positions - column)
+            count = max(<int64_t>0, min(columns, walk.axis[2].positions - column))
+            to_pitch[1] = to_pitch[2] * count
+            to_pitch[0] = to_pitch[1] * t.outputs[1]
+            adjoin = walk.axis[1].target_step * c.y.axis[1] == count * walk.axis[2].target_step * c.y.axis[2]
             for d in range(tiles.count[1]):
                 for h in range(tiles.count[2]):
-                    for w in range(tiles.count[3]):
-                        transform_one(&c.result, sums + tile * c.sum_row + o, pitch,
+                    # What a tile has beyond the row lies where the next row begins, and is written over.
+                    for w in range(tiles.count[3] - 1, -1, -1):
+                        transform_one(&c.result, sums + (tile + w) * c.sum_row + o, pitch,
                                       rows + w * t.outputs[2] * lanes, to_pitch, lanes // WINOGRAD_LANES, buffer)
-                        tile += 1
-                    for i in range(t.outputs[0] * t.outputs[1]):
-                        at[0] = (tiles.begin[1] + d) * t.outputs[0] + i // t.outputs[1]
-                        at[1] = (tiles.begin[2] + h) * t.outputs[1] + i % t.outputs[1]
-                        if count <= 0 or at[0] >= walk.axis[0].positions or at[1] >= walk.axis[1].positions:
+                    tile += tiles.count[3]
+                    at[1] = (tiles.begin[2] + h) * t.outputs[1]
+                    lines = max(<int64_t>0, min(t.outputs[1], walk.axis[1].positions - at[1]))
+                    run, runs = count * (lines if adjoin else 1), 1 if adjoin else lines
+                    for i in range(t.outputs[0] * runs):
+                        at[0] = (tiles.begin[1] + d) * t.outputs[0] + i // runs
+                        if run == 0 or at[0] >= walk.axis[0].positions:
                             continue
-                        row = rows + i * to_pitch[1]
+                        row = rows + i // runs * to_pitch[0] + i % runs * to_pitch[1]
                         if channels == lanes:
-                            largest = winograd_largest(row, count * lanes, largest)
-                        for w in range(0 if channels == lanes else count):
+                            largest = winograd_largest(row, run * lanes, largest)
+                        for w in range(0 if channels == lanes else run):
                             largest = winograd_largest(row + w * lanes, channels, largest)
                         to = target + o * c.y.channel + target_offset(
-                            &c.y, walk, (tiles.begin[0] + n) // t.steps.siblings, at[0], at[1], column)
+                            &c.y, walk, (tiles.begin[0] + n) // t.steps.siblings, at[0], at[1] + i % runs, column)
                         if streamed:
-                            for w in range(count):
+                            for w in range(run):
                                 stream_lines(to + w * walk.axis[2].target_step * c.y.axis[2], row + w * lanes,
                                              channels * sizeof(float))
                             continue
-                        store_block(to, walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, count,
+                        store_block(to, walk.axis[2].target_step * c.y.axis[2], c.y.channel, row, lanes, 1, run,
                                     channels)
     if streamed:
         end_stream()
