@@ -18,7 +18,8 @@ from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_add_slices,
+    winograd_largest,
 )
 from winograd_parts cimport (
     FINISHED_CHANNELS, TilePart, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
@@ -123,7 +124,7 @@ cdef inline uint32_t finish_tiles(
     const TiledAccumulation *c, stored *filter, const float *sums, float *block, int64_t part_index, int64_t piece
 ) noexcept nogil:
     """Add the slices of some channels of a part, transform and store them; their largest magnitude."""
-    cdef int64_t of_group = c.pieces // c.blocks.groups, g = piece // of_group, channels, i, p, j, t, _slice, columns
+    cdef int64_t of_group = c.pieces // c.blocks.groups, g = piece // of_group, channels, i, p, t, columns
     cdef int64_t first = piece % of_group * FINISHED_CHANNELS
     cdef const float *of
     cdef float *total = block + FINISHED_CHANNELS * c.taps * c.target_row
@@ -152,13 +153,8 @@ cdef inline uint32_t finish_tiles(
                           buffer)
             continue
         for p in range(c.tiling.point_count):
-            of = sums + p * c.sum_point + (first + i) * c.target_row
-            for j in range(columns):
-                total[p * c.target_row + j] = of[j]
-            for _slice in range(1, c.blocks.slices):
-                of += c.sums_size
-                for j in range(columns):
-                    total[p * c.target_row + j] += of[j]
+            winograd_add_slices(total + p * c.target_row, sums + p * c.sum_point + (first + i) * c.target_row,
+                                c.sums_size, c.blocks.slices, columns, c.target_row)
         transform_one(&c.result, total, pitch, block + i * c.taps * c.target_row, to_pitch,
                       columns // WINOGRAD_LANES, buffer)
     for i in range(channels * c.taps):
