@@ -1,4 +1,4 @@
-"""The filter of fprop and dgrad, packed by tasks: strips of few outputs, chunks of many channels, the last ones short."""
+"""The filter of fprop and dgrad, packed by tasks: strips of few outputs, chunks of many channels, the last short."""
 
 import numpy as np
 import pytest
