@@ -42,6 +42,9 @@ SHAPES = [
     parse('mb3ic20ih15iw17oc70kh3ph1n"2d_several_strips"'),
     parse('mb1ic300ih6oc260kh3ph1n"2d_filters_inside_tasks"'),
     parse('mb2ic17ih9iw23oc33kh5kw3ph2pw0n"2d_5x3"'),
+    # Rows shorter than a tile, so that it reaches over several of them, and rows that end within one.
+    *(parse(f'mb2ic17ih9iw{row}oc40kh3ph1n"2d_rows_of_{row}"') for row in (1, 2, 3, 7)),
+    parse('mb2ic18id7ih6iw2oc20kd3kh3pd1ph1n"3d_rows_of_2"'),
 ]
 #: With strides, dilations, or taps that are cut into pieces.
 PHASES = [
