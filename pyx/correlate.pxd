@@ -21,7 +21,7 @@ from correlation cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, stores_lines, takes_places, takes_sums,
 )
 from exact cimport any_nan
-from packing cimport pack_filter, pack_steps, packs_together
+from packing cimport count_packs, pack_filter, pack_steps, packs_together
 from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Bundle, Part, add_products, repair
@@ -203,7 +203,7 @@ cdef inline int correlate_steps(
             c[i].packing = c + (i if c[i].packs_only else (<const Step *>&step_array[i, 0]).packed)
             c[i].first_pack, c[i].packed = packs, packed_size
             if c[i].packing == c + i and not blocks.packs:
-                packs += c[i].packs
+                packs += count_packs(c + i)
                 packed_size += in_lines(c[i].conv.groups * c[i].filter_size * sizeof(compute)) // sizeof(compute)
             scratch_size = max(scratch_size, c[i].scratch)
             tables_size += filter_tables_size(c + i)
@@ -212,7 +212,7 @@ cdef inline int correlate_steps(
             scratch_size = phases_scratch(c, kind)
         together = packs_together(c, count, packed_size)
         if together:
-            packs = c.packs
+            packs = count_packs(c)
         for i in range(count):
             c[i].first_task = tasks
             if i % blocks.phases == 0 and not c[i].packs_only:

@@ -30,8 +30,8 @@ cdef struct Correlation:
     bint packs_only
     const Correlation *packing  # the step whose packed filter it uses: this one, or that of which it is a part
     int64_t strip  # elements of a line of a packed strip
-    int64_t filter_strips, filter_outputs, filter_size  # of the packed filter of a group; the last in elements
-    int64_t packs  # tasks that pack it: each a strip of a chunk of the channels
+    int64_t filter_strips, filter_chunks  # of outputs and of channels, of the packed filter of a group
+    int64_t filter_outputs, filter_size  # of it; the last in elements
     int64_t bank_size  # of a strip of a chunk, where each task packs what it needs
     bint strips_in_place  # tiles can read strips of the filter itself
     int64_t row  # elements between rows of a block of sums
@@ -82,7 +82,7 @@ cdef inline void describe_correlation(
     c.packs_only = step.packed == PACKS
     c.strip = packed_width(c.conv.outputs, kind)
     c.filter_strips = count_blocks(c.conv.outputs, c.strip)
-    c.packs = c.conv.groups * c.filter_strips * count_blocks(c.conv.channels, blocks.chunk)
+    c.filter_chunks = count_blocks(c.conv.channels, blocks.chunk)
     c.filter_outputs = c.conv.outputs if blocks.positions_across else whole_strips(c.conv.outputs, kind)
     c.filter_size = c.conv.channels * c.conv.taps * c.filter_outputs
     c.bank_size = 0

@@ -3,7 +3,6 @@
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
 
-from blocks cimport count_blocks
 from copy cimport PIECE, load_block, load_transposed
 from correlation cimport Correlation
 from convolution cimport Convolution
@@ -80,19 +79,24 @@ cdef inline int64_t first_of_strip(
     return c.packed + g * c.filter_size + (c0 * c.filter_outputs + o0 * channels) * c.conv.taps
 
 
+cdef inline int64_t count_packs(const Correlation *c) noexcept nogil:
+    """Tasks that pack the filter of a step, or of all steps together."""
+    return c.conv.groups * c.filter_strips * c.filter_chunks
+
+
 cdef inline void find_part_of_filter(
     const Correlation *c, int64_t task, int64_t *g, int64_t *o0, int64_t *c0
 ) noexcept nogil:
     """The group, the first output channel and the first channel of what a task packs: a strip of a chunk."""
-    cdef int64_t chunks = count_blocks(c.conv.channels, c.conv.blocks.chunk)
-    c0[0] = task % chunks * c.conv.blocks.chunk
-    o0[0] = task // chunks % c.filter_strips * c.strip
-    g[0] = task // chunks // c.filter_strips
+    c0[0] = task % c.filter_chunks * c.conv.blocks.chunk
+    o0[0] = task // c.filter_chunks % c.filter_strips * c.strip
+    g[0] = task // c.filter_chunks // c.filter_strips
 
 
 cdef inline void pack_filter(
     const Correlation *c, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
+    """A part of the filter of one step."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t g, o0, c0, outputs, channels
     cdef compute *strip
@@ -135,7 +139,7 @@ cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t
 cdef inline void pack_steps(
     const Correlation *steps, int64_t count, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
-    """The same for all steps: all taps of a channel are transposed at once."""
+    """The same part of the filters of all steps: all taps of a channel are transposed at once."""
     cdef const Correlation *c
     cdef const Convolution *conv = &steps.conv
     cdef int64_t g, o0, c0, outputs, channels, i, t, channel, first, taps = 0, width = steps.strip
