@@ -106,9 +106,9 @@ def tiled_work(operation, problem, tiling, machine):
             # Blocks of the filter transform both operands again, unless their tiles are kept.
             again = (1, 1) if plan.chosen.shared else (blocks, -(-channels // plan.chosen.chunk))
             work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
-            sums = count * problem.groups * channels * wide * plan.chosen.slices
-            work["wgrad sum"] += sums
-            work["wgrad slice"] += sums if plan.chosen.slices > 1 else 0
+            columns = problem.groups * channels * wide * plan.chosen.slices
+            work["wgrad sum"] += count * columns
+            work["wgrad slice"] += prod(axis.taps for axis in walk) * columns if plan.chosen.slices > 1 else 0
         else:
             box = min(plan.tiles, tiles // added)
             cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks

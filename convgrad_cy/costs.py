@@ -55,7 +55,7 @@ NARROW = Costs(
         "wgrad value": 0.2082,  # of both operands
         "wgrad load": 0.1018,
         "wgrad sum": 0.041,
-        "wgrad slice": 0.0,  # sums of several slices, which pass through memory
+        "wgrad slice": 0.0,  # elements of the filters of several slices, which pass through memory
     },
     large_tiles={(1, 7, 7): 1.09},
     few_tiles=1.0,

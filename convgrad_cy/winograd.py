@@ -188,7 +188,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     return blocks, box, memory, tasks
 
 
-def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes, strip):
+def _accumulation(walks, given, points, taps, groups, channels, outputs, batch, lanes, strip):
     """The same of wgrad."""
     block = min(-(-outputs // strip) * strip, WGRAD_CHANNELS)
     chunk = min(WGRAD_CHANNELS, WGRAD_SUMS_BYTES // (4 * points * block) // lanes * lanes)
@@ -203,7 +203,7 @@ def _accumulation(walks, given, points, groups, channels, outputs, batch, lanes,
     while parts * slices < wanted and block > max(strip, LEAST_OUTPUTS):
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
-    memory = 4 * points * parts * slices * chunk * block if slices > 1 else 0
+    memory = 4 * taps * parts * slices * chunk * block if slices > 1 else 0
     many = parts >= SHARING_PARTS * groups or (len(walks) > 1 and lanes >= SHARING_LANES)
     shared = many and values <= SHARED_BYTES
     memory += values if shared else 0
@@ -229,11 +229,13 @@ def plan(operation, problem, tiling, machine):
     lanes = machine.vector_bytes // 4
     strip = min(machine.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     batch = problem.batch * max(map(len, parts))  # each sibling has images of its own
-    sizes = max(map(prod, points)), problem.groups, channels, outputs, batch, lanes, strip
+    most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip)
     if operation == WGRAD:
-        blocks, box, memory, tasks = _accumulation(walks, given, *sizes)
+        taps = max(prod(axis.taps for axis in walk) for walk in walks)
+        blocks, box, memory, tasks = _accumulation(walks, given, most_points, taps, *sizes)
     else:
-        blocks, box, memory, tasks = _correlation(walks, given, max(len(part[0]) for part in parts), *sizes)
+        added = max(len(part[0]) for part in parts)
+        blocks, box, memory, tasks = _correlation(walks, given, added, most_points, *sizes)
     serial = problem.multiplications < SERIAL_MULTIPLICATIONS
     target = 4 * problem.batch * problem.groups * outputs * prod(problem.x if operation == DGRAD else problem.y)
     streams = operation != WGRAD and is_streamed(target, machine)

@@ -31,19 +31,14 @@ static inline uint32_t winograd_largest(const float *of, int64_t count, uint32_t
     return largest;
 }
 
-/* to = of[0] + of[slice] + .. of so many slices, in this order; ``columns``: whole vectors. What follows so many elements
- * behind is fetched: rows of other slices are too short and too many for a processor to see what comes next. */
-static inline void
-winograd_add_slices(float *to, const float *of, int64_t slice, int64_t slices, int64_t columns, int64_t behind)
+/* of[0] += of[slice] + .. of so many slices, in this order; ``columns``: whole vectors. */
+static inline void winograd_add_slices(float *of, int64_t slice, int64_t slices, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += WINOGRAD_LANES) {
         winograd_vector sum = *(const winograd_vector *)(of + j);
-        __builtin_prefetch(of + j + behind, 0, 2);
-        for (int64_t i = 1; i < slices; i++) {
+        for (int64_t i = 1; i < slices; i++)
             sum += *(const winograd_vector *)(of + i * slice + j);
-            __builtin_prefetch(of + i * slice + j + behind, 0, 2);
-        }
-        *(winograd_vector *)(to + j) = sum;
+        *(winograd_vector *)(of + j) = sum;
     }
 }
 

@@ -22,7 +22,7 @@ cdef extern from "winograd.h" nogil:
     const winograd_transform winograd_filters[9][9]
     const winograd_transform winograd_results[9][9]
     uint32_t winograd_largest(const float *of, int64_t count, uint32_t largest)
-    void winograd_add_slices(float *to, const float *of, int64_t slice, int64_t slices, int64_t columns, int64_t behind)
+    void winograd_add_slices(float *of, int64_t slice, int64_t slices, int64_t columns)
 
 ctypedef fused stored:  # storage types whose compute type is float
     f16

@@ -31,11 +31,14 @@ cdef struct TiledAccumulation:
     int64_t target_width  # outputs of a strip
     int64_t source_point, target_point, sum_point, source_line, target_strip  # elements between neighbours
     int64_t target_row  # elements of the sums from channel to channel
-    int64_t window_size, values_size, target_size, sums_size, scratch  # elements; the last in bytes
+    int64_t window_size, values_size, target_size, sums_size, piece_size, scratch  # elements; the last in bytes
     bint natural  # the filter's taps, and then its input channels, are adjacent in memory
     const int32_t *channel  # where the channels of a chunk are
     const int32_t *source_tiles  # multiples of a line
     const int32_t *target_tiles  # multiples of a strip's width
+
+cdef struct TilePiece:  # of a part, that is transformed back: of its group g, the channels from c0 on
+    int64_t g, c0, channels
 
 cdef struct TilePart:  # of the filter of some groups from g on: in each, output channels o0 .., input channels c0 ..
     int64_t g, groups, o0, outputs, c0, channels
@@ -86,11 +89,10 @@ cdef inline void describe_tiled_sums(
     c.sums_size = c.tiling.point_count * c.sum_point
     c.scratch = c.window_size + c.values_size + c.target_size
     c.scratch += max(row_size(&c.tiling, &c.source), row_size(&c.tiling, &c.target))
-    # Behind the finished values: a part's sums of one channel, and the buffer of the transform.
-    t = (FINISHED_CHANNELS * c.taps + c.tiling.point_count) * c.target_row
-    t += tile_size(&c.result, c.target_row // WINOGRAD_LANES)
-    # Where a part has one slice, its task also finishes it, with the sums in its own memory.
-    c.scratch = in_lines((max(c.scratch, t) + (c.sums_size if blocks.slices == 1 else 0)) * sizeof(float))
+    # Behind the sums, after the products: a piece, and the buffer of the transform.
+    c.piece_size = FINISHED_CHANNELS * c.taps * c.target_row
+    t = c.piece_size + tile_size(&c.result, c.target_row // WINOGRAD_LANES)
+    c.scratch = in_lines((c.sums_size + max(c.scratch, t)) * sizeof(float))
     c.natural = c.w.channel == c.taps and c.w.batch != 1 and taps_are_adjacent(&c.w, &step.walk)
     c.natural = c.natural and is_held(step, c.taps - 1)
 

@@ -3,8 +3,8 @@
     filter(o, t, c) = result transform of [sum over tiles of  source(point, tile, c) * target(point, tile, o)]
 
 A task is a chunk of input channels, a block of output channels and a slice of the boxes of tiles, of one group or a
-bundle of small ones; the products of each point are summed over the tiles. The slices are added in order before the
-transform back. Where the filter has several blocks, the transformed tiles are kept for all of them.
+bundle of small ones; the products of each point are summed over the tiles, and the sums transformed back. Where there
+are several slices, these are added in order then: a filter has fewer taps than a tile has points. Where the filter has several blocks, the transformed tiles are kept for all of them.
 """
 
 from cython.parallel cimport prange, threadid
@@ -22,7 +22,7 @@ from winograd cimport (
     winograd_largest,
 )
 from winograd_parts cimport (
-    FINISHED_CHANNELS, TilePart, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
+    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
 )
 from winograd_tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find_tiles, is_held
 
@@ -79,20 +79,17 @@ cdef inline uint32_t share_tiles(
 
 
 cdef inline uint32_t accumulate_tiles(
-    const TiledAccumulation *c, const stored *source, const stored *target, float *all_values, float *all_gradients,
-    float *sums, float *window, int64_t task,
+    const TiledAccumulation *c, const TilePart *part, const stored *source, const stored *target, float *all_values,
+    float *all_gradients, float *sums, float *window, int64_t slice,
 ) noexcept nogil:
     """The products of one slice of a part; the largest magnitude of the target, where the tiles are not shared."""
     cdef int64_t p, g, strip, j, column, count, even, box, index, width = strip_width(sums[0])
-    cdef int64_t slice = task % c.blocks.slices
     cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
     cdef float *buffer = gradients + c.target_size
     cdef Box tiles
-    cdef TilePart part
     cdef uint32_t largest = 0
-    part_of_tiles(c, task // c.blocks.slices, &part)
     for box in range(first_box, boxes * (slice + 1) // c.blocks.slices):
         count = find_tiles(&c.tiling, box, &tiles)
         if c.blocks.shared:
@@ -120,82 +117,88 @@ cdef inline uint32_t accumulate_tiles(
     return largest
 
 
-cdef inline uint32_t finish_tiles(
-    const TiledAccumulation *c, stored *filter, const float *sums, float *block, int64_t part_index, int64_t piece
+cdef inline void find_piece(
+    const TiledAccumulation *c, const TilePart *part, int64_t index, TilePiece *piece
 ) noexcept nogil:
-    """Add the slices of some channels of a part, transform and store them; their largest magnitude."""
-    cdef int64_t of_group = c.pieces // c.blocks.groups, g = piece // of_group, channels, i, p, t, columns
-    cdef int64_t first = piece % of_group * FINISHED_CHANNELS
-    cdef const float *of
-    cdef float *total = block + FINISHED_CHANNELS * c.taps * c.target_row
-    cdef float *buffer = total + c.tiling.point_count * c.target_row
+    cdef int64_t of_group = c.pieces // c.blocks.groups
+    piece.g, piece.c0 = index // of_group, index % of_group * FINISHED_CHANNELS
+    piece.channels = min(<int64_t>FINISHED_CHANNELS, part.channels - piece.c0) if piece.g < part.groups else 0
+
+
+cdef inline void transform_piece(
+    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *sums, float *block,
+    float *buffer,
+) noexcept nogil:
+    """block[channel][tap][output] from the sums of a part."""
+    cdef int64_t i, columns = whole_vectors(part.outputs, block[0])
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
-    cdef TilePart part
-    cdef uint32_t largest = 0
-    part_of_tiles(c, part_index, &part)
-    channels = min(<int64_t>FINISHED_CHANNELS, part.channels - first)
-    if channels <= 0 or g >= part.groups:
-        return 0
-    sums += g * part.channels * c.target_row
-    filter += (part.g + g) * c.w.group + part.o0 * c.w.batch + (part.c0 + first) * c.w.channel
-    columns = whole_vectors(part.outputs, block[0])
-    pitch[2], to_pitch[2] = c.target_row, c.target_row
-    if c.blocks.slices == 1:
-        pitch[2] = c.sum_point
+    pitch[2], to_pitch[2] = c.sum_point, c.target_row
     for i in range(1, -1, -1):
         pitch[i] = pitch[i + 1] * c.tiling.points[i + 1]
         to_pitch[i] = to_pitch[i + 1] * c.result.given[i + 1]
-    for i in range(channels):
-        of = sums + (first + i) * c.target_row
-        if c.blocks.slices == 1:
-            transform_one(&c.result, of, pitch, block + i * c.taps * c.target_row, to_pitch, columns // WINOGRAD_LANES,
-                          buffer)
-            continue
-        for p in range(c.tiling.point_count):
-            winograd_add_slices(total + p * c.target_row, sums + p * c.sum_point + (first + i) * c.target_row,
-                                c.sums_size, c.blocks.slices, columns, c.target_row)
-        transform_one(&c.result, total, pitch, block + i * c.taps * c.target_row, to_pitch,
-                      columns // WINOGRAD_LANES, buffer)
-    for i in range(channels * c.taps):
+    for i in range(piece.channels):
+        transform_one(&c.result, sums + (piece.g * part.channels + piece.c0 + i) * c.target_row, pitch,
+                      block + i * c.taps * c.target_row, to_pitch, columns // WINOGRAD_LANES, buffer)
+
+
+cdef inline uint32_t store_piece(
+    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *block, stored *filter
+) noexcept nogil:
+    """Store that; its largest magnitude."""
+    cdef int64_t i, t
+    cdef uint32_t largest = 0
+    if piece.channels <= 0:
+        return 0
+    filter += (part.g + piece.g) * c.w.group + part.o0 * c.w.batch + (part.c0 + piece.c0) * c.w.channel
+    for i in range(piece.channels * c.taps):
         largest = winograd_largest(block + i * c.target_row, part.outputs, largest)
     if c.natural:
         store_block(filter + filter_offset(&c.w, &c.tiling.steps.walk, 0), c.w.batch, 1, block, 1, c.target_row,
-                    part.outputs, channels * c.taps)
-    else:
-        for t in range(c.taps):
-            if not is_held(c.tiling.steps, t):
-                continue
+                    part.outputs, piece.channels * c.taps)
+        return largest
+    for t in range(c.taps):
+        if is_held(c.tiling.steps, t):
             store_block(filter + filter_offset(&c.w, &c.tiling.steps.walk, t), c.w.batch, c.w.channel,
-                        block + t * c.target_row, 1, c.taps * c.target_row, part.outputs, channels)
+                        block + t * c.target_row, 1, c.taps * c.target_row, part.outputs, piece.channels)
     return largest
 
 
 cdef inline void sum_tiles(
     const TiledAccumulation *c, const stored *source, stored *filter, const stored *target, float *values,
-    float *gradients, float *partial, char *scratch, uint32_t *largest, int thread, int64_t task,
+    float *gradients, float *partial, float *scratch, uint32_t *largest, int thread, int64_t task,
 ) noexcept nogil:
-    """One slice of a part; the whole of it, stored as well, where there is one slice."""
-    cdef float *memory = <float *>scratch
+    """One slice of a part, transformed back; stored as well, where it is the only one."""
     cdef int64_t i
-    if c.blocks.slices > 1:
-        note_largest(largest, thread, 0, accumulate_tiles(c, source, target, values, gradients,
-                                                          partial + task * c.sums_size, memory, task))
-        return
+    cdef float *block = scratch + c.sums_size
+    cdef TilePart part
+    cdef TilePiece piece
+    part_of_tiles(c, task // c.blocks.slices, &part)
     note_largest(largest, thread, 0,
-                 accumulate_tiles(c, source, target, values, gradients, memory, memory + c.sums_size, task))
+                 accumulate_tiles(c, &part, source, target, values, gradients, scratch, block, task % c.blocks.slices))
     for i in range(c.pieces):
-        note_largest(largest, thread, 1, finish_tiles(c, filter, memory, memory + c.sums_size, task, i))
+        find_piece(c, &part, i, &piece)
+        if c.blocks.slices > 1:
+            transform_piece(c, &part, &piece, scratch, partial + (task * c.pieces + i) * c.piece_size, block)
+            continue
+        transform_piece(c, &part, &piece, scratch, block, block + c.piece_size)
+        note_largest(largest, thread, 1, store_piece(c, &part, &piece, block, filter))
 
 
-cdef inline void add_slices(
-    const TiledAccumulation *c, stored *filter, const float *partial, char *scratch, uint32_t *largest, int thread,
-    int64_t task,
+cdef inline uint32_t add_slices(
+    const TiledAccumulation *c, stored *filter, float *partial, int64_t task
 ) noexcept nogil:
-    """Some channels of a part that has several slices."""
-    cdef int64_t part = task // c.pieces
-    note_largest(largest, thread, 1, finish_tiles(c, filter, partial + part * c.blocks.slices * c.sums_size,
-                                                  <float *>scratch, part, task % c.pieces))
+    """Some channels of a part that has several slices; their largest magnitude."""
+    cdef int64_t i, index = task % c.pieces
+    cdef TilePart part
+    cdef TilePiece piece
+    part_of_tiles(c, task // c.pieces, &part)
+    find_piece(c, &part, index, &piece)
+    partial += (task // c.pieces * c.blocks.slices * c.pieces + index) * c.piece_size
+    for i in range(piece.channels * c.taps):
+        winograd_add_slices(partial + i * c.target_row, c.pieces * c.piece_size, c.blocks.slices,
+                            whole_vectors(part.outputs, partial[0]))
+    return store_piece(c, &part, &piece, partial, filter)
 
 
 cdef inline int wgrad_tiled(
@@ -225,7 +228,7 @@ cdef inline int wgrad_tiled(
         multiples(tables + blocks.chunk, LINE_LANES, tiles)
         multiples(tables + blocks.chunk + tiles, c.target_width, tiles)
         if blocks.slices > 1:
-            partial = <float *>allocate_lines(c.parts * blocks.slices * c.sums_size * sizeof(float))
+            partial = <float *>allocate_lines(c.parts * blocks.slices * c.pieces * c.piece_size * sizeof(float))
         boxes = c.groups * c.tiling.box_count if blocks.shared else 0
         values = <float *>allocate_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
         gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
@@ -241,11 +244,11 @@ cdef inline int wgrad_tiled(
                     &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), step > 0, task))
             tasks = c.parts * blocks.slices
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                sum_tiles(&c, x, w, y, values, gradients, partial, scratch + threadid() * c.scratch, largest,
-                          threadid(), task)
+                sum_tiles(&c, x, w, y, values, gradients, partial, <float *>(scratch + threadid() * c.scratch),
+                          largest, threadid(), task)
             tasks = c.parts * c.pieces if blocks.slices > 1 else 0
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                add_slices(&c, w, partial, scratch + threadid() * c.scratch, largest, threadid(), task)
+                note_largest(largest, threadid(), 1, add_slices(&c, w, partial, task))
             step += c.tiling.steps.siblings
         return stands(largest, threads)
     finally:
