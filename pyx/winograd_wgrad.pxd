@@ -4,7 +4,8 @@
 
 A task is a chunk of input channels, a block of output channels and a slice of the boxes of tiles, of one group or a
 bundle of small ones; the products of each point are summed over the tiles, and the sums transformed back. Where there
-are several slices, these are added in order then: a filter has fewer taps than a tile has points. Where the filter has several blocks, the transformed tiles are kept for all of them.
+are several slices, these are added in order then: a filter has fewer taps than a tile has points. Where the filter has
+several blocks, the transformed tiles are kept for all of them.
 """
 
 from cython.parallel cimport prange, threadid
