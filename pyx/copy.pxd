@@ -19,6 +19,7 @@ cdef extern from "rows.h" nogil:
     void copy_every_second(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
     void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
+    void fetch_run(const void *first, int64_t bytes)
     void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 

@@ -23,6 +23,13 @@ copy_pieces(char *to, const char *of, int64_t bytes, const int64_t piece)
     memcpy(to + bytes - piece, of + bytes - piece, (size_t)piece);
 }
 
+/* Adjacent bytes, into the second level of the cache. */
+static inline void fetch_run(const void *first, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)first + i, 0, 2);
+}
+
 /* Lines of a row that is copied ROWS_AHEAD rows later, where rows lie so far apart that a processor does not foresee it: into
  * the second level of the cache. */
 static inline __attribute__((always_inline)) void fetch_row(const char *row, int64_t of_row, int64_t bytes)

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from blocks cimport count_blocks
-from copy cimport load_block, zero_block
+from copy cimport fetch_run, load_block, zero_block
 from tensor cimport Tensor, count_taps, filter_offset
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from winograd cimport LINE_LANES, Transform, stored, tile_size, transform_one, winograd_largest
@@ -16,6 +16,7 @@ from winograd_tiling cimport TileStep, is_held
 cdef enum:
     MOST_CHANNELS = 16  # a line of the cache, that are loaded together,
     MOST_LINES = 432  # if they have no more taps: of 3 x 3 x 3
+    CHANNELS_AHEAD = 4  # that are fetched: where a channel is a run of outputs, the next one is in another page
 
 cdef struct FilterBank:
     Transform transform
@@ -76,6 +77,8 @@ cdef inline void load_volume(
         load_block(lines, row, 1, filter, 1, f.w.batch, channels * f.volume, outputs)
         return
     for c in range(channels):
+        if f.w.batch == f.volume:
+            fetch_run(filter + (c + CHANNELS_AHEAD) * f.w.channel, outputs * f.volume * sizeof(stored))
         load_block(lines + c * f.volume * row, row, 1, filter + c * f.w.channel, 1, f.w.batch, f.volume, outputs)
 
 
