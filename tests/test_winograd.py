@@ -20,7 +20,8 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-from convgrad_cy import algorithm, calls, conv_backward_filter, dtypes
+from convgrad_cy import algorithm, calls, conv_backward_filter, cpu, dtypes, winograd
+from convgrad_cy.choices import WGRAD
 from convgrad_cy.problem import ConvProblem
 
 PYX = Path(__file__).parents[1] / "pyx"
@@ -61,6 +62,16 @@ PHASES = [
     parse('mb2ic300ih10oc260kh3dh1ph2n"2d_siblings_filters_inside_tasks"'),
     parse('mb2g2ic34iw45oc24kw7dw2pw9n"1d_siblings_of_pieces"'),
     parse('mb2ic5id9ih8iw7oc6kd3kh4kw6dd1sh2pd2ph1pw3n"3d_everything"'),
+]
+#: wgrad in several slices: blocks and pieces that end early, groups, the parts of a stride, siblings, other ranks.
+SLICED = [
+    parse('mb2ic40ih60iw58oc160kh3ph1n"2d_unequal_blocks"'),
+    parse('mb3ic17ih33iw29oc23kh5ph2n"2d_5x5_few_channels"'),
+    parse('mb4g2ic38ih40iw54oc50kh3ph1n"2d_groups_in_slices"'),
+    parse('mb3ic20ih82iw76oc24kh4sh2ph1n"2d_parts_in_slices"'),
+    parse('mb2ic18ih44iw50oc20kh3dh1ph2n"2d_siblings_in_slices"'),
+    parse('mb2ic19iw1500oc21kw3pw1n"1d_in_slices"'),
+    parse('mb2ic9id9ih26iw30oc11kd3kh3pd1ph1n"3d_in_slices"'),
 ]
 kernels = pytest.mark.parametrize("kernel", BY_KERNEL)
 shapes = pytest.mark.parametrize("problem", SHAPES, ids=str)
@@ -149,6 +160,26 @@ def test_values_of_phases(kernel, problem, data_format, filter_format):
     if algorithm.refusal(kernel, problem_of(problem), FLOAT32) is None:
         expected = OPERATIONS[BY_KERNEL[kernel]].expected(problem, tensors, data_format, filter_format)
         assert_close(call(kernel, problem, tensors, data_format, filter_format), expected, "float32")
+
+
+@pytest.mark.parametrize("data_format, filter_format", (("NCX", "OIX"), ("NXC", "XIO")))
+@pytest.mark.parametrize("problem", SLICED, ids=str)
+def test_slices(problem, data_format, filter_format):
+    """A single element of the last slice, finite or not, reaches what it reaches in the direct algorithm."""
+    taken = algorithm.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.machine())
+    assert winograd.plan(WGRAD, problem_of(problem), taken, cpu.machine()).chosen.slices > 1
+    tensors = real_tensors(problem, "float32")
+    expected = OPERATIONS[BY_KERNEL["wgrad"]].expected(problem, tensors, data_format, filter_format)
+    assert_close(call("wgrad", problem, tensors, data_format, filter_format), expected, "float32")
+    for value in (3e4, np.inf):
+        dy = np.zeros_like(tensors.y)
+        dy.reshape(-1)[-1] = value
+        alone = tensors._replace(y=dy)
+        direct = call("wgrad", problem, alone, data_format, filter_format, algorithm="direct")
+        result = call("wgrad", problem, alone, data_format, filter_format)
+        assert (np.isfinite(result) == np.isfinite(direct)).all()
+        if np.isfinite(value):
+            assert_close(result, direct.astype(np.float64), "float32")
 
 
 @kernels
