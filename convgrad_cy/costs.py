@@ -47,7 +47,7 @@ NARROW = Costs(
         "value": 0.2129,  # transformed values of the source
         "filter": 0.185,  # of the filter, by the tasks; taken from memory where they are kept
         "kept filter": 0.32,
-        "scattered filter": 0.1263,
+        "scattered filter": 0.109,
         "gathered": 0.5,  # elements of x and y whose neighbours walks skip: reordered where they are adjacent
         "load": 0.0546,  # that a chunk of channels is added to
         "sum": 0.1645,  # that are transformed back
@@ -72,7 +72,7 @@ WIDE = Costs(
         "value": 0.133,
         "filter": 0.0823,
         "kept filter": 0.2146,
-        "scattered filter": 0.0809,
+        "scattered filter": 0.0697,
         "gathered": 0.26,
         "load": 0.0917,
         "sum": 0.0844,
