@@ -116,11 +116,10 @@ def tiled_work(operation, problem, tiling, machine):
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
             boxes = 1 if plan.chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
-            # Of stride phases, the taps lie scattered in memory: each part of the result reads the whole filter.
+            # Of stride phases, the taps lie scattered in memory.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
-            name = "scattered filter" if scattered else "filter" if plan.chosen.group == 0 else "kept filter"
-            elements = count * added + (prod(problem.kernel) if scattered else 0)
-            work[name] += elements * problem.groups * channels * wide * boxes
+            name = "kept filter" if plan.chosen.group else "scattered filter" if scattered else "filter"
+            work[name] += count * problem.groups * added * channels * wide * boxes
             work["load"] += count * tiles * wide * -(-channels // plan.chosen.chunk)
             work["sum"] += count * tiles // added * wide
     return work
