@@ -116,7 +116,7 @@ def tiled_work(operation, problem, tiling, machine):
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
             boxes = 1 if plan.chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
-            # Of stride phases, the taps lie scattered in memory.
+            # Kept filters pass through memory; of those that tasks transform, stride phases have scattered taps.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
             name = "kept filter" if plan.chosen.group else "scattered filter" if scattered else "filter"
             work[name] += count * problem.groups * added * channels * wide * boxes

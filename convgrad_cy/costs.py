@@ -62,7 +62,8 @@ NARROW = Costs(
     least_gain=1.25,
     least_gain_of_little={FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6},
 )
-#: Fitted on Zen 5 with vectors of 64 bytes; those of wgrad again since tiles that are kept count once.
+#: Fitted on Zen 5 with vectors of 64 bytes; those of wgrad again since tiles that are kept count once. The gain of
+#: dgrad was set by hand, for ResNet-50's 3x3 at stride 2, since filters of phases that are kept count as such.
 WIDE = Costs(
     each={
         "direct product": 0.2903,

@@ -24,7 +24,7 @@ copy_pieces(char *to, const char *of, int64_t bytes, const int64_t piece)
 }
 
 /* Adjacent bytes, into the second level of the cache. */
-static inline void fetch_run(const void *first, int64_t bytes)
+static inline __attribute__((always_inline)) void fetch_run(const void *first, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += 64)
         __builtin_prefetch((const char *)first + i, 0, 2);
@@ -35,8 +35,7 @@ static inline void fetch_run(const void *first, int64_t bytes)
 static inline __attribute__((always_inline)) void fetch_row(const char *row, int64_t of_row, int64_t bytes)
 {
     if (of_row >= ROWS_APART && bytes <= of_row / 2)
-        for (int64_t i = 0; i < bytes; i += 64)
-            __builtin_prefetch(row + ROWS_AHEAD * of_row + i, 0, 2);
+        fetch_run(row + ROWS_AHEAD * of_row, bytes);
 }
 
 #define COPY_CASE(length)                                                                                              \

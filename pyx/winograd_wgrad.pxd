@@ -171,19 +171,20 @@ cdef inline void sum_tiles(
 ) noexcept nogil:
     """One slice of a part, transformed back; stored as well, where it is the only one."""
     cdef int64_t i
-    cdef float *block = scratch + c.sums_size
+    cdef float *rest = scratch + c.sums_size
+    cdef float *block = rest
     cdef TilePart part
     cdef TilePiece piece
     part_of_tiles(c, task // c.blocks.slices, &part)
     note_largest(largest, thread, 0,
-                 accumulate_tiles(c, &part, source, target, values, gradients, scratch, block, task % c.blocks.slices))
+                 accumulate_tiles(c, &part, source, target, values, gradients, scratch, rest, task % c.blocks.slices))
     for i in range(c.pieces):
         find_piece(c, &part, i, &piece)
         if c.blocks.slices > 1:
-            transform_piece(c, &part, &piece, scratch, partial + (task * c.pieces + i) * c.piece_size, block)
-            continue
-        transform_piece(c, &part, &piece, scratch, block, block + c.piece_size)
-        note_largest(largest, thread, 1, store_piece(c, &part, &piece, block, filter))
+            block = partial + (task * c.pieces + i) * c.piece_size
+        transform_piece(c, &part, &piece, scratch, block, rest + c.piece_size)
+        if c.blocks.slices == 1:
+            note_largest(largest, thread, 1, store_piece(c, &part, &piece, block, filter))
 
 
 cdef inline uint32_t add_slices(
