@@ -23,10 +23,11 @@ MOST_OUTPUTS, MOST_CHUNK = 256, 128
 #: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
 #: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles,
 #: up to so many sums of a point (the second number where vectors are lines). With more points a task has few outputs,
-#: but does not do that.
+#: but does not do that. Where vectors are lines, a chunk is the larger one if its filters then stay in the L2 cache.
 SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
 MOST_SUMS_INSIDE, WIDE_SUMS_INSIDE = 4096, 8192
-MOST_OUTPUTS_INSIDE, MOST_CHUNK_INSIDE, MOST_POINTS_INSIDE = 32, 64, 64
+MOST_OUTPUTS_INSIDE, MOST_POINTS_INSIDE = 32, 64
+CHUNK_INSIDE, WIDE_CHUNK_INSIDE, WIDE_INSIDE_BYTES = 64, 128, 832 * 1024
 FEW_OUTPUTS = 64
 #: Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the cache.
 SPAN_BYTES = 4 << 20
@@ -171,7 +172,11 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     most = min(most, sums_bytes // (4 * points * block))
     images, *box = _box(walks, given, batch, max(1, most))
     count = images * prod(box)
-    chunk = MOST_CHUNK_INSIDE if inside else min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
+    if inside:
+        held = 4 * points * block * added * WIDE_CHUNK_INSIDE
+        chunk = WIDE_CHUNK_INSIDE if wide and held <= WIDE_INSIDE_BYTES else CHUNK_INSIDE
+    else:
+        chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
     chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
     boxes = groups * _boxes(walks, given, batch, images, box)
     while boxes * -(-outputs // block) < WANTED_TASKS and block > strip:

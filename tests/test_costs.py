@@ -8,7 +8,7 @@ import pytest
 from test_algorithm import MACHINES, problem_of
 
 from convgrad_cy import algorithm, costs, winograd
-from convgrad_cy.choices import FPROP, WGRAD
+from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 
 CUBES = algorithm.TILINGS[2]  # six points on each axis for three taps
 
@@ -31,6 +31,23 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
     wide, narrow = (winograd.plan(FPROP, problem, algorithm.TILINGS[3], machine) for machine in MACHINES[:2])
     sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]
     assert sums[1] <= winograd.SUMS_BYTES < sums[0] <= winograd.WIDE_SUMS_BYTES
+
+
+@pytest.mark.parametrize(
+    ("operation", "kernel", "machine", "chunk"),
+    (
+        (DGRAD, 4, 0, 128),
+        (FPROP, 4, 0, 64),  # four walks are added: a chunk has four times the filters
+        (DGRAD, 3, 0, 64),  # 49 points in the place of 25
+        (DGRAD, 4, 1, 64),
+    ),
+)
+def test_chunks_whose_filters_stay_in_the_cache(operation, kernel, machine, chunk):
+    """Where each task transforms its own, vectors are lines, and twice as many channels do not leave the L2 cache."""
+    stride, size = (1, 2, 2) if kernel == 4 else (1, 1, 1), 14 if kernel == 3 else 8
+    problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), stride)
+    made = winograd.plan(operation, problem, algorithm.TILINGS[3], MACHINES[machine])
+    assert made.chosen.group == 0 and made.chosen.chunk == chunk
 
 
 def test_fit(monkeypatch, capsys):
