@@ -43,7 +43,7 @@ def row_of(name, kernel, layout, dtype="float32"):
 
 
 def test_suites():
-    wanted = "resnet50 vgg16 unet dcgan mobilenet resnext unet3d hifigan vit inference tiny"
+    wanted = "resnet50 vgg16 unet dcgan mobilenet resnext unet3d hifigan vit five inference tiny"
     assert set(wanted.split()) <= set(suites.NAMES)
     assert any(layer.transposed for layer in suites.LAYERS)
     assert {len(layer.problem.x) for layer in suites.LAYERS} == {1, 2, 3}
