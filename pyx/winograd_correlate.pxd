@@ -28,7 +28,8 @@ from winograd_tiling cimport TileBlocks, TileStep, Tiling, fill_tiles, find_tile
 
 
 cdef enum:
-    MOST_STRIPS = 4  # of filters, transformed by one task
+    MOST_STRIPS = 4  # of filters, transformed by one task,
+    FILTER_CHANNELS = 32  # and channels: one strip is all there is of 64 outputs
     FILTER_TASKS = 8  # that are wanted for all threads
 
 
@@ -198,12 +199,14 @@ cdef inline uint32_t transform_strips(
     char *scratch, int64_t task,
 ) noexcept nogil:
     cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width)
-    cdef int64_t together = strips_of_task(c, strips), tasks = count_blocks(strips, together)
-    cdef int64_t g = task // tasks, first = task % tasks * together, o = first * width
-    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    cdef int64_t together = strips_of_task(c, strips), parts = count_blocks(strips, together)
+    cdef int64_t chunks = count_blocks(c.channels, FILTER_CHANNELS), c0 = task % chunks * FILTER_CHANNELS
+    cdef int64_t g = task // chunks // parts, first = task // chunks % parts * together, o = first * width
+    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
     return transform_filters(
-        &c.filters, c.tiling.steps, c.added, filter, filters + (g * strips + first) * c.filters.strip, c.channels,
-        c.channels, min(together * width, group_outputs - o), <float *>scratch)
+        &c.filters, c.tiling.steps, c.added, filter, filters + (g * strips + first) * c.filters.strip + c0 * width,
+        c.channels, min(<int64_t>FILTER_CHANNELS, c.channels - c0), min(together * width, group_outputs - o),
+        <float *>scratch)
 
 
 cdef inline int correlate_tiled(
@@ -254,6 +257,7 @@ cdef inline int correlate_tiled(
                 outputs = min(group, c.outputs - o)
                 strips = count_blocks(outputs, c.filters.width)
                 tasks = c.groups * count_blocks(strips, strips_of_task(&c, strips)) if blocks.group else 0
+                tasks *= count_blocks(c.channels, FILTER_CHANNELS)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
                     note_largest(largest, threadid(), 0, transform_strips(
