@@ -55,7 +55,7 @@ cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
 
 
 cdef inline int64_t loaded_channels(const FilterBank *f) noexcept nogil:
-    """As many lines of the cache where channels are adjacent in memory."""
+    """Channels that are loaded together: where they are adjacent in memory, two lines of the cache, too."""
     cdef int64_t lines = 2 if f.w.channel == 1 else 1
     return max(<int64_t>1, lines * min(<int64_t>MOST_CHANNELS, MOST_LINES // max(f.volume, f.taps)))
 

@@ -34,18 +34,17 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
 
 
 @pytest.mark.parametrize(
-    ("operation", "kernel", "machine", "chunk"),
+    ("operation", "size", "kernel", "stride", "machine", "chunk"),
     (
-        (DGRAD, 4, 0, 128),
-        (FPROP, 4, 0, 64),  # four walks are added: a chunk has four times the filters
-        (DGRAD, 3, 0, 64),  # 49 points in the place of 25
-        (DGRAD, 4, 1, 64),
+        (DGRAD, 8, 4, 2, 0, 128),
+        (FPROP, 8, 4, 2, 0, 64),  # four walks are added: a chunk has four times the filters
+        (DGRAD, 14, 3, 1, 0, 64),  # 49 points in the place of 25
+        (DGRAD, 8, 4, 2, 1, 64),
     ),
 )
-def test_chunks_whose_filters_stay_in_the_cache(operation, kernel, machine, chunk):
+def test_chunks_whose_filters_stay_in_the_cache(operation, size, kernel, stride, machine, chunk):
     """Where each task transforms its own, vectors are lines, and twice as many channels do not leave the L2 cache."""
-    stride, size = (1, 2, 2) if kernel == 4 else (1, 1, 1), 14 if kernel == 3 else 8
-    problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), stride)
+    problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), (1, stride, stride))
     made = winograd.plan(operation, problem, algorithm.TILINGS[3], MACHINES[machine])
     assert made.chosen.group == 0 and made.chosen.chunk == chunk
 
