@@ -1,4 +1,4 @@
-"""What is done again by each call that is like an earlier one: key, result, overlap, views, and the kernel's call.
+"""What is done again by each call that is like an earlier one: threads, key, result, overlap, views, the kernel's call.
 
 Compiled once, not for each instruction set; in Python these would take longer than the kernel of a small call.
 """
@@ -11,11 +11,25 @@ from math import prod
 
 from numpy import empty, uint8
 
+cdef extern from "threads.h" nogil:
+    int threads_available()
+    bint has_threads()
+
 cnp.import_array()
 
 cdef enum:
     SMALL_BYTES = 1 << 16
     LINE_BYTES = 64
+
+
+def has_openmp():
+    """Whether the compiler had OpenMP."""
+    return bool(has_threads())
+
+
+def max_threads():
+    """Threads that OpenMP would use now; 1 where the compiler had no OpenMP."""
+    return threads_available()
 
 
 cdef object plain(tuple values, int depth):

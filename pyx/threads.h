@@ -10,6 +10,15 @@
 #define CONVGRAD_TEXT(x) CONVGRAD_TEXT_(x)
 #endif
 
+static inline int has_threads(void)
+{
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 static inline int threads_available(void)
 {
 #ifdef _OPENMP
