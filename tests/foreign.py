@@ -1,5 +1,7 @@
 """Arrays of PyTorch and JAX for tests: made from NumPy's, and read again."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -32,8 +34,6 @@ class Torch:
 
 
 class Jax:
-    """With float64."""
-
     name = "jax.Array"
 
     def __init__(self):
@@ -55,6 +55,18 @@ class Jax:
 
     def is_one(self, array):
         return isinstance(array, self.jax.Array) and not isinstance(array, self.jax.core.Tracer)
+
+
+@contextmanager
+def float64_of_jax():
+    """JAX with float64, which it has not unless told."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def made(name):

@@ -20,9 +20,8 @@ NAMES = ("1d_groups", "2d_same", "2d_stride2_dilation3", "3d_mixed_stride")
 
 @pytest.fixture(params=foreign.LIBRARIES)
 def library(request):
-    made = foreign.made(request.param)
-    with made.jax.enable_x64(True) if request.param == "jax" else nullcontext():
-        yield made
+    with foreign.float64_of_jax() if request.param == "jax" else nullcontext():
+        yield foreign.made(request.param)
 
 
 @pytest.fixture

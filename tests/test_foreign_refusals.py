@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from foreign import float64_of_jax
 
 import convgrad_cy as cg
 
@@ -175,7 +176,7 @@ def test_rejected_arrays_of_jax():
     import jax
 
     x, w = jax.numpy.ones(X), jax.numpy.ones(W)
-    with jax.enable_x64(True):
+    with float64_of_jax():
         wide = jax.numpy.ones(X, np.float64)
     concrete = "under jit, vmap and grad, jax.pure_callback calls a function of concrete arrays"
     check((x, np.ones(W, F4)), {}, TypeError, "w must be a jax.Array like x, not a numpy.ndarray")

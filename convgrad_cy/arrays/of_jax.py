@@ -10,7 +10,8 @@ from .library import Foreign, refuse
 
 
 def _shown(array):
-    return ", ".join(sorted(map(str, array.devices())))
+    """The devices of an array, such as cpu:0."""
+    return ", ".join(sorted(f"{device.platform}:{device.id}" for device in array.devices()))
 
 
 def _view(name, array, like, first):
