@@ -60,6 +60,18 @@ def check(library, result, expected, dtype):
     np.testing.assert_array_equal(library.values(result), expected)
 
 
+def test_neither_is_imported_for_numpy_arrays():
+    code = """
+import sys
+import numpy as np
+import convgrad_cy as cg
+x = np.ones((1, 1, 3), np.float32)
+cg.conv_backward(cg.conv(x, x), x, x)
+print([name for name in ("torch", "jax", "cupy", "ml_dtypes") if name in sys.modules])
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def address(array):
     return array.__array_interface__["data"][0]
 
