@@ -222,6 +222,7 @@ def test_parameters_where_no_gradient_is_asked_for(torch):
     with torch.inference_mode():
         out = torch.empty(1, 3, 4)
         assert cg.conv(x, w, out=out) is out and (out == 4).all()
+    assert cg.conv(x, w.detach(), out=out) is out and (out == 4).all()
 
 
 @pytest.mark.torch

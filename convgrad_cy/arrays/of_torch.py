@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dtypes import BFLOAT16_BITS
 from .library import Foreign
-from .torch_refusals import check_plain, check_without_gradient, check_writeable, refusal
+from .torch_refusals import check_plain, check_without_gradient, check_writeable, note_change, refusal
 
 
 def _view(name, tensor, like, first):
@@ -23,22 +23,21 @@ def _view(name, tensor, like, first):
             seen = tensor.numpy()
     except (TypeError, RuntimeError) as error:
         raise refusal(torch, name, tensor, like, first, error) from error
-    if not tensor.data_ptr() and seen.size:
+    if not tensor.data_ptr() and seen.size:  # NumPy has made up memory of its own
         raise TypeError(f"{name} must have memory, not a storage that was freed")
     return seen
 
 
 def _view_out(name, out, like, first):
     seen = _view(name, out, like, first)
-    if out.requires_grad or out.is_inference():
-        check_writeable(sys.modules["torch"], name, out)
+    check_writeable(name, out)
     return seen
 
 
 def _returned(result, out, first):
     torch = sys.modules["torch"]
     if out is not None:
-        torch.autograd.graph.increment_version(out)  # who has kept it for a backward pass is told that it has changed
+        note_change(torch, out)
         return out
     if first.dtype is torch.bfloat16:
         return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from .library import Foreign, check_cupy
-from .torch_refusals import check_plain, check_without_gradient, check_writeable, refusal
+from .torch_refusals import check_plain, check_without_gradient, check_writeable, note_change, refusal
 
 
 @contextmanager
@@ -41,14 +41,14 @@ def _view(name, tensor, like, first):
 
 def _view_out(name, out, like, first):
     seen = _view(name, out, like, first)
-    check_writeable(sys.modules["torch"], name, out)
+    check_writeable(name, out)
     return seen
 
 
 def _returned(result, out, first):
     torch = sys.modules["torch"]
     if out is not None:
-        torch.autograd.graph.increment_version(out)
+        note_change(torch, out)
         return out
     if first.dtype is torch.bfloat16:
         return torch.from_dlpack(result.view(np.int16)).view(torch.bfloat16)

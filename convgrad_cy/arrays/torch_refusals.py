@@ -23,12 +23,19 @@ def check_without_gradient(torch, name, tensor):
         raise TypeError(f"{name} must not have a tangent: use torch.autograd.forward_ad.unpack_dual({name}).primal")
 
 
-def check_writeable(torch, name, out):
-    """What ``torch.add(..., out=out)`` refuses, and leaves of a graph."""
+def check_writeable(name, out):
+    """No result is a part of a graph."""
     if out.requires_grad:
         raise TypeError(f"{name} must not require grad: use {name}.detach()")
-    if out.is_inference() and not torch.is_inference_mode_enabled():
-        raise TypeError(f"{name} must not be an inference tensor outside of inference mode: use {name}.clone()")
+
+
+def note_change(torch, out):
+    """Who has kept ``out`` for a backward pass is told that it has changed."""
+    try:
+        torch.autograd.graph.increment_version(out)
+    except RuntimeError:
+        if not out.is_inference():  # of those, nobody may keep one
+            raise
 
 
 def refusal(torch, name, tensor, like, first, error):
