@@ -1,4 +1,4 @@
-"""Convolution, transposed convolution and their gradients for NumPy and CuPy arrays."""
+"""Convolution, transposed convolution and their gradients for arrays of NumPy, CuPy, PyTorch and JAX."""
 
 from .api import conv as conv
 from .api import conv_backward_data as conv_backward_data

@@ -6,6 +6,7 @@ Compiled once, not for each instruction set; in Python these would take longer t
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBUF_WRITABLE
+from cpython.ref cimport Py_INCREF
 
 from math import prod
 
@@ -16,6 +17,9 @@ cdef extern from "threads.h" nogil:
     bint has_threads()
 
 cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_Empty(int axes, cnp.npy_intp *extents, cnp.dtype dtype, int fortran)  # keeps a reference to dtype
 
 cdef enum:
     SMALL_BYTES = 1 << 16
@@ -128,7 +132,8 @@ def new_array(tuple shape, cnp.dtype dtype not None, like=None):
             return aligned_array(shape, dtype)
         extents[axis] = shape[axis]
         size *= extents[axis]
-    return cnp.PyArray_EMPTY(axes, extents, dtype.type_num, 0)
+    Py_INCREF(dtype)
+    return PyArray_Empty(axes, extents, dtype, 0)
 
 
 def aligned_array(tuple shape, dtype):

@@ -9,7 +9,7 @@ from zlib import crc32
 import pytest
 
 #: A test with one of these markers needs the package of that name.
-OPTIONAL = ("torch", "onnx", "mindspore", "tensorflow")
+OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
 
 
 def pytest_addoption(parser):

@@ -23,7 +23,7 @@ ALLOWED = {
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "arrays", "calls", "choices", "documentation"},
     "calls": {"arguments", "arrays", "choices", "cpu", "gpu", "_repeat"},
-    "arguments": {"arrays", "geometry", "keywords"},
+    "arguments": {"arrays", "dtypes", "geometry", "keywords"},
     "geometry": {"algorithm", "choices", "keywords", "shapes", "dtypes", "problem"},
     "algorithm": {"choices", "costs", "winograd", "tile_walks"},
     "costs": {"choices"},
@@ -64,6 +64,7 @@ ALLOWED = {
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
+    "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
     "demo": {"matplotlib"},
     "info": {"cupy", "ml_dtypes"},
     "run_file": {"ml_dtypes"},
@@ -158,6 +159,8 @@ def test_only_allowed_imports(path):
         ("shims/tensorflow.py", "from ..cpu import dgrad"),
         ("shims/tensorflow.py", "import tensorflow"),
         ("api.py", "import cupy"),
+        ("arrays/of_torch.py", "def f():\n    import torch"),
+        ("arrays/of_jax.py", "def f():\n    import jax"),
         ("gpu/module.py", "import cupy"),
         ("anything.py", "import numpy"),
     ],
