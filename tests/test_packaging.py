@@ -88,7 +88,8 @@ def in_sdist(path):
     return included
 
 
-@pytest.mark.parametrize("folder", ["pyx", "convgrad_cy", "tests", "bench", "docs"])
+@pytest.mark.checkout
+@pytest.mark.parametrize("folder", ["pyx", "convgrad_cy", "tests", "bench", "docs", "packaging"])
 def test_sdist_holds_every_source(folder):
     made = {".so", ".c"}
     # A module is compiled under a name of its own first, which another process may be doing just now.
