@@ -58,6 +58,7 @@ def test_readme_gives_two_commands():
     assert tests[-1] == [".venv/bin/python", "-m", "pytest", "-n", "auto"]
 
 
+@pytest.mark.checkout
 def test_links_of_the_documents_lead_somewhere():
     for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text(encoding="utf-8")
