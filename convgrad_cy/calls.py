@@ -59,7 +59,7 @@ def gpu_key(function, arrays, asked, keywords):
     ]
 
 
-def _part(function, geometry):
+def part_of(function, geometry):
     """The operation, the geometry, and the places of x, w and y among the call's two inputs and its result."""
     names = (function.first, function.second)
     places = [names.index(part) if part in names else 2 for part in geometry.parts]
@@ -133,7 +133,7 @@ def call(function, first, second, asked, keywords, out, empty=None):
     if work is None:
         if target.size == 0:
             return out
-        work = prepare(library, [_part(function, geometry)], (first, second, target))
+        work = prepare(library, [part_of(function, geometry)], (first, second, target))
         remember(key, known._replace(work=work))
     work.run(first, second, target)
     return out

@@ -171,19 +171,29 @@ cdef class View:
 @cython.final
 @cython.freelist(8)
 cdef class Seen:
-    """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel."""
+    """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel.
+
+    An int in the array's place is the address of memory that the caller keeps, and that may be written.
+    """
     cdef View view
-    cdef cnp.ndarray array
+    cdef object owner
+    cdef void *data
+    cdef bint writeable
 
     def __cinit__(self, View view not None, tuple arrays):
-        self.view, self.array = view, <cnp.ndarray?>arrays[view.place]
+        cdef cnp.ndarray array
+        self.view, self.owner = view, arrays[view.place]
+        if type(self.owner) is int:
+            self.data, self.writeable = <void *><size_t>self.owner, True
+        else:
+            array = <cnp.ndarray?>self.owner
+            self.data, self.writeable = cnp.PyArray_DATA(array), cnp.PyArray_ISWRITEABLE(array)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef View view = self.view
-        cdef bint writeable = cnp.PyArray_ISWRITEABLE(self.array)
-        if not writeable and flags & PyBUF_WRITABLE:
+        if not self.writeable and flags & PyBUF_WRITABLE:
             raise BufferError("the array is read-only")
-        buffer.obj, buffer.buf, buffer.readonly = self, cnp.PyArray_DATA(self.array), not writeable
+        buffer.obj, buffer.buf, buffer.readonly = self, self.data, not self.writeable
         buffer.format, buffer.itemsize, buffer.len, buffer.ndim = view.format, view.itemsize, view.size, 6
         buffer.shape, buffer.strides, buffer.suboffsets = view.shape, view.strides, NULL
         buffer.internal = NULL
@@ -204,7 +214,7 @@ cdef class Work:
         self.source, self.filter, self.target, self.instead = source, filter, target, instead
 
     def run(self, first, second, result):
-        """Write the result."""
+        """Write the result; each is an array, or an address (see ``Seen``)."""
         cdef tuple arrays = (first, second, result)
         done = self.kernel(
             self.code, Seen(self.source, arrays), Seen(self.filter, arrays), Seen(self.target, arrays), self.program
