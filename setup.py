@@ -180,6 +180,7 @@ class BuildExt(build_ext):
 
 setup(
     ext_modules=[
+        extension("_aten", "pyx/aten.pyx"),
         extension("_cpu_features", "pyx/cpu_features.pyx"),
         extension("_repeat", "pyx/repeat.pyx"),
         *(extension(f"_kernels_{isa}", "pyx/kernels.pyx", flags) for isa, flags in rows().items()),

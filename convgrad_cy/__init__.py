@@ -1,4 +1,4 @@
-"""Convolution, transposed convolution and their gradients for NumPy and CuPy arrays."""
+"""Convolution, transposed convolution and their gradients for arrays of NumPy, CuPy, PyTorch and JAX."""
 
 from .api import conv as conv
 from .api import conv_backward_data as conv_backward_data
@@ -7,6 +7,9 @@ from .api import conv_transpose as conv_transpose
 from .api import conv_transpose_backward_data as conv_transpose_backward_data
 from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
 from .both import conv_backward as conv_backward
+from .threads import get_num_threads as get_num_threads
+from .threads import num_threads as num_threads
+from .threads import set_num_threads as set_num_threads
 
 __all__ = [
     "__version__",
@@ -17,6 +20,9 @@ __all__ = [
     "conv_transpose",
     "conv_transpose_backward_data",
     "conv_transpose_backward_filter",
+    "get_num_threads",
+    "num_threads",
+    "set_num_threads",
 ]
 
 __version__ = "0.1.0"

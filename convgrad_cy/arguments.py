@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from . import geometry
 from .arrays import is_addressable, overlap, overlaps_itself
+from .dtypes import check_same
 from .keywords import Options
 
 
@@ -47,8 +48,7 @@ def checked_out(library, name, like, first, out, shape):
     """
     plain = library.plain(name, out, like)
     library.check_device(name, plain, like, first)
-    if plain.dtype != first.dtype:
-        raise TypeError(f"{name} must have the dtype of {like}, {first.dtype}, not {plain.dtype}")
+    check_same(name, plain.dtype, like, first.dtype)
     if plain.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}, not {plain.shape}")
     seen = library.seen(plain)

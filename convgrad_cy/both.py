@@ -1,21 +1,32 @@
 """``conv_backward``: both gradients of a convolution, on a GPU as one piece of work."""
 
+from contextlib import nullcontext
+
 from . import arguments, calls
-from .arrays import NUMPY, is_addressable, library_of
+from .arrays import NUMPY, Foreign, is_addressable, library_of
 from .choices import DGRAD, WGRAD
 from .documentation import documented
 
+_NAMES = ("dy", "x", "w")
 
-def _checked_outs(library, arrays, out):
-    """The pair of arrays that take dx and dw, or None in the place of one, without their subclasses."""
+
+def _pair(out):
+    """The arrays that take dx and dw, or None in the place of one."""
+    if out is None:
+        return None, None
     if not isinstance(out, (tuple, list)):
         raise TypeError(f"out must be a pair of arrays, not {type(out).__name__}")
     if len(out) != 2:
         raise ValueError(f"out must have two entries, for dx and dw, not {len(out)}")
+    return out
+
+
+def _checked_outs(library, arrays, outs):
+    """The same without their subclasses."""
     dy, x, w = arrays
-    seen = [(name, library.seen(array)) for name, array in (("dy", dy), ("x", x), ("w", w))]
+    seen = [(name, library.seen(array)) for name, array in zip(_NAMES, arrays, strict=True)]
     checked = []
-    for i, (array, shape) in enumerate(zip(out, (x.shape, w.shape), strict=True)):
+    for i, (array, shape) in enumerate(zip(outs, (x.shape, w.shape), strict=True)):
         if array is not None:
             name = f"out[{i}]"
             array = arguments.checked_out(library, name, "dy", dy, array, shape)
@@ -45,6 +56,34 @@ def _on_gpu(library, halves, arrays, outs, keywords):
         calls.remember(key, known)
     known.work.run(*arrays, *targets)
     return targets
+
+
+def _both(library, arrays, outs, keywords, empty=None):
+    """dx and dw; ``empty`` makes them on a CPU, in the place of the library's own."""
+    dy, x, w = arrays = [library.plain(name, array, "dy") for name, array in zip(_NAMES, arrays, strict=True)]
+    for name, array in (("x", x), ("w", w)):
+        library.check_device(name, array, "dy", dy)
+    outs = _checked_outs(library, arrays, outs)
+    halves = (
+        (arguments.CONV_BACKWARD_DATA, dy, w, (x.shape, "x.shape")),
+        (arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape, "w.shape")),
+    )
+    if library is not NUMPY:
+        return _on_gpu(library, halves, arrays, outs, keywords)
+    # The filter's gradient first: what it allows, the other allows too.
+    dw, dx = [calls.call(*half, keywords, out, empty) for half, out in zip(halves[::-1], outs[::-1], strict=True)]
+    return dx, dw
+
+
+def _foreign(library, arrays, outs, keywords):
+    """dx and dw of arrays that NumPy or CuPy sees."""
+    dy = arrays[0]
+    with nullcontext() if library.around is None else library.around("dy", dy):
+        likes = (None, "dy", "dy")
+        seen = [library.view(*named, like, dy) for *named, like in zip(_NAMES, arrays, likes, strict=True)]
+        targets = [None if out is None else library.view_out(f"out[{i}]", out, "dy", dy) for i, out in enumerate(outs)]
+        results = _both(library_of("dy", seen[0]), seen, targets, keywords, library.empty)
+        return [library.returned(result, out, dy) for result, out in zip(results, outs, strict=True)]
 
 
 @documented
@@ -93,18 +132,6 @@ def conv_backward(
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    library = library_of("dy", dy)
-    dy, x, w = arrays = [library.plain(name, array, "dy") for name, array in (("dy", dy), ("x", x), ("w", w))]
-    for name, array in (("x", x), ("w", w)):
-        library.check_device(name, array, "dy", dy)
-    outs = (None, None) if out is None else _checked_outs(library, arrays, out)
-    halves = (
-        (arguments.CONV_BACKWARD_DATA, dy, w, (x.shape, "x.shape")),
-        (arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape, "w.shape")),
-    )
-    if library is NUMPY:
-        # The filter's gradient first: what it allows, the other allows too.
-        dw, dx = (calls.call(*half, keywords, target) for half, target in zip(halves[::-1], outs[::-1], strict=True))
-    else:
-        dx, dw = _on_gpu(library, halves, arrays, outs, keywords)
-    return (dx, dw) if out is None else tuple([a if b is None else b for a, b in zip((dx, dw), out, strict=True)])
+    library, outs = library_of("dy", dy), _pair(out)
+    results = (_foreign if type(library) is Foreign else _both)(library, (dy, x, w), outs, keywords)
+    return tuple([result if given is None else given for result, given in zip(results, outs, strict=True)])

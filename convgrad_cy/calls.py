@@ -10,7 +10,7 @@ import numpy as np
 
 from . import arguments, cpu
 from ._repeat import are_apart, call_key
-from .arrays import NUMPY, Library, is_addressable, library_of
+from .arrays import NUMPY, Foreign, Library, is_addressable, library_of
 from .choices import DGRAD, FPROP, WGRAD
 
 #: Calls that were carried out, by all that they depend on; emptied when there are so many.
@@ -59,7 +59,7 @@ def gpu_key(function, arrays, asked, keywords):
     ]
 
 
-def _part(function, geometry):
+def part_of(function, geometry):
     """The operation, the geometry, and the places of x, w and y among the call's two inputs and its result."""
     names = (function.first, function.second)
     places = [names.index(part) if part in names else 2 for part in geometry.parts]
@@ -82,30 +82,44 @@ def prepare(library, parts, arrays):
     return gpu.prepare(viewed, len(arrays), arrays[0].data.device_id)
 
 
-def call(function, first, second, asked, keywords, out):
+def _foreign(library, function, first, second, asked, keywords, out):
+    """A call with the arrays of a library that NumPy or CuPy sees: as such it is checked, remembered and run."""
+    one = library.view(function.first, first, None, first)
+    other = library.view(function.second, second, function.first, first)
+    target = None if out is None else library.view_out("out", out, function.first, first)
+    return library.returned(call(function, one, other, asked, keywords, target, library.empty), out, first)
+
+
+def call(function, first, second, asked, keywords, out, empty=None):
     """Run one of the functions of ``arguments`` and return its result.
 
     ``asked`` has the values of the keywords that only this function has, ``keywords`` those of ``keywords.Options``. A
-    refused call has allocated no result and has not touched ``out``.
+    refused call has allocated no result and has not touched ``out``. ``empty`` makes a result in the place of the
+    library's own.
     """
     key = call_key(function, first, second, out, asked, keywords, cpu.threads())
     known = _KNOWN.get(key)
     if known is None:
         library = library_of(function.first, first)
+        if type(library) is Foreign:
+            if library.around is None:
+                return _foreign(library, function, first, second, asked, keywords, out)
+            with library.around(function.first, first):
+                return _foreign(library, function, first, second, asked, keywords, out)
         if library is not NUMPY:
             key = gpu_key(function, (first, second, out), asked, keywords)
             known = _KNOWN.get(key)
     if known is None:
         plain = library.plain(function.first, first, None), library.plain(function.second, second, function.first)
         if plain[0] is not first or plain[1] is not second:
-            return call(function, *plain, asked, keywords, out)
+            return call(function, *plain, asked, keywords, out, empty)
         library.check_device(function.second, second, function.first, first)
         geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
         copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
         known = Known(library, geometry.shape, copied, None)
     library, shape, copied, work = known
     if out is None:
-        target = out = library.empty(shape, first.dtype, first)
+        target = out = (empty or library.empty)(shape, first.dtype, first)
     else:
         target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
         if library is not NUMPY or not are_apart(target, first, second):  # of what was checked, this alone may be new
@@ -119,7 +133,7 @@ def call(function, first, second, asked, keywords, out):
     if work is None:
         if target.size == 0:
             return out
-        work = prepare(library, [_part(function, geometry)], (first, second, target))
+        work = prepare(library, [part_of(function, geometry)], (first, second, target))
         remember(key, known._replace(work=work))
     work.run(first, second, target)
     return out

@@ -11,6 +11,7 @@ from .algorithm import tiling_of
 from .choices import DGRAD, WGRAD, Machine, is_better_mirrored
 from .plan import Blocks
 from .plan import plan as make_plan
+from .threads import get_num_threads as threads
 
 
 def _is_built(name):
@@ -39,18 +40,6 @@ _kernels = import_module(f"._kernels_{isa}", __package__)
 _tile = _kernels.tile()
 
 
-def _cpu_quota():
-    """Processors that the control group of this process may use, or None without a limit."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, int(quota) // int(period))
-    except (OSError, ValueError):  # no such file, or the quota is "max"
-        return None
-
-
-_most_threads = None if os.environ.get("OMP_NUM_THREADS") else _cpu_quota()
-
-
 def _cache_bytes():
     """Size of the last cache, or a common one where the system does not say."""
     try:
@@ -60,22 +49,6 @@ def _cache_bytes():
 
 
 _last_cache = _cache_bytes()
-
-
-def _after_fork_in_child():
-    # The threads of an OpenMP team do not survive a fork, and libgomp would wait for them for ever.
-    global _most_threads
-    _most_threads = 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def threads():
-    """Threads that a large problem would use now: OpenMP's number, at most the control group's CPUs; 1 in a fork."""
-    available = _kernels.max_threads()
-    return available if _most_threads is None or available < _most_threads else _most_threads
 
 
 def openmp():

@@ -25,7 +25,7 @@ _SECTIONS = {
         "medium": fewer of them, exact to 1e-5 of the result's greatest element. A CPU always computes "ieee".
     out : array, optional
         Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs.
-        (Of `conv_backward`: a pair of arrays, or of None.)""",
+        (Of `conv_backward`: a pair of arrays, or of None.) Not with jax.Array, which is immutable.""",
     "errors": """Raises
     ------
     TypeError
@@ -37,10 +37,10 @@ _SECTIONS = {
     --------
     conv, conv_backward_data, conv_backward_filter, conv_backward
     conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter""",
-    "dtypes": """All arrays are numpy.ndarray, or cupy.ndarray on one GPU; the result is what they are. All have one
-    dtype: float16, bfloat16 (of ml_dtypes), float32, float64 or int32. The two half
-    types are summed in float32 and rounded once; int32 wraps. The same inputs give the same bits, for any number
-    of threads.""",
+    "dtypes": """All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU; the
+    result is what they are. No gradients are recorded. All have one dtype: float16, bfloat16 (of ml_dtypes in
+    numpy.ndarray), float32, float64 or int32. The two half types are summed in float32 and rounded once; int32
+    wraps. The same inputs give the same bits, for any number of threads.""",
 }
 
 

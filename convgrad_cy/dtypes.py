@@ -52,6 +52,9 @@ TABLE = (
 NAMES = tuple(row.name for row in TABLE)
 _BY_NAME = {row.name: row for row in TABLE}
 
+#: The dtype as which NumPy sees bfloat16 in the memory of a library that has its own: this takes no ``ml_dtypes``.
+BFLOAT16_BITS = np.dtype([("bfloat16", np.uint16)])
+
 
 def lookup(dtype):
     """The table's row of a NumPy dtype, or None if the kernels do not know it.
@@ -59,5 +62,19 @@ def lookup(dtype):
     bfloat16 is recognised by its name, so that ``ml_dtypes`` need not be imported here: an array of that type can
     only exist where somebody has imported it. A byte order that is not the machine's own is not known.
     """
+    if dtype == BFLOAT16_BITS:
+        return _BY_NAME["bfloat16"]
     row = _BY_NAME.get(dtype.name)
     return row if row is not None and dtype.isnative and dtype.itemsize == row.itemsize else None
+
+
+def refusal(name, dtype):
+    """The exception for an argument called ``name`` of a dtype that the kernels do not know."""
+    return TypeError(f"{name} must have a dtype among {', '.join(NAMES)}, not {dtype}")
+
+
+def check_same(name, dtype, like, wanted):
+    """An array called ``name`` must have the ``wanted`` dtype, which the kernels know: that of the array ``like``."""
+    if lookup(dtype) is not lookup(wanted):
+        shown = ["bfloat16" if one == BFLOAT16_BITS else one for one in (wanted, dtype)]
+        raise TypeError(f"{name} must have the dtype of {like}, {shown[0]}, not {shown[1]}")

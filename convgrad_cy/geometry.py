@@ -170,9 +170,8 @@ def common(first_name, first, second_name, second, options):
     """Check the two arrays against each other, and the keywords against their rank."""
     dtype, ndim = dtypes.lookup(first.dtype), first.ndim
     if dtype is None:
-        raise TypeError(f"{first_name} must have a dtype among {', '.join(dtypes.NAMES)}, not {first.dtype}")
-    if second.dtype != first.dtype:
-        raise TypeError(f"{second_name} must have the dtype of {first_name}, {first.dtype}, not {second.dtype}")
+        raise dtypes.refusal(first_name, first.dtype)
+    dtypes.check_same(second_name, second.dtype, first_name, first.dtype)
     if not 3 <= ndim <= 5:
         raise ValueError(f"{first_name} must have 3 to 5 axes (batch, channels, 1 to 3 spatial ones), not {ndim}")
     if second.ndim != ndim:

@@ -1,7 +1,9 @@
 """``python -m convgrad_cy info``: what this installation runs on."""
 
 import platform
+import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -9,6 +11,9 @@ import convgrad_cy as cg
 from convgrad_cy import cpu, dtypes, gpu
 from convgrad_cy.choices import DGRAD
 from convgrad_cy.problem import ConvProblem
+
+#: Files of the OpenMP runtimes of GNU, Intel and LLVM; those that a wheel brings have a hash in their names.
+_RUNTIME = re.compile(r"/\S*/lib(?:gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[.0-9]*$", re.MULTILINE)
 
 
 def one_line(error):
@@ -23,6 +28,18 @@ def bfloat16():
     except ImportError as error:
         return f"no arrays of it: {one_line(error)}"
     return f"ml_dtypes {ml_dtypes.__version__}"
+
+
+def runtimes(maps="/proc/self/maps"):
+    """The OpenMP runtimes in this process, of which there should be one."""
+    try:
+        found = sorted(set(_RUNTIME.findall(Path(maps).read_text())))
+    except OSError:
+        return "unknown: this system does not list them"
+    listed = ", ".join(found) or "none"
+    if len(found) > 1:
+        listed += " - WARNING: more than one; the waiting threads of each take the processors from the others"
+    return listed
 
 
 def _devices(cupy):
@@ -85,6 +102,7 @@ def lines():
         ("ISA", f"{cpu.isa} (available: {', '.join(cpu.available_isas())})"),
         ("threads", cpu.threads()),
         ("OpenMP", cpu.openmp()),
+        ("runtimes", runtimes()),
         ("dtypes", ", ".join(named.get(name, name) for name in dtypes.NAMES)),
         *gpu_lines(),
     ]

@@ -27,7 +27,7 @@ from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
 from stream cimport end_stream
-from tasks cimport share_tasks, take_task, task_range
+from tasks cimport share_tasks, take_task, task_range, team_size
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
@@ -180,7 +180,7 @@ cdef inline int correlate_steps(
     cdef int64_t i, count = step_array.shape[0], packed_size = 0, scratch_size = 0, tables_size = 0
     cdef int64_t turn, first, end, zeros, packs = 0, tasks = 0
     cdef bint together
-    cdef int thread, threads = <int>blocks.threads
+    cdef int thread, threads = team_size(<int>blocks.threads)
     cdef void *steps = NULL
     cdef void *memory = NULL
     cdef int32_t nonfinite = blocks.packs or blocks.pairs  # or seen when the filter is packed

@@ -21,18 +21,12 @@ from winograd_correlate cimport correlate_tiled
 from winograd_wgrad cimport wgrad_tiled
 
 cdef extern from "threads.h" nogil:
-    int threads_available()
     const char *threads_runtime()
 
 
 def tile():
     """(rows of a register tile, bytes of its columns, bytes of a vector, whether it takes pairs of bfloat16)."""
     return TILE_ROWS, TILE_VECTORS * VECTOR_BYTES, VECTOR_BYTES, bool(has_pairs())
-
-
-def max_threads():
-    """Threads that OpenMP would use now; 1 where the compiler had no OpenMP."""
-    return threads_available()
 
 
 def openmp():

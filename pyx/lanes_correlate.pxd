@@ -16,7 +16,7 @@ from lanes cimport (
 )
 from scalar cimport compute, scalar, widen
 from stream cimport holds_lines
-from tasks cimport share_tasks, take_task, task_range
+from tasks cimport share_tasks, take_task, task_range, team_size
 from tensor cimport filter_offset
 
 
@@ -112,7 +112,7 @@ cdef inline int correlate_lanes(
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *steps = <const Step *>&step_array[0, 0]
     cdef int64_t i, count = step_array.shape[0], walks_size, packed_size = 0, tables_size, scratch_size
-    cdef int thread, turn, threads = <int>blocks.threads
+    cdef int thread, turn, threads = team_size(<int>blocks.threads)
     cdef bint incomplete = count > 1 and steps[0].walk.axis[2].taps == 0
     cdef void *walk_memory = NULL
     cdef void *memory = NULL

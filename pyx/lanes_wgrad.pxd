@@ -14,7 +14,7 @@ from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
 )
 from scalar cimport compute, narrow, scalar
-from tasks cimport share_tasks, take_task, task_range
+from tasks cimport share_tasks, take_task, task_range, team_size
 from tensor cimport filter_offset
 from ukernel cimport whole_vectors
 
@@ -97,7 +97,7 @@ cdef inline int wgrad_lanes(
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef int64_t slices = blocks.slices, expansion, tables_size, partial_size, scratch_size, size
-    cdef int thread, turn, threads = <int>blocks.threads
+    cdef int thread, turn, threads = team_size(<int>blocks.threads)
     cdef void *memory = NULL
     cdef task_range *ranges
     cdef compute *partial

@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from blocks cimport allocate, first_line, in_lines, multiples
 from scalar cimport compute
+from tasks cimport team_size
 from ukernel cimport PAIRS, TILE_ROWS, multiply_strip, strip_width
 
 
@@ -31,9 +32,12 @@ cdef inline void repeat_tile(char *scratch, int way, int64_t depth, int64_t coun
 cdef inline int64_t repeat_tiles(int way, int64_t depth, int64_t count, int threads, compute kind) except -1:
     cdef int64_t elements = TILE_ROWS * depth + strip_width(kind) * depth + TILE_ROWS * strip_width(kind)
     cdef int64_t size = in_lines(elements * sizeof(compute) + (TILE_ROWS + 2 * depth) * sizeof(int32_t))
-    cdef void *memory = allocate(threads * size, 0, 0)
-    cdef char *scratch = first_line(memory)
     cdef int _thread
+    cdef void *memory
+    cdef char *scratch
+    threads = team_size(threads)
+    memory = allocate(threads * size, 0, 0)
+    scratch = first_line(memory)
     for _thread in prange(threads, schedule="static", num_threads=threads, use_threads_if=threads > 1, nogil=True):
         repeat_tile(scratch + threadid() * size, way, depth, count, kind)
     free(memory)

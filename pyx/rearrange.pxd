@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 
 from blocks cimport count_blocks
 from copy cimport transpose_words
+from tasks cimport team_size
 
 ctypedef fused element:
     unsigned short
@@ -79,6 +80,7 @@ cdef inline int rearrange_elements(
     cdef int64_t axis, task, tasks = count_blocks(target.shape[5], rows) * count_blocks(target.shape[6], columns)
     for axis in range(4 if shares else 5):
         tasks *= target.shape[axis]
+    threads = team_size(threads)
     if threads == 1:  # without an OpenMP region, which would cost a system call
         for task in range(tasks):
             copy_task(source, target, rows, columns, places, task)

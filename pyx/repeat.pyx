@@ -1,4 +1,4 @@
-"""What is done again by each call that is like an earlier one: key, result, overlap, views, and the kernel's call.
+"""What is done again by each call that is like an earlier one: threads, key, result, overlap, views, the kernel's call.
 
 Compiled once, not for each instruction set; in Python these would take longer than the kernel of a small call.
 """
@@ -6,16 +6,34 @@ Compiled once, not for each instruction set; in Python these would take longer t
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBUF_WRITABLE
+from cpython.ref cimport Py_INCREF
 
 from math import prod
 
 from numpy import empty, uint8
 
+cdef extern from "threads.h" nogil:
+    int threads_available()
+    bint has_threads()
+
 cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_Empty(int axes, cnp.npy_intp *extents, cnp.dtype dtype, int fortran)  # keeps a reference to dtype
 
 cdef enum:
     SMALL_BYTES = 1 << 16
     LINE_BYTES = 64
+
+
+def has_openmp():
+    """Whether the compiler had OpenMP."""
+    return bool(has_threads())
+
+
+def max_threads():
+    """Threads that OpenMP would use now; 1 where the compiler had no OpenMP."""
+    return threads_available()
 
 
 cdef object plain(tuple values, int depth):
@@ -114,7 +132,8 @@ def new_array(tuple shape, cnp.dtype dtype not None, like=None):
             return aligned_array(shape, dtype)
         extents[axis] = shape[axis]
         size *= extents[axis]
-    return cnp.PyArray_EMPTY(axes, extents, dtype.type_num, 0)
+    Py_INCREF(dtype)
+    return PyArray_Empty(axes, extents, dtype, 0)
 
 
 def aligned_array(tuple shape, dtype):
@@ -152,19 +171,29 @@ cdef class View:
 @cython.final
 @cython.freelist(8)
 cdef class Seen:
-    """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel."""
+    """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel.
+
+    An int in the array's place is the address of memory that the caller keeps, and that may be written.
+    """
     cdef View view
-    cdef cnp.ndarray array
+    cdef object owner
+    cdef void *data
+    cdef bint writeable
 
     def __cinit__(self, View view not None, tuple arrays):
-        self.view, self.array = view, <cnp.ndarray?>arrays[view.place]
+        cdef cnp.ndarray array
+        self.view, self.owner = view, arrays[view.place]
+        if type(self.owner) is int:
+            self.data, self.writeable = <void *><size_t>self.owner, True
+        else:
+            array = <cnp.ndarray?>self.owner
+            self.data, self.writeable = cnp.PyArray_DATA(array), cnp.PyArray_ISWRITEABLE(array)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef View view = self.view
-        cdef bint writeable = cnp.PyArray_ISWRITEABLE(self.array)
-        if not writeable and flags & PyBUF_WRITABLE:
+        if not self.writeable and flags & PyBUF_WRITABLE:
             raise BufferError("the array is read-only")
-        buffer.obj, buffer.buf, buffer.readonly = self, cnp.PyArray_DATA(self.array), not writeable
+        buffer.obj, buffer.buf, buffer.readonly = self, self.data, not self.writeable
         buffer.format, buffer.itemsize, buffer.len, buffer.ndim = view.format, view.itemsize, view.size, 6
         buffer.shape, buffer.strides, buffer.suboffsets = view.shape, view.strides, NULL
         buffer.internal = NULL
@@ -185,7 +214,7 @@ cdef class Work:
         self.source, self.filter, self.target, self.instead = source, filter, target, instead
 
     def run(self, first, second, result):
-        """Write the result."""
+        """Write the result; each is an array, or an address (see ``Seen``)."""
         cdef tuple arrays = (first, second, result)
         done = self.kernel(
             self.code, Seen(self.source, arrays), Seen(self.filter, arrays), Seen(self.target, arrays), self.program

@@ -8,13 +8,34 @@
 #include <omp.h>
 #define CONVGRAD_TEXT_(x) #x
 #define CONVGRAD_TEXT(x) CONVGRAD_TEXT_(x)
+#include "team.h"
 #endif
+
+static inline int has_threads(void)
+{
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
 
 static inline int threads_available(void)
 {
 #ifdef _OPENMP
     return omp_get_max_threads();
 #else
+    return 1;
+#endif
+}
+
+/* Threads of a parallel region that may have so many: fewer where the system creates no more, 1 without OpenMP. */
+static inline int team_size(int threads)
+{
+#ifdef _OPENMP
+    return threads <= 1 ? 1 : threads == last_team ? threads : resized_team(threads);
+#else
+    (void)threads;
     return 1;
 #endif
 }

@@ -19,7 +19,7 @@ from copy cimport store_block
 from exact cimport any_nan, position_sum
 from problem cimport conv_axis
 from scalar cimport compute, scalar
-from tasks cimport share_tasks, take_task, task_range
+from tasks cimport share_tasks, take_task, task_range, team_size
 from tensor cimport filter_offset, target_offset
 from ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
 from window cimport Box, column_offsets, fill_window, find_box, window_offset
@@ -211,8 +211,8 @@ cdef inline int wgrad_steps(
     cdef Accumulation c
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef int64_t i, tasks, partial_size = 0, scratch_size = 0
-    cdef int64_t ranges_size = in_lines(blocks.threads * sizeof(task_range))
-    cdef int thread, turn, threads = <int>blocks.threads
+    cdef int thread, turn, threads = team_size(<int>blocks.threads)
+    cdef int64_t ranges_size = in_lines(threads * sizeof(task_range))
     cdef void *memory = NULL
     cdef task_range *ranges
     cdef compute *partial

@@ -18,6 +18,7 @@ from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
 from stream cimport end_stream, holds_lines, stream_lines
+from tasks cimport team_size
 from tensor cimport target_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, whole_vectors
 from window cimport Box
@@ -218,7 +219,7 @@ cdef inline int correlate_tiled(
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
     cdef int64_t i = 0, o, outputs, strips, task, tasks, group, most_filter = 0, most_scratch = 0, most_tiles = 0
     cdef int64_t most_shared = 0
-    cdef int threads = <int>blocks.threads
+    cdef int threads = team_size(<int>blocks.threads)
     cdef int32_t *tables = NULL
     cdef float *filters = NULL
     cdef float *shared = NULL

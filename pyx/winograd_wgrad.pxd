@@ -15,6 +15,7 @@ from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
+from tasks cimport team_size
 from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
@@ -211,7 +212,7 @@ cdef inline int wgrad_tiled(
     cdef TiledAccumulation c
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
     cdef int64_t tasks, task, tiles, boxes, step = 0, i
-    cdef int threads = <int>blocks.threads
+    cdef int threads = team_size(<int>blocks.threads)
     cdef int32_t *tables = NULL
     cdef float *partial = NULL
     cdef float *values = NULL

@@ -3,13 +3,16 @@
 from collections import defaultdict
 from importlib.util import find_spec
 from math import ceil
+from pathlib import Path
 from shutil import which
 from zlib import crc32
 
 import pytest
 
 #: A test with one of these markers needs the package of that name.
-OPTIONAL = ("torch", "onnx", "mindspore", "tensorflow")
+OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
+#: Whether the sources are beside the tests; packaging/check_wheel.sh runs them without.
+IS_CHECKOUT = (Path(__file__).parents[1] / "pyx").is_dir()
 
 
 def pytest_addoption(parser):
@@ -23,6 +26,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     for name in OPTIONAL:
         config.addinivalue_line("markers", f"{name}: needs the package {name}; skipped where it is not installed")
+    config.addinivalue_line("markers", "checkout: reads the sources; skipped where a wheel is tested without them")
     config.addinivalue_line("markers", "onednn: needs the real library in the environment CONVGRAD_CY_ONEDNN_VENV")
     config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped where g++ is not installed")
     config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: whatever the share")
@@ -55,6 +59,8 @@ def pytest_collection_modifyitems(config, items):
         for name in missing:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
+        if item.get_closest_marker("checkout") and not IS_CHECKOUT:
+            item.add_marker(pytest.mark.skip(reason="the sources are not beside the tests"))
         if item.get_closest_marker("simulator") and which("g++") is None:
             item.add_marker(pytest.mark.skip(reason="g++ is not installed"))
     chosen = set(_chosen(items, config))

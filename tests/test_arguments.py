@@ -23,6 +23,28 @@ def lazy(*shape, dtype=F4):
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
+class Exporter:
+    """An array of no library that is known here, in memory that DLPack gives this number."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+    def __dlpack__(self, **_):
+        raise AssertionError("nothing is to be exported")
+
+
+class WithArray:
+    def __array__(self, *_, **__):
+        raise AssertionError("nothing is to be converted")
+
+
+class WithInterface:
+    __array_interface__ = zeros(*X).__array_interface__
+
+
 # function -> a valid call, and the shape of its result
 BASE = {
     "conv": ({"x": zeros(*X), "w": zeros(*W)}, Y),
@@ -112,9 +134,20 @@ KEYWORDS = [
 
 DTYPES = "float16, bfloat16, float32, float64, int32"
 ARRAYS = [
-    ("{0}", [1, 2], TypeError, "{0} must be a numpy.ndarray, not list"),
+    ("{0}", [1, 2], TypeError, "{0} must be a numpy.ndarray, not list: numpy.asarray makes it one"),
     ("{0}", None, TypeError, "{0} must be a numpy.ndarray, not NoneType"),
-    ("{0}", F4(1), TypeError, "{0} must be a numpy.ndarray, not float32"),
+    ("{0}", F4(1), TypeError, "{0} must be a numpy.ndarray, not float32: numpy.asarray makes it one"),
+    (
+        "{1}",
+        memoryview(zeros(*W)),
+        TypeError,
+        "{1} must be a numpy.ndarray, not memoryview: numpy.asarray makes it one",
+    ),
+    ("{1}", b"1", TypeError, "{1} must be a numpy.ndarray, not bytes"),
+    ("{1}", Exporter(1), TypeError, "{1} must be a numpy.ndarray, not Exporter: numpy.from_dlpack makes it one"),
+    ("{0}", Exporter(8), TypeError, "{0} must be a numpy.ndarray, not Exporter"),
+    ("{0}", WithArray(), TypeError, "{0} must be a numpy.ndarray, not WithArray: numpy.asarray makes it one"),
+    ("{1}", WithInterface(), TypeError, "{1} must be a numpy.ndarray, not WithInterface: numpy.asarray makes it one"),
     ("{1}", 3, TypeError, "{1} must be a numpy.ndarray, not int"),
     ("{0}", np.ma.zeros(X), TypeError, "{0} must be a numpy.ndarray without a mask, not MaskedArray"),
     ("{1}", np.ma.zeros(X), TypeError, "{1} must be a numpy.ndarray without a mask, not MaskedArray"),

@@ -27,6 +27,7 @@ def test_counts():
     assert many["instructions"] > 10 * few["instructions"]
 
 
+@pytest.mark.checkout
 def test_command_line(capfd):
     assert counters.main([str(ROOT), str(ROOT), "--match", "^tiny_8x8$", "--op", "fprop", "--turns", "1"]) == 0
     printed = capfd.readouterr().out.splitlines()

@@ -11,6 +11,7 @@ import pytest
 from commands import assert_one_line, start, status_of
 
 import convgrad_cy as cg
+from convgrad_cy import _repeat, info
 from convgrad_cy.__main__ import main
 from convgrad_cy.operations import OPERATIONS
 
@@ -47,16 +48,39 @@ def test_info():
     process = start("info")
     assert (process.returncode, process.stderr) == (0, "")
     lines = dict(re.split(r"\s+", line, maxsplit=1) for line in process.stdout.splitlines())
-    assert list(lines) == ["convgrad_cy", "Python", "ISA", "threads", "OpenMP", "dtypes", "GPU"]
+    assert list(lines) == ["convgrad_cy", "Python", "ISA", "threads", "OpenMP", "runtimes", "dtypes", "GPU"]
     assert lines["convgrad_cy"] == cg.__version__
     assert np.__version__ in lines["Python"]
     chosen, available = re.fullmatch(r"(\S+) \(available: (.+)\)", lines["ISA"]).groups()
     assert chosen in available.split(", ")
     assert int(lines["threads"]) >= 1
     assert lines["OpenMP"]
+    if _repeat.has_openmp() and sys.platform.startswith("linux"):
+        assert re.fullmatch(r"/\S+/lib(gomp|omp|iomp5)\S*", lines["runtimes"])
     assert re.sub(r" \(.*?\)", "", lines["dtypes"]) == "float16, bfloat16, float32, float64, int32"
     if find_spec("cupy") is None:
         assert lines["GPU"] == "none: CuPy is not installed"
+
+
+MAPS = """7f01d2000000-7f01d2001000 r-xp 00000000 00:2a 15 {}
+7f01d2001000-7f01d2002000 rw-p 00001000 00:2a 15 {}
+7f01d2002000-7f01d2003000 rw-p 00000000 00:00 0
+7f01d2003000-7f01d2004000 r-xp 00000000 00:2a 17 /usr/lib/libompi.so.40
+7f01d2004000-7f01d2005000 rw-p 00000000 00:00 0 [heap]
+"""
+
+
+def test_runtimes(tmp_path):
+    """Each once, and a warning where there are several."""
+    maps = tmp_path / "maps"
+    gnu, wheel, llvm = "/usr/lib/libgomp.so.1.0.0", "/a/torch/lib/libgomp-a34b3233.so.1", "/usr/lib/llvm/libomp.so.5"
+    maps.write_text(MAPS.format(gnu, gnu))
+    assert info.runtimes(maps) == gnu
+    maps.write_text(MAPS.format("/usr/lib/libc.so.6", "/usr/lib/libomptarget.so.1"))
+    assert info.runtimes(maps) == "none"
+    maps.write_text(MAPS.format(gnu, wheel) + MAPS.format(llvm, "/b/libiomp5.so"))
+    assert info.runtimes(maps).startswith(f"{wheel}, /b/libiomp5.so, {gnu}, {llvm} - WARNING: more than one")
+    assert info.runtimes(tmp_path / "nothing") == "unknown: this system does not list them"
 
 
 def test_info_without_ml_dtypes(monkeypatch, capsys):
@@ -79,7 +103,7 @@ def test_info_with_a_broken_cupy(monkeypatch, capsys, tmp_path):
 
 def test_every_function_can_be_run():
     core = {name for name in OPERATIONS if "." not in name}  # test_run_shims.py has the others
-    assert set(CALLS) == core == {name for name in cg.__all__ if not name.startswith("__")}
+    assert set(CALLS) == core == {name for name in cg.__all__ if name.startswith("conv")}
 
 
 @pytest.mark.parametrize("name", CALLS)

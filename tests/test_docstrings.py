@@ -8,8 +8,11 @@ import pytest
 
 import convgrad_cy as cg
 
-FUNCTIONS = [getattr(cg, name) for name in cg.__all__ if not name.startswith("_")]
+FUNCTIONS = [getattr(cg, name) for name in cg.__all__ if name.startswith("conv")]
 NAMES = [function.__name__ for function in FUNCTIONS]
+#: With those that are about threads.
+PUBLIC = [getattr(cg, name) for name in cg.__all__ if not name.startswith("_")]
+PUBLIC_NAMES = [function.__name__ for function in PUBLIC]
 COMMON = {
     "stride": 1,
     "padding": 0,
@@ -68,17 +71,17 @@ def test_sections(function):
     assert summary.endswith(".") and len(summary) < 100
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=NAMES)
+@pytest.mark.parametrize("function", PUBLIC, ids=PUBLIC_NAMES)
 def test_every_parameter_is_described(function):
     described = []
-    for line in sections(function)["Parameters"].splitlines():
+    for line in sections(function).get("Parameters", "").splitlines():
         match = re.fullmatch(r"([a-z_]+(?:, [a-z_]+)*) : .+", line)
         if match:
             described += match.group(1).split(", ")
     assert sorted(described) == sorted(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=NAMES)
+@pytest.mark.parametrize("function", PUBLIC, ids=PUBLIC_NAMES)
 def test_examples(function):
     tests = doctest.DocTestFinder(recurse=False).find(function, function.__name__)
     assert sum(len(test.examples) for test in tests) >= 3, "no example to run"

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 import pytest
@@ -146,6 +147,7 @@ def test_small_calls(dtype):
     assert len(list(gpu_small.wrong_calls(gpu_small.PROBLEMS[0], dtype, np.array, spoiled))) == 6
 
 
+@pytest.mark.skipif(which("bash") is None, reason="bash is not on the path")
 def test_steps_of_the_script(tmp_path):
     script = Path(gpu_small.__file__).with_name("gpu_all.sh")
     done = subprocess.run(["bash", script, tmp_path, "environment", "all"], capture_output=True, text=True)

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.checkout
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "convgrad_cy"
 
 #: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
 #: A folder stands for all modules in it, which may import each other. Adding a line is a decision about the design.
 ALLOWED = {
-    "": {"api", "both"},
+    "": {"api", "both", "threads"},
     "__main__": {"demo", "info", "operations", "run_file"},
     "demo": {""},
     "info": {"", "choices", "cpu", "dtypes", "gpu", "problem"},
@@ -23,7 +25,7 @@ ALLOWED = {
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "arrays", "calls", "choices", "documentation"},
     "calls": {"arguments", "arrays", "choices", "cpu", "gpu", "_repeat"},
-    "arguments": {"arrays", "geometry", "keywords"},
+    "arguments": {"arrays", "dtypes", "geometry", "keywords"},
     "geometry": {"algorithm", "choices", "keywords", "shapes", "dtypes", "problem"},
     "algorithm": {"choices", "costs", "winograd", "tile_walks"},
     "costs": {"choices"},
@@ -52,7 +54,10 @@ ALLOWED = {
         "_kernels",
         "_cpu_features",
         "_repeat",
+        "threads",
     },
+    "threads": {"keywords", "_repeat"},
+    "torch": {"_aten", "_repeat", "arguments", "arrays", "calls", "cpu", "dtypes", "threads"},
     "gpu": {"choices", "problem", "dtypes"},
     "documentation": set(),
     "problem": set(),
@@ -62,10 +67,13 @@ ALLOWED = {
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
+    "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
     "demo": {"matplotlib"},
     "info": {"cupy", "ml_dtypes"},
     "run_file": {"ml_dtypes"},
 }
+#: What a module does import when it is imported itself: nobody else imports that one.
+ENTRANCES = {"torch": {"torch"}}
 #: Not part of the running package: makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
 #: Files of more than 300 lines, and why each may be.
@@ -134,6 +142,8 @@ def violations(source, path):
             if target != unit and target not in ALLOWED[unit]:
                 found.append(f"{module} imports {name}")
         elif top != "numpy" and top not in sys.stdlib_module_names:
+            if top in ENTRANCES.get(unit, ()):
+                continue
             if top not in OPTIONAL.get(unit, ()):
                 found.append(f"{module} imports {name}")
             elif at_import:
@@ -156,6 +166,10 @@ def test_only_allowed_imports(path):
         ("shims/tensorflow.py", "from ..cpu import dgrad"),
         ("shims/tensorflow.py", "import tensorflow"),
         ("api.py", "import cupy"),
+        ("api.py", "def f():\n    from . import torch"),
+        ("torch/module.py", "import cupy"),
+        ("arrays/of_torch.py", "def f():\n    import torch"),
+        ("arrays/of_jax.py", "def f():\n    import jax"),
         ("gpu/module.py", "import cupy"),
         ("anything.py", "import numpy"),
     ],

@@ -58,6 +58,7 @@ def test_readme_gives_two_commands():
     assert tests[-1] == [".venv/bin/python", "-m", "pytest", "-n", "auto"]
 
 
+@pytest.mark.checkout
 def test_links_of_the_documents_lead_somewhere():
     for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / document).read_text(encoding="utf-8")
@@ -88,7 +89,8 @@ def in_sdist(path):
     return included
 
 
-@pytest.mark.parametrize("folder", ["pyx", "convgrad_cy", "tests", "bench", "docs"])
+@pytest.mark.checkout
+@pytest.mark.parametrize("folder", ["pyx", "convgrad_cy", "tests", "bench", "docs", "packaging"])
 def test_sdist_holds_every_source(folder):
     made = {".so", ".c"}
     # A module is compiled under a name of its own first, which another process may be doing just now.

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
+from convgrad_cy import _repeat, calls, cpu
 
 pytestmark = pytest.mark.torch
 
@@ -22,14 +23,15 @@ CHUNK = 50
 
 
 @pytest.fixture(autouse=True)
-def one_torch_thread():
-    """PyTorch brings its own OpenMP, whose idle threads would spin on the processors that ours want."""
+def team():
+    """At least two threads, whatever PyTorch has, whose OpenMP and its number a source build shares.
+
+    As many as PyTorch where that has several: a team that they share then keeps its size.
+    """
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with cg.num_threads(max(2, torch.get_num_threads())):
+        yield
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,34 @@ def test_no_mismatch(first):
         assert not backwards, where
         transposed += backwards is not None
     assert transposed or GEOMETRIES < CHUNK, "no geometry had a transposed convolution"
+
+
+#: Worth several threads, as what is drawn above is not.
+LARGE = [
+    Geometry(2, 1, 32, 48, (20, 21), (3, 3), (1, 1), (1, 1), ((1, 1), (0, 2)), (0, 0), "NCX", "OIX"),
+    Geometry(3, 1, 33, 40, (30, 31), (3, 4), (2, 2), (1, 1), ((1, 1), (1, 2)), (1, 0), "NXC", "XIO"),
+    Geometry(2, 96, 96, 96, (40, 25), (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), (0, 0), "NCX", "OIX"),
+    Geometry(2, 96, 96, 96, (40, 25), (3, 3), (1, 2), (2, 1), ((2, 2), (1, 1)), (1, 1), "NXC", "XIO"),
+    Geometry(2, 2, 32, 32, (8, 9, 10), (3, 3, 3), (1, 1, 1), (1, 1, 1), ((1, 1),) * 3, (0, 0, 0), "NXC", "OIX"),
+    Geometry(4, 1, 64, 64, (600,), (5,), (1,), (2,), ((3, 4),), (0,), "NCX", "XIO"),
+]
+
+
+@pytest.mark.parametrize("geometry", LARGE, ids=str)
+def test_no_mismatch_of_a_team(geometry, monkeypatch):
+    threads = set()
+    work = cpu._work
+
+    def noted(kernel, plan, *rest):
+        threads.add(int(plan.blocks[0]))
+        return work(kernel, plan, *rest)
+
+    monkeypatch.setattr(cpu, "_work", noted)
+    monkeypatch.setattr(calls, "_KNOWN", {})
+    random = Random(SEED)
+    assert conv_mismatches(geometry, random) == [], SEED
+    assert transpose_mismatches(geometry, random) == [], SEED
+    assert not _repeat.has_openmp() or threads == {cg.get_num_threads()}
 
 
 def test_mismatch_is_seen():

@@ -1,0 +1,35 @@
+"""NumPy's arrays."""
+
+import numpy as np
+
+from .._repeat import new_array
+from .library import Library, refuse
+
+
+def _plain(name, array, like):
+    if type(array) is np.ndarray:
+        return array
+    if not isinstance(array, np.ndarray):
+        refuse("numpy.ndarray", name, array, like)
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a numpy.ndarray without a mask, not {type(array).__name__}")
+    return array.view(np.ndarray)
+
+
+def _zeros(shape, dtype, like=None):
+    return np.zeros(shape, dtype)
+
+
+def _copy(array):
+    return np.array(array, order="C")
+
+
+def _check_device(name, array, like, first):
+    """All of NumPy's memory is on one device."""
+
+
+def _seen(array):
+    return array
+
+
+NUMPY = Library("numpy.ndarray", ("auto", "direct", "winograd"), _plain, new_array, _zeros, _copy, _check_device, _seen)

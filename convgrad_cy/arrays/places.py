@@ -1,0 +1,47 @@
+"""Where the elements of a NumPy array are: whether two share memory, and whether a kernel can address each."""
+
+from functools import reduce
+
+import numpy as np
+
+#: Steps that the exact search for overlap may take; what it cannot decide in them counts as overlap.
+_OVERLAP_WORK = 10_000
+
+
+def overlap(one, other):
+    """Whether two NumPy arrays share an element in memory."""
+    if not np.may_share_memory(one, other):
+        return False
+    try:
+        return np.shares_memory(one, other, max_work=_OVERLAP_WORK)
+    except RuntimeError:  # TooHardError, which has no public name before NumPy 1.25
+        return True
+
+
+def overlaps_itself(array):
+    """Whether two elements of a NumPy array share memory."""
+    if array.flags.c_contiguous or array.size == 0:
+        return False
+    axes = sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape, strict=True) if size > 1)
+    extent, nested = array.itemsize, True
+    for stride, size in axes:
+        nested = nested and stride >= extent
+        extent += stride * (size - 1)
+    if nested:
+        return False
+    if array.nbytes > extent:
+        return True
+    # Interleaved strides may still reach each place once; the addresses are no more than the array's own elements.
+    addresses = reduce(np.add.outer, (stride * np.arange(size) for stride, size in axes))
+    return np.unique(addresses).size < array.size
+
+
+def is_addressable(array):
+    """Whether every element's address is a multiple of the itemsize away from the first, and aligned."""
+    flags = array.flags
+    if not flags.aligned:
+        return False
+    if flags.c_contiguous:
+        return True
+    itemsize = array.itemsize
+    return not any(stride % itemsize for stride, size in zip(array.strides, array.shape, strict=True) if size > 1)

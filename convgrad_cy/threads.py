@@ -1,0 +1,163 @@
+"""How many threads a call uses: as asked for here, or everywhere, or as OpenMP and the control group say."""
+
+import os
+from contextvars import ContextVar
+from pathlib import Path
+
+from . import keywords
+from ._repeat import has_openmp, max_threads
+
+#: More threads than any machine has; a slip of the keyboard is not to take all memory.
+MOST_THREADS = 4096
+
+#: What the blocks of `num_threads` that the code is in ask for, the innermost first: (number, those around) or None.
+_asked_here = ContextVar("convgrad_cy.num_threads", default=None)
+_number_here = _asked_here.get
+
+#: What `set_num_threads` asks for, or None.
+_asked_everywhere = None
+
+#: Whether a call has one thread whatever is asked for.
+_always_one = not has_openmp()
+
+
+def _cpu_quota():
+    """Processors that the control group of this process may use, or None without a limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, int(quota) // int(period))
+    except (OSError, ValueError):  # no such file, or the quota is "max"
+        return None
+
+
+_quota = None if os.environ.get("OMP_NUM_THREADS") else _cpu_quota()
+
+
+def _after_fork_in_child():
+    # The threads of an OpenMP team do not survive a fork, and libgomp would wait for them for ever.
+    global _always_one
+    _always_one = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _checked(n, kind):
+    n = keywords.integer(n, "n", 1, kind)
+    if n > MOST_THREADS:
+        raise ValueError(f"n must be at most {MOST_THREADS}, not {keywords.shown(n)}")
+    return n
+
+
+def get_num_threads():
+    """Number of threads that a large call would use here and now; small ones use one.
+
+    Returns
+    -------
+    int
+        What the innermost `num_threads` asks for, else what `set_num_threads` asks for, else OpenMP's number, at most
+        the processors that the control group of the process may use. It is 1 in a forked child, and where the package
+        was built without OpenMP.
+
+    See Also
+    --------
+    num_threads, set_num_threads
+
+    Examples
+    --------
+    >>> import convgrad_cy as cg
+    >>> cg.get_num_threads() >= 1
+    True
+    >>> with cg.num_threads(1):
+    ...     cg.get_num_threads()
+    1
+    """
+    if _always_one:
+        return 1
+    here = _number_here()
+    asked = _asked_everywhere if here is None else here[0]
+    if asked is not None:
+        return asked
+    available = max_threads()
+    return available if _quota is None or available < _quota else _quota
+
+
+def set_num_threads(n):
+    """Set the number of threads for the whole process, from the next call on.
+
+    The number is taken as it is, whatever the quota of the control group. Results have the same bits with any number.
+
+    Parameters
+    ----------
+    n : int or None
+        At least 1. None: the default, which is `OMP_NUM_THREADS` or what `threadpoolctl` sets, or else all processors
+        that the process may use.
+
+    Raises
+    ------
+    TypeError
+        An `n` that is neither an integer nor None.
+    ValueError
+        An `n` that is less than 1 or more than 4096.
+
+    See Also
+    --------
+    get_num_threads, num_threads
+
+    Examples
+    --------
+    >>> import convgrad_cy as cg
+    >>> cg.set_num_threads(1)
+    >>> cg.get_num_threads()
+    1
+    >>> cg.set_num_threads(None)
+    """
+    global _asked_everywhere
+    _asked_everywhere = None if n is None else _checked(n, "an integer or None")
+
+
+class num_threads:
+    """Context manager that sets the number of threads for the calls in its block.
+
+    It holds for the Python thread or asyncio task that is in the block, and for the tasks that are created there;
+    others keep their own. Blocks may be nested, and one object may be used several times, also by several threads at
+    once.
+
+    Parameters
+    ----------
+    n : int
+        At least 1. It is taken as it is, whatever `set_num_threads` or the quota of the control group say.
+
+    Raises
+    ------
+    TypeError
+        An `n` that is no integer.
+    ValueError
+        An `n` that is less than 1 or more than 4096.
+
+    See Also
+    --------
+    get_num_threads, set_num_threads
+
+    Examples
+    --------
+    >>> import convgrad_cy as cg
+    >>> with cg.num_threads(1):
+    ...     cg.get_num_threads()
+    1
+    >>> one = cg.num_threads(1)
+    >>> with cg.num_threads(2), one:
+    ...     cg.get_num_threads()
+    1
+    """
+
+    def __init__(self, n):
+        self._n = _checked(n, "an integer")
+
+    def __enter__(self):
+        # The numbers around are kept in the context, not here: one object may serve several contexts at a time.
+        _asked_here.set((self._n, _number_here()))
+
+    def __exit__(self, *error):
+        _asked_here.set(_number_here()[1])

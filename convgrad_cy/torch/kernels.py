@@ -1,0 +1,56 @@
+"""The two kernels that the dispatcher gets: how they plan a new call, and how they pass one on."""
+
+import logging
+import os
+from collections import Counter
+
+import torch
+
+from .._aten import Backward, Forward
+from ..threads import num_threads
+from . import plans
+
+logger = logging.getLogger("convgrad_cy.torch")
+
+#: Of each kernel, what is known of its calls; without end a program of many shapes would fill the memory.
+_MOST_KNOWN = 4096
+
+_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
+#: Operator -> PyTorch's own kernel, or what another package had put above it, when ours was registered.
+PREVIOUS = {}
+
+#: (operator, reason) -> calls that went there.
+PASSED_ON = Counter()
+
+
+def _kernel(operator, kind, plan):
+    """A kernel whose new calls are planned by a function."""
+    known = {}
+
+    def make(key, *call):
+        try:
+            with num_threads(torch.get_num_threads()):
+                planned = plan(*call)
+        except plans.Declined as reason:
+            planned = str(reason)
+        while len(known) >= _MOST_KNOWN:
+            known.pop(next(iter(known)), None)  # the oldest
+        known[key] = planned
+        return planned
+
+    def pass_on(reason, *call):
+        PASSED_ON[operator, reason] += 1
+        logger.debug("aten::%s went to PyTorch: %s", operator, reason)
+        return PREVIOUS[operator].call_boxed(_CPU, *call)
+
+    if hasattr(os, "register_at_fork"):  # plans have the parent's threads, which the child has not
+        os.register_at_fork(after_in_child=known.clear)
+    return kind(known, make, pass_on, torch.get_num_threads)
+
+
+#: Operator -> our kernel.
+KERNELS = {
+    "_convolution": _kernel("_convolution", Forward, plans.forward),
+    "convolution_backward": _kernel("convolution_backward", Backward, plans.backward),
+}

@@ -1,0 +1,130 @@
+"""What a call of PyTorch's is to convgrad_cy: found out once for all calls of equal shapes, strides and arguments."""
+
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+from .. import arguments, calls
+from .._aten import Result
+from .._repeat import Work
+from ..arrays import NUMPY
+from ..dtypes import BFLOAT16_BITS
+from .memory_format import memory_format, strides
+
+#: The types of the kernels, without int32, of which PyTorch has no convolution on a CPU.
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class Declined(Exception):
+    """PyTorch's own kernel is to compute the call. The message says why."""
+
+
+class Geometry(NamedTuple):
+    """The arguments of PyTorch's operators, in their order, with one entry for each spatial axis."""
+
+    stride: tuple
+    padding: tuple
+    dilation: tuple
+    transposed: bool
+    output_padding: tuple
+    groups: int
+
+
+def array_of(tensor):
+    """A NumPy array of the tensor's memory."""
+    tensor = tensor.detach()
+    if tensor.dtype is torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(BFLOAT16_BITS)
+    return tensor.numpy()
+
+
+def check_tensors(*tensors):
+    """Decline what is no plain tensor with elements of one of our types."""
+    first = tensors[0]
+    for tensor in tensors:
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            raise Declined(f"a subclass of Tensor, {type(tensor).__name__}")
+        if tensor.layout is not torch.strided:
+            raise Declined(f"a tensor of the layout {tensor.layout}")
+        if tensor.dtype not in DTYPES:
+            raise Declined(f"tensors of {tensor.dtype}")
+        if tensor.dtype is not first.dtype:
+            raise Declined(f"tensors of {first.dtype} and {tensor.dtype}")
+        if tensor.numel() == 0:
+            raise Declined("a tensor without elements")
+
+
+def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups):
+    """The arguments of a call, of which a list of one entry stands for all axes."""
+    rank = x.ndim - 2
+    if not 1 <= rank <= 3:
+        raise Declined(f"tensors of {x.ndim} axes")
+    lists = []
+    for name, values in zip(Geometry._fields, (stride, padding, dilation, None, output_padding), strict=False):
+        if values is not None:
+            if len(values) not in (1, rank):
+                raise Declined(f"{name} with {len(values)} entries for {rank} axes")
+            lists.append(tuple(values) * (rank if len(values) == 1 else 1))
+    if any(lists[3]) and not transposed:
+        raise Declined("output_padding of a convolution that is not transposed")
+    return Geometry(*lists[:3], transposed, lists[3], groups)
+
+
+def result_of(function, first, second, asked, geometry, format):
+    """How one of our functions computes its result from two tensors, laid out in a memory format."""
+    keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", "auto", "high")
+    arrays = array_of(first), array_of(second)
+    try:
+        checked = arguments.geometry_of(NUMPY, function, *arrays, asked, keywords)
+    except (TypeError, ValueError) as error:
+        raise Declined(str(error)) from error
+    laid_out = strides(checked.shape, format)
+    target = array_of(first.new_empty_strided(checked.shape, laid_out))
+    if target.size == 0:
+        raise Declined("a result without elements")
+    work = calls.prepare(NUMPY, [calls.part_of(function, checked)], (*arrays, target))
+    new = partial(torch.empty_strided, dtype=first.dtype)
+    return Result(work.run, None if type(work) is Work else array_of, new, checked.shape, laid_out, target.itemsize)
+
+
+def forward(x, w, bias, *geometry):
+    """The result y of ``aten::_convolution``, without the bias."""
+    check_tensors(x, w, *([] if bias is None else [bias]))
+    geometry = geometry_of(x, *geometry)
+    if bias is not None:
+        channels = w.shape[1] * geometry.groups if geometry.transposed else w.shape[0]
+        if bias.shape != (channels,):
+            raise Declined(f"a bias of the shape {tuple(bias.shape)} for {channels} channels")
+    format = memory_format(x, w, *geometry, bias=bias)
+    if geometry.transposed:
+        return result_of(arguments.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry, format)
+    return result_of(arguments.CONV, x, w, (), geometry, format)
+
+
+def _of_shape(result, tensor):
+    """The result, which is to be a gradient of the tensor."""
+    if result.shape != tensor.shape:
+        raise Declined(f"a dy that belongs to the shape {result.shape}, where {tuple(tensor.shape)} is given")
+    return result
+
+
+def backward(dy, x, w, bias_sizes, *geometry_and_mask):
+    """The results (dx, dw) of ``aten::convolution_backward``, None where the mask has False."""
+    *geometry, mask = geometry_and_mask
+    check_tensors(x, w, dy)
+    geometry = geometry_of(x, *geometry)
+    sizes = bias_sizes if mask[2] else None
+    if sizes is not None and tuple(sizes) != dy.shape[1:2]:
+        raise Declined(f"a bias of the shape {tuple(sizes)} for {dy.shape[1]} channels")
+    format = memory_format(x, w, *geometry, bias=None, bias_sizes=sizes)
+    if geometry.transposed:
+        data = arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,)
+        filter = arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w.shape,)
+    else:
+        data = arguments.CONV_BACKWARD_DATA, dy, w, (x.shape,)
+        filter = arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape,)
+    return tuple(
+        _of_shape(result_of(*call, geometry, format), tensor) if wanted else None
+        for call, tensor, wanted in ((data, x, mask[0]), (filter, w, mask[1]))
+    )

@@ -1,0 +1,117 @@
+/* A team of threads that the system can create. OpenMP's runtime ends the process where it cannot. */
+#ifndef CONVGRAD_TEAM_H
+#define CONVGRAD_TEAM_H
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#ifdef __linux__
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* Threads of the last team of the calling thread, itself included. The runtime keeps a team for each thread that has begun
+ * one. It ends those that a smaller team does not need, so a larger one after it creates threads again. */
+static _Thread_local int last_team = 1;
+
+/* One at a time: of two that try, both could find room for the same thread. */
+static pthread_mutex_t resizing = PTHREAD_MUTEX_INITIALIZER;
+
+/* A thread that is created to see whether it can be. It lives until the gate opens. */
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t *gate;
+    long id;
+} trial;
+
+static void *wait_at_gate(void *argument)
+{
+    trial *t = argument;
+#ifdef __linux__
+    t->id = syscall(SYS_gettid);
+#endif
+    pthread_mutex_lock(t->gate);
+    pthread_mutex_unlock(t->gate);
+    return NULL;
+}
+
+/* Join a thread, and wait until the system no longer counts it: on Linux that is a little later. */
+static void end_trial(const trial *t)
+{
+    pthread_join(t->thread, NULL);
+#ifdef __linux__
+    for (int turn = 0; turn < 10000 && syscall(SYS_tgkill, getpid(), t->id, 0) == 0; turn++)
+        sched_yield();
+#endif
+}
+
+/* Bytes of stack that the environment wants for OpenMP's threads, or 0: a number and B, K, M or G; K where none is given. */
+static size_t wanted_stack(void)
+{
+    const char *text = getenv("OMP_STACKSIZE");
+    char *unit;
+    unsigned long size;
+    if (text == NULL)
+        text = getenv("GOMP_STACKSIZE");
+    if (text == NULL)
+        return 0;
+    size = strtoul(text, &unit, 10);
+    while (isspace((unsigned char)*unit))
+        unit++;
+    switch (tolower((unsigned char)*unit)) {
+    case 'b': return size;
+    case 'm': return (size_t)size << 20;
+    case 'g': return (size_t)size << 30;
+    default: return (size_t)size << 10;
+    }
+}
+
+/* How many threads more the system can create now, up to some. They are all created at once, and have ended on return. */
+static int creatable_threads(int most)
+{
+    trial *trials = malloc(most * sizeof(trial));
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    pthread_attr_t attributes;
+    const size_t stack = wanted_stack();
+    int count = 0;
+    if (trials == NULL || pthread_attr_init(&attributes) != 0) {
+        free(trials);
+        return 0;
+    }
+    if (stack > 0)
+        pthread_attr_setstacksize(&attributes, stack); /* refuses what the runtime refuses too */
+    pthread_mutex_lock(&gate);
+    for (; count < most; count++) {
+        trials[count].gate = &gate;
+        if (pthread_create(&trials[count].thread, &attributes, wait_at_gate, trials + count) != 0)
+            break;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < count; i++)
+        end_trial(trials + i);
+    pthread_attr_destroy(&attributes);
+    free(trials);
+    return count;
+}
+
+/* ``team_size`` where the last team had another size. A larger team is begun here, at once: then its threads exist. */
+static __attribute__((noinline)) int resized_team(int threads)
+{
+    if (threads > last_team) {
+        pthread_mutex_lock(&resizing);
+        threads = last_team + creatable_threads(threads - last_team);
+        if (threads > last_team) {
+#pragma omp parallel num_threads(threads)
+            {
+                __asm__ volatile("" ::: "memory"); /* so that the region is not left out */
+            }
+        }
+        pthread_mutex_unlock(&resizing);
+    }
+    last_team = threads;
+    return threads;
+}
+
+#endif

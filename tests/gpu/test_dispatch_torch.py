@@ -1,0 +1,160 @@
+"""Tensors of PyTorch on a GPU go through CuPy: with stand-ins for both, and the simulator in the place of the GPU."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import fake_cupy
+import numpy as np
+import pytest
+from operations import DTYPES, OPERATIONS, assert_exact, dtype_of, integer_tensors
+from problems import PROBLEMS
+from sim.executor import COMPILER
+
+import convgrad_cy as cg
+from convgrad_cy import arrays
+from convgrad_cy.arrays import library
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++ to compile kernels for the simulator")
+
+SAME = PROBLEMS["2d_same"]
+
+
+class Tensor:
+    """A tensor whose memory is that of an array of the stand-in for CuPy."""
+
+    __module__ = "torch"
+    is_cuda, requires_grad, is_nested, is_quantized, layout = True, False, False, False, "strided"
+
+    def __init__(self, held):
+        self.held, self.shape, self.version = held, held.shape, 0
+        self.dtype = sys.intern(held.dtype.name)  # compared by identity, as types of PyTorch are
+        self.device = Device(held.data.device_id)
+
+    def detach(self):
+        return self
+
+    def view(self, dtype):
+        return Tensor(self.held.view(dtype_of(dtype)))
+
+    def is_neg(self):
+        return False
+
+    is_inference = is_neg
+
+
+class Device:
+    type = "cuda"
+
+    def __init__(self, index):
+        self.index = index
+
+    def __eq__(self, other):
+        return self.index == other.index
+
+    def __str__(self):
+        return f"cuda:{self.index}"
+
+
+class Stream:
+    """What CuPy makes of a stream of PyTorch's, which is a number on a device."""
+
+    entered = []  # noqa: RUF012
+
+    def __init__(self, number, device):
+        self.now = number, device
+
+    def __enter__(self):
+        self.entered.append(self.now)
+
+    def __exit__(self, *_):
+        self.entered.append(None)
+
+
+def from_dlpack(tensor):
+    assert tensor.dtype != "bfloat16", "CuPy's DLPack has none"
+    assert Stream.entered[-1] == (1000 + tensor.device.index, tensor.device.index)
+    return tensor.held
+
+
+def tensor_from_dlpack(held):
+    assert held.dtype.name != "bfloat16" and Stream.entered[-1] is not None
+    return Tensor(held)
+
+
+@pytest.fixture(autouse=True)
+def torch(monkeypatch):
+    fake_cupy.install(monkeypatch)
+    cupy = sys.modules["cupy"]
+    cupy.from_dlpack, cupy.cuda.ExternalStream = from_dlpack, Stream
+    module = ModuleType("torch")
+    module.Tensor, module.strided, module.from_dlpack = Tensor, Tensor.layout, tensor_from_dlpack
+    module.bfloat16, module.int16 = "bfloat16", "int16"
+    module.nn = SimpleNamespace(Parameter=None)
+    module.autograd = SimpleNamespace(
+        forward_ad=SimpleNamespace(unpack_dual=lambda tensor: SimpleNamespace(tangent=None)),
+        graph=SimpleNamespace(increment_version=lambda tensor: setattr(tensor, "version", tensor.version + 1)),
+    )
+    module.cuda = SimpleNamespace(
+        current_stream=lambda device: SimpleNamespace(cuda_stream=1000 + device.index),
+    )
+    monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setattr(arrays, "_OF_CLASS", {})
+    return module
+
+
+def tensor(array):
+    return Tensor(fake_cupy.array(array))
+
+
+def check(result, expected, dtype):
+    assert type(result) is Tensor and result.dtype == dtype
+    assert_exact(result.held.view(dtype_of(dtype)).get(), expected, dtype)
+    assert Stream.entered[-1] is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("operation", ["conv", "conv_backward_data", "conv_backward_filter"])
+def test_functions(operation, dtype):
+    operation = OPERATIONS[operation]
+    tensors, _ = integer_tensors(SAME, dtype)
+    expected = operation.expected(SAME, tensors)
+    with fake_cupy.Device(1):
+        on_another = [operation.call(SAME, tensors, layout=tensor) for _ in range(2)]
+    for result in on_another:
+        assert result.device.index == 1
+        check(result, expected, dtype)
+    out = tensor(np.full(expected.shape, 77, dtype_of(dtype)))
+    assert operation.call(SAME, tensors, layout=tensor, out=out) is out and out.version == 1
+    check(out, expected, dtype)
+
+
+def test_both_gradients():
+    tensors, expected = integer_tensors(SAME, "float32")
+    x, w, dy = map(tensor, tensors)
+    out = [tensor(np.zeros_like(tensors.x)), None]
+    dx, dw = cg.conv_backward(dy, x, w, out=out, **SAME.keywords)
+    assert dx is out[0]
+    check(dx, expected["dgrad"], "float32")
+    check(dw, expected["wgrad"], "float32")
+
+
+def test_refused(monkeypatch):
+    tensors, _ = integer_tensors(SAME, "float32")
+    x, w = tensor(tensors.x), tensor(tensors.w)
+    with fake_cupy.Device(1):
+        elsewhere = tensor(tensors.w)
+    for arrays_of_call, message in (
+        ((x, elsewhere), "w must be on the device of x, cuda:0, not on cuda:1"),
+        ((x, w.held), "w must be a torch.Tensor like x, not a cupy.ndarray"),
+        ((x.held, w), "w must be a cupy.ndarray like x, not a torch.Tensor"),
+        ((tensors.x, w), "w must be a numpy.ndarray like x, not a torch.Tensor"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            cg.conv(*arrays_of_call)
+        assert str(caught.value) == message
+    monkeypatch.delitem(sys.modules, "cupy")
+    monkeypatch.setattr(library, "find_spec", lambda name: None)
+    with pytest.raises(ImportError) as caught:
+        cg.conv(x, w)
+    assert str(caught.value) == "x is on a GPU, a torch.Tensor, which takes CuPy: pip install 'convgrad_cy[cuda13]'"
+    assert fake_cupy.launches == []
