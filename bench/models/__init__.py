@@ -49,10 +49,12 @@ TINY = {
 }
 
 
-def tiny(name):
-    """The model, small."""
-    width, batch, size = TINY[name]
+def chosen(name, small=False):
+    """A model of the table, or the same in small."""
     model = MODELS[name]
+    if not small:
+        return model
+    width, batch, size = TINY[name]
     return model._replace(width=width, batch=batch, inputs=(model.inputs[0], *size))
 
 

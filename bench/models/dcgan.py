@@ -1,5 +1,7 @@
 """DCGAN: Radford et al. 2016, for images of 64 pixels. The discriminator gives logits, which autocast needs."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -14,7 +16,7 @@ FACTORS = (8, 4, 2, 1)
 def generator(width, image):
     channels = [factor * width for factor in FACTORS]
     layers = [normalised(nn.ConvTranspose2d(CODE, channels[0], 4, bias=False), nn.ReLU(inplace=True))]
-    for inputs, outputs in zip(channels, channels[1:]):
+    for inputs, outputs in pairwise(channels):
         layers.append(normalised(nn.ConvTranspose2d(inputs, outputs, 4, 2, 1, bias=False), nn.ReLU(inplace=True)))
     return nn.Sequential(*layers, nn.ConvTranspose2d(channels[-1], image, 4, 2, 1, bias=False), nn.Tanh())
 
@@ -22,7 +24,7 @@ def generator(width, image):
 def discriminator(width, image):
     channels = [factor * width for factor in reversed(FACTORS)]
     layers = [nn.Conv2d(image, channels[0], 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)]
-    for inputs, outputs in zip(channels, channels[1:]):
+    for inputs, outputs in pairwise(channels):
         layers.append(normalised(nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)))
     return nn.Sequential(*layers, nn.Conv2d(channels[-1], 1, 4, bias=False), nn.Flatten(0))
 

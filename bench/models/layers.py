@@ -25,7 +25,7 @@ def branch(*layers):
 
 
 def he(network):
-    """He et al. 2015: values keep their size from layer to layer, so the loss sees each layer from the first step on."""
+    """He et al. 2015: values keep their size from layer to layer, so the loss sees all layers from the start."""
     for layer in network.modules():
         if isinstance(layer, (*CONVOLUTIONS, *TRANSPOSED)):
             # PyTorch's own is a third of it, with which VGG-16's images are gone after 13 layers.

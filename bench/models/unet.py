@@ -4,6 +4,8 @@ The second has batch norm in its paper; for the first it is what is used today. 
 the image.
 """
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -21,7 +23,7 @@ class UNet(nn.Module):
         super().__init__()
 
         def block(*channels):
-            layers = [CONVOLUTION[axes](*pair, 3, padding=1, bias=bias) for pair in zip(channels, channels[1:])]
+            layers = [CONVOLUTION[axes](*pair, 3, padding=1, bias=bias) for pair in pairwise(channels)]
             return nn.Sequential(*(normalised(layer, nn.ReLU(inplace=True)) for layer in layers))
 
         self.down, self.up, self.joined = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()

@@ -1,4 +1,7 @@
-"""VGG-16: Simonyan and Zisserman 2015, configuration D. Without dropout: both libraries have to see the same network."""
+"""VGG-16: Simonyan and Zisserman 2015, configuration D.
+
+Without dropout: both libraries have to see the same network.
+"""
 
 from torch import nn
 

@@ -79,7 +79,7 @@ def noisy(steps, dtype, count):
 
 
 def distances(losses, runs):
-    """The allowed distance of each step. Later steps start from other weights, so none is held closer than the first."""
+    """The allowed distance of each step. Weights only drift apart, so no step is held closer than the one before."""
     allowed = []
     for i, loss in enumerate(losses):
         square = fsum((run[i] - loss) ** 2 for run in runs) / len(runs)

@@ -10,7 +10,7 @@ SEED = 0
 
 
 class Steps:
-    """``step()`` is forward, loss, backward and SGD; it gives the loss. ``restart()`` goes back to the first weights."""
+    """``step()`` is forward, loss, backward and SGD, and gives the loss; ``losses`` begins at the first weights."""
 
     def __init__(self, model, dtype="float32", layout="NCX", mode="eager"):
         torch.manual_seed(SEED)
