@@ -71,6 +71,14 @@ def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups
     return Geometry(*lists[:3], transposed, lists[3], groups)
 
 
+def format_of(x, w, geometry, **bias):
+    """The memory format of the results, if PyTorch has them."""
+    try:
+        return memory_format(x, w, *geometry, **bias)
+    except RuntimeError as error:  # for instance, groups is 0: its kernel says so, too
+        raise Declined(str(error).partition("\n")[0]) from error
+
+
 def result_of(function, first, second, asked, geometry, format):
     """How one of our functions computes its result from two tensors, laid out in a memory format."""
     keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", "auto", "high")
@@ -96,7 +104,7 @@ def forward(x, w, bias, *geometry):
         channels = w.shape[1] * geometry.groups if geometry.transposed else w.shape[0]
         if bias.shape != (channels,):
             raise Declined(f"a bias of the shape {tuple(bias.shape)} for {channels} channels")
-    format = memory_format(x, w, *geometry, bias=bias)
+    format = format_of(x, w, geometry, bias=bias)
     if geometry.transposed:
         return result_of(arguments.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry, format)
     return result_of(arguments.CONV, x, w, (), geometry, format)
@@ -117,7 +125,7 @@ def backward(dy, x, w, bias_sizes, *geometry_and_mask):
     sizes = bias_sizes if mask[2] else None
     if sizes is not None and tuple(sizes) != dy.shape[1:2]:
         raise Declined(f"a bias of the shape {tuple(sizes)} for {dy.shape[1]} channels")
-    format = memory_format(x, w, *geometry, bias=None, bias_sizes=sizes)
+    format = format_of(x, w, geometry, bias=None, bias_sizes=sizes)
     if geometry.transposed:
         data = arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,)
         filter = arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w.shape,)
