@@ -32,7 +32,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_the_error_is_pytorchs(name):
-    with pytest.raises(Exception) as theirs:  # noqa: PT011 - whatever PyTorch says
+    with pytest.raises(Exception) as theirs:
         WRONG[name]()
     with override.enabled(), pytest.raises(type(theirs.value)) as ours:
         WRONG[name]()

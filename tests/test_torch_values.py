@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch_calls import draw  # noqa: E402
+
 import convgrad_cy as cg  # noqa: E402
 import convgrad_cy.torch as override  # noqa: E402
-
-from torch_calls import draw  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
