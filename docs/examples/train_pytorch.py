@@ -1,8 +1,8 @@
-"""Train a convolutional network with PyTorch on a CPU, first with PyTorch's own kernels and then with convgrad_cy's.
+"""Train a convolutional network with PyTorch on a CPU twice: with PyTorch's own kernels and with convgrad_cy's.
 
     python docs/examples/train_pytorch.py
 
-It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both runs begin with the same weights and see
+It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see
 the same batches in the same order. The model is plain PyTorch; what differs is ``with convgrad_cy.torch.enabled():``.
 """
 
@@ -51,17 +51,16 @@ def network(width):
     )
 
 
-def train(model, batches, epochs, title):
-    """Seconds of each step."""
+def train(model, batches, epochs, title, seconds):
+    """Trains until the end of an epoch whenever it is asked for the next one; adds the time of each step to a list."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     criterion = nn.CrossEntropyLoss()
     # The first call of everything takes longer: it is made before the clock starts, and its gradients are not used.
     images, labels = batches.dataset[: batches.batch_size]
     criterion(model(images), labels).backward()
-    seconds = []
-    with tqdm(total=epochs * len(batches), desc=f"{title:<12}", unit=" steps") as bar:
-        for _ in range(epochs):
-            for images, labels in batches:
+    for epoch in range(1, epochs + 1):
+        with tqdm(batches, desc=f"{title:<12} epoch {epoch}/{epochs}", unit=" steps") as bar:
+            for images, labels in bar:
                 start = perf_counter()
                 optimizer.zero_grad()
                 loss = criterion(model(images), labels)
@@ -69,22 +68,12 @@ def train(model, batches, epochs, title):
                 optimizer.step()
                 seconds.append(perf_counter() - start)
                 bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
-                bar.update()
-    return seconds
+        yield
 
 
 @torch.no_grad()
 def accuracy(model, images, labels):
     return (model(images).argmax(dim=1) == labels).float().mean().item()
-
-
-def run(options, train_set, test_set, title):
-    """``(seconds of each step, accuracy)`` of a new network, trained and tested."""
-    torch.manual_seed(options.seed)
-    model = network(options.width)
-    order = torch.Generator().manual_seed(options.seed)
-    batches = DataLoader(train_set, options.batch, shuffle=True, generator=order)
-    return train(model, batches, options.epochs, title), accuracy(model, *test_set.tensors)
 
 
 def main():
@@ -93,16 +82,26 @@ def main():
     weights = sum(parameter.numel() for parameter in network(options.width).parameters())
     print(f"{len(train_set)} digits, {weights:,} weights, epochs: {options.epochs}, threads: {torch.get_num_threads()}")
 
-    results = {}
-    for title, kernels in {"PyTorch": nullcontext(), "convgrad_cy": convgrad_cy.torch.enabled()}.items():
-        with kernels:
-            results[title] = run(options, train_set, test_set, title)
+    kernels = {"PyTorch": nullcontext, "convgrad_cy": convgrad_cy.torch.enabled}
+    models, seconds, runs = {}, {}, {}
+    for title in kernels:
+        torch.manual_seed(options.seed)
+        models[title], seconds[title] = network(options.width), []
+        order = torch.Generator().manual_seed(options.seed)
+        batches = DataLoader(train_set, options.batch, shuffle=True, generator=order)
+        runs[title] = train(models[title], batches, options.epochs, title, seconds[title])
+    # In turn, an epoch each, so that other programs on the machine slow down both.
+    for _ in range(options.epochs):
+        for title in kernels:
+            with kernels[title]():
+                next(runs[title])
 
     print(f"\n{'convolutions by':<18}{'all steps':>10}{'median step':>15}{'test accuracy':>16}")
-    for title, (seconds, right) in results.items():
-        print(f"{title:<18}{sum(seconds):>8.2f} s{1e3 * median(seconds):>12.2f} ms{right:>16.2%}")
-    # Other programs on the machine slow down some steps, so medians are compared.
-    theirs, ours = (median(seconds) for seconds, _ in results.values())
+    for title in kernels:
+        with kernels[title]():
+            right = accuracy(models[title], *test_set.tensors)
+        print(f"{title:<18}{sum(seconds[title]):>8.2f} s{1e3 * median(seconds[title]):>12.2f} ms{right:>16.2%}")
+    theirs, ours = map(median, seconds.values())
     print(f"\nThe median step with convgrad_cy took {ours / theirs:.2f} of the time with PyTorch's own kernels.")
     status = convgrad_cy.torch.status()
     passed_on = sum(status.passed_on.values())
