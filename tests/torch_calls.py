@@ -23,7 +23,7 @@ class Call(NamedTuple):
     mask: list
 
     def forward(self):
-        return aten._convolution(self.x, self.w, self.bias, *self.geometry, False, False, False, False)
+        return aten.convolution(self.x, self.w, self.bias, *self.geometry)
 
     def backward(self):
         sizes = None if self.bias is None else [len(self.bias)]
