@@ -50,9 +50,9 @@ def environment(threads):
 class Process:
     """The worker of one library. It starts when it is first asked, and again after it was lost."""
 
-    def __init__(self, name, python, threads, log):
+    def __init__(self, name, python, threads, log, module="bench.worker"):
         self.name = name
-        self.command = [python, "-m", "bench.worker", name, str(threads)]
+        self.command = [python, "-m", module, name, str(threads)]
         self.threads = threads
         self.log = Path(log) / f"{name}.log"
         self.child = None

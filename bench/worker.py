@@ -154,14 +154,15 @@ def end_with_parent():
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def main():
+def serve(make):
+    """Answer requests until there are no more. ``make`` gives what answers them, from the arguments."""
     name, threads = sys.argv[1], int(sys.argv[2])
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     pin(threads)
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker = Worker(import_module(f"bench.peers.{name}").Library(threads))
+    worker = make(name, threads)
     gc.freeze()  # a library's import leaves so many objects that each collection would take 0.1 s
     replies.write("{}\n")
     for line in sys.stdin:
@@ -169,4 +170,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    serve(lambda name, threads: Worker(import_module(f"bench.peers.{name}").Library(threads)))

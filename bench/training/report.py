@@ -1,0 +1,110 @@
+"""A result of ``python -m bench.training`` as Markdown: python -m bench.training.report [FILE.json] [--plot FILE].
+
+Without a file it is the newest of bench/results/ that has such a result.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from bench.models import MODELS
+from bench.processes import ROOT
+from bench.report import markdown_table
+
+from . import summary
+
+RESULTS = ROOT / "bench" / "results"
+COLUMNS = tuple((mode, layout) for mode in ("eager", "compile") for layout in ("NCX", "NXC"))
+LAYOUT_NAMES = {"NCX": "channels first", "NXC": "channels last"}
+MODE_NAMES = {"eager": "eager", "compile": "compiled"}
+
+
+def newest(folder=RESULTS):
+    """Names begin with the date and a letter."""
+    files = sorted(folder.glob("*-training-*.json"))
+    if not files:
+        raise FileNotFoundError(f"{folder} has no result of python -m bench.training: *-training-*.json")
+    return files[-1]
+
+
+def origin(data):
+    about = data["machine"]
+    libraries = "; ".join(f"{name} {entry['version']}" for name, entry in data["libraries"].items())
+    stopped = f" The run was not finished: {data['stopped']}." if "stopped" in data else ""
+    return (
+        f"{about['processor']}, {data['threads']} threads, {about['date'][:10]}, commit {about['commit']}, load at the "
+        f"start {about['load_at_start']:.2f}. {libraries}.{stopped}\n"
+    )
+
+
+def cell(rows):
+    if not rows:
+        return "–"
+    (row,) = rows
+    if not summary.is_timed(row):
+        return next(reason for reason in summary.REASONS if reason in row)
+    return f"{summary.ratio(row):.2f} of {summary.limit(row):.1f}"
+
+
+def ratios(data, dtype):
+    """Models as rows; modes and layouts as columns. Of each the ratio, and the one without any convolution."""
+    rows = [row for row in data["rows"] if row["dtype"] == dtype]
+    columns = [column for column in COLUMNS if any((row["mode"], row["layout"]) == column for row in rows)]
+    lines = [
+        [
+            MODELS[model].title,
+            *(cell([row for row in group if (row["mode"], row["layout"]) == column]) for column in columns),
+        ]
+        for (model,), group in summary.grouped(rows, "model").items()
+    ]
+    named = [f"{MODE_NAMES[mode]}, {LAYOUT_NAMES[layout]}" for mode, layout in columns]
+    means = [
+        summary.geometric_mean(
+            summary.ratio(row) for row in rows if (row["mode"], row["layout"]) == column and summary.is_timed(row)
+        )
+        for column in columns
+    ]
+    lines.append(["geometric mean", *(f"{mean:.2f}" if mean else "–" for mean in means)])
+    return markdown_table([dtype, *named], lines)
+
+
+def times(data):
+    """Median seconds of each row, and what the ratio varies between."""
+    from . import table
+
+    lines = []
+    for row in data["rows"]:
+        fields = [MODELS[row["model"]].title, row["dtype"], LAYOUT_NAMES[row["layout"]], MODE_NAMES[row["mode"]]]
+        if not summary.is_timed(row):
+            lines.append([*fields, summary.trouble(row), *[""] * len(table.CELLS)])
+            continue
+        pairs = sorted(summary.ratios(row))
+        lines.append([*fields, *table.cells(row), f"{pairs[0]:.2f}–{pairs[-1]:.2f}"])
+    return markdown_table(["model", "type", "layout", "mode", *table.CELLS, "ratios of pairs"], lines)
+
+
+def markdown(data, whole=False):
+    dtypes = [dtype for (dtype,) in summary.grouped(data["rows"], "dtype")]
+    return "\n".join([origin(data), *(ratios(data, dtype) for dtype in dtypes), *([times(data)] if whole else [])])
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m bench.training.report", description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, nargs="?", help="the newest in bench/results/, if not given")
+    parser.add_argument("--all", action="store_true", help="also the times of all rows")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the plot of ratios to this file")
+    options = parser.parse_args(argv)
+    try:
+        data = json.loads((options.file or newest()).read_text())
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    sys.stdout.write(markdown(data, options.all))
+    if options.plot:
+        from . import plots
+
+        plots.ratios(data, options.plot)
+
+
+if __name__ == "__main__":
+    main()

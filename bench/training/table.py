@@ -1,0 +1,46 @@
+"""What ``python -m bench.training`` prints: one line for each row, and what they come to."""
+
+from statistics import median
+
+from bench.models import MODELS
+from bench.peers import OURS
+
+from . import summary
+
+MODEL, FIELD, CELL = 31, 10, 12
+CELLS = ("PyTorch, s", "ours, s", "ratio", "of minima", "conv. share", "bias share")
+
+
+def header():
+    fields = "".join(f"{name:<{FIELD}}" for name in ("type", "layout", "mode"))
+    return f"{'model':<{MODEL}}{fields}" + "".join(f"{name:>{CELL}}" for name in CELLS)
+
+
+def cells(row):
+    """Median times, ratios, and shares of a step: of convolutions with PyTorch's kernels, of biases with ours."""
+    return [
+        f"{median(row['seconds']['torch']):.3f}",
+        f"{median(row['seconds'][OURS]):.3f}",
+        f"{summary.ratio(row):.2f}",
+        f"{summary.least_ratio(row):.2f}",
+        f"{row['convolutions']['torch']['all']:.0%}",
+        f"{row['convolutions'][OURS]['bias']:.1%}",
+    ]
+
+
+def line(row):
+    fields = "".join(f"{row[name]:<{FIELD}}" for name in ("dtype", "layout", "mode"))
+    shown = "".join(f"{cell:>{CELL}}" for cell in cells(row)) if summary.is_timed(row) else summary.trouble(row)
+    return f"{MODELS[row['model']].title:<{MODEL}}{fields}{shown}"
+
+
+def conclusion(data):
+    """The lines after the table."""
+    lines = ["PyTorch's time for a step to ours, geometric mean:"]
+    lines += [
+        f"  {dtype:<{FIELD}}{mode:<{FIELD}}{mean:6.2f}  ({count} rows)"
+        for (dtype, mode), mean, count in summary.means(data["rows"])
+    ]
+    passed_on = {reason for row in data["rows"] for reason in row.get("passed_on", {})}
+    lines += [f"computed by PyTorch all the same: {reason}" for reason in sorted(passed_on)]
+    return lines
