@@ -59,7 +59,7 @@ def check_threads(conv, relu):
     """PyTorch's number of threads is that of convgrad_cy; the caller's thread alone works where it is one."""
     import torch
 
-    from convgrad_cy import cpu
+    from convgrad_cy import cpu, threads
 
     torch.set_num_threads(1)
     before = len(os.listdir("/proc/self/task"))
@@ -73,7 +73,7 @@ def check_threads(conv, relu):
     assert all_threads < 1.1 * own, f"other threads worked, too: {all_threads:.3f} s of processors in {own:.3f} s"
     assert len(os.listdir("/proc/self/task")) == before, "set_num_threads(1) does not keep threads from being started"
     torch.set_num_threads(2)
-    assert cpu.threads() == min(2, cpu._most_threads or 2)
+    assert cpu.threads() == min(2, threads._quota or 2)
 
 
 def check(first, most_ratio):

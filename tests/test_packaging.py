@@ -3,6 +3,8 @@
 import fnmatch
 import re
 import shlex
+import subprocess
+import sys
 from importlib.metadata import metadata, requires
 from pathlib import Path
 
@@ -19,6 +21,11 @@ def fenced(language, text=README):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
+def expected_output(blocks):
+    """What stands behind each print, indented or not."""
+    return re.findall(r"^ *print\(.*\)  # (.*)$", "\n".join(blocks), re.MULTILINE)
+
+
 @pytest.mark.parametrize("document", ["README.md", "docs/frameworks.md"])
 def test_python_examples_run(document, capsys):
     """And print what stands behind each print."""
@@ -26,8 +33,34 @@ def test_python_examples_run(document, capsys):
     namespace = {}
     for number, block in enumerate(blocks):
         exec(compile(block, f"{document}, python block {number}", "exec"), namespace)
-    expected = re.findall(r"^print\(.*\)  # (.*)$", "\n".join(blocks), re.MULTILINE)
+    expected = expected_output(blocks)
     assert expected and capsys.readouterr().out.splitlines() == expected
+
+
+@pytest.mark.torch
+def test_pytorch_examples_run():
+    """Those of the README, which are fenced as "py", and all of docs/pytorch.md, in a process of their own."""
+    blocks = [*fenced("py"), *fenced("python", (ROOT / "docs/pytorch.md").read_text(encoding="utf-8"))]
+    command = [sys.executable, "-W", "error", "-c", "\n".join(blocks)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert len(fenced("py")) == 1
+    logged = "aten::_convolution went to PyTorch: tensors of torch.int64"
+    assert printed.count(logged) == 1
+    printed.remove(logged)
+    assert printed == expected_output(blocks)
+
+
+@pytest.mark.torch
+def test_pytorch_example_trains():
+    pytest.importorskip("tqdm")
+    command = [sys.executable, ROOT / "docs/examples/train_pytorch.py", "--epochs=1", "--width=8"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    accuracies = [float(each) for each in re.findall(r" ([\d.]+)%$", done.stdout, re.MULTILINE)]
+    assert len(accuracies) == 2 and min(accuracies) > 50
+    assert "passed 0 on" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -60,10 +93,10 @@ def test_readme_gives_two_commands():
 
 @pytest.mark.checkout
 def test_links_of_the_documents_lead_somewhere():
-    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        text = (ROOT / document).read_text(encoding="utf-8")
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-            assert (ROOT / target).exists(), f"{document} links to {target}"
+    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/pytorch.md"):
+        path = ROOT / document
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{document} links to {target}"
 
 
 def test_metadata():

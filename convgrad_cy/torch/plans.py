@@ -1,7 +1,7 @@
 """What a call of PyTorch's is to convgrad_cy: found out once for all calls of equal shapes, strides and arguments."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -71,42 +71,58 @@ def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups
     return Geometry(*lists[:3], transposed, lists[3], groups)
 
 
-def result_of(function, first, second, asked, geometry, format):
-    """How one of our functions computes its result from two tensors, laid out in a memory format."""
+class Call(NamedTuple):
+    """A call of one of our functions on two tensors, found legal."""
+
+    function: arguments.Function
+    first: torch.Tensor
+    second: torch.Tensor
+    checked: Any  # the geometry of the core
+
+
+def checked(function, first, second, asked, geometry):
+    """The call; before PyTorch is asked about its arguments, some of which crash older releases."""
     keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", "auto", "high")
-    arrays = array_of(first), array_of(second)
     try:
-        checked = arguments.geometry_of(NUMPY, function, *arrays, asked, keywords)
+        found = arguments.geometry_of(NUMPY, function, array_of(first), array_of(second), asked, keywords)
     except (TypeError, ValueError) as error:
         raise Declined(str(error)) from error
-    laid_out = strides(checked.shape, format)
-    target = array_of(first.new_empty_strided(checked.shape, laid_out))
-    if target.size == 0:
+    if 0 in found.shape:
         raise Declined("a result without elements")
-    work = calls.prepare(NUMPY, [calls.part_of(function, checked)], (*arrays, target))
+    return Call(function, first, second, found)
+
+
+def format_of(x, w, geometry, **bias):
+    """The memory format of the results, if PyTorch has them."""
+    try:
+        return memory_format(x, w, *geometry, **bias)
+    except RuntimeError as error:  # its kernel says so, too
+        raise Declined(str(error).partition("\n")[0]) from error
+
+
+def result_of(call, format):
+    """How a call computes its result, laid out in a memory format."""
+    function, first, second, found = call
+    laid_out = strides(found.shape, format)
+    target = array_of(first.new_empty_strided(found.shape, laid_out))
+    arrays = array_of(first), array_of(second), target
+    work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
     new = partial(torch.empty_strided, dtype=first.dtype)
-    return Result(work.run, None if type(work) is Work else array_of, new, checked.shape, laid_out, target.itemsize)
+    return Result(work.run, None if type(work) is Work else array_of, new, found.shape, laid_out, target.itemsize)
 
 
 def forward(x, w, bias, *geometry):
     """The result y of ``aten::_convolution``, without the bias."""
     check_tensors(x, w, *([] if bias is None else [bias]))
     geometry = geometry_of(x, *geometry)
-    if bias is not None:
-        channels = w.shape[1] * geometry.groups if geometry.transposed else w.shape[0]
-        if bias.shape != (channels,):
-            raise Declined(f"a bias of the shape {tuple(bias.shape)} for {channels} channels")
-    format = memory_format(x, w, *geometry, bias=bias)
     if geometry.transposed:
-        return result_of(arguments.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry, format)
-    return result_of(arguments.CONV, x, w, (), geometry, format)
-
-
-def _of_shape(result, tensor):
-    """The result, which is to be a gradient of the tensor."""
-    if result.shape != tensor.shape:
-        raise Declined(f"a dy that belongs to the shape {result.shape}, where {tuple(tensor.shape)} is given")
-    return result
+        call = checked(arguments.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry)
+    else:
+        call = checked(arguments.CONV, x, w, (), geometry)
+    channels = call.checked.shape[1]
+    if bias is not None and bias.shape != (channels,):
+        raise Declined(f"a bias of the shape {tuple(bias.shape)} for {channels} channels")
+    return result_of(call, format_of(x, w, geometry, bias=bias))
 
 
 def backward(dy, x, w, bias_sizes, *geometry_and_mask):
@@ -114,17 +130,16 @@ def backward(dy, x, w, bias_sizes, *geometry_and_mask):
     *geometry, mask = geometry_and_mask
     check_tensors(x, w, dy)
     geometry = geometry_of(x, *geometry)
+    if geometry.transposed:
+        data = checked(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,), geometry)
+        filter = checked(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
+    else:
+        data = checked(arguments.CONV_BACKWARD_DATA, dy, w, (x.shape,), geometry)
+        filter = checked(arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
+    if data.checked.shape != x.shape:
+        raise Declined(f"a dy that belongs to the shape {data.checked.shape}, where x has {tuple(x.shape)}")
     sizes = bias_sizes if mask[2] else None
     if sizes is not None and tuple(sizes) != dy.shape[1:2]:
         raise Declined(f"a bias of the shape {tuple(sizes)} for {dy.shape[1]} channels")
-    format = memory_format(x, w, *geometry, bias=None, bias_sizes=sizes)
-    if geometry.transposed:
-        data = arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,)
-        filter = arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w.shape,)
-    else:
-        data = arguments.CONV_BACKWARD_DATA, dy, w, (x.shape,)
-        filter = arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape,)
-    return tuple(
-        _of_shape(result_of(*call, geometry, format), tensor) if wanted else None
-        for call, tensor, wanted in ((data, x, mask[0]), (filter, w, mask[1]))
-    )
+    format = format_of(x, w, geometry, bias=None, bias_sizes=sizes)
+    return tuple(result_of(call, format) if wanted else None for call, wanted in ((data, mask[0]), (filter, mask[1])))

@@ -1,0 +1,112 @@
+"""Train a convolutional network with PyTorch on a CPU twice: with PyTorch's own kernels and with convgrad_cy's.
+
+    python docs/examples/train_pytorch.py
+
+It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see
+the same batches in the same order. The model is plain PyTorch; what differs is ``with convgrad_cy.torch.enabled():``.
+"""
+
+import argparse
+import sys
+from contextlib import nullcontext
+from statistics import median
+from time import perf_counter
+
+try:
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+    from tqdm import tqdm
+
+    import convgrad_cy.torch
+    from convgrad_cy.demo import digits
+except ImportError as error:
+    sys.exit(f"{error}\nThis example needs PyTorch 2.9 or newer and tqdm: pip install 'PATH_OF_THE_CLONE[examples]'")
+
+
+def arguments():
+    def positive(text):
+        if int(text) < 1:
+            raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+        return int(text)
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=positive, default=10, help="passes over the digits (default: 10)")
+    parser.add_argument("--batch", type=positive, default=32, help="digits in a step (default: 32)")
+    parser.add_argument("--width", type=positive, default=64, help="channels of the first layer (default: 64)")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights and of the order (default: 0)")
+    return parser.parse_args()
+
+
+def network(width):
+    return nn.Sequential(
+        nn.Conv2d(1, width, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(width, 2 * width, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(2 * width, 2 * width, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(2 * width * 4 * 4, 10),
+    )
+
+
+def train(model, batches, epochs, title, seconds):
+    """Trains until the end of an epoch whenever it is asked for the next one; adds the time of each step to a list."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    criterion = nn.CrossEntropyLoss()
+    # The first call of everything takes longer: it is made before the clock starts, and its gradients are not used.
+    images, labels = batches.dataset[: batches.batch_size]
+    criterion(model(images), labels).backward()
+    for epoch in range(1, epochs + 1):
+        with tqdm(batches, desc=f"{title:<12} epoch {epoch}/{epochs}", unit=" steps") as bar:
+            for images, labels in bar:
+                start = perf_counter()
+                optimizer.zero_grad()
+                loss = criterion(model(images), labels)
+                loss.backward()
+                optimizer.step()
+                seconds.append(perf_counter() - start)
+                bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+        yield
+
+
+@torch.no_grad()
+def accuracy(model, images, labels):
+    return (model(images).argmax(dim=1) == labels).float().mean().item()
+
+
+def main():
+    options = arguments()
+    train_set, test_set = (TensorDataset(*map(torch.from_numpy, part)) for part in digits.load())
+    weights = sum(parameter.numel() for parameter in network(options.width).parameters())
+    print(f"{len(train_set)} digits, {weights:,} weights, epochs: {options.epochs}, threads: {torch.get_num_threads()}")
+
+    kernels = {"PyTorch": nullcontext, "convgrad_cy": convgrad_cy.torch.enabled}
+    models, seconds, runs = {}, {}, {}
+    for title in kernels:
+        torch.manual_seed(options.seed)
+        models[title], seconds[title] = network(options.width), []
+        order = torch.Generator().manual_seed(options.seed)
+        batches = DataLoader(train_set, options.batch, shuffle=True, generator=order)
+        runs[title] = train(models[title], batches, options.epochs, title, seconds[title])
+    # In turn, an epoch each, so that other programs on the machine slow down both.
+    for _ in range(options.epochs):
+        for title in kernels:
+            with kernels[title]():
+                next(runs[title])
+
+    print(f"\n{'convolutions by':<18}{'all steps':>10}{'median step':>15}{'test accuracy':>16}")
+    for title in kernels:
+        with kernels[title]():
+            right = accuracy(models[title], *test_set.tensors)
+        print(f"{title:<18}{sum(seconds[title]):>8.2f} s{1e3 * median(seconds[title]):>12.2f} ms{right:>16.2%}")
+    theirs, ours = map(median, seconds.values())
+    print(f"\nThe median step with convgrad_cy took {ours / theirs:.2f} of the time with PyTorch's own kernels.")
+    status = convgrad_cy.torch.status()
+    passed_on = sum(status.passed_on.values())
+    print(f"convgrad_cy computed {sum(status.computed.values())} calls and passed {passed_on} on to PyTorch's kernels.")
+
+
+if __name__ == "__main__":
+    main()
