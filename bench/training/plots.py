@@ -1,5 +1,7 @@
 """A plot of ratios: one panel for each type and mode, one bar for each model and layout."""
 
+from matplotlib.patches import Patch
+
 from bench.models import MODELS
 from bench.plots import _about, _figure
 
@@ -10,7 +12,7 @@ LABELS = {"NCX": "channels first", "NXC": "channels last"}
 
 
 def ratios(data, path):
-    """Times faster with our kernels. The whiskers span the middle half of the pairs; the dashes are the limits."""
+    """Times faster with our kernels. The whiskers span the middle half of the pairs; the dashes are the means."""
     rows = [row for row in data["rows"] if summary.is_timed(row)]
     groups = summary.grouped(rows, "dtype", "mode")
     names = list(dict.fromkeys(row["model"] for row in rows))
@@ -32,13 +34,13 @@ def ratios(data, path):
         panel.axvline(1, color="black", linewidth=0.8)
         panel.axvline(summary.geometric_mean(map(summary.ratio, group)), color="gray", linewidth=0.8, linestyle="--")
         panel.set_yticks(range(len(names)), [MODELS[name].title for name in names], fontsize=8)
+        panel.set_xscale("log", base=2)
+        panel.xaxis.set_major_formatter("{x:g}")
         panel.margins(x=0.12)
         panel.set_title(f"{dtype}, {mode}", fontsize=9)
     if figure.axes:
         figure.axes[0].invert_yaxis()
     figure.suptitle(f"a training step: PyTorch's time to ours - {_about(data)}", fontsize=10)
-    from matplotlib.patches import Patch
-
     handles = [Patch(color=COLOURS[layout], label=LABELS[layout]) for layout in COLOURS]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
     figure.savefig(path, dpi=120)

@@ -5,6 +5,7 @@ PyTorch's kernels and ours take turns in it, in one network with one optimizer, 
 
 import contextlib
 import time
+from statistics import median
 
 import torch
 
@@ -19,6 +20,8 @@ from .steps import steps_of
 
 #: Steps whose losses are compared; after them each library is warm.
 CHECKED = 3
+#: Steps of each library that the profiler sees.
+PROFILED = 3
 #: Turns go ABBA, so that neither library is always the one that runs first.
 SIDES = ("torch", OURS)
 #: The operators as the profiler names them: those that do not lie in each other, and those that our kernels are of.
@@ -66,6 +69,12 @@ def convolutions(steps, side):
     return found if side == "torch" else {**found, "bias": share(("aten::add_", "aten::sum"), PARTS)}
 
 
+def typical(shares):
+    """Of each field the median."""
+    shares = list(shares)
+    return {field: median(share[field] for share in shares) for field in shares[0]}
+
+
 class Worker:
     def about(self):
         return {
@@ -97,7 +106,7 @@ class Worker:
             turn = len(found["seconds"]["torch"])
             for side in SIDES[:: 1 if turn % 2 == 0 else -1]:
                 found["seconds"][side].append(timed(steps, side))
-        found["convolutions"] = {side: convolutions(steps, side) for side in SIDES}
+        found["convolutions"] = {side: typical(convolutions(steps, side) for _ in range(PROFILED)) for side in SIDES}
         return {**found, "passed_on": passed_on()}
 
     def answer(self, request):
