@@ -23,16 +23,16 @@ class Model(NamedTuple):
 
 
 MODELS = {
-    "resnet50": Model("ResNet-50", "resnet.ResNet50", 4, (3, 224, 224), 3e-4, 1000),
-    "vgg16": Model("VGG-16", "vgg.VGG16", 2, (3, 224, 224), 1e-3, 1000),
-    "unet": Model("U-Net", "unet.unet2d", 1, (3, 192, 192), 1e-3, 2, dense=True),
+    "resnet50": Model("ResNet-50", "resnet.ResNet50", 4, (3, 224, 224), 1e-3, 1000),
+    "vgg16": Model("VGG-16", "vgg.VGG16", 2, (3, 224, 224), 1e-2, 1000),
+    "unet": Model("U-Net", "unet.unet2d", 1, (3, 192, 192), 1e-2, 2, dense=True),
     "dcgan": Model("DCGAN", "dcgan.DCGAN", 32, (3, 64, 64), 1e-4),
     "convnext_tiny": Model("ConvNeXt-T", "convnext.ConvNeXtTiny", 4, (3, 224, 224), 1e-3, 1000, width=96),
-    "mobilenet_v2": Model("MobileNetV2", "mobilenet.MobileNetV2", 8, (3, 224, 224), 1e-3, 1000, width=32),
+    "mobilenet_v2": Model("MobileNetV2", "mobilenet.MobileNetV2", 8, (3, 224, 224), 3e-3, 1000, width=32),
     "wav2vec2": Model(
-        "wav2vec 2.0, feature encoder", "wav2vec.FeatureEncoder", 4, (1, 40000), 1e-2, 32, width=512, blocked=False
+        "wav2vec 2.0, feature encoder", "wav2vec.FeatureEncoder", 4, (1, 40000), 3e-2, 32, width=512, blocked=False
     ),
-    "unet3d": Model("3-D U-Net", "unet.unet3d", 1, (3, 32, 48, 48), 1e-2, 3, dense=True),
+    "unet3d": Model("3-D U-Net", "unet.unet3d", 1, (3, 32, 48, 48), 3e-2, 3, dense=True),
 }
 NAMES = list(MODELS)
 
