@@ -25,6 +25,7 @@ def no_cache(monkeypatch):
     library = arrays.NUMPY._replace(empty=lambda shape, dtype, like=None: _repeat.aligned_array(shape, dtype))
     for module in (arrays, calls):
         monkeypatch.setattr(module, "NUMPY", library)
+    monkeypatch.setitem(arrays._OF_CLASS, np.ndarray, library)
     monkeypatch.setattr(calls, "_KNOWN", {})
 
 
