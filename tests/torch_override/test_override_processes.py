@@ -159,7 +159,8 @@ if __name__ == "__main__":
     first, second = (torch.load(f"{folder}/{rank}.pt") for rank in range(PROCESSES))
     for name, weights in network.state_dict().items():
         assert torch.equal(first[name], second[name])
-        print(float((first[name] - weights).abs().max()), float((weights - build().state_dict()[name]).abs().max()))
+        off, moved = (first[name] - weights).abs().max(), (weights - build().state_dict()[name]).abs().max()
+        print("weights", float(off), float(moved))
 """
 
 #: The weights and the data are near 1, tanh and the mean of squares make nothing larger. A sum of a layer has at most
@@ -175,6 +176,7 @@ def test_data_parallel_training(tmp_path):
         port = free.getsockname()[1]
     source = PARALLEL.replace("ARGUMENTS", f"{port}, {str(tmp_path)!r}")
     lines = scripts.run(tmp_path, source, timeout=240, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    assert len(lines) == 6
-    for off, moved in (map(float, line.split()) for line in lines):
+    numbers = [line.split()[1:] for line in lines if line.startswith("weights ")]  # older releases print more
+    assert len(numbers) == 6
+    for off, moved in (map(float, pair) for pair in numbers):
         assert off <= MOST < 1e-3 < moved

@@ -41,9 +41,7 @@ def numbers_wrong(call, results):
 
 def places_wrong(call, results):
     """Of each result: what differs from PyTorch's meta kernels, as which the compiler takes it."""
-    y, also_y, gradients = call.fakes()
-    assert y.stride() == also_y.stride()
-    for name, result, fake in zip(RESULTS, results, (y, *gradients), strict=True):
+    for name, result, fake in zip(RESULTS, results, call.fakes(), strict=True):
         if (result is None) != (fake is None):
             yield f"{name} is {type(result)}, not {type(fake)}"
         elif result is not None:
