@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.9")
 
 from exact_network import DY, LAYERS, Network, X, assert_same, counted, integers, train  # noqa: E402
+from torch.utils._device import _device_constructors  # noqa: E402
 
 # PyTorch's own: TorchScript is deprecated, and "same" may copy.
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore:.*deprecated")]
@@ -176,7 +177,7 @@ class DefaultDevice(torch.overrides.TorchFunctionMode):
     """PyTorch's own mode for `with torch.device(...)`, but it refuses what would be made there: using that crashes."""
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
-        if function in torch.utils._device._device_constructors() and (keywords or {}).get("device") is None:
+        if function in _device_constructors() and (keywords or {}).get("device") is None:
             raise AssertionError(f"{function.__name__} makes a tensor on the default device")
         return function(*arguments, **(keywords or {}))
 
