@@ -1,0 +1,141 @@
+"""torch.compile and what Inductor makes: which of it reaches our kernels, and that its results are the same."""
+
+from shutil import which
+
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.9")
+
+from exact_network import LAYERS, Network, X, assert_same, counted, integers, train  # noqa: E402
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(which("g++") is None, reason="Inductor needs g++"),
+    pytest.mark.filterwarnings("ignore"),  # of PyTorch's compiler, which has many
+]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """What these tests compile, and nothing that other processes did."""
+    return tmp_path_factory.mktemp("inductor")
+
+
+@pytest.fixture(autouse=True)
+def compiler(cache, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache))
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def without_gradients(network, x=X):
+    with torch.no_grad():
+        return network(x)
+
+
+class Picture(torch.nn.Module):
+    """A network with what is usual around convolutions. Its numbers are exact: means are of 4 * integers."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.Conv2d(2, 4, 5, padding=2, groups=2)
+        self.up = torch.nn.ConvTranspose2d(4, 2, 2, stride=2)
+        for parameter in self.parameters():
+            parameter.data = integers(-1, 1, *parameter.shape)
+
+    def forward(self, x):
+        small = torch.nn.functional.max_pool2d(torch.relu(self.one(x)), 2)
+        pooled = torch.nn.functional.avg_pool2d(4 * torch.relu(self.other(x)), 2)
+        return self.up(torch.nn.functional.leaky_relu(small - pooled, 0.5)) + x
+
+
+def test_training():
+    """The strides of gradients are the compiler's: it has others where an axis is one, with and without us."""
+    theirs = train(Picture())
+    ours, calls = counted(lambda: train(torch.compile(Picture())))
+    assert calls == (3, 3)
+    assert_same(ours, theirs, strides=False)
+    assert_same(ours[:2], theirs[:2])
+
+
+def test_any_extents():
+    compiled = torch.compile(Network(), dynamic=True)
+    for x in (X, torch.cat([X, X])[:5], torch.cat([X, X], 2)):
+        theirs = without_gradients(Network(), x)
+        ours, calls = counted(lambda x=x: without_gradients(compiled, x))
+        assert calls == (LAYERS, 0)
+        assert_same(ours, theirs)
+
+
+def test_max_autotune():
+    network = torch.compile(Network(), mode="max-autotune")
+    ours, calls = counted(lambda: without_gradients(network))
+    assert calls[0] >= LAYERS  # it may try a layer several times
+    assert_same(ours, without_gradients(Network()))
+    assert counted(lambda: without_gradients(network))[1] == (LAYERS, 0)
+
+
+def test_channels_last():
+    """The compiler relies on the strides that the meta kernels promise; here they are not the usual ones."""
+    last = {"memory_format": torch.channels_last}
+    theirs = train(Network().to(**last), X.to(**last))
+    ours, calls = counted(lambda: train(torch.compile(Network().to(**last)), X.to(**last)))
+    assert calls == (LAYERS, LAYERS)
+    assert_same(ours, theirs)
+
+
+def test_a_graph_made_before():
+    """It is made with PyTorch's kernels and run with ours, and the other way around."""
+    network = torch.compile(Network())
+    theirs = train(network)
+    ours, calls = counted(lambda: train(network))
+    assert calls == (LAYERS, LAYERS)
+    assert_same(ours, theirs)
+    torch.compiler.reset()
+    network = torch.compile(Network())
+    counted(lambda: train(network))
+    assert_same(train(network), theirs)
+
+
+def test_cpp_wrapper():
+    """The graph is C++, which calls the dispatcher for the forward pass and PyTorch's own function for the other."""
+    theirs = train(Network())
+    network = torch.compile(Network(), options={"cpp_wrapper": True})
+    ours, calls = counted(lambda: train(network))
+    assert calls == (LAYERS, 0)
+    assert_same(ours, theirs)
+    ours, calls = counted(lambda: without_gradients(network))
+    assert calls == (LAYERS, 0)
+    assert_same(ours, theirs[0])
+
+
+def test_a_package_of_aot_inductor(tmp_path):
+    theirs = without_gradients(Network())
+    with torch.no_grad():
+        program = torch.export.export(Network(), (X,))
+        path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "network.pt2"))
+        package = torch._inductor.aoti_load_package(path)
+    ours, calls = counted(lambda: without_gradients(package))
+    assert calls == (LAYERS, 0)
+    assert_same(ours, theirs)
+
+
+def test_freezing():
+    """Convolutions whose filters are constants become oneDNN's, which are no operators of aten's: docs/pytorch.md."""
+    theirs = without_gradients(Network())
+    with torch._inductor.config.patch(freezing=True):
+        ours, calls = counted(lambda: without_gradients(torch.compile(Network().eval())))
+    assert calls == (0, 0)
+    assert_same(ours, theirs)
+
+
+def test_a_default_device():
+    """A graph that is called within `with torch.device(...)` is still the CPU's. It runs below PyTorch's Python."""
+    from test_override_paths import DefaultDevice
+
+    network = torch.compile(Network())
+    theirs = without_gradients(network)
+    with DefaultDevice():
+        ours, _ = counted(lambda: without_gradients(network))
+    assert_same(ours, theirs)

@@ -1,0 +1,273 @@
+"""enable(), disable() and enabled(): whose kernel computes a call, before, within and after."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.9")
+
+import scripts  # noqa: E402
+
+import convgrad_cy.torch as override  # noqa: E402
+from convgrad_cy import cpu  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+X, W = torch.ones(1, 1, 4), torch.ones(1, 1, 2)
+OPERATORS = ("_convolution", "convolution_backward")
+
+
+def passed_on():
+    """A call that we leave to whoever was there before."""
+    return torch.conv1d(X[:0], W)
+
+
+def owners():
+    """Whether each of the operators is ours now, seen from what is counted."""
+    x = X.clone().requires_grad_()
+    before = override.status().computed
+    torch.conv1d(x, W).sum().backward()
+    after = override.status().computed
+    return tuple(after[name] - before[name] for name in OPERATORS)
+
+
+OURS, THEIRS = (1, 1), (0, 0)
+
+
+def test_enable_and_disable():
+    assert owners() == THEIRS and not override.is_enabled()
+    for _ in range(2):
+        for _ in range(2):
+            assert override.enable() is None
+            assert owners() == OURS and override.is_enabled() and override.status().enabled
+        for _ in range(2):
+            assert override.disable() is None
+            assert owners() == THEIRS and not override.is_enabled() and not override.status().enabled
+
+
+def test_blocks():
+    with override.enabled() as value:
+        assert value is None and owners() == OURS
+        with override.enabled():
+            assert owners() == OURS
+        assert owners() == OURS
+    assert owners() == THEIRS
+
+
+def test_one_block_twice():
+    """A context manager is for one block; as a decorator it is for each call."""
+
+    @override.enabled()
+    def call(depth=0):
+        return call(depth - 1) if depth else owners()
+
+    assert call() == OURS and call(2) == OURS and owners() == THEIRS
+
+
+def test_a_block_within_enable():
+    override.enable()
+    with override.enabled():
+        assert owners() == OURS
+    assert owners() == OURS
+
+
+def test_enable_in_a_block():
+    with override.enabled():
+        override.enable()
+    assert owners() == OURS
+
+
+def test_disable_in_a_block():
+    """It is for whoever asked: also the blocks around, which then end as if nothing was."""
+    with override.enabled():
+        with override.enabled():
+            override.disable()
+            assert owners() == THEIRS
+            with override.enabled():
+                assert owners() == OURS
+            assert owners() == THEIRS
+        assert owners() == THEIRS
+    assert owners() == THEIRS
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, GeneratorExit, SystemExit])
+def test_an_error_leaves_a_block(error):
+    with pytest.raises(error), override.enabled(), override.enabled():
+        raise error
+    assert owners() == THEIRS
+
+
+def test_an_error_of_pytorchs_leaves_a_block():
+    with pytest.raises(RuntimeError), override.enabled():
+        torch.conv1d(X, torch.ones(1, 2, 2))
+    assert owners() == THEIRS
+
+
+def test_blocks_of_two_threads():
+    """Overlapping, neither within the other: the one that is left last switches back, whichever it is."""
+    for first in (0, 1):
+        inside, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
+
+        def hold(index, inside=inside, leave=leave):
+            with override.enabled():
+                inside.wait(60)
+                assert leave[index].wait(60)
+
+        threads = [threading.Thread(target=hold, args=[index]) for index in range(2)]
+        for thread in threads:
+            thread.start()
+        inside.wait(60)
+        assert owners() == OURS
+        for index, expected in ((first, OURS), (1 - first, THEIRS)):
+            leave[index].set()
+            threads[index].join(60)
+            assert owners() == expected
+
+
+def test_many_threads_in_blocks_of_their_own():
+    """Within a block around all, so that none of theirs is the first or the last."""
+    x, w = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
+
+    def work(_):
+        for _ in range(100):
+            with override.enabled():
+                assert bool((torch.conv2d(x, w) == 27).all())
+            assert bool((torch.conv2d(x, w) == 27).all())
+
+    computed = override.status().computed["_convolution"]
+    with ThreadPoolExecutor(4) as pool, override.enabled():
+        list(pool.map(work, range(4), timeout=120))
+    assert override.status().computed["_convolution"] == computed + 4 * 200
+    assert owners() == THEIRS
+
+
+SWITCHED = """
+import threading, time
+import torch
+import convgrad_cy.torch as override
+
+torch.set_num_threads(1)
+x, w = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
+end, failures = time.monotonic() + 10, []
+
+def compute():
+    while time.monotonic() < end:
+        try:
+            assert bool((torch.conv2d(x, w) == 27).all())
+        except BaseException as error:
+            failures.append(error)
+
+def switch():
+    while time.monotonic() < end:
+        with override.enabled():
+            pass
+
+threads = [threading.Thread(target=function) for function in (compute, compute, switch)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(failures), set(map(str, failures)))
+"""
+
+
+@pytest.mark.slow
+def test_switching_while_other_threads_compute(tmp_path):
+    """The process lives, and each result is right, whoever's kernel computes it.
+
+    PyTorch's dispatcher takes no lock when it calls a kernel: one that is removed meanwhile is used after it is freed.
+    """
+    assert scripts.run(tmp_path, SWITCHED) == ["0 set()"]
+
+
+class Other:
+    """Another package, which puts a kernel at the same place, as FlagGems does; it counts its calls."""
+
+    def __init__(self, operator="_convolution"):
+        self.calls = 0
+        self.below = torch.library.get_kernel(f"aten::{operator}", "CPU")
+        self.keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+        self.library = torch.library.Library("aten", "IMPL")
+        self.library.impl(operator, self, "CPU", **override.switch._OVERRIDING)
+
+    def __call__(self, *call):
+        self.calls += 1
+        return self.below.call_boxed(self.keys, *call)
+
+    def called_by(self, function):
+        before = self.calls
+        function()
+        return self.calls - before
+
+    def leave(self):
+        self.library._destroy()
+
+
+@pytest.fixture
+def other():
+    """Makes one, and sees that it leaves: before us, so that ours are the last to be removed."""
+    made = []
+
+    def make():
+        made.append(Other())
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.leave()
+
+
+warned = pytest.mark.filterwarnings("ignore:.*[Oo]verrid")  # PyTorch, of each kernel above another
+
+
+@warned
+def test_another_package_before_us(other):
+    one = other()
+    assert one.called_by(owners) == 1
+    with override.enabled():
+        assert one.called_by(lambda: owners() == OURS or pytest.fail("not ours")) == 0
+        assert one.called_by(passed_on) == 1
+    assert one.called_by(owners) == 1
+    with override.enabled():
+        assert one.called_by(passed_on) == 1
+
+
+@warned
+def test_another_package_after_us(other):
+    """Its kernel is above ours, may call ours, and stays when we go."""
+    pytorchs = torch.library.get_kernel("aten::_convolution", "CPU")
+    override.enable()
+    one = other()
+    assert one.called_by(lambda: owners() == OURS or pytest.fail("not ours")) == 1
+    one.below = pytorchs
+    override.disable()
+    assert one.called_by(lambda: owners() == THEIRS or pytest.fail("not theirs")) == 1
+    override.enable()  # now ours is above
+    assert one.called_by(lambda: owners() == OURS or pytest.fail("not ours")) == 0
+    assert one.called_by(passed_on) == 1
+    override.disable()
+    assert one.called_by(lambda: owners() == THEIRS or pytest.fail("not theirs")) == 1
+
+
+@warned
+def test_another_package_that_leaves_first(other):
+    """What we pass on then goes to PyTorch's kernel: the other one is no longer there."""
+    one = other()
+    with override.enabled():
+        assert one.called_by(passed_on) == 1
+        one.leave()
+        assert one.called_by(lambda: passed_on().shape == (0, 1, 3) or pytest.fail("wrong")) == 0
+        assert owners() == OURS
+    assert owners() == THEIRS
+    assert passed_on().shape == (0, 1, 3)
+
+
+def test_status():
+    status = override.status()
+    assert status.torch == torch.__version__ and status.isa == cpu.isa and status.threads == torch.get_num_threads()
+    assert set(status.computed) == set(OPERATORS)
+    status.computed["_convolution"] += 1
+    status.passed_on["no operator", "no reason"] = 1
+    assert override.status().passed_on != status.passed_on  # a copy
+    assert override.status().computed != status.computed
