@@ -24,6 +24,11 @@ PREVIOUS = {}
 PASSED_ON = Counter()
 
 
+def own_kernel(operator):
+    """PyTorch's kernel, whatever is registered for the CPU: that of a backend without any, as all share one."""
+    return torch.library.get_kernel(f"aten::{operator}", "IPU")
+
+
 def _kernel(operator, kind, plan):
     """A kernel whose new calls are planned by a function."""
     known = {}
@@ -42,6 +47,13 @@ def _kernel(operator, kind, plan):
     def pass_on(reason, *call):
         PASSED_ON[operator, reason] += 1
         logger.debug("aten::%s went to PyTorch: %s", operator, reason)
+        try:
+            return PREVIOUS[operator].call_boxed(_CPU, *call)
+        except RuntimeError as error:
+            if "has been invalidated" not in str(error):
+                raise
+        # The package that had registered it has taken it away since.
+        PREVIOUS[operator] = own_kernel(operator)
         return PREVIOUS[operator].call_boxed(_CPU, *call)
 
     if hasattr(os, "register_at_fork"):  # plans have the parent's threads, which the child has not

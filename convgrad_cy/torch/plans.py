@@ -66,8 +66,10 @@ def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups
             if len(values) not in (1, rank):
                 raise Declined(f"{name} with {len(values)} entries for {rank} axes")
             lists.append(tuple(values) * (rank if len(values) == 1 else 1))
-    if any(lists[3]) and not transposed:
-        raise Declined("output_padding of a convolution that is not transposed")
+    if not transposed:  # PyTorch has no use for it then, and leaves some where it differentiates transposed ones twice
+        if min(lists[3]) < 0:
+            raise Declined("a negative output_padding")
+        lists[3] = (0,) * rank
     return Geometry(*lists[:3], transposed, lists[3], groups)
 
 
@@ -107,7 +109,8 @@ def result_of(call, format):
     target = array_of(first.new_empty_strided(found.shape, laid_out))
     arrays = array_of(first), array_of(second), target
     work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
-    new = partial(torch.empty_strided, dtype=first.dtype)
+    # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
+    new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
     return Result(work.run, None if type(work) is Work else array_of, new, found.shape, laid_out, target.itemsize)
 
 

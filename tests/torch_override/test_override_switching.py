@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.9")
 
-import scripts  # noqa: E402
 
 import convgrad_cy.torch as override  # noqa: E402
 from convgrad_cy import cpu  # noqa: E402
@@ -140,45 +139,6 @@ def test_many_threads_in_blocks_of_their_own():
         list(pool.map(work, range(4), timeout=120))
     assert override.status().computed["_convolution"] == computed + 4 * 200
     assert owners() == THEIRS
-
-
-SWITCHED = """
-import threading, time
-import torch
-import convgrad_cy.torch as override
-
-torch.set_num_threads(1)
-x, w = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
-end, failures = time.monotonic() + 10, []
-
-def compute():
-    while time.monotonic() < end:
-        try:
-            assert bool((torch.conv2d(x, w) == 27).all())
-        except BaseException as error:
-            failures.append(error)
-
-def switch():
-    while time.monotonic() < end:
-        with override.enabled():
-            pass
-
-threads = [threading.Thread(target=function) for function in (compute, compute, switch)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(len(failures), set(map(str, failures)))
-"""
-
-
-@pytest.mark.slow
-def test_switching_while_other_threads_compute(tmp_path):
-    """The process lives, and each result is right, whoever's kernel computes it.
-
-    PyTorch's dispatcher takes no lock when it calls a kernel: one that is removed meanwhile is used after it is freed.
-    """
-    assert scripts.run(tmp_path, SWITCHED) == ["0 set()"]
 
 
 class Other:
