@@ -46,6 +46,8 @@ def passed_on():
 
 
 def timed(steps, side):
+    """Seconds of a step from the first weights: a network that has diverged computes with what is not finite."""
+    steps.restart()
     with kernels(side):
         begin = time.perf_counter()
         steps.step()
@@ -54,6 +56,7 @@ def timed(steps, side):
 
 def convolutions(steps, side):
     """The parts of a step's time that convolutions take, forward and backward, and that biases take in ours."""
+    steps.restart()
     with torch.profiler.profile() as profile, kernels(side):
         begin = time.perf_counter()
         steps.step()
