@@ -10,7 +10,7 @@ products to its sums, and in the end it stores them.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -27,7 +27,7 @@ from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
 from stream cimport end_stream
-from tasks cimport share_tasks, take_task, task_range, team_size
+from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
@@ -158,6 +158,7 @@ cdef inline void run_tasks(
 ) noexcept nogil:
     """Pack strips of the filter, of one step or of all together, or compute blocks, until none is left."""
     cdef const Correlation *c
+    cdef uint64_t state = enter_floats()
     cdef int64_t task = take_task(ranges, threads, thread)
     while task >= 0:
         c = step_of(steps, count, packing, task)
@@ -170,6 +171,7 @@ cdef inline void run_tasks(
         else:
             correlate_block(c, source, filter, target, packed + c.packing.packed, scratch, task - c.first_task)
         task = take_task(ranges, threads, thread)
+    leave_floats(state)
 
 
 cdef inline int correlate_steps(

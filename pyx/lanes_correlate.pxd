@@ -5,7 +5,7 @@ strided dgrad see is copied once for all of them.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -16,7 +16,7 @@ from lanes cimport (
 )
 from scalar cimport compute, scalar, widen
 from stream cimport holds_lines
-from tasks cimport share_tasks, take_task, task_range, team_size
+from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
 from tensor cimport filter_offset
 
 
@@ -92,6 +92,7 @@ cdef inline void lane_tasks(
     const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, const scalar *filter, scalar *target,
     compute *packed, compute *scratch, bint packing, task_range *ranges, int threads, int thread,
 ) noexcept nogil:
+    cdef uint64_t state = enter_floats()
     cdef int64_t task = take_task(ranges, threads, thread)
     cdef const LaneWalk *walk
     while task >= 0:
@@ -102,6 +103,7 @@ cdef inline void lane_tasks(
         else:
             correlate_lane_box(c, walks, count, source, target, packed, scratch, task)
         task = take_task(ranges, threads, thread)
+    leave_floats(state)
 
 
 cdef inline int correlate_lanes(

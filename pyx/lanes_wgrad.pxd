@@ -4,7 +4,7 @@ A task is a slice of the boxes and a block of lanes; the slices are added in ord
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -14,7 +14,7 @@ from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
 )
 from scalar cimport compute, narrow, scalar
-from tasks cimport share_tasks, take_task, task_range, team_size
+from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
 from tensor cimport filter_offset
 from ukernel cimport whole_vectors
 
@@ -79,6 +79,7 @@ cdef inline void wgrad_lane_tasks(
     const Lanes *c, const LaneWalk *walk, int64_t slices, const scalar *source, scalar *filter, const scalar *target,
     compute *partial, compute *scratch, int64_t size, bint finishing, task_range *ranges, int threads, int thread,
 ) noexcept nogil:
+    cdef uint64_t state = enter_floats()
     cdef int64_t task = take_task(ranges, threads, thread)
     while task >= 0:
         if finishing:
@@ -86,6 +87,7 @@ cdef inline void wgrad_lane_tasks(
         else:
             lane_slice(c, walk, slices, source, target, partial, scratch, size, task)
         task = take_task(ranges, threads, thread)
+    leave_floats(state)
 
 
 cdef inline int wgrad_lanes(

@@ -1,6 +1,10 @@
-"""How threads share the tasks of a parallel loop."""
+"""How threads share the tasks of a parallel loop, and the state in which each of them computes."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+cdef extern from "float_state.h" nogil:
+    uint64_t enter_floats()
+    void leave_floats(uint64_t before)
 
 cdef extern from "threads.h" nogil:
     ctypedef struct task_range:

@@ -6,7 +6,7 @@ of its own, and the slices are added in order.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -16,10 +16,10 @@ from accumulation cimport (
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
-from exact cimport any_nan, position_sum
+from exact cimport Meeting, any_nan, find_meeting, repair_tap
 from problem cimport conv_axis
 from scalar cimport compute, scalar
-from tasks cimport share_tasks, take_task, task_range, team_size
+from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
 from tensor cimport filter_offset, target_offset
 from ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
 from window cimport Box, column_offsets, fill_window, find_box, window_offset
@@ -129,7 +129,8 @@ cdef inline void finish(
 ) noexcept nogil:
     """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t slice, i, t, q, o, rows = conv.taps * part.channels, together
+    cdef int64_t slice, i, t, rows = conv.taps * part.channels, together
+    cdef Meeting meeting
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
@@ -138,14 +139,12 @@ cdef inline void finish(
             sums[i] += sums[slice * c.sums_size + i]
     if compute is not int:
         if conv.padded and any_nan(sums, rows, part.outputs, c.row):
-            for q in range(rows):
-                for o in range(part.outputs):
-                    if sums[q * c.row + o] != sums[q * c.row + o]:
-                        sums[q * c.row + o] = position_sum(
-                            &conv.walk, source + q // part.channel_rows % part.channels * conv.x.channel,
-                            &conv.x, q // part.tap_rows % conv.taps,
-                            target + o * conv.y.channel, &conv.y, conv.batch, sums[0],
-                        )
+            for t in range(conv.taps):
+                find_meeting(&meeting, &conv.walk, &conv.x, &conv.y, t)
+                if conv.blocks.pairs or not meeting.everywhere:
+                    repair_tap(&meeting, source + meeting.source, &conv.x, target + meeting.target, &conv.y, conv.batch,
+                               part.channels, part.outputs, sums + t * part.tap_rows * c.row,
+                               part.channel_rows * c.row)
     if c.taps_adjacent:
         together = part.channels if c.taps_inside and conv.w.channel == conv.taps else 1
         for i in range(part.channels // together):
@@ -194,6 +193,7 @@ cdef inline void wgrad_tasks(
     const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
     bint finishing, task_range *ranges, int threads, int thread,
 ) noexcept nogil:
+    cdef uint64_t state = enter_floats()
     cdef int64_t task = take_task(ranges, threads, thread)
     while task >= 0:
         if finishing:
@@ -201,6 +201,7 @@ cdef inline void wgrad_tasks(
         else:
             wgrad_task(c, source, filter, target, partial, scratch, task)
         task = take_task(ranges, threads, thread)
+    leave_floats(state)
 
 
 cdef inline int wgrad_steps(

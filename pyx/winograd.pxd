@@ -49,6 +49,11 @@ cdef inline void note_largest(uint32_t *largest, int thread, int which, uint32_t
     largest[0] = max(largest[0], value)
 
 
+cdef inline bint is_lost(const uint32_t *largest, int thread) noexcept nogil:
+    """Whether what a thread has seen is not finite: no result will stand, so the rest of its tasks is left out."""
+    return largest[thread * 32] >= INFINITE_BITS or largest[thread * 32 + 16] >= INFINITE_BITS
+
+
 cdef inline bint stands(const uint32_t *largest, int threads) noexcept nogil:
     """Whether operand and result are in the algorithm's range; zeros alone are."""
     cdef int which, thread

@@ -10,7 +10,7 @@ Outputs whose filters would take too much memory at once are computed group afte
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -18,11 +18,13 @@ from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
 from problem cimport conv_walk
 from stream cimport end_stream, holds_lines, stream_lines
-from tasks cimport team_size
+from tasks cimport enter_floats, leave_floats, team_size
 from tensor cimport target_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, whole_vectors
 from window cimport Box
-from winograd cimport WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_largest
+from winograd cimport (
+    WINOGRAD_LANES, is_lost, note_largest, stands, stored, transform_box, transform_one, winograd_largest,
+)
 from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation, describe_tiled
 from winograd_filter cimport transform_filters
 from winograd_tiling cimport TileBlocks, TileStep, Tiling, fill_tiles, find_tiles, step_of_image
@@ -146,10 +148,12 @@ cdef inline void share_chunk(
     """One chunk of one box, for all blocks of outputs."""
     cdef float *window = <float *>scratch
     cdef int64_t chunks = c.added * c.chunks
+    cdef uint64_t state = enter_floats()
     cdef Box tiles
     find_tiles(&c.tiling, task // chunks % c.tiling.box_count, &tiles)
     transform_chunk(c, &tiles, source, task // chunks // c.tiling.box_count, 1, task % chunks,
                     shared + task * c.values_size, window, window + c.window_size)
+    leave_floats(state)
 
 
 cdef inline uint32_t correlate_tiles(
@@ -168,6 +172,8 @@ cdef inline uint32_t correlate_tiles(
     cdef float *rows = sums + c.sums_size
     cdef float *buffer = rows + c.rows_size
     cdef float *bank = buffer + c.buffer_size
+    cdef uint32_t largest
+    cdef uint64_t state = enter_floats()
     cdef Box tiles
     count = find_tiles(&c.tiling, box_index, &tiles)
     filters += (g * count_blocks(group_outputs, width) + o // width) * c.filters.strip
@@ -187,7 +193,9 @@ cdef inline uint32_t correlate_tiles(
                 min(c.blocks.chunk, c.channels - c0), outputs, buffer))
         multiply_points(c, values, filters if c.blocks.group else bank, sums, count, groups, outputs, first, last)
     target += g * c.y.group + (first_output + o) * c.y.channel
-    return store_tiles(c, &tiles, sums, target, groups * outputs, rows, buffer)
+    largest = store_tiles(c, &tiles, sums, target, groups * outputs, rows, buffer)
+    leave_floats(state)
+    return largest
 
 
 cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
@@ -203,11 +211,15 @@ cdef inline uint32_t transform_strips(
     cdef int64_t together = strips_of_task(c, strips), parts = count_blocks(strips, together)
     cdef int64_t chunks = count_blocks(c.channels, FILTER_CHANNELS), c0 = task % chunks * FILTER_CHANNELS
     cdef int64_t g = task // chunks // parts, first = task // chunks % parts * together, o = first * width
+    cdef uint32_t largest
+    cdef uint64_t state = enter_floats()
     filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
-    return transform_filters(
+    largest = transform_filters(
         &c.filters, c.tiling.steps, c.added, filter, filters + (g * strips + first) * c.filters.strip + c0 * width,
         c.channels, min(<int64_t>FILTER_CHANNELS, c.channels - c0), min(together * width, group_outputs - o),
         <float *>scratch)
+    leave_floats(state)
+    return largest
 
 
 cdef inline int correlate_tiled(
@@ -266,9 +278,10 @@ cdef inline int correlate_tiled(
                 tasks = c.bundles * c.tiling.box_count * count_blocks(outputs, blocks.outputs)
                 for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1,
                                    nogil=True):
-                    note_largest(largest, threadid(), 1, correlate_tiles(
-                        &c, x, w, filters, shared, y, o, outputs, scratch + threadid() * c.scratch,
-                        largest + threadid() * 32, task))
+                    if not is_lost(largest, threadid()):
+                        note_largest(largest, threadid(), 1, correlate_tiles(
+                            &c, x, w, filters, shared, y, o, outputs, scratch + threadid() * c.scratch,
+                            largest + threadid() * 32, task))
             i += c.added * c.tiling.steps.siblings
         return stands(largest, threads)
     finally:

@@ -9,19 +9,19 @@ several blocks, the transformed tiles are kept for all of them.
 """
 
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
-from tasks cimport team_size
+from tasks cimport enter_floats, leave_floats, team_size
 from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, note_largest, stands, stored, transform_box, transform_one, winograd_add_slices,
-    winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, is_lost, note_largest, stands, stored, transform_box, transform_one,
+    winograd_add_slices, winograd_largest,
 )
 from winograd_parts cimport (
     FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
@@ -67,17 +67,19 @@ cdef inline uint32_t share_tiles(
     cdef int64_t kinds = c.chunk_blocks + c.output_blocks, box = task // kinds, kind = task % kinds
     cdef int64_t g = box // c.tiling.box_count
     cdef float *buffer = window + c.window_size
+    cdef uint32_t largest = 0
+    cdef uint64_t state = enter_floats()
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
         transform_source(c, &tiles, source, g, 1, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
                          window, buffer)
-        return 0
-    if again:
-        return 0
-    kind -= c.chunk_blocks
-    return transform_target(c, &tiles, target, g, 1, kind,
-                            gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
+    elif not again:
+        kind -= c.chunk_blocks
+        largest = transform_target(c, &tiles, target, g, 1, kind,
+                                   gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
+    leave_floats(state)
+    return largest
 
 
 cdef inline uint32_t accumulate_tiles(
@@ -174,6 +176,7 @@ cdef inline void sum_tiles(
     cdef int64_t i
     cdef float *rest = scratch + c.sums_size
     cdef float *block = rest
+    cdef uint64_t state = enter_floats()
     cdef TilePart part
     cdef TilePiece piece
     part_of_tiles(c, task // c.blocks.slices, &part)
@@ -186,6 +189,7 @@ cdef inline void sum_tiles(
         transform_piece(c, &part, &piece, scratch, block, rest + c.piece_size)
         if c.blocks.slices == 1:
             note_largest(largest, thread, 1, store_piece(c, &part, &piece, block, filter))
+    leave_floats(state)
 
 
 cdef inline uint32_t add_slices(
@@ -193,6 +197,8 @@ cdef inline uint32_t add_slices(
 ) noexcept nogil:
     """Some channels of a part that has several slices; their largest magnitude."""
     cdef int64_t i, index = task % c.pieces
+    cdef uint32_t largest
+    cdef uint64_t state = enter_floats()
     cdef TilePart part
     cdef TilePiece piece
     part_of_tiles(c, task // c.pieces, &part)
@@ -201,7 +207,9 @@ cdef inline uint32_t add_slices(
     for i in range(piece.channels * c.taps):
         winograd_add_slices(partial + i * c.target_row, c.pieces * c.piece_size, c.blocks.slices,
                             whole_vectors(part.outputs, partial[0]))
-    return store_piece(c, &part, &piece, partial, filter)
+    largest = store_piece(c, &part, &piece, partial, filter)
+    leave_floats(state)
+    return largest
 
 
 cdef inline int wgrad_tiled(
@@ -247,8 +255,9 @@ cdef inline int wgrad_tiled(
                     &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), step > 0, task))
             tasks = c.parts * blocks.slices
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                sum_tiles(&c, x, w, y, values, gradients, partial, <float *>(scratch + threadid() * c.scratch),
-                          largest, threadid(), task)
+                if not is_lost(largest, threadid()):
+                    sum_tiles(&c, x, w, y, values, gradients, partial, <float *>(scratch + threadid() * c.scratch),
+                              largest, threadid(), task)
             tasks = c.parts * c.pieces if blocks.slices > 1 else 0
             for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
                 note_largest(largest, threadid(), 1, add_slices(&c, w, partial, task))

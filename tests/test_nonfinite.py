@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 from operations import FLOATS, KERNELS, OPERATIONS, Tensors, dtype_of, integer_tensors, reference_kernel
-from problems import PROBLEMS
+from problems import PROBLEMS, parse
 
 OPERATION = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
 NAMES = (
@@ -95,6 +95,35 @@ def test_results_without_terms_are_positive_zero(kernel, dtype, problem):
     result = compute(kernel, problem, tensors)
     np.testing.assert_array_equal(np.isnan(result), terms > 0)
     assert not np.signbit(result[terms == 0]).any()
+
+
+#: More outputs than a word has bits, and several blocks of channels.
+WIDE = (
+    parse('mb2ic70ih5oc130kh3ph1n"wide"'),
+    parse('mb2ic70ih7oc130kh3sh2ph1n"wide_stride2"'),
+    parse('mb1ic24ih9oc70kh5ph2dh1n"wide_dilated"'),
+)
+
+
+@kernels
+@dtypes
+@pytest.mark.parametrize("share", (0.001, 0.03, 0.5))
+@pytest.mark.parametrize("problem", WIDE, ids=str)
+def test_many_values(kernel, dtype, share, problem):
+    """NaN and infinity together, in one operand or both: some results have them by a term, some would by padding."""
+    tensors, _ = integer_tensors(problem, dtype)
+    reads = OPERATIONS[OPERATION[kernel]].reads
+    random = np.random.default_rng(4)
+    for names in ([reads[0]], [reads[1]], reads):
+        for values in ((np.nan,), (np.inf, -np.inf), (np.nan, np.inf)):
+            inputs = tensors
+            for name in names:
+                size = getattr(tensors, name).size
+                places = np.flatnonzero(random.random(size) < share)
+                inputs = spoiled(inputs, name, places, random.choice(values, places.size))
+            with np.errstate(invalid="ignore"):
+                expected = reference_kernel(kernel, problem, inputs)
+            assert_same(compute(kernel, problem, inputs), expected)
 
 
 @pytest.mark.parametrize("problem", PADDED, ids=str)
