@@ -8,7 +8,7 @@ from .documentation import documented
 @documented
 def conv(
     x, w, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Convolution (cross-correlation) over one, two or three spatial axes.
 
@@ -51,7 +51,7 @@ def conv(
 @documented
 def conv_backward_data(
     dy, w, x_shape, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv` with respect to its input.
 
@@ -98,7 +98,7 @@ def conv_backward_data(
 @documented
 def conv_backward_filter(
     x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv` with respect to its filter.
 
@@ -145,7 +145,7 @@ def conv_backward_filter(
 @documented
 def conv_transpose(
     x, w, *, stride=1, padding=0, output_padding=0, output_shape=None, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Transposed convolution: the data gradient of a convolution, used as a layer.
 
@@ -193,7 +193,7 @@ def conv_transpose(
 @documented
 def conv_transpose_backward_data(
     dy, w, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its input.
 
@@ -239,7 +239,7 @@ def conv_transpose_backward_data(
 @documented
 def conv_transpose_backward_filter(
     x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its filter.
 

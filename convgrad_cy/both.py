@@ -89,7 +89,7 @@ def _foreign(library, arrays, outs, keywords):
 @documented
 def conv_backward(
     dy, x, w, *, stride=1, padding=0, dilation=1, groups=1,
-    data_format="NCX", filter_format="OIX", algorithm="auto", precision="high", out=None,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Both gradients of `conv`, with respect to its input and to its filter.
 

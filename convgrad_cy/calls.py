@@ -12,6 +12,7 @@ from . import arguments, cpu
 from ._repeat import are_apart, call_key
 from .arrays import NUMPY, Foreign, Library, is_addressable, library_of
 from .choices import DGRAD, FPROP, WGRAD
+from .default_algorithm import on_change
 
 #: Calls that were carried out, by all that they depend on; emptied when there are so many.
 _KNOWN = {}
@@ -45,6 +46,9 @@ def remember(key, known):
 def forget():
     """Let the next calls be checked and planned anew, where what decides about plans has been changed."""
     _KNOWN.clear()
+
+
+on_change(forget)
 
 
 def gpu_key(function, arrays, asked, keywords):

@@ -17,9 +17,11 @@ _SECTIONS = {
         "NCX" (the shapes given here), "NXC" (channels last), or this rank's spelling of one, such as "NHWC".
     filter_format : str
         "OIX" (the shapes given here) or "XIO" (spatial axes first, output channels last).
-    algorithm : str
-        "auto": the faster one, which may take subnormal bfloat16 for zero; "direct": the sums of the definition;
-        "winograd": fewer products in float32, for which the result is exact to 2e-5 of its greatest element; on a CPU.
+    algorithm : str, optional
+        "auto": the faster one, whose error may be 2e-5 of the greatest element of a float32 result, also in elements
+        that do not depend on what made that one so great, and which may take subnormal bfloat16 for zero; "direct": the
+        sums of the definition; "winograd": fewer products in float32, with that error; on a CPU. By default what
+        `set_default_algorithm` says, which is "auto" at first.
     precision : str
         Of float32 on a GPU. "ieee": its own products; "high": bfloat16 products that are as exact together;
         "medium": fewer of them, exact to 1e-5 of the result's greatest element. A CPU always computes "ieee".

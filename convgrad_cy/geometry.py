@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from . import algorithm, dtypes
 from .choices import DGRAD, FPROP, WGRAD
+from .default_algorithm import get_default_algorithm
 from .keywords import (
     ALGORITHMS,
     DATA_ORDERS,
@@ -166,6 +167,10 @@ class Common(NamedTuple):
         return extra
 
 
+def _algorithm(value):
+    return get_default_algorithm() if value is None else choice(value, "algorithm", ALGORITHMS)
+
+
 def common(first_name, first, second_name, second, options):
     """Check the two arrays against each other, and the keywords against their rank."""
     dtype, ndim = dtypes.lookup(first.dtype), first.ndim
@@ -186,7 +191,7 @@ def common(first_name, first, second_name, second, options):
         integer(options.groups, "groups", 1),
         choice(options.data_format, "data_format", DATA_ORDERS[rank]),
         choice(options.filter_format, "filter_format", FILTER_ORDERS[rank]),
-        choice(options.algorithm, "algorithm", ALGORITHMS),
+        _algorithm(options.algorithm),
         choice(options.precision, "precision", PRECISIONS),
     )
     return checked

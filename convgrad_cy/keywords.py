@@ -17,7 +17,7 @@ class Options(NamedTuple):
     groups: Any = 1
     data_format: Any = "NCX"
     filter_format: Any = "OIX"
-    algorithm: Any = "auto"
+    algorithm: Any = None
     precision: Any = "high"
 
 

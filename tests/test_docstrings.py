@@ -20,7 +20,7 @@ COMMON = {
     "groups": 1,
     "data_format": "NCX",
     "filter_format": "OIX",
-    "algorithm": "auto",
+    "algorithm": None,
     "precision": "high",
     "out": None,
 }

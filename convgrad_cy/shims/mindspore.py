@@ -254,7 +254,7 @@ def _options(geometry, dout, weight, input_size):
     if 0 in y.sizes[2:]:
         return None
     keywords = {"stride": stride, "dilation": dilation, "padding": padding}
-    return keywords | {"groups": groups, "data_format": data_format}
+    return keywords | {"groups": groups, "data_format": data_format, "algorithm": "direct"}
 
 
 def shape(input_x):

@@ -7,6 +7,7 @@ from collections import Counter
 import torch
 
 from .._aten import Backward, Forward
+from ..default_algorithm import on_change
 from ..threads import num_threads
 from . import plans
 
@@ -24,6 +25,21 @@ PREVIOUS = {}
 PASSED_ON = Counter()
 
 
+#: What is known of the calls of each kernel.
+_KNOWN = []
+
+
+def forget():
+    """Let the next calls be planned anew."""
+    for known in _KNOWN:
+        known.clear()
+
+
+on_change(forget)
+if hasattr(os, "register_at_fork"):  # plans have the parent's threads, which the child has not
+    os.register_at_fork(after_in_child=forget)
+
+
 def own_kernel(operator):
     """PyTorch's kernel, whatever is registered for the CPU: that of a backend without any, as all share one."""
     return torch.library.get_kernel(f"aten::{operator}", "IPU")
@@ -32,6 +48,7 @@ def own_kernel(operator):
 def _kernel(operator, kind, plan):
     """A kernel whose new calls are planned by a function."""
     known = {}
+    _KNOWN.append(known)
 
     def make(key, *call):
         try:
@@ -56,8 +73,6 @@ def _kernel(operator, kind, plan):
         PREVIOUS[operator] = own_kernel(operator)
         return PREVIOUS[operator].call_boxed(_CPU, *call)
 
-    if hasattr(os, "register_at_fork"):  # plans have the parent's threads, which the child has not
-        os.register_at_fork(after_in_child=known.clear)
     return kind(known, make, pass_on, torch.get_num_threads)
 
 

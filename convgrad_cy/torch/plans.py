@@ -16,6 +16,10 @@ from .memory_format import memory_format, strides
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
+#: Of `enable`: the algorithm, or None for that of calls that name none.
+algorithm = None
+
+
 class Declined(Exception):
     """PyTorch's own kernel is to compute the call. The message says why."""
 
@@ -84,7 +88,7 @@ class Call(NamedTuple):
 
 def checked(function, first, second, asked, geometry):
     """The call; before PyTorch is asked about its arguments, some of which crash older releases."""
-    keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", "auto", "high")
+    keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", algorithm, "high")
     try:
         found = arguments.geometry_of(NUMPY, function, array_of(first), array_of(second), asked, keywords)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,10 @@ from typing import NamedTuple
 import torch
 
 from .. import cpu
-from .kernels import KERNELS, PASSED_ON, PREVIOUS
+from ..default_algorithm import DEFAULTS, get_default_algorithm
+from ..keywords import choice
+from . import plans
+from .kernels import KERNELS, PASSED_ON, PREVIOUS, forget
 
 #: Some releases refuse a second kernel from Python unless they are told that one is meant.
 _OVERRIDING = {"allow_override": True}
@@ -17,7 +20,8 @@ if "allow_override" not in inspect.signature(torch.library.Library.impl).paramet
 
 _lock = RLock()
 _library = None  # while enabled: it keeps the kernels registered
-_wishes = set()  # who wants them: "enable", and one object for each `with enabled()` that is open
+#: Who wants them, and the algorithm that each asks for: "enable", and one object for each open `with enabled()`.
+_wishes = {}
 
 
 def _register():
@@ -37,18 +41,46 @@ def _unregister():
         _library = None
 
 
-def enable():
+def _checked(algorithm):
+    return None if algorithm is None else choice(algorithm, "algorithm", DEFAULTS)
+
+
+def _choose():
+    """The algorithm that was asked for last and still is."""
+    chosen = next((algorithm for algorithm in reversed(_wishes.values()) if algorithm is not None), None)
+    if chosen != plans.algorithm:
+        plans.algorithm = chosen
+        forget()
+
+
+def enable(algorithm=None):
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
     Holds for all threads, from the next call on: forward and backward, of models that exist already, too. Calling it
-    again changes nothing.
+    again changes the algorithm at most.
+
+    Parameters
+    ----------
+    algorithm : str, optional
+        "auto" or "direct", as in the functions of this package; by default what
+        `convgrad_cy.set_default_algorithm` says.
+
+    Raises
+    ------
+    TypeError
+        An `algorithm` that is no string.
+    ValueError
+        An `algorithm` that is neither of the two.
 
     See Also
     --------
     enabled : the same for a block of code.
     """
+    algorithm = _checked(algorithm)
     with _lock:
-        _wishes.add("enable")
+        _wishes.pop("enable", None)
+        _wishes["enable"] = algorithm
+        _choose()
         _register()
 
 
@@ -59,25 +91,34 @@ def disable():
     """
     with _lock:
         _wishes.clear()
+        _choose()
         _unregister()
 
 
 @contextmanager
-def enabled():
+def enabled(algorithm=None):
     """Let convgrad_cy compute PyTorch's convolutions on the CPU within a ``with`` block.
 
     Blocks may be nested, and several threads may be in one: it is the process that is switched, and the last one that
-    leaves switches back, unless `enable` was called.
+    leaves switches back, unless `enable` was called. Of several algorithms the one that was asked for last counts.
+
+    Parameters
+    ----------
+    algorithm : str, optional
+        As of `enable`.
     """
+    algorithm = _checked(algorithm)
     wish = object()
     with _lock:
-        _wishes.add(wish)
+        _wishes[wish] = algorithm
+        _choose()
         _register()
     try:
         yield
     finally:
         with _lock:
-            _wishes.discard(wish)
+            _wishes.pop(wish, None)
+            _choose()
             if not _wishes:
                 _unregister()
 
@@ -98,6 +139,8 @@ class Status(NamedTuple):
         Version of PyTorch.
     isa : str
         Instruction set of the kernels.
+    algorithm : str
+        That of the next call.
     threads : int
         Threads that a large call would use now: those of ``torch.get_num_threads()``.
     computed : dict
@@ -109,6 +152,7 @@ class Status(NamedTuple):
     enabled: bool
     torch: str
     isa: str
+    algorithm: str
     threads: int
     computed: dict
     passed_on: dict
@@ -120,6 +164,7 @@ def status():
         is_enabled(),
         torch.__version__,
         cpu.isa,
+        plans.algorithm or get_default_algorithm(),
         torch.get_num_threads(),
         {operator: kernel.computed for operator, kernel in KERNELS.items()},
         dict(PASSED_ON),

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.9")
 
 
+import convgrad_cy as cg  # noqa: E402
 import convgrad_cy.torch as override  # noqa: E402
 from convgrad_cy import cpu  # noqa: E402
 
@@ -231,3 +232,42 @@ def test_status():
     status.passed_on["no operator", "no reason"] = 1
     assert override.status().passed_on != status.passed_on  # a copy
     assert override.status().computed != status.computed
+
+
+def test_algorithm():
+    """The one that was asked for last, of those that are still asked for; else that of calls that name none."""
+    x, w = torch.randn(2, 64, 28, 28), torch.randn(64, 64, 3, 3)
+    made = {
+        name: cg.conv(x, w, padding=1, algorithm=name).numpy().tobytes() for name in ("auto", "direct")
+    }
+    assert made["auto"] != made["direct"]
+
+    def used():
+        result = torch.nn.functional.conv2d(x, w, padding=1).numpy().tobytes()
+        assert result == made[override.status().algorithm]
+        return override.status().algorithm
+
+    with override.enabled():
+        assert used() == "auto"
+        with override.enabled(algorithm="direct"):
+            assert used() == "direct"
+            with override.enabled():
+                assert used() == "direct"
+            with override.enabled(algorithm="auto"):
+                assert used() == "auto"
+            assert used() == "direct"
+        assert used() == "auto"
+        try:
+            cg.set_default_algorithm("direct")
+            assert used() == "direct"
+        finally:
+            cg.set_default_algorithm("auto")
+        assert used() == "auto"
+    override.enable(algorithm="direct")
+    assert used() == "direct"
+    override.enable()
+    assert used() == "auto"
+    override.disable()
+    with pytest.raises(ValueError, match="algorithm must be one of 'auto', 'direct', not 'winograd'"):
+        override.enable(algorithm="winograd")
+    assert not override.is_enabled()

@@ -71,6 +71,7 @@ def planned(op, shapes, asked):
         "groups": values["groups"],
         "data_format": values["data_format"],
         "filter_format": layout.core,
+        "algorithm": "direct",
     }
     shape, exchanged = result.shape, None
     if layout.exchanged and result is w:

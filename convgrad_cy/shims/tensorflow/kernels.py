@@ -275,5 +275,6 @@ def _plan(attributes, x, w, y):
         "groups": x[channels] // w[2],
         "data_format": attributes.data_format,
         "filter_format": "XIO",
+        "algorithm": "direct",
     }  # fmt: skip
     return Plan(x, w, y, keywords, empty)
