@@ -118,6 +118,8 @@ def call(function, first, second, asked, keywords, out, empty=None):
         if plain[0] is not first or plain[1] is not second:
             return call(function, *plain, asked, keywords, out, empty)
         library.check_device(function.second, second, function.first, first)
+        if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
+            first, second = first.view(), second.view()
         geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
         copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
         known = Known(library, geometry.shape, copied, None)

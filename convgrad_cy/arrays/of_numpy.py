@@ -13,7 +13,7 @@ def _plain(name, array, like):
         refuse("numpy.ndarray", name, array, like)
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a numpy.ndarray without a mask, not {type(array).__name__}")
-    return array.view(np.ndarray)
+    return np.ndarray.view(array, np.ndarray)  # not by a method of the subclass, whose shape would be believed
 
 
 def _zeros(shape, dtype, like=None):

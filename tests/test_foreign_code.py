@@ -1,0 +1,66 @@
+"""Code of the caller's that runs within a call: it may refuse or lie, but no memory is read or written that is not ours."""
+
+import numpy as np
+import pytest
+from operations import bits
+
+import convgrad_cy as cg
+
+
+class Liar(np.ndarray):
+    """A subclass that claims a shape which its memory does not have."""
+
+    claimed = (64, 64, 62, 62)
+
+    def view(self, *args):
+        return self
+
+    shape = property(lambda self: self.claimed)
+    ndim = property(lambda self: len(self.claimed))
+
+    def transpose(self, *axes):
+        return np.lib.stride_tricks.as_strided(np.asarray(self), self.claimed, (0,) * 4)
+
+
+def test_subclass_that_lies():
+    x, w = np.ones((64, 3, 64, 64), np.float32), np.ones((64, 3, 3, 3), np.float32)
+    small = np.zeros((1, 1, 1, 1), np.float32).view(Liar)
+    with pytest.raises(ValueError, match=r"^out must have the shape \(64, 64, 62, 62\), not \(1, 1, 1, 1\)$"):
+        cg.conv(x, w, out=small)
+    with pytest.raises(ValueError):
+        cg.conv(small, w)
+    honest = np.ones((1, 3, 5, 5), np.float32)
+    result = cg.conv(honest.view(Liar), w)
+    assert bits(result) == bits(cg.conv(honest, w))
+
+
+def index_that(acts, number):
+    class Index:
+        def __index__(self):
+            acts()
+            return number
+
+    return Index()
+
+
+def test_integer_that_reshapes_an_array():
+    n = 256
+    dy, w = np.ones((2, n, n, 8), np.float32)[::-1], np.ones((3, 3, 4, 8), np.float32)
+    formats = {"data_format": "NXC", "filter_format": "XIO"}
+    expected = cg.conv_backward_data(dy, w, (2, n + 2, n + 2, 4), **formats)
+
+    def reshape():
+        dy.shape = (2, n, 8, n)
+
+    result = cg.conv_backward_data(dy, w, (index_that(reshape, 2), n + 2, n + 2, 4), **formats)
+    assert bits(result) == bits(expected)
+
+
+def test_stride_that_reshapes_an_array():
+    x, w = np.ones((1, 4, 8, 8), np.float32), np.ones((2, 4, 3, 3), np.float32)
+    expected = cg.conv(x, w, stride=1)
+
+    def reshape():
+        x.shape, w.shape = (8, 8, 4, 1), (3, 3, 4, 2)
+
+    assert bits(cg.conv(x, w, stride=index_that(reshape, 1))) == bits(expected)
