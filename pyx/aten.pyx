@@ -8,38 +8,78 @@ run on the tensors' memory; any other is passed on. In Python this would take lo
 of PyTorch is needed: tensors are asked as Python asks them.
 """
 
+import sys
+
 cimport cython
+
+cdef enum:
+    LARGE_COPY = 1 << 24  # bytes; glibc maps blocks of 32 MB and more anew each time
 
 #: Why a call is passed on although there is a plan for its like.
 UNREADABLE = "a tensor without memory, or at an address that is no multiple of its element's size"
 
 
 @cython.final
+cdef class Untraced:
+    """A function in Python that Dynamo is to leave alone.
+
+    Where a compiled network falls back to eager mode, Dynamo traces every function that runs, those below PyTorch's
+    dispatcher, too. It takes long to import, so it is told only where somebody has imported it.
+    """
+    cdef object function, disabled
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args):
+        if self.disabled is None:
+            if "torch._dynamo" not in sys.modules:
+                return self.function(*args)
+            self.disabled = sys.modules["torch"].compiler.disable(self.function)
+        return self.disabled(*args)
+
+
+@cython.final
 cdef class Result:
     """How a tensor is computed from two others, wherever these are.
 
-    ``run(one, other, result)`` computes; it takes addresses where ``array_of``, which makes a NumPy array of a tensor,
-    is None. ``new(shape, strides)`` makes the result.
+    ``run(one, other, result)`` computes; it takes addresses, or tensors if not ``by_address``. ``new(shape, strides)``
+    makes the result, or ``new_like(tensor)`` where it is not None: a gradient mostly lies in memory as its tensor does,
+    and PyTorch makes it so in half the time.
     """
-    cdef object run, array_of, new
+    cdef object run, new, new_like
+    cdef bint by_address
     cdef readonly tuple shape, strides
     cdef size_t itemsize
 
-    def __init__(self, run, array_of, new, tuple shape, tuple strides, size_t itemsize):
-        self.run, self.array_of, self.new = run, array_of, new
+    def __init__(self, run, bint by_address, new, new_like, tuple shape, tuple strides, size_t itemsize):
+        self.run, self.by_address, self.new, self.new_like = run, by_address, new, new_like
         self.shape, self.strides, self.itemsize = shape, strides, itemsize
 
-    cdef object of(self, first, second):
-        result = self.new(self.shape, self.strides)
-        if self.array_of is None:
+    cdef object of(self, first, second, like):
+        result = self.new(self.shape, self.strides) if self.new_like is None else self.new_like(like)
+        if self.by_address:
             self.run(first.data_ptr(), second.data_ptr(), result.data_ptr())
         else:
-            self.run(self.array_of(first), self.array_of(second), self.array_of(result))
+            self.run(first, second, result)
         return result
 
     cdef bint takes(self, tensor) except -1:
         cdef size_t address = tensor.data_ptr()
         return address != 0 and address % self.itemsize == 0
+
+
+cdef object bias_gradient(dy):
+    """dy summed over all axes but that of channels.
+
+    PyTorch copies 16-bit types to float32 first, in new pages if the copy is large: then it is made image by image.
+    """
+    axes = (0, *range(2, dy.dim()))
+    cdef Py_ssize_t copied = 0 if dy.element_size() > 2 else 4 * dy.numel()
+    if copied <= LARGE_COPY:
+        return dy.sum(axes)
+    exact, images = sys.modules["torch"].float32, max(1, dy.shape[0] * LARGE_COPY // copied)
+    return sum([part.sum(axes, dtype=exact) for part in dy.split(images)]).to(dy.dtype)
 
 
 cdef class Kernel:
@@ -53,7 +93,7 @@ cdef class Kernel:
     cdef readonly long computed  # calls
 
     def __init__(self, dict known, make, pass_on, threads):
-        self.known, self.make, self.pass_on, self.threads = known, make, pass_on, threads
+        self.known, self.make, self.pass_on, self.threads = known, Untraced(make), Untraced(pass_on), threads
 
 
 @cython.final
@@ -73,7 +113,7 @@ cdef class Forward(Kernel):
         if type(plan) is Result:
             if (<Result>plan).takes(x) and (<Result>plan).takes(w):
                 self.computed += 1
-                y = (<Result>plan).of(x, w)
+                y = (<Result>plan).of(x, w, None)
                 return y if bias is None else y.add_(bias.view((-1, *[1] * (x.dim() - 2))))
             plan = UNREADABLE
         return self.pass_on(
@@ -104,9 +144,9 @@ cdef class Backward(Kernel):
             if one is None or (<Result>one).takes(dy) and (<Result>one).takes(x) and (<Result>one).takes(w):
                 self.computed += 1
                 return (
-                    None if data is None else (<Result>data).of(dy, w),
-                    None if filter is None else (<Result>filter).of(x, dy),
-                    dy.sum((0, *range(2, dy.dim()))) if output_mask[2] else None,
+                    None if data is None else (<Result>data).of(dy, w, x),
+                    None if filter is None else (<Result>filter).of(x, dy, w),
+                    bias_gradient(dy) if output_mask[2] else None,
                 )
             plan = UNREADABLE
         return self.pass_on(

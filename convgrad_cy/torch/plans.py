@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import arguments, calls
-from .._aten import Result
+from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY
 from ..dtypes import BFLOAT16_BITS
@@ -106,8 +106,8 @@ def format_of(x, w, geometry, **bias):
         raise Declined(str(error).partition("\n")[0]) from error
 
 
-def result_of(call, format):
-    """How a call computes its result, laid out in a memory format."""
+def result_of(call, format, like=None):
+    """How a call computes its result, laid out in a memory format: the gradient of ``like``, if there is that."""
     function, first, second, found = call
     laid_out = strides(found.shape, format)
     target = array_of(first.new_empty_strided(found.shape, laid_out))
@@ -115,7 +115,20 @@ def result_of(call, format):
     work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
     # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
-    return Result(work.run, None if type(work) is Work else array_of, new, found.shape, laid_out, target.itemsize)
+    run = work.run
+    by_address = type(work) is Work
+    if not by_address:
+        run = Untraced(lambda *tensors: work.run(*map(array_of, tensors)))
+    is_alike = like is not None and torch.empty_like(like).stride() == laid_out
+    return Result(
+        run,
+        by_address,
+        new,
+        torch.empty_like if is_alike else None,
+        found.shape,
+        laid_out,
+        target.itemsize,
+    )
 
 
 def forward(x, w, bias, *geometry):
@@ -149,4 +162,7 @@ def backward(dy, x, w, bias_sizes, *geometry_and_mask):
     if sizes is not None and tuple(sizes) != dy.shape[1:2]:
         raise Declined(f"a bias of the shape {tuple(sizes)} for {dy.shape[1]} channels")
     format = format_of(x, w, geometry, bias=None, bias_sizes=sizes)
-    return tuple(result_of(call, format) if wanted else None for call, wanted in ((data, mask[0]), (filter, mask[1])))
+    return tuple(
+        result_of(call, format, like) if wanted else None
+        for call, like, wanted in ((data, x, mask[0]), (filter, w, mask[1]))
+    )

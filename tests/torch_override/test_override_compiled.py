@@ -139,3 +139,31 @@ def test_a_default_device():
     with DefaultDevice():
         ours, _ = counted(lambda: without_gradients(network))
     assert_same(ours, theirs)
+
+
+class LeftToEager(torch.nn.Module):
+    """The compiler gives this frame up, and traces every function in Python that the frame then calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.filter, self.patches = integers(-1, 1, 4, 2, 3, 3), integers(-1, 1, 3, 4, 4, 4)
+
+    def forward(self, x):
+        try:
+            torch._dynamo.graph_break()
+        finally:
+            x = torch.conv2d(torch.conv2d(x, self.filter, padding=1), self.patches, stride=4)
+        return x
+
+
+def test_what_the_compiler_leaves_to_eager_mode():
+    """Of our kernels, too, a part is in Python: where calls are planned, and where tensors become NumPy's arrays."""
+    for dtype in (torch.float32, torch.bfloat16):
+        network, x = LeftToEager(), X.to(dtype)
+        network.filter, network.patches = network.filter.to(dtype), network.patches.to(dtype)
+        theirs = without_gradients(network, x)
+        compiled = torch.compile(network)
+        for _ in range(2):
+            ours, calls = counted(lambda compiled=compiled, x=x: without_gradients(compiled, x))
+            assert calls == (2, 0)
+            assert_same(ours, theirs)
