@@ -43,6 +43,7 @@ def get_default_algorithm():
     >>> import convgrad_cy as cg
     >>> cg.get_default_algorithm()
     'auto'
+    >>> cg.set_default_algorithm("auto")
     """
     return _default
 

@@ -184,13 +184,14 @@ cdef inline void repair_tap(
     int64_t channels, int64_t outputs, real *sums, int64_t sums_channel,
 ) noexcept nogil:
     """Form the sums of a tap again that are NaN, sums[c * sums_channel + o]; pointers as those of ``meeting_sum``."""
-    cdef int64_t first, c, o
+    cdef int64_t block, first, c, o
     cdef uint64_t asked, nan, bit
     cdef int source_nan
     cdef const scalar *of
     cdef const scalar *by
     cdef real *sum
-    for first in range(0, outputs, MASKED):
+    for block in range((outputs + MASKED - 1) // MASKED):
+        first = block * MASKED
         asked = nan = 0  # of the outputs from there on
         for c in range(channels):
             of = source + c * x.channel

@@ -1,4 +1,4 @@
-"""Code of the caller's that runs within a call: it may refuse or lie, but no memory is read or written that is not ours."""
+"""Code of the caller's that runs within a call: it may refuse or lie, but no other memory is read or written."""
 
 import numpy as np
 import pytest

@@ -237,9 +237,7 @@ def test_status():
 def test_algorithm():
     """The one that was asked for last, of those that are still asked for; else that of calls that name none."""
     x, w = torch.randn(2, 64, 28, 28), torch.randn(64, 64, 3, 3)
-    made = {
-        name: cg.conv(x, w, padding=1, algorithm=name).numpy().tobytes() for name in ("auto", "direct")
-    }
+    made = {name: cg.conv(x, w, padding=1, algorithm=name).numpy().tobytes() for name in ("auto", "direct")}
     assert made["auto"] != made["direct"]
 
     def used():
