@@ -20,6 +20,7 @@
 #define WIDTH 32
 #define LINES 8
 #define THREADS (WIDTH * LINES)
+#define ROUND 8 /* loads of a thread that are on their way at once */
 #define PITCH (WIDTH + 4) /* the shares that a warp adds, of 4 bytes, lie in different banks, in rows and in columns */
 
 struct Arguments { /* reduce.py lists them in this order */
@@ -38,13 +39,20 @@ __device__ inline int64_t place_of(const Arguments &arguments, unsigned element)
     return place + int64_t(element) * arguments.strides[0];
 }
 
-/* The sum of so many partial sums that are `step` apart. Eight loads are on their way at once. */
-__device__ inline compute sum_of(const compute *partials, unsigned count, int64_t step)
+/* The sum of so many partial sums that are `step` apart. The loads of a round do not wait for one another. */
+__device__ inline compute sum_of(const compute *partials, int count, int64_t step)
 {
     compute sum = 0;
-#pragma unroll 8
-    for (; count > 0; --count, partials += step)
-        sum += *partials;
+#pragma unroll 1
+    for (; count > 0; count -= ROUND) {
+        compute round[ROUND];
+#pragma unroll
+        for (int i = 0; i < ROUND; ++i, partials += step)
+            round[i] = i < count ? *partials : compute(0);
+#pragma unroll
+        for (int i = 0; i < ROUND; ++i)
+            sum += round[i];
+    }
     return sum;
 }
 
@@ -72,7 +80,7 @@ extern "C" __global__ void
     const unsigned summed = element_at(line / lanes, thread % WIDTH);
     if (summed < elements)
         shares[line][thread % WIDTH] = sum_of(partials + (int64_t(lane) * elements + summed),
-                                              (splits - lane + lanes - 1) / lanes, int64_t(lanes) * elements);
+                                              int((splits - lane + lanes - 1) / lanes), int64_t(lanes) * elements);
     __syncthreads();
     if (thread >= rows * WIDTH)
         return;
@@ -82,6 +90,7 @@ extern "C" __global__ void
     if (element >= elements)
         return;
     compute total = 0;
+#pragma unroll 1
     for (unsigned i = 0; i < lanes; ++i)
         total += shares[row * lanes + i][column];
     target[place_of(arguments, element)] = narrow(storage(), total);

@@ -15,7 +15,7 @@ from .plan import Launch, integers
 MOST_ELEMENTS = 2**31 - 1
 #: WIDTH and LINES of reduce.cu: threads next to each other, and how many times so many a block has.
 _WIDTH, _LINES = 32, 8
-#: Loads that a thread of reduce.cu has on their way at once.
+#: ROUND of reduce.cu: loads of a thread that are on their way at once.
 ROUND = 8
 
 

@@ -51,7 +51,52 @@ KERNELS = {
     "depthwise bfloat16": ("depthwise.cu", "dgrad", DEPTHWISE, "bfloat16", "high", CHANNELS_LAST),
     "depthwise_wgrad bfloat16": ("depthwise_wgrad.cu", "wgrad", DEPTHWISE, "bfloat16", "high", CHANNELS_LAST),
 }
-BUDGETS = {}
+BUDGETS = {
+    "mma bfloat16": {
+        "sm_80": Budget(3052, 9, "STG.E.128 STG.E.U16", 254, 2),
+        "sm_90a": Budget(3108, 5, "STG.E.128 STG.E.U16", 254, 2),
+    },
+    "mma float32": {
+        "sm_80": Budget(2482, 10, "STG.E STG.E.128", 245, 2),
+        "sm_90a": Budget(3238, 5, "STG.E STG.E.128", 254, 2),
+    },
+    "mma float64": {
+        "sm_80": Budget(2224, 3, "STG.E.128 STG.E.64", 222, 2),
+        "sm_90a": Budget(2668, 2, "STG.E.128 STG.E.64", 244, 2),
+    },
+    "mma_wgrad bfloat16": {
+        "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
+        "sm_90a": Budget(5207, 1, "STG.E STG.E.64", 239, 2),
+    },
+    "mma_wgrad float32": {
+        "sm_80": Budget(4137, 3, "STG.E STG.E.64", 240, 1),
+        "sm_90a": Budget(4461, 1, "STG.E STG.E.64", 244, 2),
+    },
+    "mma_wgrad float64": {
+        "sm_80": Budget(3764, 3, "STG.E.128 STG.E.64", 198, 2),
+        "sm_90a": Budget(4010, 1, "STG.E.128 STG.E.64", 216, 2),
+    },
+    "pack bfloat16": {
+        "sm_80": Budget(833, 0, "STG.E.128", 32, 8),
+        "sm_90a": Budget(866, 0, "STG.E.128", 32, 8),
+    },
+    "reduce bfloat16": {
+        "sm_80": Budget(350, 0, "STG.E.U16", 40, 6),
+        "sm_90a": Budget(380, 0, "STG.E.U16", 32, 8),
+    },
+    "simt float32": {
+        "sm_80": Budget(2751, 4, "STG.E", 128, 2),
+        "sm_90a": Budget(2890, 0, "STG.E", 127, 2),
+    },
+    "depthwise bfloat16": {
+        "sm_80": Budget(1618, 6, "STG.E.64 STG.E.U16", 120, 2),
+        "sm_90a": Budget(1647, 0, "STG.E.128 STG.E.U16", 127, 2),
+    },
+    "depthwise_wgrad bfloat16": {
+        "sm_80": Budget(3898, 10, "STG.E", 96, 2),
+        "sm_90a": Budget(4062, 0, "STG.E", 102, 2),
+    },
+}
 
 
 def launch_of(name, arch):
