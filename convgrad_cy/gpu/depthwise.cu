@@ -40,8 +40,7 @@ __device__ inline int take_digit(unsigned &number, int64_t extent)
 __device__ inline void set_part(Part &part, const Arguments &arguments, unsigned number)
 {
     const dim3 threads = blockDim;
-    part.channel =
-        take_digit(number, arguments.channel_tiles) * int(CHANNELS_LAST ? threads.x : threads.z) * CHANNELS;
+    part.channel = take_digit(number, arguments.channel_tiles) * int(CHANNELS_LAST ? threads.x : threads.z) * CHANNELS;
     part.width = take_digit(number, arguments.width_tiles) * int(CHANNELS_LAST ? threads.y : threads.x) * POSITIONS;
     for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
         begin -= int(arguments.walks[axis]);

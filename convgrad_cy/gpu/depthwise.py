@@ -20,8 +20,8 @@ _THREADS = 256
 #: Threads that keep a processor busy, four times over: its last ones are then few beside all. Beyond that, blocks take
 #: several images, or more strips, for which the filter and the places of taps are there already.
 _WANTED_THREADS = 8192
-#: Those of wgrad: the 512 for whose registers a processor has room, four times over, which is enough where all blocks are
-#: alike. More of them are more splits, and ``reduce.cu`` adds those of an element in a few threads, one after another.
+#: Those of wgrad: the 512 for whose registers a processor has room, four times over, enough where all blocks are alike.
+#: More of them are more splits, and ``reduce.cu`` adds those of an element in a few threads, one after another.
 _WANTED_FILTER_THREADS = 2048
 #: What the filter of a block may take of shared memory.
 _FILTER_BYTES = 40 << 10

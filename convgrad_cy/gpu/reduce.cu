@@ -20,7 +20,7 @@
 #define WIDTH 32
 #define LINES 8
 #define THREADS (WIDTH * LINES)
-#define ROUND 8 /* loads of a thread that are on their way at once */
+#define ROUND 8           /* loads of a thread that are on their way at once */
 #define PITCH (WIDTH + 4) /* the shares that a warp adds, of 4 bytes, lie in different banks, in rows and in columns */
 
 struct Arguments { /* reduce.py lists them in this order */
@@ -57,8 +57,8 @@ __device__ inline compute sum_of(const compute *partials, int count, int64_t ste
 }
 
 extern "C" __global__ void
-    __launch_bounds__(THREADS) reduce(const compute *__restrict__ partials, storage *__restrict__ target,
-                                      const __grid_constant__ Arguments arguments)
+__launch_bounds__(THREADS) reduce(const compute *__restrict__ partials, storage *__restrict__ target,
+                                  const __grid_constant__ Arguments arguments)
 {
     __shared__ compute shares[LINES][PITCH];
     const unsigned splits = unsigned(arguments.splits), lanes = unsigned(arguments.lanes), rows = LINES / lanes;

@@ -91,7 +91,7 @@ def seconds_of_two_threads(seconds):
 
 
 def test_first_call_compiles_soon():
-    """All of a bfloat16 ``conv_backward``, channels last. Seconds are the processor's: what else runs does not count."""
+    """All of a bfloat16 ``conv_backward``, channels last, in seconds of a processor, whatever else runs beside it."""
     layer = parse('mb64ic64ih56oc64oh56kh3ph1n"body"')
     tasks = [task_without_memory(kernel, layer, "bfloat16", formats=CHANNELS_LAST) for kernel in ("dgrad", "wgrad")]
     modules = {(launch.source, launch.macros) for task in tasks for launch in families.plan(task).launches}

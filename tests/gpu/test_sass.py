@@ -1,4 +1,4 @@
-"""What NVRTC makes of the kernels that count: budgets close to what they have, so that no change makes more of it unseen."""
+"""What NVRTC makes of the kernels that count: budgets close to what they have, so that no change grows it unseen."""
 
 import re
 from collections import Counter
