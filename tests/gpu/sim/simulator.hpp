@@ -74,7 +74,8 @@ extern uint3 thread_index, block_index;
 extern dim3 block_size, grid_size;
 
 unsigned char *dynamic_shared();
-void block_barrier(const char *file, int line);
+// Waits for all threads of the block, and says whether any of them brought a vote.
+bool block_barrier(const char *file, int line, bool vote = false);
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The lanes of `mask` meet; each brings 8 bytes and receives those of all.
@@ -88,6 +89,7 @@ int lane();
 #define gridDim simulator::grid_size
 #define warpSize 32
 #define __syncthreads() simulator::block_barrier(__FILE__, __LINE__)
+#define __syncthreads_or(vote) int(simulator::block_barrier(__FILE__, __LINE__, (vote) != 0))
 
 // ---- For ptx.cuh: what the PTX instructions of these names do. All 32 lanes call the warp-wide ones together. ----
 
