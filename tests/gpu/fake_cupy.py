@@ -1,17 +1,38 @@
 """A module in the place of CuPy whose GPU is the simulator: what the package needs of it, and nothing more.
 
-Its arrays are refused by NumPy, as CuPy's are, so the package cannot work on their elements behind the GPU's back.
+Its arrays are refused by NumPy, as CuPy's are, so the package cannot work on their elements behind the GPU's back. What
+a driver refuses is refused here (driver.py).
 """
 
 import sys
+import threading
+from itertools import count
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
-from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch
+from driver import GLOBAL, RELAXED, THREAD_LOCAL, Attributes, Driver, DriverError, Kernel, most_registers
+from gpus import ATTRIBUTES
+from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
 from convgrad_cy.gpu.plan import Launch
 
 DEVICES = 2
+
+
+class _State:
+    """What one process has; ``install`` begins another."""
+
+    driver = Driver()
+
+
+class _Here(threading.local):
+    """What one thread has: its current device, and its current stream of each device."""
+
+    def __init__(self):
+        self.device, self.streams = 0, {}
+
+
+_here = _Here()
 
 
 class MemoryPointer:
@@ -24,8 +45,8 @@ class MemoryPointer:
         return MemoryPointer(self.mem, self.ptr + offset, self.device_id)
 
 
-def _pointer_to(host, device):
-    return MemoryPointer(host, host.__array_interface__["data"][0], device)
+def _address(host):
+    return host.__array_interface__["data"][0]
 
 
 class ndarray:
@@ -54,7 +75,7 @@ class ndarray:
     def _seen(self, host):
         """This memory seen in another way."""
         new = object.__new__(type(self))
-        new._set(host, MemoryPointer(self.data.mem, host.__array_interface__["data"][0], self.data.device_id))
+        new._set(host, MemoryPointer(self.data.mem, _address(host), self.data.device_id))
         return new
 
     def __array__(self, *_, **__):
@@ -89,14 +110,15 @@ class ndarray:
         return array(self.host)
 
     def get(self):
+        _State.driver.check()
         return self.host.copy()
 
 
 def alloc(size):
     """Memory on the current device that holds what no result is."""
-    memory = np.full(size + 512, POISON["ascending"], np.uint8)
-    begin = -memory.__array_interface__["data"][0] % 512
-    return _pointer_to(memory[begin : begin + size], _current[0])
+    memory = _State.driver.allocate(size, _here.device, get_current_stream())
+    memory.block.fill(POISON["ascending"])
+    return MemoryPointer(memory, _address(memory.block), _here.device)
 
 
 def empty(shape, dtype=float):
@@ -109,54 +131,107 @@ def zeros(shape, dtype=float):
 
 def array(host, layout=np.ascontiguousarray):
     """A copy of a NumPy array, laid out in memory by a function of ``layouts``."""
+    _State.driver.check()
     host = layout(np.array(host))
     new = object.__new__(ndarray)
-    new._set(host, _pointer_to(host, _current[0]))
+    new._set(host, MemoryPointer(host, _address(host), _here.device))
     return new
-
-
-_current = [0]
-#: Whether the current stream is being captured.
-capturing = [False]
 
 
 class Device:
     """A device, and the context in which it is the current one."""
 
     compute_capability = "90"
-    attributes = {"MultiProcessorCount": 132, "MaxSharedMemoryPerBlockOptin": 227 << 10}  # noqa: RUF012
+    attributes = ATTRIBUTES[90]
 
     def __init__(self, number=None):
-        self.id = _current[0] if number is None else number
+        self.id = _here.device if number is None else number
+
+    def use(self):
+        _here.device = self.id
 
     def __enter__(self):
-        self._before, _current[0] = _current[0], self.id
+        self._before, _here.device = _here.device, self.id
         return self
 
     def __exit__(self, *_):
-        _current[0] = self._before
+        _here.device = self._before
 
 
-class Function:
+class Stream:
+    """A stream of the current device, and the context in which it is the current one."""
+
+    _handles = count(1 << 10)
+
+    def __init__(self, null=False, non_blocking=False):
+        self.ptr = 0 if null else next(self._handles)
+        self.non_blocking, self.device_id = non_blocking, _here.device
+
+    def __enter__(self):
+        self._before, _here.streams[self.device_id] = _here.streams.get(self.device_id), self
+        return self
+
+    def __exit__(self, *_):
+        _here.streams[self.device_id] = self._before
+
+    def begin_capture(self, mode=RELAXED):
+        _State.driver.begin_capture(self, mode)
+
+    def end_capture(self):
+        return Graph(_State.driver.end_capture(self))
+
+    def is_capturing(self):
+        return _State.driver.is_capturing(self)
+
+
+_LEGACY = Stream(null=True)
+
+
+def get_current_stream():
+    return _here.streams.get(_here.device) or _LEGACY
+
+
+class Graph:
+    """Launches that were captured, to be done at any time and as often as is wanted."""
+
+    def __init__(self, launches):
+        self._launches = launches
+
+    def launch(self, stream=None):
+        for run in self._launches:
+            _State.driver.run(run)
+
+
+def _attributes(code, name):
+    """Of a kernel that no compiler for GPUs has seen, with as many registers as one would be allowed to take."""
+    shared, threads = taken(code, name, is_sanitized())
+    return Attributes(shared, most_registers(threads), threads)
+
+
+class Function(Kernel):
     """A kernel, compiled by g++ and run by the simulator."""
 
     def __init__(self, code, name):
+        super().__init__(_State.driver, Device(), _attributes(code, name))
         self._name, self._start = name, load(code, name, is_sanitized())
-        self.max_dynamic_shared_size_bytes = 48 << 10
 
     def __call__(self, grid, block, args, *, shared_mem=0):
         *pointers, arguments = args
-        assert shared_mem <= self.max_dynamic_shared_size_bytes
         assert arguments.size == 1
-        addresses = []
-        for pointer in pointers:
-            pointer = getattr(pointer, "data", pointer)
-            assert pointer.device_id == _current[0]
-            addresses.append(pointer.ptr)
-        launches.append(self._name)
         numbers = tuple(np.frombuffer(arguments.tobytes(), np.int64).tolist())
         launch = Launch("", (), self._name, grid, block, shared_mem, (), numbers)
-        run_launch(self._start, launch, addresses, "random", len(launches))
+        self.check_launch(launch, Device(), 8 * len(pointers) + arguments.nbytes)
+        pointers = [getattr(pointer, "data", pointer) for pointer in pointers]
+        launches.append(self._name)
+        number = len(launches)
+
+        def run():
+            for pointer in pointers:
+                if pointer.device_id != self._device.id:
+                    self._driver.lose("CUDA_ERROR_ILLEGAL_ADDRESS", f"memory of device {pointer.device_id}")
+            run_launch(self._start, launch, [pointer.ptr for pointer in pointers], "random", number)
+
+        self._driver.launch(get_current_stream(), run)
 
 
 class RawModule:
@@ -165,6 +240,7 @@ class RawModule:
         self._code = code
 
     def compile(self):
+        _State.driver.check_safe("a module is loaded")
         compiled.append(self._code)
 
     def get_function(self, name):
@@ -180,13 +256,20 @@ def _module():
     cupy = ModuleType("cupy")
     cupy.__version__ = "14"
     properties = {"name": b"Imagined GPU", "totalGlobalMem": 80 << 30}
-    stream = SimpleNamespace(is_capturing=lambda: capturing[0])
     cupy.cuda = SimpleNamespace(
         Device=Device,
+        Stream=Stream,
         alloc=alloc,
-        device=SimpleNamespace(get_device_id=lambda: _current[0]),
-        get_current_stream=lambda: stream,
-        runtime=SimpleNamespace(getDeviceCount=lambda: DEVICES, getDeviceProperties=lambda number: properties),
+        device=SimpleNamespace(get_device_id=lambda: _here.device),
+        get_current_stream=get_current_stream,
+        runtime=SimpleNamespace(
+            getDeviceCount=lambda: DEVICES,
+            getDeviceProperties=lambda number: properties,
+            streamCaptureModeGlobal=GLOBAL,
+            streamCaptureModeThreadLocal=THREAD_LOCAL,
+            streamCaptureModeRelaxed=RELAXED,
+            CUDARuntimeError=DriverError,
+        ),
         nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
     )
     cupy.ndarray, cupy.empty, cupy.zeros, cupy.array, cupy.RawModule = ndarray, empty, zeros, array, RawModule
@@ -198,9 +281,11 @@ def install(monkeypatch):
     from convgrad_cy import calls
     from convgrad_cy.gpu import work
 
-    for remembered in (work.device_of, work._module, work._function):
+    for remembered in (work.device_of, work._function):
         remembered.cache_clear()
+    monkeypatch.setattr(work, "_MODULES", {})
     monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(_State, "driver", Driver())
     launches.clear()
     compiled.clear()
     monkeypatch.setitem(sys.modules, "cupy", _module())
