@@ -221,15 +221,16 @@ class Function(Kernel):
         numbers = tuple(np.frombuffer(arguments.tobytes(), np.int64).tolist())
         launch = Launch("", (), self._name, grid, block, shared_mem, (), numbers)
         self.check_launch(launch, Device(), 8 * len(pointers) + arguments.nbytes)
-        pointers = [getattr(pointer, "data", pointer) for pointer in pointers]
+        # Addresses, since a graph keeps no memory.
+        places = [(pointer.device_id, pointer.ptr) for pointer in (getattr(p, "data", p) for p in pointers)]
         launches.append(self._name)
         number = len(launches)
 
         def run():
-            for pointer in pointers:
-                if pointer.device_id != self._device.id:
-                    self._driver.lose("CUDA_ERROR_ILLEGAL_ADDRESS", f"memory of device {pointer.device_id}")
-            run_launch(self._start, launch, [pointer.ptr for pointer in pointers], "random", number)
+            for device, _ in places:
+                if device != self._device.id:
+                    self._driver.lose("CUDA_ERROR_ILLEGAL_ADDRESS", f"memory of device {device}")
+            run_launch(self._start, launch, [address for _, address in places], "random", number)
 
         self._driver.launch(get_current_stream(), run)
 
