@@ -256,3 +256,16 @@ def test_a_kernel_of_the_stand_in_has_the_attributes_of_its_text(cupy):
     macros = mma._macros(kind, tile, tiles.stages(kind, tile, DEVICES[90], True))
     function = cupy.RawModule(code=text("mma_wgrad.cu", macros)).get_function("wgrad")
     assert (function.shared_size_bytes, function.max_threads_per_block, function.num_regs) == (2048, 128, 255)
+
+
+@pytest.mark.simulator
+def test_memory_of_another_device(cupy):
+    """A kernel that reads it goes wrong, for devices do not see each other's memory."""
+    code = text("reduce.cu", (("ACROSS", "0"), ("STORAGE", "float")))
+    function = cupy.RawModule(code=code).get_function("reduce")
+    with cupy.cuda.Device(1):
+        there = cupy.empty((8,), np.float32)
+    with refused("CUDA_ERROR_ILLEGAL_ADDRESS", "memory of device 1"):
+        function((1, 1, 1), (256, 1, 1), (there, there, np.zeros(1, "V112")))
+    with refused("CUDA_ERROR_ILLEGAL_ADDRESS"):
+        there.get()
