@@ -5,34 +5,16 @@ a driver refuses is refused here (driver.py).
 """
 
 import sys
-import threading
-from itertools import count
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 from driver import GLOBAL, RELAXED, THREAD_LOCAL, Attributes, Driver, DriverError, Kernel, most_registers
-from gpus import ATTRIBUTES
+from fake_streams import Device, Stream, current_device, get_current_stream, process
 from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
 from convgrad_cy.gpu.plan import Launch
 
 DEVICES = 2
-
-
-class _State:
-    """What one process has; ``install`` begins another."""
-
-    driver = Driver()
-
-
-class _Here(threading.local):
-    """What one thread has: its current device, and its current stream of each device."""
-
-    def __init__(self):
-        self.device, self.streams = 0, {}
-
-
-_here = _Here()
 
 
 class MemoryPointer:
@@ -110,15 +92,15 @@ class ndarray:
         return array(self.host)
 
     def get(self):
-        _State.driver.check()
+        process.driver.check()
         return self.host.copy()
 
 
 def alloc(size):
     """Memory on the current device that holds what no result is."""
-    memory = _State.driver.allocate(size, _here.device, get_current_stream())
+    memory = process.driver.allocate(size, current_device(), get_current_stream())
     memory.block.fill(POISON["ascending"])
-    return MemoryPointer(memory, _address(memory.block), _here.device)
+    return MemoryPointer(memory, _address(memory.block), current_device())
 
 
 def empty(shape, dtype=float):
@@ -131,75 +113,11 @@ def zeros(shape, dtype=float):
 
 def array(host, layout=np.ascontiguousarray):
     """A copy of a NumPy array, laid out in memory by a function of ``layouts``."""
-    _State.driver.check()
+    process.driver.check()
     host = layout(np.array(host))
     new = object.__new__(ndarray)
-    new._set(host, MemoryPointer(host, _address(host), _here.device))
+    new._set(host, MemoryPointer(host, _address(host), current_device()))
     return new
-
-
-class Device:
-    """A device, and the context in which it is the current one."""
-
-    compute_capability = "90"
-    attributes = ATTRIBUTES[90]
-
-    def __init__(self, number=None):
-        self.id = _here.device if number is None else number
-
-    def use(self):
-        _here.device = self.id
-
-    def __enter__(self):
-        self._before, _here.device = _here.device, self.id
-        return self
-
-    def __exit__(self, *_):
-        _here.device = self._before
-
-
-class Stream:
-    """A stream of the current device, and the context in which it is the current one."""
-
-    _handles = count(1 << 10)
-
-    def __init__(self, null=False, non_blocking=False):
-        self.ptr = 0 if null else next(self._handles)
-        self.non_blocking, self.device_id = non_blocking, _here.device
-
-    def __enter__(self):
-        self._before, _here.streams[self.device_id] = _here.streams.get(self.device_id), self
-        return self
-
-    def __exit__(self, *_):
-        _here.streams[self.device_id] = self._before
-
-    def begin_capture(self, mode=RELAXED):
-        _State.driver.begin_capture(self, mode)
-
-    def end_capture(self):
-        return Graph(_State.driver.end_capture(self))
-
-    def is_capturing(self):
-        return _State.driver.is_capturing(self)
-
-
-_LEGACY = Stream(null=True)
-
-
-def get_current_stream():
-    return _here.streams.get(_here.device) or _LEGACY
-
-
-class Graph:
-    """Launches that were captured, to be done at any time and as often as is wanted."""
-
-    def __init__(self, launches):
-        self._launches = launches
-
-    def launch(self, stream=None):
-        for run in self._launches:
-            _State.driver.run(run)
 
 
 def _attributes(code, name):
@@ -212,7 +130,7 @@ class Function(Kernel):
     """A kernel, compiled by g++ and run by the simulator."""
 
     def __init__(self, code, name):
-        super().__init__(_State.driver, Device(), _attributes(code, name))
+        super().__init__(process.driver, Device(), _attributes(code, name))
         self._name, self._start = name, load(code, name, is_sanitized())
 
     def __call__(self, grid, block, args, *, shared_mem=0):
@@ -241,7 +159,7 @@ class RawModule:
         self._code = code
 
     def compile(self):
-        _State.driver.check_safe("a module is loaded")
+        process.driver.check_safe("a module is loaded")
         compiled.append(self._code)
 
     def get_function(self, name):
@@ -261,7 +179,7 @@ def _module():
         Device=Device,
         Stream=Stream,
         alloc=alloc,
-        device=SimpleNamespace(get_device_id=lambda: _here.device),
+        device=SimpleNamespace(get_device_id=current_device),
         get_current_stream=get_current_stream,
         runtime=SimpleNamespace(
             getDeviceCount=lambda: DEVICES,
@@ -286,7 +204,7 @@ def install(monkeypatch):
         remembered.cache_clear()
     monkeypatch.setattr(work, "_MODULES", {})
     monkeypatch.setattr(calls, "_KNOWN", {})
-    monkeypatch.setattr(_State, "driver", Driver())
+    monkeypatch.setattr(process, "driver", Driver())
     launches.clear()
     compiled.clear()
     monkeypatch.setitem(sys.modules, "cupy", _module())
