@@ -25,7 +25,15 @@ using std::fmaf;
 #define __constant__ static const
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...)
+// The most threads of a block are kept for the launch to be checked (launch.hpp): between the kernel's type and its name
+// a declaration of nothing makes room for them.
+#define __launch_bounds__(threads, ...)                                                                                \
+    simulator_declared();                                                                                              \
+    static const int64_t SIMULATOR_NAME(simulator_threads_, __LINE__)                                                  \
+        __attribute__((used, section("simulator_threads"))) = threads;                                                 \
+    extern "C" void
+#define SIMULATOR_NAME(name, line) SIMULATOR_JOINED(name, line)
+#define SIMULATOR_JOINED(name, line) name##line
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __grid_constant__
 // Poisoned before each block. Not in templates: there take DYNAMIC_SHARED.
