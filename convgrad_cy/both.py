@@ -26,15 +26,15 @@ def _checked(library, arrays, outs):
     dy, x, w = arrays = [library.plain(name, array, "dy") for name, array in zip(_NAMES, arrays, strict=True)]
     for name, array in (("x", x), ("w", w)):
         library.check_device(name, array, "dy", dy)
-    seen = [(name, library.seen(array)) for name, array in zip(_NAMES, arrays, strict=True)]
-    checked = []
+    others, checked = list(zip(_NAMES, arrays, strict=True)), []
     for i, (array, shape) in enumerate(zip(outs, (x.shape, w.shape), strict=True)):
         if array is not None:
             name = f"out[{i}]"
             array = arguments.checked_out(library, name, "dy", dy, array, shape)
-            for other, input in seen:
-                arguments.check_no_overlap(name, library.seen(array), other, input)
-            seen.append((name, library.seen(array)))
+            seen = library.seen(array)
+            for other, input in others:
+                arguments.check_no_overlap(name, seen, other, library.seen(input))
+            others.append((name, array))
         checked.append(array)
     return arrays, checked
 
