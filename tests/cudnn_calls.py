@@ -26,9 +26,7 @@ def call(kernel, problem, tensors, target, bias=None, **layouts):
     pads = tuple(begin for begin, _ in problem.padding)
     geometry = (pads, problem.stride, problem.dilation, problem.groups)
     if kernel == "fprop":
-        done = cudnn.convolution_forward(
-            x, w, bias, target, *geometry, auto_tune=True, tensor_core="auto", **layouts
-        )
+        done = cudnn.convolution_forward(x, w, bias, target, *geometry, auto_tune=True, tensor_core="auto", **layouts)
     elif kernel == "dgrad":
         done = cudnn.convolution_backward_data(
             w, y, bias, target, *geometry, deterministic=False, auto_tune=True, tensor_core="auto", **layouts

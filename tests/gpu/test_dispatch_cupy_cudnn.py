@@ -27,9 +27,7 @@ def target_of(kernel, problem, dtype):
     return fake_cupy.empty(getattr(problem, f"{MAKES[kernel]}_shape"), dtype)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", *(pytest.param(name, marks=slow) for name in ("float16", "float64"))]
-)
+@pytest.mark.parametrize("dtype", ["float32", *(pytest.param(name, marks=slow) for name in ("float16", "float64"))])
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
 @kernels
 def test_values(kernel, problem, dtype):
