@@ -41,11 +41,13 @@ def sizes_of(data, filt, mode, strides, multi_channel):
     before, m, n = data[: len(data) - rank - multi_channel], data[-rank:], filt[-rank:]
     outs, ins = filt[:2] if multi_channel else (1, 1)
     strides = strides or (1,) * rank
+    if rank == 1:  # sigpy makes it two, as cuDNN asks for
+        m, n, strides = (*m, 1), (*n, 1), (*strides, 1)
     more = [size - 1 if mode == "full" else 1 - size for size in n]
     p = tuple(-(-(size + extra) // step) for size, extra, step in zip(m, more, strides, strict=True))
     pads = tuple(size - 1 if mode == "full" else 0 for size in n)
     batch = prod(before)
-    output = (*before, *(outs,) * multi_channel, *p)
+    output = (*before, *(outs,) * multi_channel, *p[:rank])
     first = tuple(0 if mode == "full" else size - 1 for size in n)
     return Sizes((batch, ins, *m), (outs, ins, *n), (batch, outs, *p), output, strides, pads, first)
 
