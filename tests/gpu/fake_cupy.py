@@ -88,6 +88,28 @@ class ndarray:
     def view(self, dtype):
         return self._seen(self.host.view(dtype))
 
+    @property
+    def device(self):
+        return Device(self.data.device_id)
+
+    @property
+    def real(self):
+        return self._seen(self.host.real)
+
+    @property
+    def imag(self):
+        return self._seen(self.host.imag)
+
+    def __iadd__(self, other):
+        assert self.data.device_id == other.data.device_id == current_device()
+        self.host += other.host
+        return self
+
+    def __isub__(self, other):
+        assert self.data.device_id == other.data.device_id == current_device()
+        self.host -= other.host
+        return self
+
     def copy(self):
         return array(self.host)
 
