@@ -34,6 +34,7 @@ class _Watched:
     """A compiled kernel; its attributes are those of CuPy's function."""
 
     def __init__(self, function, what, made):
+        what += f"; static shared memory {getattr(function, 'shared_size_bytes', 'unknown')}"
         object.__setattr__(self, "_all", (function, what, made))  # what follows sets CuPy's
 
     def __getattr__(self, name):
@@ -45,14 +46,14 @@ class _Watched:
     def __call__(self, grid, block, args, *, shared_mem=0, **others):
         function, what, made = self._all
         numbers = np.frombuffer(args[-1].tobytes(), np.int64).tolist()
-        noted.note(f"{what}; grid {grid}, block {block}, dynamic shared memory {shared_mem}, arguments {numbers}")
+        noted.note(f"{what}, dynamic {shared_mem}, grid {grid}, block {block}, arguments {numbers}")
         function(grid, block, args, shared_mem=shared_mem, **others)
         made()
 
 
 def name_of(source, kernel, macros):
     """A variant of a kernel as one line."""
-    return " ".join([source, kernel, *(f"{name}={value}" for name, value in macros)])
+    return " ".join([source, kernel, *map("=".join, macros)])
 
 
 @contextmanager
@@ -60,20 +61,22 @@ def watched():
     """Within, launches are noted and waited for; yields a list that gets (source, kernel, macros) of each."""
     import cupy
 
-    launched, make = [], work._function
+    launched, make, text_of = [], work._function, work.text
+
+    def text(source, macros=()):
+        noted.note(f"{' '.join([source, *map('='.join, macros)])}; is compiled")
+        return text_of(source, macros)
 
     def function(source, macros, kernel, *others):
         def made():
             cupy.cuda.get_current_stream().synchronize()
             launched.append((source, kernel, macros))
 
-        what = name_of(source, kernel, macros)
-        noted.note(f"{what}; is compiled")
-        return _Watched(make(source, macros, kernel, *others), what, made)
+        return _Watched(make(source, macros, kernel, *others), name_of(source, kernel, macros), made)
 
     calls.forget()
     try:
-        with patch.object(work, "_function", function):
+        with patch.multiple(work, _function=function, text=text):
             yield launched
     finally:
         calls.forget()

@@ -84,7 +84,7 @@ def test_variants_survive_faults(tmp_path):
     for fault in ("wgrad", FIRST), ("fprop", LAST):
         launch = data["faults"][row("simt", *fault)]["launch"]
         assert launch.startswith("simt.cu product A_BY_DEPTH=")
-        assert all(f"{what} " in launch for what in ("grid", "block", "dynamic shared memory", "arguments"))
+        assert all(f"{what} " in launch for what in ("static shared memory", "dynamic", "grid", "block", "arguments"))
         assert launch in done.stdout
     wrong = data["faults"][row("gather", "fprop", LAST)]["wrong"]
     assert wrong[0].startswith("sum_of_72, integers: ") and wrong[0] in done.stdout
