@@ -31,7 +31,7 @@ LIMIT=${LIMIT:-$(($# ? 570 : 1680))}
 python=${PYTHON:-python3}
 deadline=$(($(date +%s) + LIMIT))
 export python deadline VARIANTS=${VARIANTS:-}
-export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_DIR=$PWD/.gpu_cache
+export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_DIR=${CUPY_CACHE_DIR:-$PWD/.gpu_cache}
 mkdir -p "$folder" "$CUPY_CACHE_DIR"
 failed=()
 

@@ -14,8 +14,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$python" -m venv "$scratch/venv"
 "$scratch/venv/bin/pip" -q --disable-pip-version-check install numpy 'cython>=3.1' 'setuptools>=77'
-mkdir "$scratch/copy" .gpu 2> /dev/null || true # a copy: builds of the checkout's own Python stay as they are
-git ls-files --cached --others --exclude-standard -z setup.py pyproject.toml pyx convgrad_cy \
+mkdir -p .gpu "$scratch/copy" # what the checkout's own Python has built stays as it is
+git ls-files --cached --others --exclude-standard -z -- setup.py pyproject.toml README.md LICENSE pyx convgrad_cy \
     | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$scratch/copy"
 (
     cd "$scratch/copy"

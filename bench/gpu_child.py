@@ -36,7 +36,7 @@ class Answers:
         self.worker = worker
 
     def answer(self, request):
-        """The reply. ``failed`` is what an exception says, ``launch`` the last launch, ``exit`` that this was the end."""
+        """The reply. ``failed`` is what an exception says, ``launch`` the last one, ``exit`` that this was the end."""
         noted.forget()
         try:
             return getattr(self.worker, request.pop("do"))(**request)

@@ -1,7 +1,7 @@
 """Kernels that the planner would not choose: one family takes all that it can, and what it chooses there is given.
 
-A choice of a matrix product is its tile and its splits, one of a depthwise convolution the shape of a thread; ``gather``
-chooses nothing. Plans are those of the family itself, so all that follows from the choice is as it would be.
+A choice of a matrix product is its tile and its splits, one of a depthwise convolution the shape of a thread;
+``gather`` chooses nothing. Plans are those of the family itself, so all that follows from the choice is as it would be.
 """
 
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,7 @@
 """Our gradients against cuDNN's on one GPU: python -m bench.gpu_ratio --out FOLDER (under 8 minutes on an H200).
 
-Needs CuPy and PyTorch. Writes gpu_ratio.json after each row, .md and .png at the end, and prints the table. A process of
-its own measures: where an error takes the GPU from it, the next row has a new one.
+Needs CuPy and PyTorch. Writes gpu_ratio.json after each row, .md and .png at the end, and prints the table. A process
+of its own measures: where an error takes the GPU from it, the next row has a new one.
 """
 
 import argparse

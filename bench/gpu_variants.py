@@ -66,8 +66,8 @@ _POISON = b"\x7b"
 #: Seconds after which a row hangs. The first of a process makes its context, and every one may compile.
 PATIENCE = 60
 
-#: A choice is forced on those whose names begin with ``tails``: larger than any tile, with a remainder in each size. The
-#: others have strides, groups, one and three axes, whole vectors, and sums of each length that gather.cu has a block for.
+#: A choice is forced on the first ones: larger than any tile, with a remainder in each size, and a small one of whole
+#: vectors. The others have strides, groups, one and three axes, and sums for which gather.cu has blocks of each size.
 LAYERS = {
     layer.name: layer
     for layer in suites.parse(
@@ -91,6 +91,7 @@ LAYERS = {
         mb2ic5ih6oc4kh3ph1n"sum_of_72"
         mb2ic5ih10oc4kh3ph1n"sum_of_200"
         mb2ic5ih14oc4kh3ph1n"sum_of_392"
+        mb2ic3ih18oc2kh3ph1n"sum_of_648"
         """
     )
 }
@@ -278,7 +279,7 @@ class Worker:
         about = {"gpu": name, **device._asdict(), "cupy": cupy.__version__, "convgrad_cy": cg.__version__}
         return {"about": about, "variants": sorted(name_of(*variant) for variant in every)}
 
-    @cache  # noqa: B019: there is one worker
+    @cache  # noqa: B019
     def _rows(self, group):
         return {row.name: row for row in rows(*group.split(), task_on_device)}
 
@@ -341,7 +342,7 @@ def table(data):
         worst = next((state for state in ("RAISED", "WRONG") if states[state]), None)
         return f"**{worst} {states[worst]} of {states.total()}**" if worst else f"PASS {states['PASS']}" * bool(states)
 
-    lines = [[family, *(cell(family, kind) for kind in kinds)] for family in KINDS_OF]
+    lines = [[name, *(cell(name, kind) for kind in kinds)] for name in KINDS_OF if any(name == of for of, _ in counts)]
     faults = {}
     for name, reply in data["faults"].items():
         faults.setdefault(tuple(name.split()[:2]), f"{name}: {explained(reply)}")
@@ -437,7 +438,7 @@ def main(argv=None):
 
 
 def status(data, options):
-    """0 if all is right, 4 if all was that time was left for, the status of ``gpu_child`` if the GPU is gone, else 1."""
+    """0 if all is right, 4 if all is that time was left for, that of ``gpu_child`` if the GPU is gone, else 1."""
     if options.here and any("exit" in reply for reply in data["faults"].values()):
         return STICKY
     if data["faults"] or data["unreached"] or not data["rows"]:

@@ -153,6 +153,7 @@ def test_without_a_gpu(capsys):
 
 # ---- every variant ----
 
+
 @pytest.fixture
 def on_the_cpu(monkeypatch):
     """The CPU in the place of the GPU."""

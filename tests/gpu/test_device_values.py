@@ -28,7 +28,6 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import gpu_forced
 from bench.gpu_launches import watched
-
 from convgrad_cy.gpu.work import device_of
 
 require_gpu()

@@ -1,4 +1,4 @@
-"""What is run on a machine with a GPU, run here with kernels that fail (drill/): each row has its verdict all the same."""
+"""What runs on a machine with a GPU, run with kernels that fail (drill/): each row has its verdict nevertheless."""
 
 import json
 import os
@@ -129,15 +129,15 @@ PARTS = {
         f"tests/gpu/test_device_values.py::test_{name}]"
         for name in ("exact[2d_1x1-float32-conv", "tensor_cores[2d_1x1-float16-fprop", "long_sum_of_ones[int32-wgrad")
     ),
-    "RATIO": "--match unet_64.",
+    "RATIO": "--match unet_64",
 }
 
 
 @pytest.mark.slow(whole=True)
 def test_all_steps(tmp_path):
     """From a machine with a fault to the last step: the family that raised is off in ratio, and all is written."""
-    script = ("bash", "bench/gpu_all.sh", tmp_path)
-    done = run(*script, faults=[("sticky", "^simt.cu .*WGRAD=1")], **PARTS, DRILL_SANITIZER="racecheck")
+    here = {**PARTS, "CUPY_CACHE_DIR": str(tmp_path / "cache"), "DRILL_SANITIZER": "racecheck"}
+    done = run("bash", "bench/gpu_all.sh", tmp_path, faults=[("sticky", "^simt.cu .*WGRAD=1")], **here)
     assert "failed: smoke sanitize\n" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 1
     found = json.loads((tmp_path / "gpu_variants.json").read_text())
@@ -153,8 +153,9 @@ def test_all_steps(tmp_path):
 
 
 def test_steps_of_the_script(tmp_path):
-    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "all")
+    here = {"CUPY_CACHE_DIR": str(tmp_path / "cache")}
+    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "all", **here)
     assert done.returncode == 2
     assert "a step must be one of environment, smoke, tests, ratio, sanitize, was all" in done.stderr
-    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "ratio", LIMIT="1")
+    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "ratio", **here, LIMIT="1")
     assert done.returncode == 1 and "no time is left for: " in done.stdout

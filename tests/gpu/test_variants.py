@@ -13,7 +13,6 @@ from simulated import H200, Case, task_without_memory
 sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import gpu_forced, gpu_variants
-
 from convgrad_cy.gpu import mma, reduce, simt_tiles, tiles
 
 FAMILIES = gpu_forced.FAMILIES
@@ -23,14 +22,15 @@ GROUPS = [group.split() for group in gpu_variants.GROUPS]
 
 
 def rows_of(family, kind, device, kernels=gpu_variants.KERNELS, formats=gpu_variants.FORMATS):
-    """The rows on a device. Of planned ones those of ``gather``, for the others are in test_simulated_values.py."""
+    """The forced rows on a device, and of gather.cu, whose blocks depend on the sum, one for each of these."""
 
     def task_of(kernel, problem, kind, formats):
         problem = gpu_variants.LAYERS[problem].problem
         return task_without_memory(kernel, problem, *gpu_variants.KINDS[kind], formats, device)
 
     for row in gpu_variants.rows(family, kind, task_of):
-        if row.kernel in kernels and row.formats in formats and (family == "gather" or row.choice is not None):
+        is_forced = row.problems[0].startswith("sum_of_") if family == "gather" else row.choice is not None
+        if is_forced and row.kernel in kernels and row.formats in formats:
             yield row
 
 
@@ -148,7 +148,7 @@ def mma_kind(kind):
 @pytest.mark.simulator
 @pytest.mark.parametrize("family, kind", [("mma", "float16"), ("simt", "int32"), ("depthwise", "float32")])
 def test_a_wrong_kernel_is_seen(family, kind):
-    """With another tap in the place of each, the first forced row is not right: part of these tests for every change."""
+    """With another tap in the place of each, the first row is not right: the part of these tests for every change."""
     row = next(rows_of(family, kind, H200, ("fprop",), gpu_variants.FORMATS[1:2]))
     row = row._replace(problems=row.problems[-1:])
     check(row, H200, "random")
