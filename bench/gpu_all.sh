@@ -1,27 +1,62 @@
 #!/usr/bin/env bash
-# All that a machine with a GPU can tell, in one go: bash bench/gpu_all.sh [FOLDER] [STEP...]
+# All that a machine with a GPU can tell, in three calls of less than ten minutes: bash bench/gpu_all.sh [FOLDER] [STEP...]
 #
-# Steps: environment build tests sanitize ratio (all of them without a name); each leaves its log in FOLDER (by default $OUT,
-# else bench/results). All take about 20 minutes on an H200, none more than 10: where a command may not take longer, name
-# "environment build tests" in the first, "sanitize" in the second and "ratio" in the third.
+#   call  steps                     seconds at most                                               together
+#   1     environment smoke tests   environment 20, build 20, smoke 150, tests 200 + 60 + 60           510
+#   2     ratio                     build 20, ratio 500                                                520
+#   3     sanitize                  build 20, sanitize 490                                             510
+#                                                                    26 minutes, and what starting takes
 #
-# Needs Python with cython, setuptools, NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis (with pytest-xdist, tests are
-# faster), a C compiler, and compute-sanitizer for that step. Nothing is downloaded or installed; settings of the GPU stay as
-# they are. A step that fails does not stop those after it.
+# Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu_carry.sh makes
+# beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
+# is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Logs and results go to FOLDER (by
+# default $OUT, else bench/results): gpu_variants.json, gpu_ratio.json and .md are small enough to commit.
+#
+# smoke      every variant of every kernel (bench/gpu_variants.py); where it raised, its family is off in ratio
+# tests      tests/gpu/test_device_*.py
+# ratio      against cuDNN (bench/gpu_ratio.py)
+# sanitize   every variant under memcheck and racecheck
+#
+# More arguments, or other ones: VARIANTS for bench.gpu_variants, RATIO for bench.gpu_ratio, TESTS for what pytest runs.
+#
+# Needs Python with NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis (with pytest-xdist, tests are faster), cython,
+# setuptools and a C compiler for a build, and compute-sanitizer. Nothing is downloaded or installed; settings of the GPU
+# stay as they are. A step that fails does not stop those after it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-${OUT:-bench/results}}
 shift || true
-[ $# -gt 0 ] || set -- environment build tests sanitize ratio
-mkdir -p "$folder"
-export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD
+LIMIT=${LIMIT:-$(($# ? 570 : 1680))}
+[ $# -gt 0 ] || set -- environment smoke tests ratio sanitize
 python=${PYTHON:-python3}
+deadline=$(($(date +%s) + LIMIT))
+export python deadline VARIANTS=${VARIANTS:-}
+export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_DIR=${CUPY_CACHE_DIR:-$PWD/.gpu_cache}
+mkdir -p "$folder" "$CUPY_CACHE_DIR"
 failed=()
 
+# The seconds that a step may take: so many, or what is left of the call.
+seconds() {
+    local left=$((deadline - $(date +%s)))
+    echo $(($1 < left ? $1 : left > 0 ? left : 0))
+}
+
+# A command within so many seconds.
+within() {
+    local most
+    most=$(seconds "$1")
+    shift
+    if [ "$most" -lt 5 ]; then
+        echo "no time is left for: $*"
+        return 1
+    fi
+    timeout --kill-after 5 "$most" "$@"
+}
+
 environment() {
-    nvidia-smi || return
-    "$python" -m pip list 2> /dev/null | grep -iE '^(numpy|cupy|torch|nvidia|ml.dtypes|cython|pytest|hypothesis) ?' || true
-    "$python" - <<'PYTHON'
+    within 10 nvidia-smi || return
+    within 10 "$python" -m pip list 2> /dev/null | grep -iE '^(numpy|cupy|torch|nvidia|ml.dtypes|cython|pytest|hypothesis)' || true
+    within 10 "$python" - <<'PYTHON'
 import cupy
 
 print("CuPy", cupy.__version__, "NVRTC", cupy.cuda.nvrtc.getVersion(), "driver", cupy.cuda.runtime.driverGetVersion())
@@ -29,49 +64,127 @@ print({name: value for name, value in cupy.cuda.Device().attributes.items() if "
 PYTHON
 }
 
+# Whether the CPU's kernels are there for this Python and this machine.
+built() {
+    "$python" -c 'import numpy, convgrad_cy; convgrad_cy.conv(numpy.ones((1, 1, 3)), numpy.ones((1, 1, 2)))' 2> /dev/null
+}
+
 # One instruction set of the CPU is enough here.
 build() {
-    CONVGRAD_CY_BUILD_ISAS=${CONVGRAD_CY_BUILD_ISAS:-x86_64_v3} "$python" setup.py -q build_ext --inplace -j "$(nproc)" \
-        && "$python" -m convgrad_cy info
-}
-
-# Most of the time goes into compiling kernels. The large arrays want the memory of the GPU for themselves.
-tests() {
-    local parallel="" status=0
-    "$python" -c "import xdist" 2> /dev/null && parallel="-n 8"
-    # shellcheck disable=SC2086
-    timeout 420 "$python" -m pytest -q -rs --durations 10 $parallel tests/gpu/test_device_values.py tests/gpu/test_device_cupy.py \
-        || status=1
-    timeout 120 "$python" -m pytest -q -rs tests/gpu/test_device_large.py || status=1
-    return $status
-}
-
-# The first run, of the families that are preferred, is without a tool, so that kernels are compiled at full speed.
-sanitize() {
-    local tool family status=0
-    "$python" -m bench.gpu_small || status=1
-    for family in gather simt depthwise mma; do
-        "$python" -m bench.gpu_small $family || status=1
-        for tool in memcheck racecheck; do
-            echo "--- $tool, $family"
-            timeout 120 compute-sanitizer --tool $tool --error-exitcode 1 "$python" -m bench.gpu_small $family || status=1
-        done
+    local so copies=()
+    built && return
+    for so in .gpu/*.so; do
+        [ -e "$so" ] && cp "$so" convgrad_cy/ && copies+=("convgrad_cy/${so##*/}")
     done
+    built && return
+    [ ${#copies[@]} -eq 0 ] || rm "${copies[@]}"
+    CONVGRAD_CY_BUILD_ISAS=${CONVGRAD_CY_BUILD_ISAS:-x86_64_v3} \
+        within 240 "$python" setup.py -q build_ext --inplace -j "$(nproc)" && built
+}
+
+# A launch that fails is to fail at once. All families and types beside each other: most of the time goes into compiling.
+smoke() {
+    local status file=$folder/gpu_variants.json
+    # shellcheck disable=SC2086
+    CUDA_LAUNCH_BLOCKING=1 within 150 "$python" -m bench.gpu_variants \
+        --jobs 20 --seconds "$(($(seconds 150) - 25))" --out "$file" $VARIANTS
+    status=$?
+    [ ! -e "$file" ] || cp "$file" "$CUPY_CACHE_DIR"
     return $status
+}
+
+# Other warnings than those of the machine's packages are for CI.
+device_tests() {
+    local most=$1
+    shift
+    within "$most" "$python" -m pytest -q -rs -W default -p no:cacheprovider -p no:benchmark --durations 5 "$@"
+}
+
+# The large arrays want the memory of the GPU for themselves.
+tests() {
+    local parallel=() status=0 here=tests/gpu/test_device
+    "$python" -c "import xdist" 2> /dev/null && parallel=(-n "$(($(nproc) < 12 ? $(nproc) : 12))")
+    if [ -n "${TESTS:-}" ]; then
+        # shellcheck disable=SC2086
+        device_tests 320 "${parallel[@]}" $TESTS
+        return
+    fi
+    device_tests 200 "${parallel[@]}" ${here}_values.py || status=1
+    device_tests 60 ${here}_cupy.py || status=1
+    device_tests 60 ${here}_large.py || status=1
+    return $status
+}
+
+# The families whose variants did not raise, as the last smoke found; nothing, which is all of them, where there was none.
+families() {
+    local place
+    for place in "$folder" "$CUPY_CACHE_DIR" .gpu; do
+        if [ -e "$place/gpu_variants.json" ]; then
+            "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["families"])' "$place/gpu_variants.json"
+            return
+        fi
+    done
 }
 
 ratio() {
-    timeout 570 "$python" -m bench.gpu_ratio --out "$folder"
+    local most
+    most=$(($(seconds 500) - 50)) # for the last row, and the report
+    CONVGRAD_CY_GPU=${CONVGRAD_CY_GPU:-$(families)}
+    export CONVGRAD_CY_GPU
+    echo "families: ${CONVGRAD_CY_GPU:-all}"
+    # shellcheck disable=SC2086
+    within 500 "$python" -m bench.gpu_ratio \
+        --out "$folder" --minutes "$(printf '%d.%02d' $((most / 60)) $((most % 60 * 100 / 60)))" ${RATIO:-}
+}
+
+# A tool on a family and a type. The line that it prints last is the proof that it looked.
+sanitized() {
+    local log=$logs/$1-$2-$3 status summary
+    # shellcheck disable=SC2086
+    within 160 compute-sanitizer --tool "$1" --error-exitcode 1 "$python" -m bench.gpu_variants \
+        $VARIANTS --here "$2" "$3" --seconds 110 > "$log" 2>&1
+    status=$?
+    summary=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY:' "$log" | tail -n 1)
+    case "$status $summary" in
+        [04]\ *" ERROR SUMMARY: 0 errors"* | [04]\ *" RACECHECK SUMMARY: 0 hazards"*)
+            echo "clean: $1 $2 $3$([ $status -eq 0 ] || grep 'No time was left' "$log")" > "$log.result"
+            ;;
+        *)
+            {
+                echo "FAILED: $1 $2 $3, status $status, ${summary:-no summary}"
+                grep -E '^=+' "$log" | head -n 40
+                grep -vE '^=+' "$log" | tail -n 10
+            } > "$log.result"
+            ;;
+    esac
+}
+
+sanitize() {
+    local logs tool
+    logs=$(mktemp -d)
+    export logs
+    export -f sanitized within seconds
+    for tool in memcheck racecheck; do
+        # shellcheck disable=SC2086
+        "$python" -m bench.gpu_variants --list $VARIANTS | sed "s/^/$tool /"
+    done > "$logs/all"
+    xargs -P "$(nproc)" -n 3 bash -c 'sanitized "$@"' bash < "$logs/all"
+    cat "$logs"/*.result
+    [ "$(cat "$logs"/*.result | grep -c '^clean: ')" -eq "$(grep -c . "$logs/all")" ]
 }
 
 for step in "$@"; do
-    case $step in environment | build | tests | sanitize | ratio) ;; *)
-        echo "gpu_all.sh: a step must be one of environment, build, tests, sanitize, ratio, was $step" >&2
+    case $step in environment | smoke | tests | ratio | sanitize) ;; *)
+        echo "gpu_all.sh: a step must be one of environment, smoke, tests, ratio, sanitize, was $step" >&2
         exit 2
         ;;
     esac
+done
+for step in "$@"; do
     printf '\n=== %s (%d s)\n' "$step" "$SECONDS"
-    "$step" 2>&1 | tee "$folder/gpu_$step.log"
+    {
+        if [ "$step" = environment ] || build; then "$step"; else false; fi
+    } 2>&1 | tee "$folder/gpu_$step.log"
     [ "${PIPESTATUS[0]}" -eq 0 ] || failed+=("$step")
 done
 printf '\n=== finished after %d s; failed: %s\n' "$SECONDS" "${failed[*]:-none}"

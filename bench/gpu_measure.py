@@ -14,6 +14,8 @@ import torch
 import convgrad_cy as cg
 from convgrad_cy import calls
 
+from .gpu_launches import watched
+
 TORCH = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
@@ -201,7 +203,8 @@ class Measurement:
         """All numbers of the row."""
         torch.backends.cudnn.benchmark = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-        found = self.checked()
+        with watched():
+            found = self.checked()
         ours = self._capture_ours()
         sides = [ours]
         torch.backends.cudnn.allow_tf32 = self.row.group.tf32

@@ -1,28 +1,31 @@
 """Our gradients against cuDNN's on one GPU: python -m bench.gpu_ratio --out FOLDER (under 8 minutes on an H200).
 
-Needs CuPy and PyTorch. Writes gpu_ratio.json, .md and .png, and prints the table.
+Needs CuPy and PyTorch. Writes gpu_ratio.json after each row, .md and .png at the end, and prints the table. A process
+of its own measures: where an error takes the GPU from it, the next row has a new one.
 """
 
 import argparse
 import json
 import sys
+import tempfile
 import time
 from datetime import datetime, timezone
-from importlib.util import find_spec
 from pathlib import Path
 
-from . import gpu_report, gpu_rows
+from . import gpu_child, gpu_report, gpu_rows
+
+#: Seconds after which a row hangs.
+PATIENCE = 60
 
 
 def missing():
     """Why nothing can be measured here, or None."""
-    for name, why in (("cupy", "our arrays"), ("torch", "the door to cuDNN"), ("ml_dtypes", "bfloat16")):
-        if find_spec(name) is None:
-            return f"{name} is not installed ({why})"
-    import cupy
+    reason = gpu_child.missing(("torch", "the door to cuDNN"))
+    if reason is not None:
+        return reason
     import torch
 
-    return None if cupy.is_available() and torch.cuda.is_available() else "there is no CUDA GPU, or no driver for it"
+    return None if torch.cuda.is_available() else "PyTorch finds no CUDA GPU"
 
 
 def description(row):
@@ -41,14 +44,55 @@ def description(row):
     }
 
 
-def measured(row, measure):
-    """The finished row. What fails is written down, and the next row is measured."""
-    try:
-        found = measure.Measurement(row).run()
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        return {**description(row), "right": False, "bitwise": False, "failed": f"{type(error).__name__}: {lines[0]}"}
-    return {**description(row), **found, "right": measure.is_right(row, found)}
+class Worker:
+    """What a process with the GPU is asked for."""
+
+    def __init__(self):
+        from . import gpu_machine, gpu_measure
+
+        self.machine, self.measure = gpu_machine, gpu_measure
+
+    def about(self):
+        return {"about": self.machine.about(), "ceilings": self.machine.ceilings()}
+
+    def row(self, name):
+        self.measure.release()  # what the row before took, be it that it failed
+        (row,) = (row for row in gpu_rows.rows(name) if row.name == name)
+        found = self.measure.Measurement(row).run()
+        return {**found, "right": self.measure.is_right(row, found)}
+
+
+def finished(row, reply):
+    """The row of the result; what failed is wrong."""
+    wrong = {"right": False, "bitwise": False} if "failed" in reply else {}
+    return {**description(row), **wrong, **reply}
+
+
+def line(found, name):
+    """What is printed of a row."""
+    times = " ".join(f"{found.get(side, float('nan')):9.1f}" for side in ("ours_us", "cudnn_us"))
+    value = gpu_report.ratio(found)
+    launch = f"\n    launch: {found['launch']}" if found.get("launch") else ""
+    return f"{times} {'-' if value is None else format(value, '.2f'):>6} {name} {gpu_report.remark(found)}{launch}"
+
+
+def measure(rows, end, path, child):
+    """The result, in a file after each row; rows that would begin after ``end`` are left out."""
+    about = child.ask("about")
+    if "failed" in about:
+        sys.exit(f"nothing can be measured: {about['failed']}")
+    about["about"]["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    data = {**about, "rows": [], "left_out": []}
+    print(json.dumps(about, indent=1), flush=True)
+    for row in rows:
+        if time.monotonic() > end:
+            data["left_out"].append(row.name)
+            continue
+        found = finished(row, child.ask("row", PATIENCE, name=row.name))
+        data["rows"].append(found)
+        gpu_report.save(path, data)
+        print(line(found, row.name), flush=True)
+    return data
 
 
 def main(argv=None):
@@ -71,29 +115,11 @@ def main(argv=None):
     if reason is not None:
         parser.exit(2, f"python -m bench.gpu_ratio: {reason}\n")
 
-    from . import gpu_machine, gpu_measure
-
     end = time.monotonic() + 60 * options.minutes
-    data = {
-        "about": {**gpu_machine.about(), "date": datetime.now(timezone.utc).isoformat(timespec="seconds")},
-        "ceilings": gpu_machine.ceilings(),
-        "rows": [],
-        "left_out": [],
-    }
-    print(json.dumps({name: data[name] for name in ("about", "ceilings")}, indent=1), flush=True)
-    for row in rows:
-        if time.monotonic() > end:
-            data["left_out"].append(row.name)
-            continue
-        found = measured(row, gpu_measure)
-        gpu_measure.release()
-        data["rows"].append(found)
-        times = " ".join(f"{found.get(name, float('nan')):9.1f}" for name in ("ours_us", "cudnn_us"))
-        value = gpu_report.ratio(found)
-        print(
-            f"{times} {'-' if value is None else format(value, '.2f'):>6} {row.name} {gpu_report.remark(found)}",
-            flush=True,
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        child = gpu_child.Child("ratio", Path(folder))
+        data = measure(rows, end, options.out / f"{options.name}.json", child)
+        child.end()
     gpu_report.write(data, options.out, options.name)
     print(gpu_report.by_group(data))
     if not all(row["right"] for row in data["rows"]):

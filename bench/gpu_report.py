@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -132,10 +133,17 @@ def plot(data, path):
     figure.savefig(path, dpi=120)
 
 
+def save(path, data):
+    """Write a JSON file, of which there is always the old or the new one as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps(data, indent=0) + "\n")
+    unfinished.replace(path)
+
+
 def write(data, folder, name):
     """NAME.json, NAME.md and NAME.png."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+    save(folder / f"{name}.json", data)
     (folder / f"{name}.md").write_text(markdown(data))
     try:
         plot(data, folder / f"{name}.png")

@@ -120,7 +120,10 @@ class Process:
             child.stdin.close()
         return child.wait()
 
-    def end(self):
-        """Stopped or not, the process is gone afterwards."""
-        if self.child is not None:
-            self._gone()
+    def end(self, patience=0.0):
+        """Stopped or not, the process is gone afterwards; its exit status, for which it may have some seconds."""
+        if self.child is None:
+            return None
+        if patience:
+            self._signal("SIGCONT")
+        return self._gone(patience)

@@ -166,7 +166,10 @@ def serve(make):
     gc.freeze()  # a library's import leaves so many objects that each collection would take 0.1 s
     replies.write("{}\n")
     for line in sys.stdin:
-        replies.write(json.dumps(worker.answer(json.loads(line))) + "\n")
+        reply = worker.answer(json.loads(line))
+        replies.write(json.dumps(reply) + "\n")
+        if "exit" in reply:  # what is wrong with this process would be so with all rows
+            os._exit(reply["exit"])
 
 
 if __name__ == "__main__":

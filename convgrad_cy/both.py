@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 
 from . import arguments, calls
-from .arrays import NUMPY, Foreign, is_addressable, library_of
+from .arrays import NUMPY, Foreign, is_addressable, library_of, reach
 from .choices import DGRAD, WGRAD
 from .documentation import documented
 
@@ -21,27 +21,47 @@ def _pair(out):
     return out
 
 
-def _checked_outs(library, arrays, outs):
-    """The same without their subclasses."""
-    dy, x, w = arrays
-    seen = [(name, library.seen(array)) for name, array in zip(_NAMES, arrays, strict=True)]
-    checked = []
+def _checked(library, arrays, outs):
+    """Both without their subclasses; the outs are such as the results would be, and somewhere else."""
+    dy, x, w = arrays = [library.plain(name, array, "dy") for name, array in zip(_NAMES, arrays, strict=True)]
+    for name, array in (("x", x), ("w", w)):
+        library.check_device(name, array, "dy", dy)
+    others, checked = list(zip(_NAMES, arrays, strict=True)), []
     for i, (array, shape) in enumerate(zip(outs, (x.shape, w.shape), strict=True)):
         if array is not None:
             name = f"out[{i}]"
             array = arguments.checked_out(library, name, "dy", dy, array, shape)
-            for other, input in seen:
-                arguments.check_no_overlap(name, library.seen(array), other, input)
-            seen.append((name, library.seen(array)))
+            seen = library.seen(array)
+            for other, input in others:
+                arguments.check_no_overlap(name, seen, other, library.seen(input))
+            others.append((name, array))
         checked.append(array)
-    return checked
+    return arrays, checked
 
 
-def _on_gpu(library, halves, arrays, outs, keywords):
-    """dx and dw."""
+def _halves(arrays):
+    """The two calls: function, arrays, and what only this function is asked."""
+    dy, x, w = arrays
+    return (
+        (arguments.CONV_BACKWARD_DATA, dy, w, (x.shape, "x.shape")),
+        (arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape, "w.shape")),
+    )
+
+
+def _known_on_gpu(arrays, outs, keywords):
+    """The key of a call, and what is remembered of it."""
     key = calls.gpu_key(conv_backward, (*arrays, *outs), (), keywords)
-    known = calls.remembered(key)
+    return key, calls.remembered(key)
+
+
+def _on_gpu(library, arrays, outs, keywords):
+    """dx and dw of arrays of CuPy."""
+    _, known = _known_on_gpu(arrays, outs, keywords)
+    if known is None or not calls.are_apart_on_gpu(known.reaches, (*arrays, *outs), len(arrays)):
+        arrays, outs = _checked(library, arrays, outs)
+        key, known = _known_on_gpu(arrays, outs, keywords)
     if known is None:
+        halves = _halves(arrays)
         geometries = [arguments.geometry_of(library, *half, keywords) for half in halves]
         if not all(array.size and is_addressable(library.seen(array)) for array in arrays):
             return [calls.call(*half, keywords, out) for half, out in zip(halves, outs, strict=True)]
@@ -50,9 +70,11 @@ def _on_gpu(library, halves, arrays, outs, keywords):
         for array, out in zip(arrays[1:], outs, strict=True)
     ]
     if known is None:
+        operands = (*arrays, *targets)
         # Operands of the three views x, w and y, by their places among dy, x, w, dx and dw.
         parts = zip((DGRAD, WGRAD), geometries, ((3, 2, 0), (1, 4, 0)), strict=True)
-        known = calls.Known(library, None, False, calls.prepare(library, parts, (*arrays, *targets)))
+        work = calls.prepare(library, parts, operands)
+        known = calls.Known(library, None, False, work, tuple(map(reach, operands)))
         calls.remember(key, known)
     known.work.run(*arrays, *targets)
     return targets
@@ -60,18 +82,12 @@ def _on_gpu(library, halves, arrays, outs, keywords):
 
 def _both(library, arrays, outs, keywords, empty=None):
     """dx and dw; ``empty`` makes them on a CPU, in the place of the library's own."""
-    dy, x, w = arrays = [library.plain(name, array, "dy") for name, array in zip(_NAMES, arrays, strict=True)]
-    for name, array in (("x", x), ("w", w)):
-        library.check_device(name, array, "dy", dy)
-    outs = _checked_outs(library, arrays, outs)
-    halves = (
-        (arguments.CONV_BACKWARD_DATA, dy, w, (x.shape, "x.shape")),
-        (arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape, "w.shape")),
-    )
     if library is not NUMPY:
-        return _on_gpu(library, halves, arrays, outs, keywords)
+        return _on_gpu(library, arrays, outs, keywords)
+    arrays, outs = _checked(library, arrays, outs)
     # The filter's gradient first: what it allows, the other allows too.
-    dw, dx = [calls.call(*half, keywords, out, empty) for half, out in zip(halves[::-1], outs[::-1], strict=True)]
+    halves = _halves(arrays)[::-1]
+    dw, dx = [calls.call(*half, keywords, out, empty) for half, out in zip(halves, outs[::-1], strict=True)]
     return dx, dw
 
 

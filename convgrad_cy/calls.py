@@ -10,7 +10,7 @@ import numpy as np
 
 from . import arguments, cpu
 from ._repeat import are_apart, call_key
-from .arrays import NUMPY, Foreign, Library, is_addressable, library_of
+from .arrays import NUMPY, Foreign, Library, is_addressable, library_of, reach
 from .choices import DGRAD, FPROP, WGRAD
 from .default_algorithm import on_change
 
@@ -28,6 +28,7 @@ class Known(NamedTuple):
     shape: tuple  # of the result
     copied: bool  # an input lies in memory as no kernel can read it
     work: Any  # with a method run(*arrays)
+    reaches: tuple = ()  # of the arrays, inputs before results; of CuPy's alone
 
 
 def remembered(key):
@@ -53,14 +54,37 @@ on_change(forget)
 
 def gpu_key(function, arrays, asked, keywords):
     """What ``call_key`` is for NumPy arrays, for those of CuPy."""
-    kind = type(arrays[0])
     words = call_key(function, _NO_ARRAY, _NO_ARRAY, None, asked, keywords, 0)
-    if words is None or any(type(array) is not kind and array is not None for array in arrays):
+    if words is None:
         return None
-    return words, *[
-        array if array is None else (array.dtype, array.shape, array.strides, array.data.ptr % 16, array.data.device_id)
-        for array in arrays
-    ]
+    key, kind = [words], type(arrays[0])
+    for array in arrays:
+        if type(array) is kind:
+            data = array.data
+            key.append((array.dtype, array.shape, array.strides, data.ptr % 16, data.device_id))
+        elif array is None:
+            key.append(None)
+        else:
+            return None
+    return tuple(key)
+
+
+def are_apart_on_gpu(reaches, arrays, inputs):
+    """What ``are_apart`` is for NumPy arrays: whether each result is clearly somewhere else than all before it.
+
+    The results come after so many ``inputs``; None stands for one that is new, and so is nowhere else.
+    """
+    for i in range(inputs, len(arrays)):
+        result = arrays[i]
+        if result is not None:
+            address, (before, behind) = result.data.ptr, reaches[i]
+            begin, end = address - before, address + behind
+            for other, (before, behind) in zip(arrays[:i], reaches, strict=False):
+                if other is not None:
+                    address = other.data.ptr
+                    if begin < address + behind and address - before < end:
+                        return False
+    return True
 
 
 def part_of(function, geometry):
@@ -123,12 +147,17 @@ def call(function, first, second, asked, keywords, out, empty=None):
         geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
         copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
         known = Known(library, geometry.shape, copied, None)
-    library, shape, copied, work = known
+    library, shape, copied, work, reaches = known
     if out is None:
         target = out = (empty or library.empty)(shape, first.dtype, first)
     else:
         target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
-        if library is not NUMPY or not are_apart(target, first, second):  # of what was checked, this alone may be new
+        if library is NUMPY:
+            apart = are_apart(target, first, second)
+        else:
+            reaches = reaches or (reach(first), reach(second), reach(target))
+            apart = are_apart_on_gpu(reaches, (first, second, target), 2)
+        if not apart:  # of what was checked, this alone may be new
             seen = library.seen(target)
             arguments.check_no_overlap("out", seen, function.first, library.seen(first))
             arguments.check_no_overlap("out", seen, function.second, library.seen(second))
@@ -140,6 +169,6 @@ def call(function, first, second, asked, keywords, out, empty=None):
         if target.size == 0:
             return out
         work = prepare(library, [part_of(function, geometry)], (first, second, target))
-        remember(key, known._replace(work=work))
+        remember(key, Known(library, shape, copied, work, reaches))
     work.run(first, second, target)
     return out

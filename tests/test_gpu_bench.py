@@ -1,17 +1,15 @@
 """The parts of the GPU benchmark that need no GPU: what it would measure, and the report of made-up times."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
-from shutil import which
 
 import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import gpu_ratio, gpu_report, gpu_rows, gpu_small
+from bench import gpu_child, gpu_ratio, gpu_report, gpu_rows, gpu_variants
 
 ABOUT = {"gpu": "NVIDIA H200", "cudnn": 91900}
 CEILINGS = {"bfloat16": 800e12, "float32": 50e12, "float64": 60e12, "copy": 4e12}
@@ -86,17 +84,38 @@ def test_wrong_rows_have_no_ratio():
     assert gpu_report.ratio(alone) is None and gpu_report.remark(alone) == "no engine"
 
 
-def test_failure_is_a_row():
-    class Failing:
-        class Measurement:
-            def __init__(self, row):
-                raise MemoryError("no memory\nat all")
+class Asked:
+    """In the place of the process that measures: a row takes a second, the second one fails."""
 
-    row = gpu_ratio.measured(gpu_rows.rows()[0], Failing)
-    assert (row["right"], row["failed"]) == (False, "MemoryError: no memory")
-    data = result(rows=[row], left_out=["one more"])
+    def __init__(self, path):
+        self.path, self.time, self.done, self.saved = path, 0.0, 0, []
+
+    def ask(self, do, patience=None, name=None):
+        if do == "about":
+            return {"about": dict(ABOUT), "ceilings": CEILINGS}
+        self.time += 1
+        self.done += 1
+        if self.done > 1:
+            self.saved.append(len(json.loads(self.path.read_text())["rows"]))
+        if self.done == 2:
+            return {"failed": "MemoryError: no memory", "launch": "some.cu kernel", "exit": 3}
+        return {"error": 1e-3, "bitwise": True, "ours_us": 10.0, "cudnn_us": 20.0, "right": True}
+
+
+def test_rows_are_kept_and_failures_are_rows(tmp_path, monkeypatch, capsys):
+    """The file has each row before the next begins; rows that there is no time for are named."""
+    child = Asked(tmp_path / "made_up.json")
+    monkeypatch.setattr(gpu_ratio.time, "monotonic", lambda: child.time)
+    rows = gpu_rows.rows("unet_64 ")[:5]
+    data = gpu_ratio.measure(rows, 2.5, child.path, child)
+    assert child.saved == [1, 2]
+    assert [found["right"] for found in data["rows"]] == [True, False, True]
+    assert data["left_out"] == [row.name for row in rows[3:]]
+    printed = capsys.readouterr().out
+    assert f"2.00 {rows[0].name}" in printed
+    assert f"- {rows[1].name} failed: MemoryError: no memory\n    launch: some.cu kernel\n" in printed
     text = gpu_report.markdown(data)
-    assert "failed: MemoryError: no memory" in text and "No time was left for 1 rows: one more" in text
+    assert "failed: MemoryError: no memory" in text and f"No time was left for 2 rows: {rows[3].name}" in text
 
 
 def test_report_of_a_file(tmp_path, capsys):
@@ -132,24 +151,58 @@ def test_without_a_gpu(capsys):
     assert f"python -m bench.gpu_ratio: {gpu_ratio.missing()}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("dtype", ("float64", "int32"))
-def test_small_calls(dtype):
-    """With the CPU in the place of the GPU all are right, and one wrong element is found."""
-    dtype = np.dtype(dtype)
-    for problem in gpu_small.PROBLEMS:
-        assert list(gpu_small.wrong_calls(problem, dtype, np.array, np.asarray)) == []
+# ---- every variant ----
 
-    def spoiled(array):
-        array = array.copy()
-        array.flat[array.size // 2] += 1
+
+@pytest.fixture
+def on_the_cpu(monkeypatch):
+    """The CPU in the place of the GPU."""
+
+    def on_device(row, case, tensors):
+        result = {"fprop": case.y, "dgrad": case.x, "wgrad": case.w}[row.kernel]
+        out = np.empty(result, tensors["x"].dtype)
+        arrays = [tensors[name] for name in "xwy"]
+        return lambda: gpu_variants.called(row.kernel, case, arrays, out=out, algorithm="direct"), out, "NCX"
+
+    monkeypatch.setattr(gpu_variants, "_on_device", on_device)
+    monkeypatch.setattr(gpu_variants, "to_host", lambda array, order: array.copy())
+    return monkeypatch
+
+
+@pytest.mark.parametrize("kernel", gpu_variants.KERNELS)
+@pytest.mark.parametrize("problem", gpu_variants.LAYERS)
+def test_differences(kernel, problem, on_the_cpu):
+    """All results are right, NaN among them; one wrong element is found, and one that changes."""
+    row = gpu_variants.Row("gather", "float64", kernel, gpu_variants.FORMATS[0], (problem,))
+    assert list(gpu_variants.differences(row)) == []
+    changes = iter([None, 0.5, None, None, np.nan, np.nan, 77.0, 77.0])
+
+    def spoiled(array, order):
+        array, change = array.copy(), next(changes, None)
+        if change is not None:
+            array.flat[array.size // 2] = change
         return array
 
-    assert len(list(gpu_small.wrong_calls(gpu_small.PROBLEMS[0], dtype, np.array, spoiled))) == 6
+    on_the_cpu.setattr(gpu_variants, "to_host", spoiled)
+    first, *others = gpu_variants.differences(row)
+    assert first == f"{problem}, integers: not the same twice"
+    one, other = gpu_variants.READ[kernel]
+    starts = (f"{problem}, {one} infinite: 1 of ", f"{problem}, NaN and infinity in {other}: 1 of ")
+    assert len(others) == 2 and all(map(str.startswith, others, starts))
 
 
-@pytest.mark.skipif(which("bash") is None, reason="bash is not on the path")
-def test_steps_of_the_script(tmp_path):
-    script = Path(gpu_small.__file__).with_name("gpu_all.sh")
-    done = subprocess.run(["bash", script, tmp_path, "environment", "all"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "a step must be one of environment, build, tests, sanitize, ratio, was all" in done.stderr
+def test_names_of_rows(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        gpu_variants.main(["--here", "gather", "float32-high"])
+    assert stopped.value.code == 2
+    assert "--here must be a line of --list, was 'gather float32-high'" in capsys.readouterr().err
+    gpu_variants.main(["--list", "--family", "mma", "--dtype", "float32"])
+    assert capsys.readouterr().out.splitlines() == ["mma float32-high", "mma float32-medium"]
+
+
+@pytest.mark.skipif(gpu_ratio.missing() is None, reason="there is a GPU")
+def test_variants_without_a_gpu(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        gpu_variants.main([])
+    assert stopped.value.code == 2
+    assert f"python -m bench.gpu_variants: {gpu_child.missing()}" in capsys.readouterr().err

@@ -21,7 +21,7 @@ ALLOWED = {
     "info": {"", "choices", "cpu", "dtypes", "gpu", "problem"},
     "run_file": {"operations"},
     "operations": {"", "shims"},
-    "shims": {"", "api", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
+    "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "arrays", "calls", "choices", "documentation"},
     "calls": {"arguments", "arrays", "choices", "cpu", "gpu", "_repeat"},

@@ -17,6 +17,7 @@ from .of_torch_cuda import TORCH_CUDA as TORCH_CUDA
 from .places import is_addressable as is_addressable
 from .places import overlap as overlap
 from .places import overlaps_itself as overlaps_itself
+from .places import reach as reach
 
 _LIBRARIES = {library.name: library for library in (NUMPY, CUPY, TORCH, JAX)}
 

@@ -8,6 +8,12 @@ import numpy as np
 _OVERLAP_WORK = 10_000
 
 
+def reach(array):
+    """How many bytes before the address of its first element an array, of any library, begins, and behind it ends."""
+    steps = [stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True)]
+    return -sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + array.itemsize
+
+
 def overlap(one, other):
     """Whether two NumPy arrays share an element in memory."""
     if not np.may_share_memory(one, other):

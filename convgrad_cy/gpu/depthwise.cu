@@ -29,23 +29,26 @@ struct Part {
     int64_t first, last;               /* images */
 };
 
+/* The last digit of a number, which is left without it. */
+__device__ inline int take_digit(unsigned &number, int64_t extent)
+{
+    const unsigned rest = number / unsigned(extent), digit = number - rest * unsigned(extent);
+    number = rest;
+    return int(digit);
+}
+
 __device__ inline void set_part(Part &part, const Arguments &arguments, unsigned number)
 {
     const dim3 threads = blockDim;
-    part.channel = int(number % arguments.channel_tiles) * int(CHANNELS_LAST ? threads.x : threads.z) * CHANNELS;
-    number /= unsigned(arguments.channel_tiles);
-    part.width = int(number % arguments.width_tiles) * int(CHANNELS_LAST ? threads.y : threads.x) * POSITIONS;
-    number /= unsigned(arguments.width_tiles);
+    part.channel = take_digit(number, arguments.channel_tiles) * int(CHANNELS_LAST ? threads.x : threads.z) * CHANNELS;
+    part.width = take_digit(number, arguments.width_tiles) * int(CHANNELS_LAST ? threads.y : threads.x) * POSITIONS;
     for (int axis = 2, begin = WALKS; axis >= 0; --axis) {
-        const unsigned walks = unsigned(arguments.walks[axis]);
-        begin -= int(walks);
-        part.axis[axis] = arguments.axis[begin + int(number % walks)];
-        number /= walks;
+        begin -= int(arguments.walks[axis]);
+        part.axis[axis] = arguments.axis[begin + take_digit(number, arguments.walks[axis])];
     }
-    part.height = int(number % arguments.height_tiles) * int(CHANNELS_LAST ? threads.z : threads.y);
-    number /= unsigned(arguments.height_tiles);
-    part.depth = int(number % arguments.depths);
-    part.first = int64_t(number / unsigned(arguments.depths)) * arguments.images;
+    part.height = take_digit(number, arguments.height_tiles) * int(CHANNELS_LAST ? threads.z : threads.y);
+    part.depth = take_digit(number, arguments.depths);
+    part.first = int64_t(number) * arguments.images;
     part.last = min(arguments.batch, part.first + arguments.images);
 }
 

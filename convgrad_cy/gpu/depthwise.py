@@ -20,6 +20,9 @@ _THREADS = 256
 #: Threads that keep a processor busy, four times over: its last ones are then few beside all. Beyond that, blocks take
 #: several images, or more strips, for which the filter and the places of taps are there already.
 _WANTED_THREADS = 8192
+#: Those of wgrad: the 512 for whose registers a processor has room, four times over, enough where all blocks are alike.
+#: More of them are more splits, and ``reduce.cu`` adds those of an element in a few threads, one after another.
+_WANTED_FILTER_THREADS = 2048
 #: What the filter of a block may take of shared memory.
 _FILTER_BYTES = 40 << 10
 #: Blocks of channels beside each other, 16 bytes each: whole lines of the cache, and enough is left for positions.
@@ -138,7 +141,7 @@ def _wgrad(task):
         across = min(_even(blocks, _THREADS // (down * lanes)), 64)
         block = (lanes, down, across)
     tiles = (-(-blocks // across), -(-rows // down))
-    wanted = -(-_WANTED_THREADS * task.device.processors // (prod(tiles) * prod(block)))
+    wanted = -(-_WANTED_FILTER_THREADS * task.device.processors // (prod(tiles) * prod(block)))
     split = -(-strips // max(1, min(wanted, strips // (lanes * _LEAST_STRIPS))))
     splits = -(-strips // split)
     group, out, ins, *taps = zip(task.filter.shape, task.filter.strides, strict=True)

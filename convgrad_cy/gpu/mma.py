@@ -247,8 +247,8 @@ def _wgrad(task):
 _DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10))
 
 
-def variants():
-    """All macro sets that ``launches`` can choose, as (source, kernel, macros)."""
+def variants(devices=_DEVICES):
+    """All macro sets that ``launches`` can choose on these, as (source, kernel, macros)."""
     found = set()
     for storage, kind in (
         ("f16", Kind("f16", 2, 1, 4)),
@@ -259,7 +259,7 @@ def variants():
     ):
         packed = (("PACKED", kind.element), ("PLANES", str(kind.planes)), ("STORAGE", storage))
         found.add(("pack.cu", "pack", packed))
-        for device in _DEVICES:
+        for device in devices:
             for tile in tiles(kind):
                 for result in {storage, kind.sums}:
                     macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)

@@ -162,6 +162,11 @@ struct Copies {
     }
 };
 
+/* Sums in neighbouring columns, which are stored together. */
+struct alignas(2 * sizeof(sum_type)) Pair {
+    sum_type of[2];
+};
+
 /* One sum by the definition, where the tile's is infinity or NaN (as in mma.cu): the terms that exist. */
 __device__ __noinline__ sum_type defined_sum(const element *source, const element *target, const Arguments &arguments,
                                              unsigned begin, unsigned end, int row, unsigned column)
@@ -219,20 +224,42 @@ __launch_bounds__(THREADS, BLOCKS) wgrad(const element *__restrict__ source, con
     }
 
     const int64_t taps = axes[0].taps * axes[1].taps * axes[2].taps;
+    const unsigned channels = unsigned(arguments.source_channels);
     partials +=
         (int64_t(blockIdx.y) * gridDim.z + blockIdx.z) * arguments.target_channels * taps * arguments.source_channels;
-    for_sums(sums, [&](int row, int column, const sum_type *pair) {
-        row += first_row;
+    /* Where the sum of a row and a column of the tile goes, and how many from there on, of the same tap, exist. */
+    const auto place_of = [&](int row, int column, int &exist) {
         const unsigned at = first_column + column, tap = at / unsigned(arguments.source_padded);
-        const int channel = int(at % unsigned(arguments.source_padded));
-        if (row >= arguments.target_channels || tap >= taps)
+        const unsigned channel = at % unsigned(arguments.source_padded);
+        row += first_row;
+        exist = row < arguments.target_channels && tap < taps ? int(channels - channel) : 0;
+        return partials + ((row * taps + tap) * arguments.source_channels + channel);
+    };
+    const bool even = channels % 2 == 0; /* then a pair begins at a multiple of its size, and exists as a whole */
+    bool finite = true;
+    for_sums(sums, [&](int row, int column, const sum_type *pair) {
+        int exist;
+        sum_type *const to = place_of(row, column, exist);
+        if (exist <= 0)
             return;
-        sum_type *to = partials + (row * taps + tap) * arguments.source_channels + channel;
-#pragma unroll
-        for (int k = 0; k < 2 && channel + k < arguments.source_channels; k++) {
-            to[k] = pair[k];
-            if (!is_finite(pair[k]))
-                to[k] = defined_sum(source, target, arguments, begin, begin + count, row, at + k);
+        finite &= is_finite(pair[0]) & is_finite(pair[1]);
+        if (even) {
+            *reinterpret_cast<Pair *>(to) = {pair[0], pair[1]};
+        } else {
+            to[0] = pair[0];
+            if (exist > 1)
+                to[1] = pair[1];
         }
     });
+    if (__syncthreads_or(!finite)) {
+#pragma unroll 1
+        for (int i = threadIdx.x; i < TILE_ROWS * TILE_COLUMNS; i += THREADS) {
+            const int row = i / TILE_COLUMNS, column = i % TILE_COLUMNS;
+            int exist;
+            sum_type *const to = place_of(row, column, exist);
+            if (exist > 0 && !is_finite(*to))
+                *to = defined_sum(source, target, arguments, begin, begin + count, first_row + row,
+                                  first_column + column);
+        }
+    }
 }

@@ -23,6 +23,7 @@ class Device(NamedTuple):
     arch: int  # compute capability, 90 for 9.0
     processors: int  # multiprocessors
     shared_bytes: int  # the most shared memory that a block may ask for
+    memory_bytes: float | None = None  # moved by a multiprocessor's share of the memory in a clock; None: unknown
 
 
 class Operand(NamedTuple):

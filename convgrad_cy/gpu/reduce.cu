@@ -1,18 +1,30 @@
 /* The partial sums of a split sum -> the tensor that they belong to.
 
-       target[begin + i0 * strides[0] + ... + i5 * strides[5]] = partials[0][e] + partials[1][e] + ...     (in this order)
+       target[begin + i0 * strides[0] + ... + i5 * strides[5]] = total[e]
        e = ((((i0 * extents[1] + i1) * extents[2] + i2) * extents[3] + i3) * extents[4] + i4) * extents[5] + i5
 
-   Partial sums have the compute type; the total is narrowed once. Threads next to each other read neighbours of one split.
-   Where i5 runs along the target's memory they also write neighbours; where another digit does, ACROSS is 1 and a square of
-   32 rows (all digits but the last) by 32 columns (the last) is turned in shared memory between reading and writing. */
+   `lanes`, a power of two, share the splits of an element. Both sums are formed in this order:
+
+       share[lane][e] = partials[lane][e] + partials[lane + lanes][e] + partials[lane + 2 * lanes][e] + ...
+       total[e] = share[0][e] + share[1][e] + ... + share[lanes - 1][e]
+
+   They have the compute type; the total is narrowed once.
+
+   A block has LINES lines of WIDTH threads, and a patch of LINES / lanes rows of WIDTH elements: each line is one lane of a
+   row, and threads next to each other read neighbours of one split. Elements lie in rows of WIDTH, and neighbours are
+   written by neighbours, where i5 runs along the target's memory. Where another digit does, `across` is 1 and elements
+   lie in rows of extents[5]: neighbours in a column of the patch are written by neighbours. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 
-#define SIDE 32
+#define WIDTH 32
+#define LINES 8
+#define THREADS (WIDTH * LINES)
+#define ROUND 8           /* loads of a thread that are on their way at once */
+#define PITCH (WIDTH + 4) /* the shares that a warp adds, of 4 bytes, lie in different banks, in rows and in columns */
 
 struct Arguments { /* reduce.py lists them in this order */
-    int64_t splits, begin, extents[6], strides[6];
+    int64_t splits, lanes, across, begin, extents[6], strides[6];
 };
 
 __device__ inline int64_t place_of(const Arguments &arguments, unsigned element)
@@ -27,46 +39,59 @@ __device__ inline int64_t place_of(const Arguments &arguments, unsigned element)
     return place + int64_t(element) * arguments.strides[0];
 }
 
-__device__ inline compute total_of(const compute *partials, unsigned elements, int splits, unsigned element)
+/* The sum of so many partial sums that are `step` apart. The loads of a round do not wait for one another. */
+__device__ inline compute sum_of(const compute *partials, int count, int64_t step)
 {
-    compute total = 0;
-    partials += element;
-#pragma unroll 8
-    for (int split = 0; split < splits; ++split, partials += elements)
-        total += *partials;
-    return total;
+    compute sum = 0;
+#pragma unroll 1
+    for (; count > 0; count -= ROUND) {
+        compute round[ROUND];
+#pragma unroll
+        for (int i = 0; i < ROUND; ++i, partials += step)
+            round[i] = i < count ? *partials : compute(0);
+#pragma unroll
+        for (int i = 0; i < ROUND; ++i)
+            sum += round[i];
+    }
+    return sum;
 }
 
 extern "C" __global__ void
-    __launch_bounds__(256) reduce(const compute *__restrict__ partials, storage *__restrict__ target,
+__launch_bounds__(THREADS) reduce(const compute *__restrict__ partials, storage *__restrict__ target,
                                   const __grid_constant__ Arguments arguments)
 {
-    const int splits = int(arguments.splits);
-    unsigned rows = 1;
+    __shared__ compute shares[LINES][PITCH];
+    const unsigned splits = unsigned(arguments.splits), lanes = unsigned(arguments.lanes), rows = LINES / lanes;
+    const bool across = arguments.across;
+    unsigned elements = 1;
 #pragma unroll
-    for (int digit = 0; digit < 5; ++digit)
-        rows *= unsigned(arguments.extents[digit]);
-    const unsigned columns = unsigned(arguments.extents[5]), elements = rows * columns;
-#if ACROSS
-    __shared__ compute square[SIDE][SIDE + 1]; /* one more: neither rows nor columns meet in a bank */
-    const unsigned squares_across = (columns + SIDE - 1) / SIDE, squares = (rows + SIDE - 1) / SIDE * squares_across;
-    const unsigned lane = threadIdx.x % SIDE, line = threadIdx.x / SIDE, lines = blockDim.x / SIDE;
-    for (unsigned number = blockIdx.x; number < squares; number += gridDim.x) {
-        const unsigned row = number / squares_across * SIDE, column = number % squares_across * SIDE;
-        for (unsigned i = line; i < SIDE; i += lines)
-            if (row + i < rows && column + lane < columns)
-                square[i][lane] = total_of(partials, elements, splits, (row + i) * columns + column + lane);
-        __syncthreads();
-        for (unsigned i = line; i < SIDE; i += lines)
-            if (row + lane < rows && column + i < columns)
-                target[place_of(arguments, (row + lane) * columns + column + i)] = narrow(storage(), square[lane][i]);
-        __syncthreads();
-    }
-#else
-    const int64_t stride = int64_t(gridDim.x) * blockDim.x;
-    for (int64_t element = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; element < elements; element += stride) {
-        const compute total = total_of(partials, elements, splits, unsigned(element));
-        target[place_of(arguments, unsigned(element))] = narrow(storage(), total);
-    }
-#endif
+    for (int digit = 0; digit < 6; ++digit)
+        elements *= unsigned(arguments.extents[digit]);
+    const unsigned columns = across ? unsigned(arguments.extents[5]) : WIDTH;
+    const unsigned patches_across = (columns + WIDTH - 1) / WIDTH;
+    const unsigned first_row = blockIdx.x / patches_across * rows, first_column = blockIdx.x % patches_across * WIDTH;
+    /* The element at a place of the patch, or a number beyond all of them. */
+    const auto element_at = [&](unsigned row, unsigned column) {
+        column += first_column;
+        return column < columns ? (first_row + row) * columns + column : elements;
+    };
+
+    const unsigned thread = threadIdx.x, line = thread / WIDTH, lane = line % lanes;
+    const unsigned summed = element_at(line / lanes, thread % WIDTH);
+    if (summed < elements)
+        shares[line][thread % WIDTH] = sum_of(partials + (int64_t(lane) * elements + summed),
+                                              int((splits - lane + lanes - 1) / lanes), int64_t(lanes) * elements);
+    __syncthreads();
+    if (thread >= rows * WIDTH)
+        return;
+    const unsigned row = across ? thread % rows : thread / WIDTH;
+    const unsigned column = across ? thread / rows : thread % WIDTH;
+    const unsigned element = element_at(row, column);
+    if (element >= elements)
+        return;
+    compute total = 0;
+#pragma unroll 1
+    for (unsigned i = 0; i < lanes; ++i)
+        total += shares[row * lanes + i][column];
+    target[place_of(arguments, element)] = narrow(storage(), total);
 }

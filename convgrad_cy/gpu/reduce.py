@@ -13,10 +13,10 @@ from .plan import Launch, integers
 
 #: Elements of one split are counted in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
-_THREADS = 256
-_SIDE = 32
-#: Blocks of 256 threads that are enough for any GPU; beyond, each thread has more than one element.
-_MOST_BLOCKS = 1 << 16
+#: WIDTH and LINES of reduce.cu: threads next to each other, and how many times so many a block has.
+_WIDTH, _LINES = 32, 8
+#: ROUND of reduce.cu: loads of a thread that are on their way at once.
+ROUND = 8
 
 
 def workspace_bytes(dtype, splits, extents):
@@ -29,23 +29,37 @@ def launch(dtype, workspace, operand, splits, extents, strides, begin=0):
 
     ``extents`` and ``strides`` (in elements of the operand) have six entries; ``begin`` is where element 0 goes.
     """
-    rows, columns = prod(extents[:5]), extents[5]
-    across = _runs_across(extents, strides)
-    blocks = -(-rows // _SIDE) * -(-columns // _SIDE) if across else -(-rows * columns // _THREADS)
-    macros = (("ACROSS", str(int(across))), ("STORAGE", dtype.cuda))
-    arguments = integers(splits, begin, extents, strides)
-    grid, block = (min(blocks, _MOST_BLOCKS), 1, 1), (_THREADS, 1, 1)
-    return Launch("reduce.cu", macros, "reduce", grid, block, 0, (workspace, operand), arguments)
+    lanes = _lanes(splits)
+    # A patch of a single row would have nothing to turn.
+    across = lanes < _LINES and _runs_across(extents, strides)
+    columns = extents[5] if across else _WIDTH
+    rows = -(-prod(extents) // columns)
+    blocks = -(-rows * lanes // _LINES) * -(-columns // _WIDTH)
+    arguments = integers(splits, lanes, across, begin, extents, strides)
+    grid, block = (blocks, 1, 1), (_WIDTH * _LINES, 1, 1)
+    return Launch("reduce.cu", _macros(dtype.cuda), "reduce", grid, block, 0, (workspace, operand), arguments)
+
+
+def _lanes(splits):
+    """How many threads share the splits of an element: 8, 4, 2 or 1, so that each has a round of loads.
+
+    Filters of few elements have many splits. One thread for each element would add them one after another, on few
+    processors. The number depends on that of splits alone, and the order of the sum with it.
+    """
+    return next(lanes for lanes in (8, 4, 2, 1) if splits >= lanes * ROUND or lanes == 1)
 
 
 def _runs_across(extents, strides):
-    """Whether the operand's memory runs along the rows, and both sides of a square are worth turning it."""
+    """Whether the operand's memory runs along the rows, and both sides are long enough to be worth turning."""
     along = min((abs(s) for s, n in zip(strides[:5], extents[:5], strict=True) if n > 1), default=abs(strides[5]))
-    return along < abs(strides[5]) and extents[5] >= _SIDE // 4 and prod(extents[:5]) >= _SIDE // 4
+    return along < abs(strides[5]) and min(extents[5], prod(extents[:5])) >= _LINES
+
+
+def _macros(storage):
+    return (("STORAGE", storage),)
 
 
 def variants():
     """All macro sets that ``launch`` can choose, as (source, kernel, macros)."""
-    for across in "01":
-        for storage in ("f16", "bf16", "float", "double", "int"):
-            yield "reduce.cu", "reduce", (("ACROSS", across), ("STORAGE", storage))
+    for storage in ("f16", "bf16", "float", "double", "int"):
+        yield "reduce.cu", "reduce", _macros(storage)

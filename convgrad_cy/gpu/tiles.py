@@ -3,15 +3,16 @@
 No choice here was measured: it follows from what a multiprocessor does in one clock. A stage of a tile is bound either
 by its matrix products or by the bytes that pass through shared memory::
 
-    products = rows / 16 * columns / 8 * 2 * (pairs of planes) instructions, on four tensor cores
+    products = rows * columns * (terms of a stage) * (pairs of planes) multiplications
     traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
 
-at ``_INSTRUCTION_CLOCKS`` each and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
+at the rates of ``_RATES`` and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
 balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 102 and
 192 for 64 x 64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three
 loads.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 #: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part: a walk
@@ -22,13 +23,26 @@ _DECLARED = {False: 256, True: 2048}
 #: Pairs of planes whose products are summed.
 _PAIRS = {1: 1, 2: 3, 3: 6}
 
-#: Clocks of an instruction on one tensor core: at the rate of the datasheet (1024 multiplications of 16-bit numbers in
-#: a clock of a multiprocessor of sm_80, 2048 of sm_90, 64 and 128 of float64), on sm_90 at the 63 % of it that mma.sync
-#: reaches.
-_INSTRUCTION_CLOCKS = {(80, 2): 8.0, (90, 2): 6.4, (80, 8): 64.0, (90, 8): 32.0}
 
-#: Bytes that a multiprocessor's share of the memory moves in a clock: 4.3 TB/s over 132 of them at 1.75 GHz.
-_MEMORY_BYTES = 18
+class _Rates(NamedTuple):
+    """What a multiprocessor does in a clock, by the data sheets of its architecture."""
+
+    halves: int  # multiplications of 16-bit numbers that mma.sync sums in float32
+    doubles: int  # of float64, with instructions of tensor cores
+    memory: float  # bytes that its share of the memory moves, for a device that does not say
+
+
+#: By the first architecture that has them. The data sheets of sm_86, 89 and 120 are those of workstations: GeForce has
+#: half their halves. sm_90 has 2048, of which mma.sync reaches 63 %. sm_100 has twice as many for instructions that are
+#: not used here; how fast mma.sync is there no data sheet says, and it is taken for as fast as on sm_90.
+_RATES = {
+    80: _Rates(1024, 64, 10),
+    86: _Rates(512, 2, 5),
+    89: _Rates(512, 2, 3),
+    90: _Rates(1280, 128, 13),
+    100: _Rates(1280, 64, 28),
+    120: _Rates(512, 2, 4),
+}
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
@@ -130,11 +144,17 @@ def shared_bytes(kind, tile, count):
     return max(count * kind.planes * 64 * (tile.rows + tile.columns), staged_bytes(kind, tile))
 
 
+@cache
+def _rates(arch):
+    """Those of this architecture, or of the last one before it."""
+    return _RATES[max(known for known in _RATES if known <= arch)]
+
+
 def stage_clocks(kind, tile, device):
     """What one stage costs a multiprocessor."""
-    generation = 90 if device.arch == 90 else 80
-    instructions = tile.rows // 16 * (tile.columns // 8) * (2 if kind.size == 2 else 1) * _PAIRS[kind.planes]
-    products = instructions / 4 * _INSTRUCTION_CLOCKS[generation, kind.size]
+    rates = _rates(device.arch)
+    products = tile.rows * tile.columns * kind.depth * _PAIRS[kind.planes]
+    products /= rates.halves if kind.size == 2 else rates.doubles
     traffic = kind.planes * 64 * (4 * sum(tile.warp) + tile.rows + tile.columns) / 128
     return max(products, traffic)
 
@@ -149,7 +169,7 @@ def clocks(kind, tile, device, blocks, steps):
 
 def memory_clocks(device, size):
     """The time in which the memory moves so many bytes."""
-    return size / (_MEMORY_BYTES * device.processors)
+    return size / ((device.memory_bytes or _rates(device.arch).memory) * device.processors)
 
 
 def best_tile(kind, device, groups, products):

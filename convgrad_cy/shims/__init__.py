@@ -1,1 +1,1 @@
-"""Operations of MindSpore, TensorFlow and oneDNN Graph on NumPy arrays, one module for each framework."""
+"""Operations of MindSpore, TensorFlow, oneDNN Graph and CuPy's cuDNN on NumPy and CuPy arrays, by framework."""

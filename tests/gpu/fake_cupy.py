@@ -1,13 +1,16 @@
 """A module in the place of CuPy whose GPU is the simulator: what the package needs of it, and nothing more.
 
-Its arrays are refused by NumPy, as CuPy's are, so the package cannot work on their elements behind the GPU's back.
+Its arrays are refused by NumPy, as CuPy's are, so the package cannot work on their elements behind the GPU's back. What
+a driver refuses is refused here (driver.py).
 """
 
 import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
-from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch
+from driver import GLOBAL, RELAXED, THREAD_LOCAL, Attributes, Driver, DriverError, Kernel, most_registers
+from fake_streams import Device, Stream, current_device, get_current_stream, process
+from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
 from convgrad_cy.gpu.plan import Launch
 
@@ -24,8 +27,8 @@ class MemoryPointer:
         return MemoryPointer(self.mem, self.ptr + offset, self.device_id)
 
 
-def _pointer_to(host, device):
-    return MemoryPointer(host, host.__array_interface__["data"][0], device)
+def _address(host):
+    return host.__array_interface__["data"][0]
 
 
 class ndarray:
@@ -54,7 +57,7 @@ class ndarray:
     def _seen(self, host):
         """This memory seen in another way."""
         new = object.__new__(type(self))
-        new._set(host, MemoryPointer(self.data.mem, host.__array_interface__["data"][0], self.data.device_id))
+        new._set(host, MemoryPointer(self.data.mem, _address(host), self.data.device_id))
         return new
 
     def __array__(self, *_, **__):
@@ -85,18 +88,41 @@ class ndarray:
     def view(self, dtype):
         return self._seen(self.host.view(dtype))
 
+    @property
+    def device(self):
+        return Device(self.data.device_id)
+
+    @property
+    def real(self):
+        return self._seen(self.host.real)
+
+    @property
+    def imag(self):
+        return self._seen(self.host.imag)
+
+    def __iadd__(self, other):
+        assert self.data.device_id == other.data.device_id == current_device()
+        self.host += other.host
+        return self
+
+    def __isub__(self, other):
+        assert self.data.device_id == other.data.device_id == current_device()
+        self.host -= other.host
+        return self
+
     def copy(self):
         return array(self.host)
 
     def get(self):
+        process.driver.check()
         return self.host.copy()
 
 
 def alloc(size):
     """Memory on the current device that holds what no result is."""
-    memory = np.full(size + 512, POISON["ascending"], np.uint8)
-    begin = -memory.__array_interface__["data"][0] % 512
-    return _pointer_to(memory[begin : begin + size], _current[0])
+    memory = process.driver.allocate(size, current_device(), get_current_stream())
+    memory.block.fill(POISON["ascending"])
+    return MemoryPointer(memory, _address(memory.block), current_device())
 
 
 def empty(shape, dtype=float):
@@ -109,54 +135,44 @@ def zeros(shape, dtype=float):
 
 def array(host, layout=np.ascontiguousarray):
     """A copy of a NumPy array, laid out in memory by a function of ``layouts``."""
+    process.driver.check()
     host = layout(np.array(host))
     new = object.__new__(ndarray)
-    new._set(host, _pointer_to(host, _current[0]))
+    new._set(host, MemoryPointer(host, _address(host), current_device()))
     return new
 
 
-_current = [0]
-#: Whether the current stream is being captured.
-capturing = [False]
+def _attributes(code, name):
+    """Of a kernel that no compiler for GPUs has seen, with as many registers as one would be allowed to take."""
+    shared, threads = taken(code, name, is_sanitized())
+    return Attributes(shared, most_registers(threads), threads)
 
 
-class Device:
-    """A device, and the context in which it is the current one."""
-
-    compute_capability = "90"
-    attributes = {"MultiProcessorCount": 132, "MaxSharedMemoryPerBlockOptin": 227 << 10}  # noqa: RUF012
-
-    def __init__(self, number=None):
-        self.id = _current[0] if number is None else number
-
-    def __enter__(self):
-        self._before, _current[0] = _current[0], self.id
-        return self
-
-    def __exit__(self, *_):
-        _current[0] = self._before
-
-
-class Function:
+class Function(Kernel):
     """A kernel, compiled by g++ and run by the simulator."""
 
     def __init__(self, code, name):
+        super().__init__(process.driver, Device(), _attributes(code, name))
         self._name, self._start = name, load(code, name, is_sanitized())
-        self.max_dynamic_shared_size_bytes = 48 << 10
 
     def __call__(self, grid, block, args, *, shared_mem=0):
         *pointers, arguments = args
-        assert shared_mem <= self.max_dynamic_shared_size_bytes
         assert arguments.size == 1
-        addresses = []
-        for pointer in pointers:
-            pointer = getattr(pointer, "data", pointer)
-            assert pointer.device_id == _current[0]
-            addresses.append(pointer.ptr)
-        launches.append(self._name)
         numbers = tuple(np.frombuffer(arguments.tobytes(), np.int64).tolist())
         launch = Launch("", (), self._name, grid, block, shared_mem, (), numbers)
-        run_launch(self._start, launch, addresses, "random", len(launches))
+        self.check_launch(launch, Device(), 8 * len(pointers) + arguments.nbytes)
+        # Addresses, since a graph keeps no memory.
+        places = [(pointer.device_id, pointer.ptr) for pointer in (getattr(p, "data", p) for p in pointers)]
+        launches.append(self._name)
+        number = len(launches)
+
+        def run():
+            for device, _ in places:
+                if device != self._device.id:
+                    self._driver.lose("CUDA_ERROR_ILLEGAL_ADDRESS", f"memory of device {device}")
+            run_launch(self._start, launch, [address for _, address in places], "random", number)
+
+        self._driver.launch(get_current_stream(), run)
 
 
 class RawModule:
@@ -165,6 +181,7 @@ class RawModule:
         self._code = code
 
     def compile(self):
+        process.driver.check_safe("a module is loaded")
         compiled.append(self._code)
 
     def get_function(self, name):
@@ -180,13 +197,20 @@ def _module():
     cupy = ModuleType("cupy")
     cupy.__version__ = "14"
     properties = {"name": b"Imagined GPU", "totalGlobalMem": 80 << 30}
-    stream = SimpleNamespace(is_capturing=lambda: capturing[0])
     cupy.cuda = SimpleNamespace(
         Device=Device,
+        Stream=Stream,
         alloc=alloc,
-        device=SimpleNamespace(get_device_id=lambda: _current[0]),
-        get_current_stream=lambda: stream,
-        runtime=SimpleNamespace(getDeviceCount=lambda: DEVICES, getDeviceProperties=lambda number: properties),
+        device=SimpleNamespace(get_device_id=current_device),
+        get_current_stream=get_current_stream,
+        runtime=SimpleNamespace(
+            getDeviceCount=lambda: DEVICES,
+            getDeviceProperties=lambda number: properties,
+            streamCaptureModeGlobal=GLOBAL,
+            streamCaptureModeThreadLocal=THREAD_LOCAL,
+            streamCaptureModeRelaxed=RELAXED,
+            CUDARuntimeError=DriverError,
+        ),
         nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
     )
     cupy.ndarray, cupy.empty, cupy.zeros, cupy.array, cupy.RawModule = ndarray, empty, zeros, array, RawModule
@@ -198,9 +222,11 @@ def install(monkeypatch):
     from convgrad_cy import calls
     from convgrad_cy.gpu import work
 
-    for remembered in (work.device_of, work._module, work._function):
+    for remembered in (work.device_of, work._function):
         remembered.cache_clear()
+    monkeypatch.setattr(work, "_MODULES", {})
     monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(process, "driver", Driver())
     launches.clear()
     compiled.clear()
     monkeypatch.setitem(sys.modules, "cupy", _module())

@@ -20,7 +20,10 @@ _LAST = ("-ftz=true", "-arch={arch}", "--device-as-default-execution-space")
 _REPORT = re.compile(
     r"Function properties for (?P<kernel>\w+)\n\D*(?P<stack>\d+) bytes stack frame, "
     r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads\n.*Used (?P<registers>\d+) registers"
+    r"(?:.* (?P<shared>\d+) bytes smem)?"
 )
+#: Each of the four parts of a multiprocessor has so many registers; a warp gets a multiple of the portion.
+_REGISTERS, _PORTION = 16384, 256
 
 
 class Report(NamedTuple):
@@ -29,6 +32,12 @@ class Report(NamedTuple):
     stack: int
     spills: int
     registers: int
+    shared: int  # static bytes
+
+    @property
+    def warps(self):
+        """For so many a multiprocessor has registers."""
+        return 4 * (_REGISTERS // (-(-self.registers * 32 // _PORTION) * _PORTION))
 
 
 class CompileError(Exception):
@@ -89,7 +98,10 @@ def compile(text, arch):
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     reports = {
         found["kernel"]: Report(
-            int(found["stack"]), int(found["stores"]) + int(found["loads"]), int(found["registers"])
+            int(found["stack"]),
+            int(found["stores"]) + int(found["loads"]),
+            int(found["registers"]),
+            int(found["shared"] or 0),
         )
         for found in _REPORT.finditer(log)
     }

@@ -5,21 +5,13 @@ from itertools import product
 from math import prod
 from zlib import crc32
 
+from gpus import DEVICES
 from operations import DTYPES
 from problems import PROBLEMS, parse
 from simulated import CHANNELS_FIRST, CHANNELS_LAST, OPERATIONS, task_without_memory
 
 from convgrad_cy.gpu import families, gather, mma, reduce
-from convgrad_cy.gpu.plan import Device
 
-#: Compute capability -> a GPU of it, with what its blocks may have of shared memory.
-DEVICES = {
-    75: Device(75, 40, 64 << 10),
-    80: Device(80, 108, 163 << 10),
-    86: Device(86, 84, 99 << 10),
-    89: Device(89, 128, 99 << 10),
-    90: Device(90, 132, 227 << 10),
-}
 #: Layers of real networks: large enough for the large tiles of every family.
 LAYERS = [
     parse(line)

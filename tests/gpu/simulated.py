@@ -3,17 +3,17 @@
 from math import prod
 
 import numpy as np
+from gpus import H200
 from operations import dtype_of
 from sim.executor import POISON, execute
 
 from convgrad_cy import dtypes
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.gpu import module
-from convgrad_cy.gpu.plan import Device, task_of
+from convgrad_cy.gpu.plan import task_of
 from convgrad_cy.problem import ConvProblem, lift
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
-H200 = Device(arch=90, processors=132, shared_bytes=227 << 10)
 #: How x and y, and how w lie in memory: the order of the axes of NCX and OIX, the spatial ones as X.
 CHANNELS_FIRST = ("NCX", "OIX")
 CHANNELS_LAST = ("NXC", "OXI")

@@ -1,5 +1,8 @@
 """The table of tests/test_values.py on a real GPU: every operation against the reference."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from layouts import INPUTS, OUTPUTS, repeated
@@ -19,6 +22,13 @@ from operations import (
     real_tensors,
 )
 from problems import PROBLEMS, parse
+from tensor_cores import KINDS, kernels, kinds
+
+sys.path.append(str(Path(__file__).parents[2]))
+
+from bench import gpu_forced
+from bench.gpu_launches import watched
+from convgrad_cy.gpu.work import device_of
 
 require_gpu()
 
@@ -57,6 +67,23 @@ def on_gpu(operation, problem, tensors, *formats, layout=to_device, **keywords):
 def test_exact(operation, dtype, problem):
     tensors, results = integer_tensors(problem, dtype)
     assert_exact(on_gpu(operation, problem, tensors), results[operation.kernel], dtype)
+
+
+@kernels
+@kinds
+@pytest.mark.parametrize("problem", [problem for problem in PROBLEMS.values() if problem.batch], ids=str)
+def test_tensor_cores(kernel, kind, problem):
+    """Exact where they would not be worth their launches; every tile of theirs is in bench/gpu_variants.py."""
+    if device_of(0).arch < 80:
+        pytest.skip("this GPU has no tensor cores that are used")
+    dtype, precision = KINDS[kind]
+    tensors, _ = integer_tensors(problem, dtype)
+    operation = OPERATIONS[BY_KERNEL[kernel]]
+    for formats in (("NCX", "OIX"), ("NXC", "XIO")):
+        with gpu_forced.taking("mma"), watched() as launched:
+            result = on_gpu(operation, problem, tensors, *formats, precision=precision)
+        assert any(source.startswith("mma") for source, *_ in launched)
+        assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
 
 
 @operations
@@ -178,3 +205,11 @@ def test_nonfinite_values_stay_where_they_are(operation, dtype, precision, value
                 expected = operation.expected(problem, damaged)
                 result = on_gpu(operation, problem, damaged, precision=precision).astype(np.float64)
             np.testing.assert_array_equal(result, expected)
+
+
+@kernels
+@kinds
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_nonfinite_values_on_tensor_cores(kernel, kind, value):
+    with gpu_forced.taking("mma"):
+        test_nonfinite_values_stay_where_they_are(OPERATIONS[BY_KERNEL[kernel]], *KINDS[kind], value)

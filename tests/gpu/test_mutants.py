@@ -84,7 +84,7 @@ MUTANTS = {
         mma, "fprop", LARGE, "{barrier}\n    for (int i = threadIdx.x; i < (1 << BITS) / CHUNK", formats=CHANNELS_FIRST
     ),
     "reduce without a barrier": without_barrier(
-        mma, "wgrad", LARGE, "{barrier}\n        for (unsigned i = line; i < SIDE; i += lines)", formats=CHANNELS_FIRST
+        mma, "wgrad", LARGE, "{barrier}\n    if (thread >= rows * WIDTH)", formats=CHANNELS_FIRST
     ),
     "depthwise, filter without a barrier": without_barrier(
         depthwise, "fprop", GROUPS, "{barrier}\n\n    const int block_channel"

@@ -182,6 +182,15 @@ def test_shuffle_with_a_mask_of_other_lanes():
         run("shuffles", [np.zeros(64, np.int32), np.zeros(256, np.int32)], 1)
 
 
+@schedules
+def test_votes(schedule):
+    """All threads learn whether one was for it, and none of them what the next vote says."""
+    for wanted in ([0, 1, 0], [1, 0, 64], [64, 0, 0]):
+        result = np.full((3, 64), -1, np.int32)
+        run("votes", [np.array(wanted, np.int32), result], schedule=schedule)
+        np.testing.assert_array_equal(result, np.repeat([[count > 0] for count in wanted], 64, 1))
+
+
 def test_misaligned_access():
     source, target = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
     run("misaligned", [source, target], 4, block=1)

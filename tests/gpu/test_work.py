@@ -1,11 +1,15 @@
-"""How plans are joined and carried out, seen from what is launched."""
+"""How plans are joined, compiled and carried out, seen from what is launched."""
+
+from threading import Barrier, Thread, get_ident
+from types import SimpleNamespace
 
 import fake_cupy
 import pytest
+from gpus import ATTRIBUTES
 
 from convgrad_cy.gpu import work
 from convgrad_cy.gpu.joined import joined
-from convgrad_cy.gpu.plan import WORKSPACE, Launch, Plan
+from convgrad_cy.gpu.plan import WORKSPACE, Device, Launch, Plan
 
 
 def launch(kernel, *pointers, shared=0, macros=()):
@@ -13,11 +17,20 @@ def launch(kernel, *pointers, shared=0, macros=()):
 
 
 class Recorder:
-    """In the place of a compiled kernel."""
+    """In the place of a compiled kernel, with so many bytes of static shared memory."""
 
-    def __init__(self):
-        self.max_dynamic_shared_size_bytes = 48 << 10
+    def __init__(self, shared_size_bytes=256):
+        self.shared_size_bytes, self.limits = shared_size_bytes, []
+        self.preferred_shared_memory_carveout = -1
         self.calls = []
+
+    @property
+    def max_dynamic_shared_size_bytes(self):
+        return self.limits[-1] if self.limits else 48 << 10
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size):
+        self.limits.append(size)
 
     def __call__(self, grid, block, args, shared_mem):
         self.calls.append((grid, block, [getattr(arg, "ptr", arg) for arg in args[:-1]], args[-1], shared_mem))
@@ -27,6 +40,7 @@ class Recorder:
 def kernels(monkeypatch):
     fake_cupy.install(monkeypatch)
     made = {}
+    monkeypatch.setattr(work, "_compile", lambda launches, device: None)
     monkeypatch.setattr(work, "_function", lambda source, macros, name, device: made.setdefault(name, Recorder()))
     return made
 
@@ -72,21 +86,141 @@ def test_workspaces_do_not_share_memory(kernels):
     )
 
 
-def test_a_captured_call_keeps_its_workspaces(kernels, monkeypatch):
+def test_a_captured_call_keeps_its_workspaces(kernels):
     """A graph uses them again, whenever it is launched."""
     made = work.Work([(Plan((launch("k", 0, WORKSPACE, 2),), (8,)), (0, 1, 2))], 3, 0)
     made.run(None, None, None)
     assert made._captured == []
-    monkeypatch.setattr(fake_cupy, "capturing", [True])
-    made.run(None, None, None)
-    made.run(None, None, None)
+    with fake_cupy.Stream() as stream:
+        stream.begin_capture()
+        made.run(None, None, None)
+        made.run(None, None, None)
     kept = {memory.ptr for memory in made._captured}
     assert kept == {call[2][1] for call in kernels["k"].calls[1:]} and len(kept) == 2
 
 
 def test_much_shared_memory_is_asked_for(kernels):
-    work.Work([(Plan((launch("k", 0, shared=48 << 10), launch("l", 0, shared=100 << 10))), (0, 1, 2))], 3, 0)
-    assert kernels["k"].max_dynamic_shared_size_bytes == 48 << 10
-    assert kernels["l"].max_dynamic_shared_size_bytes == 100 << 10
-    work.Work([(Plan((launch("l", 0, shared=60 << 10),)), (0, 1, 2))], 3, 0)
-    assert kernels["l"].max_dynamic_shared_size_bytes == 100 << 10, "the earlier work needs it still"
+    """Static and dynamic together count, and with them the carve-out."""
+    kernels["none"] = Recorder(0)
+    sizes = {"none": 48 << 10, "little": (48 << 10) - 256, "both": 48 << 10, "much": 100 << 10}
+    launches = tuple(launch(name, 0, shared=size) for name, size in sizes.items())
+    work.Work([(Plan(launches), (0, 1, 2))], 3, 0)
+    assert {name: kernels[name].limits for name in sizes} == {
+        "none": [],
+        "little": [],
+        "both": [48 << 10],
+        "much": [100 << 10],
+    }
+    assert [kernels[name].preferred_shared_memory_carveout for name in sizes] == [-1, -1, 100, 100]
+    work.Work([(Plan((launch("much", 0, shared=60 << 10),)), (0, 1, 2))], 3, 0)
+    assert kernels["much"].max_dynamic_shared_size_bytes == 100 << 10, "the earlier work needs it still"
+
+
+# ---- modules ----
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """In the place of NVRTC: ``seen`` has each text with the device and the thread it is compiled on."""
+    fake_cupy.install(monkeypatch)
+    made = SimpleNamespace(seen=[], before=lambda code: None)
+
+    def compile(module):
+        made.seen.append((module._code, fake_cupy.Device().id, get_ident()))
+        made.before(module._code)
+
+    monkeypatch.setattr(work, "text", lambda source, macros: f"{source} {dict(macros)}")
+    monkeypatch.setattr(fake_cupy.RawModule, "compile", compile)
+    monkeypatch.setattr(fake_cupy.RawModule, "get_function", lambda module, name: Recorder())
+    return made
+
+
+def modules(*names):
+    """The parts of a work whose launches need these modules."""
+    return [(Plan(tuple(launch("k", 0, macros=((name, "1"),)) for name in names)), (0, 1, 2))]
+
+
+@pytest.mark.parametrize("device", (0, 1))
+def test_modules_of_a_call_are_compiled_side_by_side(compiler, monkeypatch, device):
+    monkeypatch.setattr(work.os, "cpu_count", lambda: 8)
+    together = Barrier(3, timeout=30)
+    compiler.before = lambda code: together.wait()  # none goes on before all have begun
+    work.Work(modules("A", "B", "A", "C"), 3, device)
+    codes, devices, threads = zip(*compiler.seen, strict=True)
+    assert sorted(codes) == [f"some.cu {{'{name}': '1'}}" for name in "ABC"]
+    assert set(devices) == {device} and len(set(threads)) == 3
+    assert fake_cupy.Device().id == 0
+
+
+def test_what_is_compiled_is_kept(compiler):
+    """For each device; one module needs no other thread."""
+    work.Work(modules("A", "B"), 3, 0)
+    del compiler.seen[:]
+    work.Work(modules("B", "A"), 3, 0)
+    assert compiler.seen == []
+    work.Work(modules("A", "C"), 3, 0)
+    assert compiler.seen == [("some.cu {'C': '1'}", 0, get_ident())]
+    work.Work(modules("A"), 3, 1)
+    assert compiler.seen[1:] == [("some.cu {'A': '1'}", 1, get_ident())]
+
+
+@pytest.mark.parametrize("names", (("WRONG",), ("A", "WRONG", "WORSE", "B")))
+def test_an_error_of_the_compiler_is_that_of_the_first_module(compiler, names):
+    def compile(code):
+        if "WRONG" in code or "WORSE" in code:
+            raise RuntimeError(code)
+
+    compiler.before = compile
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"^some\.cu {'WRONG': '1'}$"):
+            work.Work(modules(*names), 3, 0)
+    compiler.before = lambda code: None
+    work.Work(modules(*names), 3, 0).run(None, None, None)
+
+
+def test_no_compiler(compiler):
+    def compile(code):
+        raise RuntimeError("Failed to find CUDA headers")
+
+    compiler.before = compile
+    for names in (("A",), ("A", "B")):
+        with pytest.raises(ImportError, match=r"^CuPy must be able to compile .*\(CuPy says: Failed to find CUDA"):
+            work.Work(modules(*names), 3, 0)
+
+
+def test_works_are_made_in_several_threads(compiler):
+    """Of the same modules, at once."""
+    together, made = Barrier(4, timeout=30), []
+
+    def make():
+        together.wait()
+        made.append(work.Work(modules("A", "B", "C"), 3, 0))
+
+    threads = [Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in made:
+        one.run(None, None, None)
+    assert len(made) == 4 and len(work._MODULES) == 3
+
+
+# ---- what is known of a device ----
+
+
+def test_a_device(monkeypatch):
+    fake_cupy.install(monkeypatch)
+    device = work.device_of(0)
+    assert device[:3] == (90, 132, 227 << 10)
+    # 4.9 TB/s at 1.98 GHz, of which each of 132 multiprocessors has a share.
+    assert device.memory_bytes == pytest.approx(4.917e12 / 1.98e9 / 132, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ("MemoryClockRate", "GlobalMemoryBusWidth", "ClockRate"))
+@pytest.mark.parametrize("said", ("nothing", 0, -1))
+def test_a_device_that_does_not_tell_its_memory(name, said):
+    attributes = {**ATTRIBUTES[90], name: said}
+    if said == "nothing":
+        del attributes[name]
+    assert work.described(90, attributes) == Device(90, 132, 227 << 10, None)

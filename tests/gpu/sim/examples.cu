@@ -146,6 +146,14 @@ extern "C" __global__ void shuffles(const int *from, int *to, Arguments argument
     to[t + 192] = int(__ballot_sync(all, value > 0));
 }
 
+/* Three votes of a block; from[i] are the threads, counted from the first, that are for the i-th. */
+extern "C" __global__ void votes(const int *from, int *to, Arguments)
+{
+    const unsigned t = threadIdx.x;
+    for (int round = 0; round < 3; ++round)
+        to[round * blockDim.x + t] = __syncthreads_or(int(t) < from[round]) != 0;
+}
+
 /* Reads sixteen bytes from an address that is no multiple of sixteen. */
 extern "C" __global__ void misaligned(const float *from, float *to, Arguments arguments)
 {

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from shutil import which
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,8 @@ _GUARD_BYTE = 0xA5
 #: What CUDA allows of any launch.
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
+#: Dynamic shared memory begins at a multiple of this (DYNAMIC_SHARED of types.cuh), as static variables are counted.
+_DYNAMIC_SHARED = 128
 
 COMPILER = which("g++")
 FLAGS = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-Wno-unknown-pragmas", f"-I{FOLDER}")
@@ -125,8 +128,8 @@ def _prelude(mode):
 
 
 @cache
-def load(text, kernel, sanitize=False):
-    """The function that runs a kernel of a CUDA text."""
+def _library(text, kernel, sanitize):
+    """A CUDA text, compiled, with the functions of launch.hpp for one of its kernels."""
     mode = SANITIZED if sanitize else FAST
     source = f'#include "launch.hpp"\n{text}\n#line 1 "export"\nSIMULATOR_EXPORT({kernel})\n'
     command = [f"-I{_prelude(mode)}", *FLAGS, "-fvisibility=hidden", *mode, "-shared", "-x", "c++", "-"]
@@ -134,11 +137,31 @@ def load(text, kernel, sanitize=False):
         # The simulator has the function that -fsanitize=alignment calls, and the libraries that a kernel needs: it goes
         # without those that the compiler would add.
         command.append("-nodefaultlibs")
-    library = _compile(".so", [*command, "-x", "none", _engine(mode)], source)
-    start = ctypes.CDLL(str(library)).simulator_start
+    return ctypes.CDLL(str(_compile(".so", [*command, "-x", "none", _engine(mode)], source)))
+
+
+@cache
+def load(text, kernel, sanitize=False):
+    """The function that runs a kernel of a CUDA text."""
+    start = _library(text, kernel, sanitize).simulator_start
     start.restype = ctypes.c_char_p
     start.argtypes = [ctypes.POINTER(_Launch)]
     return start
+
+
+class Taken(NamedTuple):
+    """What a kernel takes of a multiprocessor, as its text says."""
+
+    shared: int  # bytes before dynamic shared memory, where all static variables of the text are
+    threads: int  # the most in a block
+
+
+def taken(text, kernel, sanitize=False):
+    """What a kernel of a CUDA text takes."""
+    library = _library(text, kernel, sanitize)
+    library.simulator_static_shared.restype = library.simulator_most_threads.restype = ctypes.c_int64
+    static = -(-library.simulator_static_shared() // _DYNAMIC_SHARED) * _DYNAMIC_SHARED
+    return Taken(static, library.simulator_most_threads() or _MOST_THREADS[0])
 
 
 _LIBC = ctypes.CDLL(None)
@@ -190,8 +213,8 @@ def _copy_of(array):
     return memory, memory.begin + before
 
 
-def _check_launch(launch):
-    """What CUDA refuses."""
+def check_launch(launch):
+    """Refuse a grid, a block or arguments that CUDA has no place for."""
     for name, sizes, limits in (("grid", launch.grid, _MOST_BLOCKS), ("block", launch.block, _MOST_THREADS)):
         if len(sizes) != 3 or not all(0 < size <= most for size, most in zip(sizes, limits, strict=True)):
             raise SimulationError(f"{launch.kernel}: {name} must be within {limits} and not empty, was {sizes}")
@@ -206,7 +229,7 @@ _lock = Lock()  # a compiled kernel has one block at a time
 
 def run_launch(start, launch, addresses, schedule, seed=0):
     """Run the compiled kernel of one launch on memory at these addresses."""
-    _check_launch(launch)
+    check_launch(launch)
     pointers = (ctypes.c_void_p * len(addresses))(*addresses)
     arguments = (ctypes.c_int64 * len(launch.arguments))(*launch.arguments)
     what = _Launch(

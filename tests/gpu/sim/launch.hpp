@@ -1,13 +1,15 @@
-// The door between Python (executor.py) and a compiled kernel: one C function for each kernel.
+// The door between Python (executor.py) and a compiled kernel: C functions that run it, and that say what it takes.
 // A guard that works in a precompiled header, too.
 #ifndef SIMULATOR_LAUNCH
 #define SIMULATOR_LAUNCH
 
 #include "simulator.hpp"
 
-// The linker names the ends of that section, if there is one.
+// The linker names the ends of these sections, if there are any.
 extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_simulator_shared[],
     __stop_simulator_shared[];
+extern "C" __attribute__((weak, visibility("hidden"))) const int64_t __start_simulator_threads[],
+    __stop_simulator_threads[];
 
 namespace simulator
 {
@@ -59,9 +61,22 @@ template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kern
 };
 } // namespace simulator
 
+#define SIMULATOR_C extern "C" __attribute__((visibility("default")))
+// Of the text's static __shared__ variables the bytes; of its launch bounds the smallest, or 0 where it has none.
 #define SIMULATOR_EXPORT(kernel)                                                                                       \
-    extern "C" __attribute__((visibility("default"))) const char *simulator_start(const simulator::Launch *launch)     \
+    SIMULATOR_C const char *simulator_start(const simulator::Launch *launch)                                           \
     {                                                                                                                  \
         return simulator::Kernel<&kernel>::start(*launch);                                                             \
+    }                                                                                                                  \
+    SIMULATOR_C int64_t simulator_static_shared()                                                                      \
+    {                                                                                                                  \
+        return __stop_simulator_shared - __start_simulator_shared;                                                     \
+    }                                                                                                                  \
+    SIMULATOR_C int64_t simulator_most_threads()                                                                       \
+    {                                                                                                                  \
+        int64_t least = 0;                                                                                             \
+        for (const int64_t *bound = __start_simulator_threads; bound < __stop_simulator_threads; ++bound)              \
+            least = least && least < *bound ? least : *bound;                                                          \
+        return least;                                                                                                  \
     }
 #endif

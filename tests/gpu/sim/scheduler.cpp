@@ -38,6 +38,7 @@ void (*kernel_body)(const Launch &);
 std::vector<unsigned char> shared_memory;
 unsigned char *shared_begin;
 std::string message;
+bool any_vote; // at the barrier that was released last
 uint64_t random_state;
 
 uint64_t random_number()
@@ -155,8 +156,11 @@ bool release_barrier(int count)
             || std::strcmp(thread.file, threads.first[0].file))
             return false;
     }
-    for (int i = 0; i < count; ++i)
+    any_vote = false;
+    for (int i = 0; i < count; ++i) {
+        any_vote |= threads.first[i].vote;
         threads.first[i].waits_for = threads.first[i].file = nullptr;
+    }
     return true;
 }
 
@@ -241,13 +245,15 @@ void fail(const char *format, ...)
         current->fiber.pause();
 }
 
-void block_barrier(const char *file, int line)
+bool block_barrier(const char *file, int line, bool vote)
 {
     current->meeting = nullptr;
     current->file = file;
     current->line = line;
+    current->vote = vote;
     current->waits_for = "__syncthreads";
     current->fiber.pause();
+    return any_vote; // which the next barrier changes only once all threads are there
 }
 
 void meet(const char *name, unsigned mask, bool whole, Meeting meeting, void *operands)

@@ -27,6 +27,7 @@ struct Thread {
     const char *waits_for; // null: it can run
     const char *file;      // of the barrier that it waits at
     int line;
+    bool vote;     // that it brought there
     unsigned mask; // of the lanes that it waits for
     Meeting meeting;
     void *operands;

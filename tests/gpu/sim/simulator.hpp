@@ -25,7 +25,15 @@ using std::fmaf;
 #define __constant__ static const
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...)
+// The most threads of a block are kept for the launch to be checked (launch.hpp): between the kernel's type and its name
+// a declaration of nothing makes room for them.
+#define __launch_bounds__(threads, ...)                                                                                \
+    simulator_declared();                                                                                              \
+    static const int64_t SIMULATOR_NAME(simulator_threads_, __LINE__)                                                  \
+        __attribute__((used, section("simulator_threads"))) = threads;                                                 \
+    extern "C" void
+#define SIMULATOR_NAME(name, line) SIMULATOR_JOINED(name, line)
+#define SIMULATOR_JOINED(name, line) name##line
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __grid_constant__
 // Poisoned before each block. Not in templates: there take DYNAMIC_SHARED.
@@ -74,7 +82,8 @@ extern uint3 thread_index, block_index;
 extern dim3 block_size, grid_size;
 
 unsigned char *dynamic_shared();
-void block_barrier(const char *file, int line);
+// Waits for all threads of the block, and says whether any of them brought a vote.
+bool block_barrier(const char *file, int line, bool vote = false);
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The lanes of `mask` meet; each brings 8 bytes and receives those of all.
@@ -88,6 +97,7 @@ int lane();
 #define gridDim simulator::grid_size
 #define warpSize 32
 #define __syncthreads() simulator::block_barrier(__FILE__, __LINE__)
+#define __syncthreads_or(vote) int(simulator::block_barrier(__FILE__, __LINE__, (vote) != 0))
 
 // ---- For ptx.cuh: what the PTX instructions of these names do. All 32 lanes call the warp-wide ones together. ----
 

@@ -1,0 +1,140 @@
+"""Kernels that the planner would not choose: one family takes all that it can, and what it chooses there is given.
+
+A choice of a matrix product is its tile and its splits, one of a depthwise convolution the shape of a thread;
+``gather`` chooses nothing. Plans are those of the family itself, so all that follows from the choice is as it would be.
+"""
+
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from convgrad_cy import calls, gpu
+from convgrad_cy.choices import WGRAD
+from convgrad_cy.gpu import depthwise, families, mma, simt, simt_tiles, thread_shape, tiles
+
+FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
+#: Into how many parts sums are split: one, whose result is final, and several, which ``reduce.cu`` adds.
+_SPLITS = (1, 3)
+
+
+class Product(NamedTuple):
+    """A tile, and the parts into which its sums are split: fewer of them where there are not so many stages."""
+
+    tile: Any  # of tiles.py or of simt_tiles.py
+    splits: int
+
+    def __str__(self):
+        return f"{self.tile.rows}x{self.tile.columns} splits {self.splits}"
+
+    def macros(self):
+        """What they are in the macros of a kernel."""
+        return {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
+
+    def parts(self, steps):
+        """The number of splits, and the stages of each."""
+        each = -(-steps // self.splits)
+        return -(-steps // each), each
+
+
+class Thread(NamedTuple):
+    """What a thread of a depthwise convolution computes."""
+
+    channels: int
+    positions: int
+    taps: int
+    spaced: bool
+
+    @classmethod
+    def of(cls, shape):
+        return cls(*(getattr(shape, name) for name in cls._fields))
+
+    def __str__(self):
+        return " ".join(f"{name} {int(value)}" for name, value in self._asdict().items())
+
+    def macros(self):
+        return {name.upper(): str(int(value)) for name, value in self._asdict().items()}
+
+
+def can(family, task):
+    """Whether a family computes a task; some say that beside whether it is worth while."""
+    module = FAMILIES[family]
+    return not task.is_empty and getattr(module, "can", module.suits)(task)
+
+
+def choices(family, task):
+    """All that a family can choose for a task."""
+    if family == "mma":
+        return [Product(tile, n) for tile in tiles.tiles(mma._kind(task), task.operation == WGRAD) for n in _SPLITS]
+    if family == "simt":
+        return [Product(tile, n) for tile in simt_tiles.TILES[task.dtype.compute_itemsize] for n in _SPLITS]
+    if family == "depthwise":
+        seen = set()
+        with patch.object(thread_shape.Shape, "cost", lambda shape, *_: seen.add(Thread.of(shape)) or 0):
+            depthwise.launches(task)
+        return sorted(seen)
+    return [None]
+
+
+def _steps(kind, depths):
+    return max(1, *(-(-depth // kind.depth) for depth in depths))
+
+
+def _of_mma(choice):
+    def best_tile(kind, device, groups, products):
+        return choice.tile, *choice.parts(_steps(kind, [depth for *_, depth in products])), 0.0
+
+    def best_split(kind, device, groups, rows, columns, depth):
+        return choice.tile, choice.parts(_steps(kind, [depth]))[1], 0.0
+
+    return patch.multiple(mma, best_tile=best_tile, best_split=best_split)
+
+
+def _of_simt(choice):
+    def taken(extents, *_):
+        steps = -(-extents.depth // choice.tile.depth)
+        return choice.tile, choice.parts(steps)[0] if extents.walks == 1 else 1
+
+    return patch.object(simt, "choice", taken)
+
+
+def _of_depthwise(choice):
+    return patch.object(thread_shape.Shape, "cost", lambda shape, *_: Thread.of(shape) != choice)
+
+
+_CHANGES = {"mma": _of_mma, "simt": _of_simt, "depthwise": _of_depthwise}
+
+
+@contextmanager
+def taking(family, choice=None):
+    """Within, a family takes every task that it can, with one of its ``choices`` if there is one given."""
+    planner = families.family
+
+    def first(task, *others):
+        return FAMILIES[family] if can(family, task) else planner(task, *others)
+
+    with ExitStack() as changes:
+        changes.enter_context(patch.object(families, "family", first))
+        if choice is not None:
+            changes.enter_context(_CHANGES[family](choice))
+        calls.forget()
+        changes.callback(calls.forget)
+        yield
+
+
+class _Planned(Exception):
+    """Carries a task out of a call."""
+
+
+def task_of(call):
+    """The task of a call on arrays of CuPy, which is not carried out."""
+
+    def plan(task):
+        raise _Planned(task)
+
+    calls.forget()
+    with patch.object(gpu, "plan", plan):
+        try:
+            call()
+        except _Planned as planned:
+            return planned.args[0]
+    raise ValueError("the call must reach the planner of the GPU, was carried out without it")

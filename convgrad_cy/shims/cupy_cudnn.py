@@ -1,0 +1,181 @@
+"""The three convolutions of ``cupy.cudnn``, which CuPy dropped with version 14, on CuPy and NumPy arrays.
+
+Signatures are those of CuPy 13; ``docs/frameworks.md`` lists what differs. cuDNN is not called: the core computes, on a
+GPU by its own kernels. What only chose among cuDNN's algorithms is accepted and does nothing.
+"""
+
+from .cupy_cudnn_call import (
+    BACKWARD_DATA,
+    BACKWARD_FILTER,
+    CUDNN_TENSOR_NCHW,
+    CUDNN_TENSOR_NHWC,
+    FORWARD,
+    CuDNNError,
+    check_tensor_core,
+    run,
+)
+
+__all__ = [
+    "CUDNN_TENSOR_NCHW",
+    "CUDNN_TENSOR_NHWC",
+    "CuDNNError",
+    "convolution_backward_data",
+    "convolution_backward_filter",
+    "convolution_forward",
+]
+
+
+def convolution_forward(
+    x, W, b, y, pad, stride, dilation, groups, *, auto_tune, tensor_core,
+    d_layout=CUDNN_TENSOR_NCHW, w_layout=CUDNN_TENSOR_NCHW,
+):  # fmt: skip
+    """Convolution of `x` with `W`, written to `y`.
+
+    For each group, and no term where the position is outside `x`::
+
+        y[n, o, p] = sum over i, t of  x[n, i, p * stride + t * dilation - pad] * W[o, i, t]  + b[o]
+
+    Parameters
+    ----------
+    x : array
+        Of shape (N, C, *spatial), with one to three spatial axes.
+    W : array
+        Of shape (O, C / groups, *kernel).
+    b : array or None
+        O numbers, added to the result.
+    y : array
+        Of shape (N, O, *output); the result is written to it.
+    {attributes}
+
+    {errors}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from convgrad_cy.shims import cupy_cudnn as cudnn
+    >>> x = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> W = np.array([[[-1, 0, 1]]], np.float32)
+    >>> y = np.empty((1, 1, 3), np.float32)
+    >>> cudnn.convolution_forward(x, W, None, y, (0,), (1,), (1,), 1, auto_tune=True, tensor_core="auto")
+    >>> y
+    array([[[3., 5., 7.]]], dtype=float32)
+    """
+    check_tensor_core(tensor_core)
+    run(FORWARD, (x, W, y), b, pad, stride, dilation, groups, d_layout, w_layout)
+
+
+def convolution_backward_data(
+    W, x, b, y, pad, stride, dilation, groups, *, deterministic, auto_tune, tensor_core,
+    d_layout=CUDNN_TENSOR_NCHW, w_layout=CUDNN_TENSOR_NCHW,
+):  # fmt: skip
+    """Gradient of a convolution with respect to its input, or transposed convolution of `x` with `W`, written to `y`.
+
+    For each group::
+
+        y[n, i, q] = sum over o, p, t with p * stride + t * dilation - pad == q of  x[n, o, p] * W[o, i, t]  + b[i]
+
+    Parameters
+    ----------
+    W : array
+        Of shape (O, C / groups, *kernel).
+    x : array
+        Gradient with respect to the convolution's output, of shape (N, O, *output), with one to three spatial axes.
+    b : array or None
+        C numbers, added to the result.
+    y : array
+        Of shape (N, C, *spatial); the result is written to it.
+    deterministic : bool
+        Does nothing: results are always deterministic.
+    {attributes}
+
+    {errors}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from convgrad_cy.shims import cupy_cudnn as cudnn
+    >>> W = np.array([[[-1, 0, 1]]], np.float32)
+    >>> x = np.array([[[1, 0, 10]]], np.float32)
+    >>> y = np.empty((1, 1, 5), np.float32)
+    >>> cudnn.convolution_backward_data(
+    ...     W, x, None, y, (0,), (1,), (1,), 1, deterministic=False, auto_tune=True, tensor_core="auto")
+    >>> y
+    array([[[-1.,  0., -9.,  0., 10.]]], dtype=float32)
+    """
+    if not deterministic:  # as upstream
+        check_tensor_core(tensor_core)
+    run(BACKWARD_DATA, (y, W, x), b, pad, stride, dilation, groups, d_layout, w_layout)
+
+
+def convolution_backward_filter(
+    x, gy, gW, pad, stride, dilation, groups, *, deterministic, auto_tune, tensor_core,
+    d_layout=CUDNN_TENSOR_NCHW, w_layout=CUDNN_TENSOR_NCHW,
+):  # fmt: skip
+    """Gradient of a convolution with respect to its filter, written to `gW`.
+
+    For each group, and no term where the position is outside `x`::
+
+        gW[o, i, t] = sum over n, p of  x[n, i, p * stride + t * dilation - pad] * gy[n, o, p]
+
+    Parameters
+    ----------
+    x : array
+        Of shape (N, C, *spatial), with one to three spatial axes.
+    gy : array
+        Gradient with respect to the convolution's output, of shape (N, O, *output).
+    gW : array
+        Of shape (O, C / groups, *kernel); the result is written to it.
+    deterministic : bool
+        Does nothing: results are always deterministic.
+    {attributes}
+
+    {errors}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from convgrad_cy.shims import cupy_cudnn as cudnn
+    >>> x = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> gy = np.array([[[1, 0, 10]]], np.float32)
+    >>> gW = np.empty((1, 1, 3), np.float32)
+    >>> cudnn.convolution_backward_filter(
+    ...     x, gy, gW, (0,), (1,), (1,), 1, deterministic=False, auto_tune=True, tensor_core="auto")
+    >>> gW
+    array([[[ 41.,  72., 114.]]], dtype=float32)
+    """
+    if not deterministic:  # as upstream
+        check_tensor_core(tensor_core)
+    run(BACKWARD_FILTER, (x, gW, gy), None, pad, stride, dilation, groups, d_layout, w_layout)
+
+
+_SECTIONS = {
+    "attributes": """pad, stride, dilation : tuple of int
+        One for each spatial axis; padding is the same at both ends, and None for `dilation` is one.
+    groups : int
+        Number of groups of channels.
+    auto_tune : bool
+        Does nothing.
+    tensor_core : str
+        "always", "auto" or "never"; does nothing else.
+    d_layout, w_layout : int
+        Of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC, channels last in
+        both.""",
+    "errors": """Raises
+    ------
+    TypeError
+        What is no array of NumPy or CuPy; a type that is not listed, or two; two devices; no tuple where one is due.
+    CuDNNError
+        Shapes, numbers or layouts that do not fit together, and a result that cannot be written, or overlaps an input:
+        a ValueError and a RuntimeError.
+    ValueError
+        Any other layout or `tensor_core`; `pad` and `stride` of two lengths.
+
+    Notes
+    -----
+    Types: float16, which is summed in float32 and rounded once, float32 and float64; beyond CuPy complex64 and
+    complex128, by four real convolutions for the four products of real and imaginary parts. Nothing is conjugated.""",
+}
+
+for _function in (convolution_forward, convolution_backward_data, convolution_backward_filter):
+    for _name, _text in _SECTIONS.items():
+        _function.__doc__ = _function.__doc__ and _function.__doc__.replace(f"{{{_name}}}", _text)

@@ -1,0 +1,23 @@
+"""In the place of bench.gpu_measure: times are made up; what is right is found by a small call of the row's kind."""
+
+from bench import gpu_variants
+from bench.gpu_launches import watched
+
+
+def release():
+    pass
+
+
+class Measurement:
+    def __init__(self, row):
+        formats = gpu_variants.FORMATS[row.case.channels_last]
+        self.small = gpu_variants.Row("", row.case.dtype, row.kernel, formats, ("sum_of_72",))
+
+    def run(self):
+        with watched():
+            wrong = list(gpu_variants.differences(self.small))
+        return {"error": float(bool(wrong)), "bitwise": True, "ours_us": 50.0, "cudnn_us": 100.0}
+
+
+def is_right(row, found):
+    return not found["error"]

@@ -1,0 +1,5 @@
+"""In the place of PyTorch, as far as bench.gpu_ratio asks whether there is a GPU."""
+
+from types import SimpleNamespace
+
+cuda = SimpleNamespace(is_available=lambda: True)

@@ -1,0 +1,161 @@
+"""What runs on a machine with a GPU, run with kernels that fail (drill/): each row has its verdict nevertheless."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DRILL = Path(__file__).with_name("drill")
+
+pytestmark = [
+    pytest.mark.simulator,
+    pytest.mark.skipif(which("bash") is None, reason="bash is not on the path"),
+    pytest.mark.skipif(find_spec("ml_dtypes") is None, reason="ml_dtypes is not installed"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are stopped by signals"),
+]
+
+
+def run(*command, faults=(), **environment):
+    """The finished process of a command, on a machine that has a GPU with these faults."""
+    path = os.pathsep.join([str(DRILL), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PATH": f"{DRILL}{os.pathsep}{os.environ['PATH']}",
+        "PYTHON": sys.executable,
+        "DRILL_FAULTS": json.dumps(faults),
+        **environment,
+    }
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def variants(tmp_path, *arguments, faults):
+    done = run(sys.executable, "-m", "bench.gpu_variants", "--out", tmp_path / "it.json", *arguments, faults=faults)
+    assert (tmp_path / "it.json").exists(), done.stderr
+    return done, json.loads((tmp_path / "it.json").read_text())
+
+
+def row(family, kernel, formats, problem="sum_of_72", kind="float32"):
+    return f"{family} {kind} {kernel} {formats} {problem} as planned"
+
+
+FIRST, LAST = "NCX-OIX", "NXC-OXI"
+#: Rows of one small problem.
+PART = ("--dtype", "float32", "--match", f"({FIRST}|{LAST}) sum_of_72")
+
+
+def test_variants_survive_faults(tmp_path):
+    faults = [
+        ("wrong", "^gather.cu correlate CHANNELS_ADJACENT=1"),
+        ("sticky", "^gather.cu wgrad"),
+        ("raises", "^simt.cu product.* A_BY_DEPTH=1.* WGRAD=1"),
+        ("ends", "^simt.cu product.* TAPS_INNER=0.* WGRAD=0"),
+    ]
+    done, data = variants(tmp_path, "--family", "gather", "--family", "simt", *PART, faults=faults)
+    assert done.returncode == 1, done.stderr
+    states = {
+        row("gather", "fprop", FIRST): "PASS",
+        row("gather", "fprop", LAST): "WRONG",
+        row("gather", "dgrad", FIRST): "PASS",
+        row("gather", "dgrad", LAST): "WRONG",
+        row("gather", "wgrad", FIRST): "RAISED",
+        row("gather", "wgrad", LAST): "RAISED",
+        row("simt", "fprop", FIRST): "PASS",
+        row("simt", "fprop", LAST): "RAISED",
+        row("simt", "dgrad", FIRST): "PASS",
+        row("simt", "dgrad", LAST): "RAISED",
+        row("simt", "wgrad", FIRST): "RAISED",
+        row("simt", "wgrad", LAST): "PASS",
+    }
+    assert data["rows"] == states
+    assert set(data["faults"]) == {name for name, state in states.items() if state != "PASS"}
+    assert data["families"] == "depthwise,mma,gather"  # the last is always there
+    sticky = data["faults"][row("gather", "wgrad", FIRST)]
+    assert sticky["exit"] == 3 and "cudaErrorIllegalAddress" in sticky["failed"]
+    refused = data["faults"][row("simt", "wgrad", FIRST)]
+    assert "exit" not in refused and "CUDA_ERROR_INVALID_VALUE" in refused["failed"]
+    assert "ended with status 9" in data["faults"][row("simt", "fprop", LAST)]["failed"]
+    for fault in ("wgrad", FIRST), ("fprop", LAST):
+        launch = data["faults"][row("simt", *fault)]["launch"]
+        assert launch.startswith("simt.cu product A_BY_DEPTH=")
+        assert all(f"{what} " in launch for what in ("static shared memory", "dynamic", "grid", "block", "arguments"))
+        assert launch in done.stdout
+    wrong = data["faults"][row("gather", "fprop", LAST)]["wrong"]
+    assert wrong[0].startswith("sum_of_72, integers: ") and wrong[0] in done.stdout
+    assert "| gather | **RAISED 2 of 6** |" in done.stdout and "| simt | **RAISED 3 of 6** |" in done.stdout
+
+
+def test_variants_in_one_process(tmp_path):
+    """As compute-sanitizer runs them: what an error leaves undone is named."""
+    arguments = ("--here", "gather", "float32", *PART[2:])
+    done, data = variants(tmp_path, *arguments, faults=[("sticky", "^gather.cu correlate CHANNELS_ADJACENT=1")])
+    assert done.returncode == 3
+    assert list(data["rows"].values()) == ["PASS", "RAISED"] and len(data["left_out"]) == 4
+    assert "No time was left for 4 rows" in done.stdout
+    done, data = variants(tmp_path, *arguments, faults=[])
+    assert (done.returncode, set(data["rows"].values())) == (0, {"PASS"}), done.stdout
+
+
+ROWS = "unet_64 "
+
+
+def test_ratio_survives_faults(tmp_path):
+    faults = [("sticky", "^gather.cu wgrad.*STORAGE=float "), ("wrong", "^(gather|simt).cu .*STORAGE=double")]
+    command = ("-m", "bench.gpu_ratio", "--out", tmp_path, "--match", ROWS)
+    done = run(sys.executable, *command, faults=faults, CONVGRAD_CY_GPU="gather")
+    assert done.returncode == 1, done.stderr
+    data = json.loads((tmp_path / "gpu_ratio.json").read_text())
+    assert data["about"]["gpu"] == "Imagined GPU" and data["left_out"] == []
+    assert len(data["rows"]) > 10
+    for found in data["rows"]:
+        broken = found["kernel"] == "wgrad" and found["dtype"] == "float32"
+        assert found["right"] == (not broken and not (found["dtype"] == "float64" and found["kernel"] == "dgrad"))
+        assert ("cudaErrorIllegalAddress" in found.get("failed", "")) == broken
+        if broken:
+            assert found["exit"] == 3 and found["launch"].startswith("gather.cu wgrad ")
+            assert found["launch"] in done.stdout
+    assert "| float32 high; cuDNN without TF32 | 2.00 |" in (tmp_path / "gpu_ratio.md").read_text()
+
+
+PARTS = {
+    "VARIANTS": f"--family gather --family simt --dtype float32 --match {FIRST}.sum_of_72",
+    "TESTS": " ".join(
+        f"tests/gpu/test_device_values.py::test_{name}]"
+        for name in ("exact[2d_1x1-float32-conv", "tensor_cores[2d_1x1-float16-fprop", "long_sum_of_ones[int32-wgrad")
+    ),
+    "RATIO": "--match unet_64",
+}
+
+
+@pytest.mark.slow(whole=True)
+def test_all_steps(tmp_path):
+    """From a machine with a fault to the last step: the family that raised is off in ratio, and all is written."""
+    here = {**PARTS, "CUPY_CACHE_DIR": str(tmp_path / "cache"), "DRILL_SANITIZER": "racecheck"}
+    done = run("bash", "bench/gpu_all.sh", tmp_path, faults=[("sticky", "^simt.cu .*WGRAD=1")], **here)
+    assert "failed: smoke sanitize\n" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1
+    found = json.loads((tmp_path / "gpu_variants.json").read_text())
+    assert len(found["rows"]) == 6 and list(found["rows"].values()).count("RAISED") == 1
+    assert "families: depthwise,mma,gather\n" in (tmp_path / "gpu_ratio.log").read_text()
+    assert all(row["right"] for row in json.loads((tmp_path / "gpu_ratio.json").read_text())["rows"])
+    sanitized = (tmp_path / "gpu_sanitize.log").read_text()
+    assert "clean: memcheck gather float32\n" in sanitized
+    assert "FAILED: memcheck simt float32, status 3, ========= ERROR SUMMARY: 0 errors\n" in sanitized
+    assert "FAILED: racecheck gather float32, status 0, no summary\n" in sanitized
+    for step in ("environment", "tests"):
+        assert (tmp_path / f"gpu_{step}.log").stat().st_size > 10
+
+
+def test_steps_of_the_script(tmp_path):
+    here = {"CUPY_CACHE_DIR": str(tmp_path / "cache")}
+    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "all", **here)
+    assert done.returncode == 2
+    assert "a step must be one of environment, smoke, tests, ratio, sanitize, was all" in done.stderr
+    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "ratio", **here, LIMIT="1")
+    assert done.returncode == 1 and "no time is left for: " in done.stdout

@@ -1,0 +1,140 @@
+"""What NVRTC makes of the kernels that count: budgets close to what they have, so that no change grows it unseen."""
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import nvrtc
+import pytest
+from planned import DEVICES
+from problems import parse
+from simulated import CHANNELS_FIRST, CHANNELS_LAST, task_without_memory
+
+from convgrad_cy.gpu import families, module
+
+pytestmark = [
+    pytest.mark.slow(whole=True),
+    pytest.mark.skipif(nvrtc.why_missing() is not None, reason=str(nvrtc.why_missing())),
+    pytest.mark.skipif(nvrtc.disassembler() is None, reason="nvidia-cuda-cuobjdump and -nvdisasm are not installed"),
+]
+
+ARCHITECTURES = {"sm_80": 80, "sm_90a": 90}
+#: How many more instructions than today are an error.
+TOLERANCE = 1.05
+#: Warps that a multiprocessor of these architectures holds, and what the system takes of the shared memory of a block.
+_WARPS, _RESERVED = 64, 1024
+
+
+class Budget(NamedTuple):
+    """Of one kernel."""
+
+    instructions: int  # today
+    calls: int  # at most
+    stores: str  # to global memory, all ways
+    registers: int  # at most
+    blocks: int  # at least, together on a multiprocessor
+
+
+DENSE = 'mb32ic256ih56oc256kh3ph1n"dense"'
+DEPTHWISE = 'mb128g144ic144ih56oc144kh3ph1n"depthwise"'
+#: Source, operation, layer, type, precision and layout for which it is launched.
+KERNELS = {
+    "mma bfloat16": ("mma.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
+    "mma float32": ("mma.cu", "dgrad", DENSE, "float32", "high", CHANNELS_LAST),
+    "mma float64": ("mma.cu", "dgrad", DENSE, "float64", "high", CHANNELS_LAST),
+    "mma_wgrad bfloat16": ("mma_wgrad.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
+    "mma_wgrad float32": ("mma_wgrad.cu", "wgrad", DENSE, "float32", "high", CHANNELS_LAST),
+    "mma_wgrad float64": ("mma_wgrad.cu", "wgrad", DENSE, "float64", "high", CHANNELS_LAST),
+    "pack bfloat16": ("pack.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
+    "reduce bfloat16": ("reduce.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
+    "simt float32": ("simt.cu", "dgrad", DENSE, "float32", "ieee", CHANNELS_LAST),
+    "depthwise bfloat16": ("depthwise.cu", "dgrad", DEPTHWISE, "bfloat16", "high", CHANNELS_LAST),
+    "depthwise_wgrad bfloat16": ("depthwise_wgrad.cu", "wgrad", DEPTHWISE, "bfloat16", "high", CHANNELS_LAST),
+}
+BUDGETS = {
+    "mma bfloat16": {
+        "sm_80": Budget(3052, 9, "STG.E.128 STG.E.U16", 254, 2),
+        "sm_90a": Budget(3108, 5, "STG.E.128 STG.E.U16", 254, 2),
+    },
+    "mma float32": {
+        "sm_80": Budget(2482, 10, "STG.E STG.E.128", 245, 2),
+        "sm_90a": Budget(3238, 5, "STG.E STG.E.128", 254, 2),
+    },
+    "mma float64": {
+        "sm_80": Budget(2224, 3, "STG.E.128 STG.E.64", 222, 2),
+        "sm_90a": Budget(2668, 2, "STG.E.128 STG.E.64", 244, 2),
+    },
+    "mma_wgrad bfloat16": {
+        "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
+        "sm_90a": Budget(5207, 1, "STG.E STG.E.64", 239, 2),
+    },
+    "mma_wgrad float32": {
+        "sm_80": Budget(4137, 3, "STG.E STG.E.64", 240, 1),
+        "sm_90a": Budget(4461, 1, "STG.E STG.E.64", 244, 2),
+    },
+    "mma_wgrad float64": {
+        "sm_80": Budget(3764, 3, "STG.E.128 STG.E.64", 198, 2),
+        "sm_90a": Budget(4010, 1, "STG.E.128 STG.E.64", 216, 2),
+    },
+    "pack bfloat16": {
+        "sm_80": Budget(833, 0, "STG.E.128", 32, 8),
+        "sm_90a": Budget(866, 0, "STG.E.128", 32, 8),
+    },
+    "reduce bfloat16": {
+        "sm_80": Budget(350, 0, "STG.E.U16", 40, 6),
+        "sm_90a": Budget(380, 0, "STG.E.U16", 32, 8),
+    },
+    "simt float32": {
+        "sm_80": Budget(2751, 4, "STG.E", 128, 2),
+        "sm_90a": Budget(2890, 0, "STG.E", 127, 2),
+    },
+    "depthwise bfloat16": {
+        "sm_80": Budget(1618, 6, "STG.E.64 STG.E.U16", 120, 2),
+        "sm_90a": Budget(1647, 0, "STG.E.128 STG.E.U16", 127, 2),
+    },
+    "depthwise_wgrad bfloat16": {
+        "sm_80": Budget(3898, 10, "STG.E", 96, 2),
+        "sm_90a": Budget(4062, 0, "STG.E", 102, 2),
+    },
+}
+
+
+def launch_of(name, arch):
+    source, kernel, layer, dtype, precision, formats = KERNELS[name]
+    task = task_without_memory(kernel, parse(layer), dtype, precision, formats, DEVICES[arch])
+    return next(launch for launch in families.plan(task).launches if launch.source == source)
+
+
+def resident_blocks(launch, report, device):
+    """How many blocks have room on a multiprocessor together."""
+    warps = -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
+    shared = launch.shared + report.shared + _RESERVED
+    return min(min(report.warps, _WARPS) // warps, (device.shared_bytes + _RESERVED) // shared)
+
+
+def opcodes(cubin):
+    """How often each instruction is there, but for those that fill up the end."""
+    found = Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", nvrtc.sass(cubin), re.M))
+    del found["NOP"]
+    return found
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_budget(arch, name):
+    launch = launch_of(name, ARCHITECTURES[arch])
+    cubin, reports, log = nvrtc.compile(module.text(launch.source, launch.macros), arch)
+    report, found, budget = reports[launch.kernel], opcodes(cubin), BUDGETS[name][arch]
+    has = Budget(
+        sum(found.values()),
+        sum(count for opcode, count in found.items() if opcode.startswith("CALL")),
+        " ".join(sorted(opcode for opcode in found if opcode.startswith("STG"))),
+        report.registers,
+        resident_blocks(launch, report, DEVICES[ARCHITECTURES[arch]]),
+    )
+    assert report.spills == report.stack == 0, log
+    assert has.instructions <= TOLERANCE * budget.instructions, has
+    assert has.calls <= budget.calls, has
+    assert has.stores == budget.stores, has
+    assert has.registers <= budget.registers, has
+    assert has.blocks >= budget.blocks, has
