@@ -130,7 +130,7 @@ def _keywords(names, shapes, orders, pad, stride, dilation, groups):
     check_channels(groups, x, w, y)
     for i, (kernel, step, gap, size) in enumerate(zip(w.sizes[2:], stride, dilation, pad, strict=True)):
         check_conv_size(Axis(kernel, step, gap, (size, size)), x, y, i)
-    return {"padding": pad, "stride": stride, "dilation": dilation, "groups": groups}
+    return {"padding": pad, "stride": stride, "dilation": dilation, "groups": groups, "algorithm": "direct"}
 
 
 def _bias(b, name, target):
