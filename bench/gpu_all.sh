@@ -9,7 +9,8 @@
 #
 # Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu_carry.sh makes
 # beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
-# is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Logs and results go to FOLDER (by
+# is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Where there is less time, say so by
+# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by
 # default $OUT, else bench/results): gpu_variants.json, gpu_ratio.json and .md are small enough to commit.
 #
 # smoke      every variant of every kernel (bench/gpu_variants.py); where it raised, its family is off in ratio
