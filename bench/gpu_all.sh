@@ -2,15 +2,16 @@
 # All that a machine with a GPU can tell, in three calls of less than ten minutes: bash bench/gpu_all.sh [FOLDER] [STEP...]
 #
 #   call  steps                     seconds at most                                               together
-#   1     environment smoke tests   environment 20, build 20, smoke 150, tests 200 + 60 + 60           510
+#   1     environment smoke tests   environment 30, build 20, smoke 150, tests 200 + 60 + 60           520
 #   2     ratio                     build 20, ratio 500                                                520
 #   3     sanitize                  build 20, sanitize 490                                             510
 #                                                                    26 minutes, and what starting takes
 #
 # Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu_carry.sh makes
 # beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
-# is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Logs and results go to FOLDER (by
-# default $OUT, else bench/results): gpu_variants.json, gpu_ratio.json and .md are small enough to commit.
+# is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Where there is less time, say so by
+# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else bench/results), of which
+# gpu_variants.json, gpu_ratio.json and gpu_ratio.md are small enough to commit.
 #
 # smoke      every variant of every kernel (bench/gpu_variants.py); where it raised, its family is off in ratio
 # tests      tests/gpu/test_device_*.py

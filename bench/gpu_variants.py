@@ -297,19 +297,23 @@ class Worker:
 
 
 class Results:
-    """What is found, in a file after each row, until ``end`` on the monotonic clock."""
+    """What is found, in a file after each row, until ``end`` on the monotonic clock.
+
+    Of rows that are right it has the number, of the others the names and all that was found.
+    """
 
     def __init__(self, path, end, about, variants):
         self.path, self.end, self.variants, self.lock = path, end, set(variants), Lock()
-        self.data = {"about": about, "rows": {}, "faults": {}, "left_out": [], "unreached": []}
+        self.data = {"about": about, "groups": {}, "faults": {}, "left_out": [], "unreached": []}
 
-    def add(self, name, reply):
+    def add(self, group, name, reply):
         with self.lock:
             self.variants -= set(reply.pop("launched", ()))
             state = "RAISED" if "failed" in reply else "WRONG" if reply["wrong"] else "PASS"
-            self.data["rows"][name] = state
+            states = self.data["groups"].setdefault(group, {})
+            states[state] = states.get(state, 0) + 1
             if state != "PASS":
-                self.data["faults"][name] = reply
+                self.data["faults"][name] = {"state": state, **reply}
                 print(f"{state} {name}\n    {explained(reply)}", flush=True)
             self.save()
 
@@ -318,7 +322,7 @@ class Results:
             self.data["left_out"].append(name)
 
     def save(self):
-        raised = {name.split()[0] for name, state in self.data["rows"].items() if state == "RAISED"}
+        raised = {group.split()[0] for group, states in self.data["groups"].items() if "RAISED" in states}
         self.data["families"] = ",".join(name for name in gpu_forced.FAMILIES if name not in raised or name == "gather")
         if self.path is not None:
             save(self.path, self.data)
@@ -332,9 +336,7 @@ def explained(reply):
 
 def table(data):
     """The states of the rows, families by types, and the first fault of each pair."""
-    counts = {}
-    for name, state in data["rows"].items():
-        counts.setdefault(tuple(name.split()[:2]), Counter())[state] += 1
+    counts = {tuple(group.split()): Counter(states) for group, states in data["groups"].items()}
     kinds = [kind for kind in KINDS if any(kind == other for _, other in counts)]
 
     def cell(family, kind):
@@ -361,7 +363,7 @@ def run_group(group, worker, options, results):
     """The rows of a group, as long as there is time."""
     found = worker.ask("rows", PATIENCE, group=group)
     if "failed" in found:
-        results.add(f"{group} rows", found)
+        results.add(group, f"{group} rows", found)
     for name in found.get("rows", ()):
         if not re.search(options.match, name):
             continue
@@ -369,7 +371,7 @@ def run_group(group, worker, options, results):
             results.leave_out(name)
             continue
         reply = worker.ask("row", PATIENCE, group=group, name=name)
-        results.add(name, reply)
+        results.add(group, name, reply)
         if options.here and "exit" in reply:
             results.end = 0  # there is no other process for what is left
 
@@ -441,7 +443,7 @@ def status(data, options):
     """0 if all is right, 4 if all is that time was left for, that of ``gpu_child`` if the GPU is gone, else 1."""
     if options.here and any("exit" in reply for reply in data["faults"].values()):
         return STICKY
-    if data["faults"] or data["unreached"] or not data["rows"]:
+    if data["faults"] or data["unreached"] or not data["groups"]:
         return 1
     return _LEFT_OUT if data["left_out"] else 0
 

@@ -73,8 +73,10 @@ def test_variants_survive_faults(tmp_path):
         row("simt", "wgrad", FIRST): "RAISED",
         row("simt", "wgrad", LAST): "PASS",
     }
-    assert data["rows"] == states
-    assert set(data["faults"]) == {name for name, state in states.items() if state != "PASS"}
+    found = {name: fault["state"] for name, fault in data["faults"].items()}
+    assert found == {name: state for name, state in states.items() if state != "PASS"}
+    groups = {"gather float32": {"PASS": 2, "WRONG": 2, "RAISED": 2}, "simt float32": {"PASS": 3, "RAISED": 3}}
+    assert data["groups"] == groups
     assert data["families"] == "depthwise,mma,gather"  # the last is always there
     sticky = data["faults"][row("gather", "wgrad", FIRST)]
     assert sticky["exit"] == 3 and "cudaErrorIllegalAddress" in sticky["failed"]
@@ -96,10 +98,10 @@ def test_variants_in_one_process(tmp_path):
     arguments = ("--here", "gather", "float32", *PART[2:])
     done, data = variants(tmp_path, *arguments, faults=[("sticky", "^gather.cu correlate CHANNELS_ADJACENT=1")])
     assert done.returncode == 3
-    assert list(data["rows"].values()) == ["PASS", "RAISED"] and len(data["left_out"]) == 4
+    assert data["groups"] == {"gather float32": {"PASS": 1, "RAISED": 1}} and len(data["left_out"]) == 4
     assert "No time was left for 4 rows" in done.stdout
     done, data = variants(tmp_path, *arguments, faults=[])
-    assert (done.returncode, set(data["rows"].values())) == (0, {"PASS"}), done.stdout
+    assert (done.returncode, data["groups"]) == (0, {"gather float32": {"PASS": 6}}), done.stdout
 
 
 ROWS = "unet_64 "
@@ -141,7 +143,7 @@ def test_all_steps(tmp_path):
     assert "failed: smoke sanitize\n" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 1
     found = json.loads((tmp_path / "gpu_variants.json").read_text())
-    assert len(found["rows"]) == 6 and list(found["rows"].values()).count("RAISED") == 1
+    assert found["groups"] == {"gather float32": {"PASS": 3}, "simt float32": {"PASS": 2, "RAISED": 1}}
     assert "families: depthwise,mma,gather\n" in (tmp_path / "gpu_ratio.log").read_text()
     assert all(row["right"] for row in json.loads((tmp_path / "gpu_ratio.json").read_text())["rows"])
     sanitized = (tmp_path / "gpu_sanitize.log").read_text()
