@@ -1,6 +1,6 @@
 """In the place of bench.gpu_measure: times are made up; what is right is found by a small call of the row's kind."""
 
-from bench import gpu_forced_rows
+from bench import gpu_variants
 from bench.gpu_launches import watched
 
 
@@ -10,12 +10,12 @@ def release():
 
 class Measurement:
     def __init__(self, row):
-        formats = gpu_forced_rows.FORMATS[row.case.channels_last]
-        self.small = gpu_forced_rows.Row("", row.case.dtype, row.kernel, formats, ("sum_of_72",))
+        formats = gpu_variants.FORMATS[row.case.channels_last]
+        self.small = gpu_variants.Row("", row.case.dtype, row.kernel, formats, ("sum_of_72",))
 
     def run(self):
         with watched():
-            wrong = list(gpu_forced_rows.differences(self.small))
+            wrong = list(gpu_variants.differences(self.small))
         return {"error": float(bool(wrong)), "bitwise": True, "ours_us": 50.0, "cudnn_us": 100.0}
 
 
