@@ -51,8 +51,8 @@ KINDS_OF = {
 GROUPS = tuple(f"{family} {kind}" for family, kinds in KINDS_OF.items() for kind in kinds)
 #: How x and y, and how w lie in memory: the order of the axes of NCX and OIX, the spatial ones as X.
 FORMATS = (("NCX", "OIX"), ("NXC", "OXI"), ("NXC", "XIO"))
-#: Filters of few channels are read alike in all orders.
-_FORMATS_OF = {"depthwise": FORMATS[:2]}
+#: By family; filters of few channels are read alike in all orders.
+FORMATS_OF = {**dict.fromkeys(KINDS_OF, FORMATS), "depthwise": FORMATS[:2]}
 SOURCES = {
     "depthwise": ("depthwise.cu", "depthwise_wgrad.cu"),
     "mma": ("mma.cu", "mma_wgrad.cu"),
@@ -126,7 +126,7 @@ def rows(family, kind, task_of):
     """All of a family and a kind, given ``task_of(kernel, problem, kind, formats)``."""
     found = []
     for kernel in KERNELS:
-        for formats in _FORMATS_OF.get(family, FORMATS):
+        for formats in FORMATS_OF[family]:
             for problems in forced_problems(family, kernel):
                 task = task_of(kernel, problems[0], kind, formats)
                 if gpu_forced.can(family, task):
