@@ -109,7 +109,7 @@ import json, sys
 from pathlib import Path
 from bench.gpu_child import Child
 
-child = Child("variants", Path(sys.argv[1]))
+child = Child("variant_calls", Path(sys.argv[1]))
 replies = [child.ask("row", patience, group="gather float32", name=name) for name, patience in json.loads(sys.argv[2])]
 child.end()
 print(json.dumps(replies))
