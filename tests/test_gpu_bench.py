@@ -9,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import gpu_child, gpu_ratio, gpu_report, gpu_rows, gpu_variants
+from bench import gpu_child, gpu_ratio, gpu_report, gpu_rows, gpu_variant_calls, gpu_variant_rows, gpu_variants
 
 ABOUT = {"gpu": "NVIDIA H200", "cudnn": 91900}
 CEILINGS = {"bfloat16": 800e12, "float32": 50e12, "float64": 60e12, "copy": 4e12}
@@ -162,19 +162,19 @@ def on_the_cpu(monkeypatch):
         result = {"fprop": case.y, "dgrad": case.x, "wgrad": case.w}[row.kernel]
         out = np.empty(result, tensors["x"].dtype)
         arrays = [tensors[name] for name in "xwy"]
-        return lambda: gpu_variants.called(row.kernel, case, arrays, out=out, algorithm="direct"), out, "NCX"
+        return lambda: gpu_variant_calls.called(row.kernel, case, arrays, out=out, algorithm="direct"), out, "NCX"
 
-    monkeypatch.setattr(gpu_variants, "_on_device", on_device)
-    monkeypatch.setattr(gpu_variants, "to_host", lambda array, order: array.copy())
+    monkeypatch.setattr(gpu_variant_calls, "_on_device", on_device)
+    monkeypatch.setattr(gpu_variant_calls, "to_host", lambda array, order: array.copy())
     return monkeypatch
 
 
-@pytest.mark.parametrize("kernel", gpu_variants.KERNELS)
-@pytest.mark.parametrize("problem", gpu_variants.LAYERS)
+@pytest.mark.parametrize("kernel", gpu_variant_rows.KERNELS)
+@pytest.mark.parametrize("problem", gpu_variant_rows.LAYERS)
 def test_differences(kernel, problem, on_the_cpu):
     """All results are right, NaN among them; one wrong element is found, and one that changes."""
-    row = gpu_variants.Row("gather", "float64", kernel, gpu_variants.FORMATS[0], (problem,))
-    assert list(gpu_variants.differences(row)) == []
+    row = gpu_variant_rows.Row("gather", "float64", kernel, gpu_variant_rows.FORMATS[0], (problem,))
+    assert list(gpu_variant_calls.differences(row)) == []
     changes = iter([None, 0.5, None, None, np.nan, np.nan, 77.0, 77.0])
 
     def spoiled(array, order):
@@ -183,10 +183,10 @@ def test_differences(kernel, problem, on_the_cpu):
             array.flat[array.size // 2] = change
         return array
 
-    on_the_cpu.setattr(gpu_variants, "to_host", spoiled)
-    first, *others = gpu_variants.differences(row)
+    on_the_cpu.setattr(gpu_variant_calls, "to_host", spoiled)
+    first, *others = gpu_variant_calls.differences(row)
     assert first == f"{problem}, integers: not the same twice"
-    one, other = gpu_variants.READ[kernel]
+    one, other = gpu_variant_rows.READ[kernel]
     starts = (f"{problem}, {one} infinite: 1 of ", f"{problem}, NaN and infinity in {other}: 1 of ")
     assert len(others) == 2 and all(map(str.startswith, others, starts))
 

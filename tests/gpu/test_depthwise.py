@@ -1,4 +1,7 @@
-"""Depthwise convolutions and groups of few channels: every shape of a thread, loops over images and strips."""
+"""Depthwise convolutions and groups of few channels: whole vectors, loops over images and strips.
+
+Every shape of a thread is in test_variants.py.
+"""
 
 import numpy as np
 import nvrtc
@@ -9,7 +12,7 @@ from problems import PROBLEMS, parse
 from sim.executor import SCHEDULES
 from simulated import CHANNELS_FIRST, CHANNELS_LAST, H200, OPERATIONS, Case, task_without_memory
 
-from convgrad_cy.gpu import depthwise, module, thread_shape
+from convgrad_cy.gpu import depthwise, module
 
 simulator = pytest.mark.simulator
 kernels = pytest.mark.parametrize("kernel", OPERATIONS)
@@ -54,37 +57,6 @@ def test_shapes(name, dtype, kernel):
             first = case.run(plan)
             np.testing.assert_array_equal(first.astype(np.float64), results[kernel])
         assert all(bits(case.run(plan, schedule, 7)) == bits(first) for schedule in SCHEDULES[1:])
-
-
-@simulator
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
-@pytest.mark.parametrize("formats", LAYOUTS, ids=("first", "last"))
-def test_every_thread_shape_is_right(monkeypatch, formats, dtype):
-    """Whatever the cost says: each count of channels, positions and taps that fits the registers."""
-    problem = parse('mb1g8ic8ih3iw9oc8kh2kw3pw1n"small"')
-    tensors, results = integer_tensors(problem, dtype)
-    shapes = set()
-
-    def recorded(shape, *arguments):
-        shapes.add(shape)
-        return shape not in wanted
-
-    monkeypatch.setattr(thread_shape.Shape, "cost", lambda shape, *_: recorded(shape))
-    for kernel in ("fprop", "wgrad"):
-        case = Case(kernel, problem, tensors, formats=formats)
-        wanted = set()
-        depthwise.launches(case.task)
-        found, tried = sorted(shapes), 0
-        for shape in found:
-            if shape.taps != 2 and shape.positions != 2:
-                wanted = {shape}
-                plan = depthwise.launches(case.task)
-                assert dict(plan.launches[0].macros)["CHANNELS"] == str(shape.channels)
-                np.testing.assert_array_equal(case.run(plan).astype(np.float64), results[kernel], err_msg=str(shape))
-                tried += 1
-        assert tried > 3
-        shapes.clear()
 
 
 @simulator

@@ -104,6 +104,28 @@ def test_variants_in_one_process(tmp_path):
     assert (done.returncode, data["groups"]) == (0, {"gather float32": {"PASS": 6}}), done.stdout
 
 
+HANGS = """
+import json, sys
+from pathlib import Path
+from bench.gpu_child import Child
+
+child = Child("variant_calls", Path(sys.argv[1]))
+replies = [child.ask("row", patience, group="gather float32", name=name) for name, patience in json.loads(sys.argv[2])]
+child.end()
+print(json.dumps(replies))
+"""
+
+
+def test_a_row_that_hangs(tmp_path):
+    rows = [
+        (row("gather", kernel, FIRST), patience) for kernel, patience in (("fprop", 90), ("wgrad", 5), ("fprop", 90))
+    ]
+    done = run(sys.executable, "-c", HANGS, tmp_path, json.dumps(rows), faults=[("hangs", "^gather.cu wgrad")])
+    before, hung, after = json.loads(done.stdout)
+    assert before == after and before["wrong"] == []
+    assert "gave no answer in 5 s" in hung["failed"] and hung["launch"].startswith("gather.cu ")
+
+
 ROWS = "unet_64 "
 
 

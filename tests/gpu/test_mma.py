@@ -1,4 +1,4 @@
-"""Tensor-core kernels: every kind of number and every tile, and which problems they are for.
+"""Tensor-core kernels: every kind of number, and which problems they are for. Every tile is in test_variants.py.
 
 They are asked for problems of all sizes, also where they would not be worth their launches.
 """
@@ -10,13 +10,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 from layouts import every_second, negative
-from operations import bits, integer_tensors
+from operations import integer_tensors
 from problems import PROBLEMS, parse
 from sim.executor import SCHEDULES
 from simulated import CHANNELS_FIRST, CHANNELS_LAST, FORMATS, H200, OPERATIONS, Case, task_without_memory
 from tensor_cores import KINDS, TILES_ALONE, case_of, changed, kernels, kinds, run
 
-from convgrad_cy.gpu import mma, tiles
+from convgrad_cy.gpu import mma
 from convgrad_cy.gpu.plan import SOURCE, Device
 
 pytestmark = pytest.mark.simulator
@@ -28,18 +28,6 @@ LARGE = {
     "dgrad": parse('mb1ic136ih38oc44kh3sh2ph1n"large_stride2"'),
     "wgrad": parse('mb1ic23ih19oc136kh3ph1n"large_filter"'),
 }
-TILES = [
-    pytest.param(kind, tile, by_depth, id=f"{name}-{tile.rows}x{tile.columns}-{'wgrad' if by_depth else 'correlate'}")
-    for name, kind in {
-        "bfloat16": tiles.Kind("bf16", 2, 1, 4),
-        "float16": tiles.Kind("f16", 2, 1, 4),
-        "float64": tiles.Kind("double", 8, 1, 8),
-        "float32-medium": tiles.Kind("bf16", 2, 2, 4),
-        "float32-high": tiles.Kind("bf16", 2, 3, 4),
-    }.items()
-    for by_depth in (False, True)
-    for tile in tiles.tiles(kind, by_depth)
-]
 
 
 @pytest.mark.slow
@@ -54,28 +42,6 @@ def test_integers(kind, problem):
         choice = crc32(f"{problem} {kernel} {kind}".encode())
         case = case_of(kernel, problem, tensors, kind, formats=FORMATS[choice % 3], device=(H200, A100)[choice % 2])
         np.testing.assert_array_equal(run(case, schedule=SCHEDULES[choice % 3]), results[kernel], err_msg=kernel)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind, tile, by_depth", TILES)
-def test_tiles(monkeypatch, kind, tile, by_depth):
-    """Each tile alone, in each order of warps, bit for bit; results of both layouts are the same."""
-    for table in ("_BY_ROWS", "_BY_DEPTH"):
-        monkeypatch.setattr(tiles, table, dict.fromkeys(range(4), (tile,)))
-    dtype = {"f16": "float16", "double": "float64"}.get(kind.element, "bfloat16" if kind.planes == 1 else "float32")
-    precision = "medium" if kind.planes == 2 else "high"
-    for kernel in ("wgrad",) if by_depth else ("fprop", "dgrad"):
-        tensors, results = integer_tensors(LARGE[kernel], dtype)
-        for formats in (CHANNELS_FIRST, CHANNELS_LAST):
-            case = Case(kernel, LARGE[kernel], tensors, precision=precision, formats=formats, device=A100)
-            plan = mma.launches(case.task)
-            (macros,) = (dict(launch.macros) for launch in plan.launches if launch.source.startswith("mma"))
-            assert (macros["TILE_ROWS"], macros["TILE_COLUMNS"]) == (str(tile.rows), str(tile.columns))
-            first, *others = [bits(case.run(plan, schedule, 5, TILES_ALONE)) for schedule in SCHEDULES]
-            assert others == [first, first]
-            np.testing.assert_array_equal(
-                case.result.astype(np.float64), results[kernel], err_msg=f"{kernel} {formats}"
-            )
 
 
 @kernels

@@ -1,6 +1,6 @@
 """Matrix products without tensor cores: how they read and store, tiles and splits, NaN and infinity.
 
-Every tile alone is in test_simulated_values.py.
+Every tile is in test_variants.py.
 """
 
 import re

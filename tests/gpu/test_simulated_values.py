@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from layouts import every_second, negative
 from operations import DTYPES, FLOATS, bits, integer_tensors, real_tensors, reference_kernel
-from problems import PROBLEMS, parse
+from problems import PROBLEMS
 from sim.executor import SCHEDULES
-from simulated import CHANNELS_LAST, FORMATS, H200, OPERATIONS, Case
+from simulated import CHANNELS_LAST, FORMATS, OPERATIONS, Case
 
-from convgrad_cy.gpu import families, simt, simt_tiles
+from convgrad_cy.gpu import families
 
 pytestmark = pytest.mark.simulator
 
@@ -128,39 +128,6 @@ def gaps_around(view):
     memory = bytearray(memory.tobytes())
     np.ndarray(view.shape, view.dtype, memory, begin, view.strides)[...] = 0
     return memory
-
-
-#: Larger than any tile of simt.cu in rows and columns, with a remainder in each, and of several steps.
-LARGER = {
-    "fprop": parse('mb1ic12ih19oc136kh3ph1n"larger"'),
-    "dgrad": parse('mb1ic136ih38oc12kh3sh2ph1n"larger_stride2"'),
-    "wgrad": parse('mb1ic23ih19oc136kh3ph1n"larger_filter"'),
-}
-SIMT_TILES = [(size, tile) for size, tiles in simt_tiles.TILES.items() for tile in tiles]
-
-
-@slow
-@pytest.mark.parametrize("size, tile", SIMT_TILES, ids=[f"{4 * size}-{t.rows}x{t.columns}" for size, t in SIMT_TILES])
-def test_tiles(monkeypatch, size, tile):
-    """Each tile alone, with and without splits, in each order of warps."""
-    monkeypatch.setitem(simt_tiles.TILES, size, (tile,))
-    splits = set()
-    for kernel, problem in LARGER.items():
-        for dtype in ("float64",) if size == 8 else ("float32", "bfloat16", "int32"):
-            tensors, results = integer_tensors(problem, dtype)
-            for processors in (1, 132):
-                device = H200._replace(processors=processors)
-                case = Case(kernel, problem, tensors, formats=FORMATS[processors % 3], device=device)
-                plan = simt.launches(case.task)
-                macros = [dict(launch.macros) for launch in plan.launches if launch.source == "simt.cu"]
-                assert {(m["TILE_ROWS"], m["TILE_COLUMNS"]) for m in macros} == {(str(tile.rows), str(tile.columns))}
-                splits.update(m["PARTIALS"] for m in macros)
-                first, *others = [bits(case.run(plan, schedule)) for schedule in SCHEDULES]
-                assert others == [first, first]
-                np.testing.assert_array_equal(
-                    case.result.astype(np.float64), results[kernel], err_msg=f"{kernel} {dtype}"
-                )
-    assert splits == {"0", "1"}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -6,29 +6,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from operations import Tensors, dtype_of, reference_kernel
+from operations import Tensors, bits, dtype_of, reference_kernel
 from sim.executor import SCHEDULES
 from simulated import H200, Case, task_without_memory
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import gpu_forced, gpu_variants
+from bench import gpu_forced, gpu_variant_rows
 from convgrad_cy.gpu import mma, reduce, simt_tiles, tiles
 
 FAMILIES = gpu_forced.FAMILIES
 #: All that mma.variants() knows, and a GPU without such tensor cores.
 DEVICES = {device.arch: device for device in mma._DEVICES} | {75: H200._replace(arch=75, shared_bytes=64 << 10)}
-GROUPS = [group.split() for group in gpu_variants.GROUPS]
+GROUPS = [group.split() for group in gpu_variant_rows.GROUPS]
 
 
-def rows_of(family, kind, device, kernels=gpu_variants.KERNELS, formats=gpu_variants.FORMATS):
+def rows_of(family, kind, device, kernels=gpu_variant_rows.KERNELS, formats=gpu_variant_rows.FORMATS):
     """The forced rows on a device, and of gather.cu, whose blocks depend on the sum, one for each of these."""
 
     def task_of(kernel, problem, kind, formats):
-        problem = gpu_variants.LAYERS[problem].problem
-        return task_without_memory(kernel, problem, *gpu_variants.KINDS[kind], formats, device)
+        problem = gpu_variant_rows.LAYERS[problem].problem
+        return task_without_memory(kernel, problem, *gpu_variant_rows.KINDS[kind], formats, device)
 
-    for row in gpu_variants.rows(family, kind, task_of):
+    for row in gpu_variant_rows.rows(family, kind, task_of):
         is_forced = row.problems[0].startswith("sum_of_") if family == "gather" else row.choice is not None
         if is_forced and row.kernel in kernels and row.formats in formats:
             yield row
@@ -36,23 +36,26 @@ def rows_of(family, kind, device, kernels=gpu_variants.KERNELS, formats=gpu_vari
 
 def simulated(row, problem, tensors, device):
     """A case, and its plan."""
-    problem = gpu_variants.LAYERS[problem].problem
-    precision = gpu_variants.KINDS[row.kind][1]
+    problem = gpu_variant_rows.LAYERS[problem].problem
+    precision = gpu_variant_rows.KINDS[row.kind][1]
     case = Case(row.kernel, problem, tensors, precision=precision, formats=row.formats, device=device)
     with gpu_forced.taking(row.family, row.choice):
         return case, FAMILIES[row.family].launches(case.task)
 
 
-def check(row, device, schedule):
-    """That its results are exact, and that it ran what it forces."""
-    for problem, case, what, tensors in gpu_variants.calls_of(row):
+def check(row, device, schedules=SCHEDULES):
+    """That its results are exact, in each order of warps the same bits, and that it ran what it forces."""
+    for problem, _, what, tensors in gpu_variant_rows.calls_of(row):
         tensors = Tensors(**tensors)
         case, plan = simulated(row, problem, tensors, device)
-        assert gpu_variants.is_taken(row, [(one.source, one.kernel, one.macros) for one in plan.launches]), row.name
-        result = case.run(plan, schedule).astype(np.float64)
-        problem = gpu_variants.LAYERS[problem].problem
-        expected = reference_kernel(row.kernel, problem, tensors).astype(dtype_of(gpu_variants.KINDS[row.kind][0]))
-        np.testing.assert_array_equal(result, expected.astype(np.float64), err_msg=f"{row.name}, {what}")
+        assert gpu_variant_rows.is_taken(row, [(one.source, one.kernel, one.macros) for one in plan.launches]), row.name
+        result, *others = [case.run(plan, one) for one in (schedules if what == "integers" else schedules[:1])]
+        assert all(bits(other) == bits(result) for other in others), row.name
+        problem = gpu_variant_rows.LAYERS[problem].problem
+        expected = reference_kernel(row.kernel, problem, tensors).astype(dtype_of(gpu_variant_rows.KINDS[row.kind][0]))
+        np.testing.assert_array_equal(
+            result.astype(np.float64), expected.astype(np.float64), err_msg=f"{row.name}, {what}"
+        )
 
 
 # ---- that they are all there ----
@@ -64,8 +67,8 @@ def launched(device):
     for family, kind in GROUPS:
         for row in rows_of(family, kind, device):
             for problem in row.problems:
-                kernel, precision = row.kernel, gpu_variants.KINDS[row.kind]
-                layer = gpu_variants.LAYERS[problem].problem
+                kernel, precision = row.kernel, gpu_variant_rows.KINDS[row.kind]
+                layer = gpu_variant_rows.LAYERS[problem].problem
                 task = task_without_memory(kernel, layer, *precision, row.formats, device)
                 with gpu_forced.taking(row.family, row.choice):
                     launches = FAMILIES[row.family].launches(task).launches
@@ -98,7 +101,7 @@ def test_every_variant_is_reached(arch):
 
 def test_what_is_forced_is_what_is_planned():
     """A tile, splits and a shape that no plan of these problems has; and after that, plans are as before."""
-    task = task_without_memory("fprop", gpu_variants.LAYERS["tails_fprop"].problem, "float16", device=H200)
+    task = task_without_memory("fprop", gpu_variant_rows.LAYERS["tails_fprop"].problem, "float16", device=H200)
     before = mma.launches(task), FAMILIES["simt"].launches(task)
     for family, name in (("mma", "mma.cu"), ("simt", "simt.cu")):
         for choice in gpu_forced.choices(family, task):
@@ -115,45 +118,50 @@ def test_what_is_forced_is_what_is_planned():
 
 @pytest.mark.simulator
 @pytest.mark.slow
-@pytest.mark.parametrize("formats", gpu_variants.FORMATS, ids="-".join)
-@pytest.mark.parametrize("kernel", gpu_variants.KERNELS)
-@pytest.mark.parametrize("family, kind", GROUPS)
-def test_variants(family, kind, kernel, formats):
+@pytest.mark.parametrize("kernel", gpu_variant_rows.KERNELS)
+@pytest.mark.parametrize(
+    "family, kind, formats",
+    [
+        pytest.param(family, kind, formats, id="-".join((family, kind, *formats)))
+        for family, kind in GROUPS
+        for formats in gpu_variant_rows.FORMATS_OF[family]
+    ],
+)
+def test_variants(family, kind, formats, kernel):
     rows = list(rows_of(family, kind, H200, (kernel,), (formats,)))
-    if not rows:
-        pytest.skip("a format like another one")
-    for i, row in enumerate(rows):
-        check(row, H200, SCHEDULES[i % len(SCHEDULES)])
+    assert rows
+    for row in rows:
+        check(row, H200)
 
 
 @pytest.mark.simulator
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", [arch for arch in DEVICES if arch not in (75, 90)])
-@pytest.mark.parametrize("kind", gpu_variants.KINDS_OF["mma"])
+@pytest.mark.parametrize("kind", gpu_variant_rows.KINDS_OF["mma"])
 def test_stages_of_other_devices(kind, arch):
     """Tiles of tensor cores of which shared memory holds another number of stages than on H100 and H200."""
     device = DEVICES[arch]
-    for row in rows_of("mma", kind, device, formats=gpu_variants.FORMATS[1:2]):
+    for row in rows_of("mma", kind, device, formats=gpu_variant_rows.FORMATS[1:2]):
         by_depth, task_kind = row.kernel == "wgrad", mma_kind(kind)
         here, there = (tiles.stages(task_kind, row.choice.tile, one, by_depth) for one in (device, H200))
         if here != there and row.kernel != "dgrad":
-            check(row, device, "descending")
+            check(row, device, SCHEDULES[1:2])
 
 
 def mma_kind(kind):
-    problem = gpu_variants.LAYERS["vectors"].problem
-    return mma._kind(task_without_memory("fprop", problem, *gpu_variants.KINDS[kind]))
+    problem = gpu_variant_rows.LAYERS["vectors"].problem
+    return mma._kind(task_without_memory("fprop", problem, *gpu_variant_rows.KINDS[kind]))
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("family, kind", [("mma", "float16"), ("simt", "int32"), ("depthwise", "float32")])
 def test_a_wrong_kernel_is_seen(family, kind):
     """With another tap in the place of each, the first row is not right: the part of these tests for every change."""
-    row = next(rows_of(family, kind, H200, ("fprop",), gpu_variants.FORMATS[1:2]))
+    row = next(rows_of(family, kind, H200, ("fprop",), gpu_variant_rows.FORMATS[1:2]))
     row = row._replace(problems=row.problems[-1:])
-    check(row, H200, "random")
-    problem, _, _, tensors = next(gpu_variants.calls_of(row))
+    check(row, H200)
+    problem, _, _, tensors = next(gpu_variant_rows.calls_of(row))
     moved = {**tensors, "w": tensors["w"][..., ::-1]}
     case, plan = simulated(row, problem, Tensors(**moved), H200)
-    expected = reference_kernel("fprop", gpu_variants.LAYERS[problem].problem, Tensors(**tensors))
+    expected = reference_kernel("fprop", gpu_variant_rows.LAYERS[problem].problem, Tensors(**tensors))
     assert not np.array_equal(case.run(plan).astype(np.float64), expected)

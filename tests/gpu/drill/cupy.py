@@ -6,12 +6,14 @@ That is a JSON list of pairs: what happens, and a regular expression, searched i
     raises   the launch is refused, and nothing is the worse for it
     sticky   so is this one, and then everything in this process
     ends     the process ends
+    hangs    it does nothing any more
 """
 
 import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,8 @@ class _Function(fake_cupy.Function):
         faults = {what for what, where in _FAULTS if re.search(where, self._variant)}
         if "ends" in faults:
             os._exit(9)
+        if "hangs" in faults:
+            time.sleep(1000)
         if "sticky" in faults:
             _broken.append(self._variant)
             _check()

@@ -1,7 +1,8 @@
 """In the place of bench.gpu_measure: times are made up; what is right is found by a small call of the row's kind."""
 
-from bench import gpu_variants
 from bench.gpu_launches import watched
+from bench.gpu_variant_calls import differences
+from bench.gpu_variant_rows import FORMATS, Row
 
 
 def release():
@@ -10,12 +11,12 @@ def release():
 
 class Measurement:
     def __init__(self, row):
-        formats = gpu_variants.FORMATS[row.case.channels_last]
-        self.small = gpu_variants.Row("", row.case.dtype, row.kernel, formats, ("sum_of_72",))
+        formats = FORMATS[row.case.channels_last]
+        self.small = Row("", row.case.dtype, row.kernel, formats, ("sum_of_72",))
 
     def run(self):
         with watched():
-            wrong = list(gpu_variants.differences(self.small))
+            wrong = list(differences(self.small))
         return {"error": float(bool(wrong)), "bitwise": True, "ours_us": 50.0, "cudnn_us": 100.0}
 
 
