@@ -111,7 +111,7 @@ tests() {
         return
     fi
     device_tests 200 "${parallel[@]}" ${here}_values.py || status=1
-    device_tests 60 ${here}_cupy.py || status=1
+    device_tests 60 ${here}_cupy.py ${here}_cupy_cudnn.py || status=1
     device_tests 60 ${here}_large.py || status=1
     return $status
 }
