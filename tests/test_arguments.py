@@ -124,7 +124,7 @@ KEYWORDS = [
     ({"filter_format": "OIHW"}, ValueError, "filter_format must be one of 'OIX', 'XIO', not 'OIHW'"),
     ({"filter_format": 3}, TypeError, "filter_format must be a string, not 3"),
     ({"algorithm": "fft"}, ValueError, "algorithm must be one of 'auto', 'direct', 'winograd', not 'fft'"),
-    ({"algorithm": None}, TypeError, "algorithm must be a string, not None"),
+    ({"algorithm": 1}, TypeError, "algorithm must be a string, not 1"),
     (
         {"dilation": LIMIT // 2},
         ValueError,
