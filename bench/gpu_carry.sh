@@ -13,7 +13,13 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$python" -m venv "$scratch/venv"
-"$scratch/venv/bin/pip" -q --disable-pip-version-check install numpy 'cython>=3.1' 'setuptools>=77'
+"$scratch/venv/bin/python" -c '
+import tomllib
+
+with open("pyproject.toml", "rb") as file:
+    print(*tomllib.load(file)["build-system"]["requires"], sep="\n")
+' > "$scratch/requirements"
+"$scratch/venv/bin/pip" -q --disable-pip-version-check install -r "$scratch/requirements"
 mkdir -p .gpu "$scratch/copy" # what the checkout's own Python has built stays as it is
 git ls-files --cached --others --exclude-standard -z -- setup.py pyproject.toml README.md LICENSE pyx convgrad_cy \
     | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$scratch/copy"

@@ -41,9 +41,9 @@ def get_default_algorithm():
     Examples
     --------
     >>> import convgrad_cy as cg
+    >>> cg.set_default_algorithm("auto")
     >>> cg.get_default_algorithm()
     'auto'
-    >>> cg.set_default_algorithm("auto")
     """
     return _default
 

@@ -141,7 +141,7 @@ cdef inline void finish(
         if conv.padded and any_nan(sums, rows, part.outputs, c.row):
             for t in range(conv.taps):
                 find_meeting(&meeting, &conv.walk, &conv.x, &conv.y, t)
-                if conv.blocks.pairs or not meeting.everywhere:
+                if conv.blocks.pairs or not meeting.everywhere:  # pairs are filled up at the ends of rows
                     repair_tap(&meeting, source + meeting.source, &conv.x, target + meeting.target, &conv.y, conv.batch,
                                part.channels, part.outputs, sums + t * part.tap_rows * c.row,
                                part.channel_rows * c.row)

@@ -115,10 +115,8 @@ def result_of(call, format, like=None):
     work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
     # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
-    run = work.run
     by_address = type(work) is Work
-    if not by_address:
-        run = Untraced(lambda *tensors: work.run(*map(array_of, tensors)))
+    run = work.run if by_address else Untraced(lambda *tensors: work.run(*map(array_of, tensors)))
     is_alike = like is not None and torch.empty_like(like).stride() == laid_out
     return Result(
         run,
