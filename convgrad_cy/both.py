@@ -85,10 +85,14 @@ def _both(library, arrays, outs, keywords, empty=None):
     if library is not NUMPY:
         return _on_gpu(library, arrays, outs, keywords)
     arrays, outs = _checked(library, arrays, outs)
-    # The filter's gradient first: what it allows, the other allows too.
-    halves = _halves(arrays)[::-1]
-    dw, dx = [calls.call(*half, keywords, out, empty) for half, out in zip(halves, outs[::-1], strict=True)]
-    return dx, dw
+    data, filter = _halves(arrays)
+    dx = []
+    # The filter's gradient is checked first: what it allows, the other allows too. It is written last: by then there is
+    # memory for both.
+    dw = calls.call(
+        *filter, keywords, outs[1], empty, lambda: dx.append(calls.call(*data, keywords, outs[0], empty))
+    )
+    return dx[0], dw
 
 
 def _foreign(library, arrays, outs, keywords):

@@ -27,7 +27,7 @@ class Known(NamedTuple):
     library: Library
     shape: tuple  # of the result
     copied: bool  # an input lies in memory as no kernel can read it
-    work: Any  # with a method run(*arrays)
+    work: Any  # with a method run(*arrays), on a CPU run(first, second, result, before=None): see _repeat.Work
     reaches: tuple = ()  # of the arrays, inputs before results; of CuPy's alone
 
 
@@ -118,12 +118,16 @@ def _foreign(library, function, first, second, asked, keywords, out):
     return library.returned(call(function, one, other, asked, keywords, target, library.empty), out, first)
 
 
-def call(function, first, second, asked, keywords, out, empty=None):
+def nothing():
+    """What a call does before it writes into the caller's array, so that all its memory is there by then."""
+
+
+def call(function, first, second, asked, keywords, out, empty=None, before=None):
     """Run one of the functions of ``arguments`` and return its result.
 
     ``asked`` has the values of the keywords that only this function has, ``keywords`` those of ``keywords.Options``. A
     refused call has allocated no result and has not touched ``out``. ``empty`` makes a result in the place of the
-    library's own.
+    library's own. On a CPU, ``before`` is called when all memory of this call is there and nothing is written yet.
     """
     key = call_key(function, first, second, out, asked, keywords, cpu.threads())
     known = _KNOWN.get(key)
@@ -140,7 +144,7 @@ def call(function, first, second, asked, keywords, out, empty=None):
     if known is None:
         plain = library.plain(function.first, first, None), library.plain(function.second, second, function.first)
         if plain[0] is not first or plain[1] is not second:
-            return call(function, *plain, asked, keywords, out, empty)
+            return call(function, *plain, asked, keywords, out, empty, before)
         library.check_device(function.second, second, function.first, first)
         if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
             first, second = first.view(), second.view()
@@ -153,7 +157,7 @@ def call(function, first, second, asked, keywords, out, empty=None):
     else:
         target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
         if library is NUMPY:
-            apart = are_apart(target, first, second)
+            apart, before = are_apart(target, first, second), before or nothing
         else:
             reaches = reaches or (reach(first), reach(second), reach(target))
             apart = are_apart_on_gpu(reaches, (first, second, target), 2)
@@ -167,8 +171,13 @@ def call(function, first, second, asked, keywords, out, empty=None):
         ]
     if work is None:
         if target.size == 0:
+            if before is not None:
+                before()
             return out
         work = prepare(library, [part_of(function, geometry)], (first, second, target))
         remember(key, Known(library, shape, copied, work, reaches))
-    work.run(first, second, target)
+    if before is None:
+        work.run(first, second, target)
+    else:
+        work.run(first, second, target, before)
     return out

@@ -34,6 +34,11 @@ _SECTIONS = {
         An argument of the wrong type, an array of another dtype than those listed, or arrays of two dtypes or devices.
     ValueError
         A shape, size or keyword that is impossible, or an `out` that cannot be written.
+    MemoryError
+        There is too little memory. As with the other two, `out` is as it was.
+    Exception
+        What a signal handler raises, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
+        times a second. What is in `out` is then undefined.
 
     See Also
     --------

@@ -126,15 +126,15 @@ class Reordered(NamedTuple):
         changed = ((place, Axes.of(one), Axes.of(other)) for place, one, other in together if one is not other)
         return cls(work, copier, tuple(changed))
 
-    def run(self, first, second, result):
-        """Write the result."""
+    def run(self, first, second, result, before=None):
+        """Write the result; ``before`` is called before that, when all memory is there."""
         arrays = [first, second, result]
-        for place, before, after in self.orders:
-            array = after.on(NUMPY.empty((prod(after.shape),), result.dtype))
+        for place, given, ordered in self.orders:
+            array = ordered.on(NUMPY.empty((prod(ordered.shape),), result.dtype))
             if place < 2:
-                self.copier.copy(before.on(arrays[place]), array)
+                self.copier.copy(given.on(arrays[place]), array)
             arrays[place] = array
-        self.work.run(*arrays)
-        for place, before, _ in self.orders:
+        self.work.run(*arrays, before)
+        for place, given, _ in self.orders:
             if place == 2:
-                self.copier.copy(arrays[2], before.on(result))
+                self.copier.copy(arrays[2], given.on(result))

@@ -141,8 +141,8 @@ class Patched(NamedTuple):
     places: tuple  # of x and of the filter among the arrays of a call
     layout: Layout
 
-    def run(self, first, second, result):
-        """Write the result."""
+    def run(self, first, second, result, before=None):
+        """Write the result; ``before`` is called before that, when all memory is there."""
         arrays, (x_place, filter_place) = [first, second, result], self.places
         x, filter = self.layout.x.on(arrays[x_place]), self.layout.filter.on(arrays[filter_place])
         arrays[x_place] = NUMPY.empty(tuple(x.shape[axis] for axis in self.layout.order), first.dtype)
@@ -153,7 +153,7 @@ class Patched(NamedTuple):
                 arrays[filter_place][...] = filter
         if self.operation == WGRAD:
             self.copier.copy(x, patches)
-        self.product.run(*arrays)
+        self.product.run(*arrays, before)
         if self.operation != WGRAD:
             self.copier.copy(patches, x)
         elif self.layout.copied:

@@ -13,6 +13,7 @@ from convolution cimport Convolution, adjacent_rows, describe_convolution, row_s
 from copy cimport copy_strips, load_block
 from pairs cimport join_lines, load_paired_rows, words_of
 from scalar cimport compute, scalar
+from tasks cimport team
 from tensor cimport taps_are_adjacent, target_offset
 from ukernel cimport LINE_BYTES, TILE_VECTORS, VECTOR_BYTES, packed_width, strip_width, whole_columns
 from window cimport Box, position_steps
@@ -20,6 +21,7 @@ from zones cimport Zone, list_places
 
 cdef struct Accumulation:
     Convolution conv
+    team *workers
     int64_t chunk_blocks, block_count, bundle_count
     int64_t window_elements
     int64_t row  # elements between rows of sums

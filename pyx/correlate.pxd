@@ -27,7 +27,10 @@ from phases cimport correlate_phases, join_boxes, phases_scratch
 from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
 from stream cimport end_stream
-from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
+from tasks cimport (
+    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
+    team_size, workers_of,
+)
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
@@ -118,6 +121,8 @@ cdef inline void correlate_block(
                      packed + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
                      bank, position, column, sums, places, sums_row, streamed)
         part.begin += part.channels
+        if part.begin < conv.channels and is_stopped(c.workers):
+            return
     if compute is not int:
         for g in range(groups if conv.padded and c.nonfinite[0] else 0):
             if any_nan(sums + g * sums_g, rows, columns, sums_row):
@@ -154,12 +159,12 @@ cdef inline const Correlation *step_of(
 
 cdef inline void run_tasks(
     const Correlation *steps, int64_t count, bint packing, bint together, const scalar *source, const scalar *filter,
-    scalar *target, compute *packed, char *scratch, task_range *ranges, int threads, int thread,
+    scalar *target, compute *packed, char *scratch, team *workers, int worker,
 ) noexcept nogil:
     """Pack strips of the filter, of one step or of all together, or compute blocks, until none is left."""
     cdef const Correlation *c
-    cdef uint64_t state = enter_floats()
-    cdef int64_t task = take_task(ranges, threads, thread)
+    cdef uint64_t state = enter_loop(workers)
+    cdef int64_t task = take_task(workers, worker)
     while task >= 0:
         c = step_of(steps, count, packing, task)
         if packing and together:
@@ -170,24 +175,24 @@ cdef inline void run_tasks(
             correlate_phases(c, source, filter, target, packed, scratch, task)
         else:
             correlate_block(c, source, filter, target, packed + c.packing.packed, scratch, task - c.first_task)
-        task = take_task(ranges, threads, thread)
-    leave_floats(state)
+        task = next_task(workers, worker)
+    leave_loop(workers, state)
 
 
 cdef inline int correlate_steps(
     const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef int64_t i, count = step_array.shape[0], packed_size = 0, scratch_size = 0, tables_size = 0
     cdef int64_t turn, first, end, zeros, packs = 0, tasks = 0
     cdef bint together
-    cdef int thread, threads = team_size(<int>blocks.threads)
+    cdef int worker, workers, threads = team_size(<int>blocks.threads)
+    cdef team all
     cdef void *steps = NULL
     cdef void *memory = NULL
     cdef int32_t nonfinite = blocks.packs or blocks.pairs  # or seen when the filter is packed
     cdef Correlation *c
-    cdef task_range *ranges
     cdef char *tables
     cdef compute *packed
     cdef char *scratch
@@ -198,10 +203,10 @@ cdef inline int correlate_steps(
         # All memory comes first: where there is too little, nothing has been written.
         steps = allocate(in_lines(count * sizeof(Correlation)), threads * sizeof(task_range), 0)
         c = <Correlation *>first_line(steps)
-        ranges = <task_range *>(first_line(steps) + in_lines(count * sizeof(Correlation)))
+        begin_team(&all, threads, first_line(steps) + in_lines(count * sizeof(Correlation)))
         for i in range(count):
             describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-            c[i].nonfinite = &nonfinite
+            c[i].workers, c[i].nonfinite = &all, &nonfinite
             c[i].packing = c + (i if c[i].packs_only else (<const Step *>&step_array[i, 0]).packed)
             c[i].first_pack, c[i].packed = packs, packed_size
             if c[i].packing == c + i and not blocks.packs:
@@ -219,7 +224,9 @@ cdef inline int correlate_steps(
             c[i].first_task = tasks
             if i % blocks.phases == 0 and not c[i].packs_only:
                 tasks += c[i].conv.bundles * c[i].conv.box_count * c[i].conv.output_blocks
-        memory = allocate(tables_size, packed_size * sizeof(compute), threads * scratch_size)
+        memory = allocate(tables_size, packed_size * sizeof(compute), workers_of(threads, tasks) * scratch_size)
+        if before is not None and before():
+            return 0
         tables = first_line(memory)
         packed = <compute *>(tables + tables_size)
         scratch = <char *>(packed + packed_size)
@@ -232,14 +239,15 @@ cdef inline int correlate_steps(
             first, end = zeros if turn == 2 else 0, packs if turn == 0 else zeros if turn == 1 else tasks
             if first == end:
                 continue
-            share_tasks(ranges, threads, first, end)
+            workers = share_tasks(&all, first, end)
             if threads == 1:  # a team of one would cost a system call
                 with nogil:
-                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch, ranges, 1, 0)
+                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch, &all, 0)
             else:
-                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
-                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch + thread * scratch_size, ranges,
-                              threads, thread)
+                for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
+                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch + worker * scratch_size, &all,
+                              worker)
+            end_listening(&all.ears)
     finally:
         free(steps)
         free(memory)

@@ -17,6 +17,7 @@ from pairs cimport words_of
 from problem cimport conv_axis, conv_filter
 from scalar cimport compute, scalar
 from stream cimport holds_lines
+from tasks cimport team
 from tensor cimport filter_offset, find_tap, taps_are_adjacent
 from ukernel cimport LINE_BYTES, TILE_ROWS, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
 from window cimport Box
@@ -39,6 +40,7 @@ cdef struct Correlation:
     bint taps_adjacent  # in the filter: tap t is t elements from the first
     int64_t first_pack, first_task  # of all steps' tasks
     int64_t packed  # where its packed filter begins
+    team *workers
     int32_t *nonfinite  # whether the filter may have a value that is not finite; of all steps
     # Tables for a whole chunk of channels and for the last one:
     int32_t *filter_rows  # multiples of its depth, as it is packed

@@ -43,74 +43,75 @@ cdef class Program:
         self.steps, self.blocks = steps, blocks
 
 
-cdef int correlate_arrays(source, filter, target, Program plan, scalar *storage, compute kind) except -1:
+cdef int correlate_arrays(source, filter, target, Program plan, before, scalar *storage, compute kind) except -1:
     """Of these types. A function of its own, as each call clears the views of all types that its function has."""
     cdef const scalar[:, :, :, :, :, :] x = source, w = filter
     cdef scalar[:, :, :, :, :, :] y = target
     if (<const Blocks *>&plan.blocks[0]).lanewise:
-        return correlate_lanes(x, w, y, plan.steps, plan.blocks, kind)
-    return correlate_steps(x, w, y, plan.steps, plan.blocks, kind)
+        return correlate_lanes(x, w, y, plan.steps, plan.blocks, before, kind)
+    return correlate_steps(x, w, y, plan.steps, plan.blocks, before, kind)
 
 
-cdef int wgrad_arrays(source, filter, target, Program plan, scalar *storage, compute kind) except -1:
+cdef int wgrad_arrays(source, filter, target, Program plan, before, scalar *storage, compute kind) except -1:
     cdef const scalar[:, :, :, :, :, :] x = source, y = target
     cdef scalar[:, :, :, :, :, :] w = filter
     if (<const Blocks *>&plan.blocks[0]).lanewise:
-        return wgrad_lanes(x, w, y, plan.steps, plan.blocks, kind)
-    return wgrad_steps(x, w, y, plan.steps, plan.blocks, kind)
+        return wgrad_lanes(x, w, y, plan.steps, plan.blocks, before, kind)
+    return wgrad_steps(x, w, y, plan.steps, plan.blocks, before, kind)
 
 
-def correlate(int dtype, source, filter, target, Program plan not None):
+def correlate(int dtype, source, filter, target, Program plan not None, before=None):
     """target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c), for each step in turn.
 
     The tensors have shape (batch, group, channel, depth, height, width), the filter (group, output channel, input
-    channel, depth, height, width); the target is not empty.
+    channel, depth, height, width); the target is not empty. ``before`` is called when all memory is there and nothing
+    is written yet; if what it returns is true, the result is there already.
     """
     if dtype == F16:
-        correlate_arrays(source, filter, target, plan, <f16 *>NULL, <float>0)
+        correlate_arrays(source, filter, target, plan, before, <f16 *>NULL, <float>0)
     elif dtype == BF16:
-        correlate_arrays(source, filter, target, plan, <bf16 *>NULL, <float>0)
+        correlate_arrays(source, filter, target, plan, before, <bf16 *>NULL, <float>0)
     elif dtype == F32:
-        correlate_arrays(source, filter, target, plan, <float *>NULL, <float>0)
+        correlate_arrays(source, filter, target, plan, before, <float *>NULL, <float>0)
     elif dtype == F64:
-        correlate_arrays(source, filter, target, plan, <double *>NULL, <double>0)
+        correlate_arrays(source, filter, target, plan, before, <double *>NULL, <double>0)
     elif dtype == I32:
-        correlate_arrays(source, filter, target, plan, <int *>NULL, <int>0)
+        correlate_arrays(source, filter, target, plan, before, <int *>NULL, <int>0)
 
 
-def wgrad(int dtype, source, filter, target, Program plan not None):
+def wgrad(int dtype, source, filter, target, Program plan not None, before=None):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``."""
     if dtype == F16:
-        wgrad_arrays(source, filter, target, plan, <f16 *>NULL, <float>0)
+        wgrad_arrays(source, filter, target, plan, before, <f16 *>NULL, <float>0)
     elif dtype == BF16:
-        wgrad_arrays(source, filter, target, plan, <bf16 *>NULL, <float>0)
+        wgrad_arrays(source, filter, target, plan, before, <bf16 *>NULL, <float>0)
     elif dtype == F32:
-        wgrad_arrays(source, filter, target, plan, <float *>NULL, <float>0)
+        wgrad_arrays(source, filter, target, plan, before, <float *>NULL, <float>0)
     elif dtype == F64:
-        wgrad_arrays(source, filter, target, plan, <double *>NULL, <double>0)
+        wgrad_arrays(source, filter, target, plan, before, <double *>NULL, <double>0)
     elif dtype == I32:
-        wgrad_arrays(source, filter, target, plan, <int *>NULL, <int>0)
+        wgrad_arrays(source, filter, target, plan, before, <int *>NULL, <int>0)
 
 
-def winograd_correlate(int dtype, source, filter, target, Program plan not None):
+def winograd_correlate(int dtype, source, filter, target, Program plan not None, before=None):
     """``correlate`` by Winograd's algorithm, with the program of a TilePlan.
 
     False where it has met NaN, infinity, overflow or nothing but tiny values: the result is then to be formed directly.
     """
     if dtype == F16:
-        return bool(correlate_tiled[f16](source, filter, target, plan.steps, plan.blocks))
+        return bool(correlate_tiled[f16](source, filter, target, plan.steps, plan.blocks, before))
     if dtype == BF16:
-        return bool(correlate_tiled[bf16](source, filter, target, plan.steps, plan.blocks))
-    return bool(correlate_tiled[float](source, filter, target, plan.steps, plan.blocks))
+        return bool(correlate_tiled[bf16](source, filter, target, plan.steps, plan.blocks, before))
+    return bool(correlate_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
 
 
-def winograd_wgrad(int dtype, source, filter, target, Program plan not None):
+def winograd_wgrad(int dtype, source, filter, target, Program plan not None, before=None):
     """``wgrad`` by Winograd's algorithm; arguments and result as those of ``winograd_correlate``."""
     if dtype == F16:
-        return bool(wgrad_tiled[f16](source, filter, target, plan.steps, plan.blocks))
+        return bool(wgrad_tiled[f16](source, filter, target, plan.steps, plan.blocks, before))
     if dtype == BF16:
-        return bool(wgrad_tiled[bf16](source, filter, target, plan.steps, plan.blocks))
-    return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks))
+        return bool(wgrad_tiled[bf16](source, filter, target, plan.steps, plan.blocks, before))
+    return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
 
 
 def rearrange(source, target, int threads):

@@ -17,6 +17,7 @@ from copy cimport load_block, store_block
 from problem cimport conv_axis
 from runs cimport fits_tables
 from scalar cimport compute, scalar
+from tasks cimport team
 from tensor cimport Tensor, describe_filter, describe_tensor
 from ukernel cimport whole_vectors
 
@@ -27,6 +28,7 @@ cdef extern from "expand.h" nogil:
 cdef struct Lanes:
     Tensor x, w, y  # source, filter, target
     Tensor part, result  # their copies in a task's memory
+    team *workers
     int64_t batch, groups, channels, outputs, lanes
     int64_t x_lane, y_lane  # strides of channels, the groups' included
     int64_t block, blocks  # lanes of a task

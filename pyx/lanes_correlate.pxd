@@ -16,7 +16,10 @@ from lanes cimport (
 )
 from scalar cimport compute, scalar, widen
 from stream cimport holds_lines
-from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
+from tasks cimport (
+    begin_team, end_listening, enter_loop, leave_loop, next_task, share_tasks, take_task, task_range, team, team_size,
+    workers_of,
+)
 from tensor cimport filter_offset
 
 
@@ -90,10 +93,10 @@ cdef inline void correlate_lane_box(
 
 cdef inline void lane_tasks(
     const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, const scalar *filter, scalar *target,
-    compute *packed, compute *scratch, bint packing, task_range *ranges, int threads, int thread,
+    compute *packed, compute *scratch, bint packing, int worker,
 ) noexcept nogil:
-    cdef uint64_t state = enter_floats()
-    cdef int64_t task = take_task(ranges, threads, thread)
+    cdef uint64_t state = enter_loop(c.workers)
+    cdef int64_t task = take_task(c.workers, worker)
     cdef const LaneWalk *walk
     while task >= 0:
         if packing:
@@ -102,24 +105,24 @@ cdef inline void lane_tasks(
                        packed + walk.packed + task % c.blocks * walk.line * walk.taps * c.channels, task % c.blocks)
         else:
             correlate_lane_box(c, walks, count, source, target, packed, scratch, task)
-        task = take_task(ranges, threads, thread)
-    leave_floats(state)
+        task = next_task(c.workers, worker)
+    leave_loop(c.workers, state)
 
 
 cdef inline int correlate_lanes(
     const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter, scalar[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
     cdef Lanes c
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *steps = <const Step *>&step_array[0, 0]
-    cdef int64_t i, count = step_array.shape[0], walks_size, packed_size = 0, tables_size, scratch_size
-    cdef int thread, turn, threads = team_size(<int>blocks.threads)
+    cdef int64_t i, count = step_array.shape[0], walks_size, packed_size = 0, tables_size, scratch_size, tasks
+    cdef int worker, workers, turn, threads = team_size(<int>blocks.threads)
+    cdef team all
     cdef bint incomplete = count > 1 and steps[0].walk.axis[2].taps == 0
     cdef void *walk_memory = NULL
     cdef void *memory = NULL
     cdef LaneWalk *walks
-    cdef task_range *ranges
     cdef char *tables
     cdef compute *packed
     cdef compute *scratch
@@ -130,7 +133,8 @@ cdef inline int correlate_lanes(
         steps += 1
         count -= 1
     describe_lanes(&c, source, filter, target, steps, count, blocks, kind)
-    c.incomplete = incomplete
+    c.incomplete, c.workers = incomplete, &all
+    tasks = c.batch * c.box_count * c.blocks
     walks_size = in_lines(count * sizeof(LaneWalk))
     scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
     tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
@@ -138,14 +142,18 @@ cdef inline int correlate_lanes(
         # All memory comes first: where there is too little, nothing has been written.
         walk_memory = allocate(walks_size, threads * sizeof(task_range), 0)
         walks = <LaneWalk *>first_line(walk_memory)
-        ranges = <task_range *>(first_line(walk_memory) + walks_size)
+        begin_team(&all, threads, first_line(walk_memory) + walks_size)
         for i in range(count):
             describe_walk(walks + i, &c, steps + i, kind)
             walks[i].packed = packed_size
             packed_size += c.blocks * walks[i].line * walks[i].taps * c.channels
             tables_size += walk_tables_size(walks + i, &c)
         packed_size = in_lines(packed_size * sizeof(compute)) // sizeof(compute)
-        memory = allocate(tables_size, packed_size * sizeof(compute), threads * scratch_size * sizeof(compute))
+        memory = allocate(
+            tables_size, packed_size * sizeof(compute), workers_of(threads, tasks) * scratch_size * sizeof(compute)
+        )
+        if before is not None and before():
+            return 0
         tables = first_line(memory)
         packed = <compute *>(tables + tables_size)
         scratch = packed + packed_size
@@ -155,14 +163,14 @@ cdef inline int correlate_lanes(
             make_walk_tables(walks + i, &c, tables, walks[i].line)
             tables += walk_tables_size(walks + i, &c)
         for turn in range(2):
-            share_tasks(ranges, threads, 0, count * c.blocks if turn == 0 else c.batch * c.box_count * c.blocks)
+            workers = share_tasks(&all, 0, count * c.blocks if turn == 0 else tasks)
             if threads == 1:  # a team of one would cost a system call
                 with nogil:
-                    lane_tasks(&c, walks, count, x, w, y, packed, scratch, turn == 0, ranges, 1, 0)
+                    lane_tasks(&c, walks, count, x, w, y, packed, scratch, turn == 0, 0)
             else:
-                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
-                    lane_tasks(&c, walks, count, x, w, y, packed, scratch + thread * scratch_size, turn == 0, ranges,
-                               threads, thread)
+                for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
+                    lane_tasks(&c, walks, count, x, w, y, packed, scratch + worker * scratch_size, turn == 0, worker)
+            end_listening(&all.ears)
     finally:
         free(walk_memory)
         free(memory)

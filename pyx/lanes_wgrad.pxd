@@ -14,7 +14,10 @@ from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
 )
 from scalar cimport compute, narrow, scalar
-from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
+from tasks cimport (
+    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
+    team_size, workers_of,
+)
 from tensor cimport filter_offset
 from ukernel cimport whole_vectors
 
@@ -53,6 +56,8 @@ cdef inline void lane_slice(
     cdef compute *sums = partial + task * size
     memset(sums, 0, size * sizeof(compute))
     for box in range(boxes * slice // slices, boxes * (slice + 1) // slices):
+        if is_stopped(c.workers):
+            return
         accumulate_lane_box(c, walk, source, target, sums, scratch, box * c.blocks + block)
 
 
@@ -77,31 +82,31 @@ cdef inline void store_lanes(
 
 cdef inline void wgrad_lane_tasks(
     const Lanes *c, const LaneWalk *walk, int64_t slices, const scalar *source, scalar *filter, const scalar *target,
-    compute *partial, compute *scratch, int64_t size, bint finishing, task_range *ranges, int threads, int thread,
+    compute *partial, compute *scratch, int64_t size, bint finishing, int worker,
 ) noexcept nogil:
-    cdef uint64_t state = enter_floats()
-    cdef int64_t task = take_task(ranges, threads, thread)
+    cdef uint64_t state = enter_loop(c.workers)
+    cdef int64_t task = take_task(c.workers, worker)
     while task >= 0:
         if finishing:
             store_lanes(c, walk, slices, filter, partial, size, task)
         else:
             lane_slice(c, walk, slices, source, target, partial, scratch, size, task)
-        task = take_task(ranges, threads, thread)
-    leave_floats(state)
+        task = next_task(c.workers, worker)
+    leave_loop(c.workers, state)
 
 
 cdef inline int wgrad_lanes(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
     cdef Lanes c
     cdef LaneWalk walk
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *step = <const Step *>&step_array[0, 0]
     cdef int64_t slices = blocks.slices, expansion, tables_size, partial_size, scratch_size, size
-    cdef int thread, turn, threads = team_size(<int>blocks.threads)
+    cdef int worker, workers, turn, threads = team_size(<int>blocks.threads)
+    cdef team all
     cdef void *memory = NULL
-    cdef task_range *ranges
     cdef compute *partial
     cdef compute *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
@@ -109,27 +114,33 @@ cdef inline int wgrad_lanes(
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
     describe_lanes(&c, source, filter, target, step, 1, blocks, kind)
     describe_walk(&walk, &c, step, kind)
+    c.workers = &all
     size = walk.taps * c.channels * whole_vectors(c.block, kind)
     scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
     expansion = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
     tables_size = expansion + walk_tables_size(&walk, &c) + in_lines(threads * sizeof(task_range))
     partial_size = in_lines(c.blocks * slices * size * sizeof(compute))
     try:
-        memory = allocate(tables_size, partial_size, threads * scratch_size * sizeof(compute))
+        memory = allocate(
+            tables_size, partial_size, workers_of(threads, c.blocks * slices) * scratch_size * sizeof(compute)
+        )
+        if before is not None and before():
+            return 0
         make_expansion(&c, <int32_t *>first_line(memory), kind)
         make_walk_tables(&walk, &c, first_line(memory) + expansion, 1)
-        ranges = <task_range *>(first_line(memory) + expansion + walk_tables_size(&walk, &c))
+        begin_team(&all, threads, first_line(memory) + expansion + walk_tables_size(&walk, &c))
         partial = <compute *>(first_line(memory) + tables_size)
         scratch = <compute *>(first_line(memory) + tables_size + partial_size)
         for turn in range(2):
-            share_tasks(ranges, threads, 0, c.blocks * slices if turn == 0 else c.blocks)
+            workers = share_tasks(&all, 0, c.blocks * slices if turn == 0 else c.blocks)
             if threads == 1:  # a team of one would cost a system call
                 with nogil:
-                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch, size, turn == 1, ranges, 1, 0)
+                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch, size, turn == 1, 0)
             else:
-                for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
-                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch + thread * scratch_size, size,
-                                     turn == 1, ranges, threads, thread)
+                for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
+                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch + worker * scratch_size, size,
+                                     turn == 1, worker)
+            end_listening(&all.ears)
     finally:
         free(memory)
     return 0

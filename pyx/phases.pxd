@@ -20,6 +20,7 @@ from problem cimport conv_walk
 from products cimport Bundle, Part, add_products, repair
 from scalar cimport compute, scalar
 from stream cimport end_stream, holds_lines, stream_lines
+from tasks cimport is_stopped
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, Window, column_offsets, fill_window, find_box, position_steps
@@ -279,6 +280,8 @@ cdef inline void correlate_phases(
                     sums + i * c.sums_size if across else shared, NULL if across else places, c.row, False,
                 )
         part.begin += part.channels
+        if part.begin < steps.conv.channels and is_stopped(steps.workers):
+            return
     for i in range(phases if steps.nonfinite[0] else 0):
         for g in range(groups if steps[i].conv.padded else 0):
             repair_phase(

@@ -213,11 +213,35 @@ cdef class Work:
         self.kernel, self.code, self.program = kernel, code, program
         self.source, self.filter, self.target, self.instead = source, filter, target, instead
 
-    def run(self, first, second, result):
-        """Write the result; each is an array, or an address (see ``Seen``)."""
-        cdef tuple arrays = (first, second, result)
-        done = self.kernel(
-            self.code, Seen(self.source, arrays), Seen(self.filter, arrays), Seen(self.target, arrays), self.program
+    cdef object compute(self, tuple arrays, before):
+        return self.kernel(
+            self.code, Seen(self.source, arrays), Seen(self.filter, arrays), Seen(self.target, arrays), self.program,
+            before,
         )
-        if done is False:
+
+    def run(self, first, second, result, before=None):
+        """Write the result; each is an array, or an address (see ``Seen``).
+
+        With ``before``, all memory is there before anything is written, that of the work ``instead``, too; then
+        ``before`` is called, which may write something itself.
+        """
+        cdef tuple arrays = (first, second, result)
+        if before is not None and self.instead is not None:
+            self.instead.compute(arrays, Attempt(self, arrays, before))
+        elif self.compute(arrays, before) is False:
             self.instead.run(first, second, result)
+
+
+@cython.final
+cdef class Attempt:
+    """A call of the kernel of some work, from within that of the work ``instead``, whose memory is there already."""
+    cdef Work work
+    cdef tuple arrays
+    cdef object before
+
+    def __cinit__(self, Work work, tuple arrays, before):
+        self.work, self.arrays, self.before = work, arrays, before
+
+    def __call__(self):
+        """Whether the result is there."""
+        return self.work.compute(self.arrays, self.before)

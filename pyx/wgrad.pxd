@@ -19,7 +19,10 @@ from copy cimport store_block
 from exact cimport Meeting, any_nan, find_meeting, repair_tap
 from problem cimport conv_axis
 from scalar cimport compute, scalar
-from tasks cimport enter_floats, leave_floats, share_tasks, take_task, task_range, team_size
+from tasks cimport (
+    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
+    team_size, workers_of,
+)
 from tensor cimport filter_offset, target_offset
 from ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
 from window cimport Box, column_offsets, fill_window, find_box, window_offset
@@ -94,6 +97,8 @@ cdef inline void accumulate(
         for g in range(groups):
             memset(sums + g * sums_g, 0, conv.taps * part.channels * c.row * sizeof(compute))
     for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
+        if box_index > first_box and is_stopped(c.workers):
+            return
         find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
         lines = seen_box = box
         lines.count[3] = row_lines(c, &box)
@@ -191,31 +196,31 @@ cdef inline void finish_task(
 
 cdef inline void wgrad_tasks(
     const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
-    bint finishing, task_range *ranges, int threads, int thread,
+    bint finishing, int worker,
 ) noexcept nogil:
-    cdef uint64_t state = enter_floats()
-    cdef int64_t task = take_task(ranges, threads, thread)
+    cdef uint64_t state = enter_loop(c.workers)
+    cdef int64_t task = take_task(c.workers, worker)
     while task >= 0:
         if finishing:
             finish_task(c, source, filter, target, partial, task)
         else:
             wgrad_task(c, source, filter, target, partial, scratch, task)
-        task = take_task(ranges, threads, thread)
-    leave_floats(state)
+        task = next_task(c.workers, worker)
+    leave_loop(c.workers, state)
 
 
 cdef inline int wgrad_steps(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, compute kind,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
     """One step after the other; each has taps of its own."""
     cdef Accumulation c
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, tasks, partial_size = 0, scratch_size = 0
-    cdef int thread, turn, threads = team_size(<int>blocks.threads)
+    cdef int64_t i, tasks, most_tasks = 0, partial_size = 0, scratch_size = 0
+    cdef int worker, workers, turn, threads = team_size(<int>blocks.threads)
     cdef int64_t ranges_size = in_lines(threads * sizeof(task_range))
+    cdef team all
     cdef void *memory = NULL
-    cdef task_range *ranges
     cdef compute *partial
     cdef char *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
@@ -223,28 +228,31 @@ cdef inline int wgrad_steps(
     cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
     for i in range(step_array.shape[0]):
         describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-        scratch_size = max(scratch_size, c.scratch)
+        scratch_size, most_tasks = max(scratch_size, c.scratch), max(most_tasks, c.bundle_count * blocks.slices)
         if blocks.slices > 1:
             partial_size = max(partial_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
     try:
         # All memory comes first: where there is too little, nothing has been written.
-        memory = allocate(ranges_size, partial_size, threads * scratch_size)
-        ranges = <task_range *>first_line(memory)
+        memory = allocate(ranges_size, partial_size, workers_of(threads, most_tasks) * scratch_size)
+        if before is not None and before():
+            return 0
+        begin_team(&all, threads, first_line(memory))
         partial = <compute *>(first_line(memory) + ranges_size)
         scratch = <char *>partial + partial_size
         for i in range(step_array.shape[0]):
             if step_array.shape[0] > 1:  # else it is described already
                 describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            c.workers = &all
             tasks = c.bundle_count * blocks.slices
             for turn in range(2 if blocks.slices > 1 else 1):
-                share_tasks(ranges, threads, 0, tasks if turn == 0 else c.block_count)
+                workers = share_tasks(&all, 0, tasks if turn == 0 else c.block_count)
                 if threads == 1:  # a team of one would cost a system call
                     with nogil:
-                        wgrad_tasks(&c, x, w, y, partial, scratch, turn == 1, ranges, 1, 0)
+                        wgrad_tasks(&c, x, w, y, partial, scratch, turn == 1, 0)
                 else:
-                    for thread in prange(threads, schedule="static", num_threads=threads, nogil=True):
-                        wgrad_tasks(&c, x, w, y, partial, scratch + thread * scratch_size, turn == 1, ranges, threads,
-                                    thread)
+                    for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
+                        wgrad_tasks(&c, x, w, y, partial, scratch + worker * scratch_size, turn == 1, worker)
+                end_listening(&all.ears)
     finally:
         free(memory)
     return 0

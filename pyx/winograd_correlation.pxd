@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 from blocks cimport count_blocks, in_lines
+from tasks cimport team
 from tensor cimport Tensor, describe_filter, describe_tensor
 from ukernel cimport whole_vectors
 from window cimport Window
@@ -15,6 +16,7 @@ cdef enum:
 
 cdef struct TiledCorrelation:
     Tiling tiling
+    team *workers
     TileBlocks blocks
     FilterBank filters
     Transform source, result

@@ -11,10 +11,13 @@ channels, these would be found in few sets of the cache.
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from blocks cimport count_blocks, in_lines
+from tasks cimport team
 from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_are_adjacent
 from ukernel cimport strip_width, whole_vectors
 from window cimport Box, Window
-from winograd cimport LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, stored, tile_size, winograd_largest
+from winograd cimport (
+    LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, stored, tile_size, transform_one, winograd_largest,
+)
 from winograd_tiling cimport TileBlocks, TileStep, Tiling, describe_tiling, is_held, lay_out_tiles, row_size
 
 cdef enum:
@@ -22,6 +25,7 @@ cdef enum:
 
 cdef struct TiledAccumulation:
     Tiling tiling
+    team *workers
     TileBlocks blocks
     Transform source, target, result
     Window window, target_window
@@ -51,6 +55,31 @@ cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TilePa
     part.channels = min(c.blocks.chunk, c.channels - part.c0)
     part.g = index // (c.output_blocks * c.chunk_blocks) * c.blocks.groups
     part.groups = min(c.blocks.groups, c.groups - part.g)
+
+
+cdef inline void find_piece(
+    const TiledAccumulation *c, const TilePart *part, int64_t index, TilePiece *piece
+) noexcept nogil:
+    cdef int64_t of_group = c.pieces // c.blocks.groups
+    piece.g, piece.c0 = index // of_group, index % of_group * FINISHED_CHANNELS
+    piece.channels = min(<int64_t>FINISHED_CHANNELS, part.channels - piece.c0) if piece.g < part.groups else 0
+
+
+cdef inline void transform_piece(
+    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *sums, float *block,
+    float *buffer,
+) noexcept nogil:
+    """block[channel][tap][output] from the sums of a part."""
+    cdef int64_t i, columns = whole_vectors(part.outputs, block[0])
+    cdef int64_t pitch[3]
+    cdef int64_t to_pitch[3]
+    pitch[2], to_pitch[2] = c.sum_point, c.target_row
+    for i in range(1, -1, -1):
+        pitch[i] = pitch[i + 1] * c.tiling.points[i + 1]
+        to_pitch[i] = to_pitch[i + 1] * c.result.given[i + 1]
+    for i in range(piece.channels):
+        transform_one(&c.result, sums + (piece.g * part.channels + piece.c0 + i) * c.target_row, pitch,
+                      block + i * c.taps * c.target_row, to_pitch, columns // WINOGRAD_LANES, buffer)
 
 
 cdef inline void describe_tiled_sums(

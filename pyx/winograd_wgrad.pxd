@@ -8,25 +8,34 @@ are several slices, these are added in order then: a filter has fewer taps than 
 several blocks, the transformed tiles are kept for all of them.
 """
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
-from tasks cimport enter_floats, leave_floats, team_size
+from tasks cimport (
+    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
+    team_size, workers_of,
+)
 from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, is_lost, note_largest, stands, stored, transform_box, transform_one,
+    LINE_LANES, WINOGRAD_LANES, is_lost, note_largest, stands, stored, transform_box,
     winograd_add_slices, winograd_largest,
 )
 from winograd_parts cimport (
-    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, largest_of, part_of_tiles
+    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, find_piece, largest_of,
+    part_of_tiles, transform_piece,
 )
 from winograd_tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find_tiles, is_held
+
+cdef enum:  # stages of a call:
+    SHARE = 0  # tiles are transformed for all blocks of the filter,
+    SUM = 1  # their products summed,
+    ADD = 2  # and slices of the sums added
 
 
 cdef inline void transform_source(
@@ -68,7 +77,6 @@ cdef inline uint32_t share_tiles(
     cdef int64_t g = box // c.tiling.box_count
     cdef float *buffer = window + c.window_size
     cdef uint32_t largest = 0
-    cdef uint64_t state = enter_floats()
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
@@ -78,7 +86,6 @@ cdef inline uint32_t share_tiles(
         kind -= c.chunk_blocks
         largest = transform_target(c, &tiles, target, g, 1, kind,
                                    gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
-    leave_floats(state)
     return largest
 
 
@@ -95,6 +102,8 @@ cdef inline uint32_t accumulate_tiles(
     cdef Box tiles
     cdef uint32_t largest = 0
     for box in range(first_box, boxes * (slice + 1) // c.blocks.slices):
+        if box > first_box and is_stopped(c.workers):
+            break
         count = find_tiles(&c.tiling, box, &tiles)
         if c.blocks.shared:
             index = part.g * boxes + box
@@ -121,31 +130,6 @@ cdef inline uint32_t accumulate_tiles(
     return largest
 
 
-cdef inline void find_piece(
-    const TiledAccumulation *c, const TilePart *part, int64_t index, TilePiece *piece
-) noexcept nogil:
-    cdef int64_t of_group = c.pieces // c.blocks.groups
-    piece.g, piece.c0 = index // of_group, index % of_group * FINISHED_CHANNELS
-    piece.channels = min(<int64_t>FINISHED_CHANNELS, part.channels - piece.c0) if piece.g < part.groups else 0
-
-
-cdef inline void transform_piece(
-    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *sums, float *block,
-    float *buffer,
-) noexcept nogil:
-    """block[channel][tap][output] from the sums of a part."""
-    cdef int64_t i, columns = whole_vectors(part.outputs, block[0])
-    cdef int64_t pitch[3]
-    cdef int64_t to_pitch[3]
-    pitch[2], to_pitch[2] = c.sum_point, c.target_row
-    for i in range(1, -1, -1):
-        pitch[i] = pitch[i + 1] * c.tiling.points[i + 1]
-        to_pitch[i] = to_pitch[i + 1] * c.result.given[i + 1]
-    for i in range(piece.channels):
-        transform_one(&c.result, sums + (piece.g * part.channels + piece.c0 + i) * c.target_row, pitch,
-                      block + i * c.taps * c.target_row, to_pitch, columns // WINOGRAD_LANES, buffer)
-
-
 cdef inline uint32_t store_piece(
     const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *block, stored *filter
 ) noexcept nogil:
@@ -170,17 +154,16 @@ cdef inline uint32_t store_piece(
 
 cdef inline void sum_tiles(
     const TiledAccumulation *c, const stored *source, stored *filter, const stored *target, float *values,
-    float *gradients, float *partial, float *scratch, uint32_t *largest, int thread, int64_t task,
+    float *gradients, float *partial, float *scratch, uint32_t *largest, int worker, int64_t task,
 ) noexcept nogil:
     """One slice of a part, transformed back; stored as well, where it is the only one."""
     cdef int64_t i
     cdef float *rest = scratch + c.sums_size
     cdef float *block = rest
-    cdef uint64_t state = enter_floats()
     cdef TilePart part
     cdef TilePiece piece
     part_of_tiles(c, task // c.blocks.slices, &part)
-    note_largest(largest, thread, 0,
+    note_largest(largest, worker, 0,
                  accumulate_tiles(c, &part, source, target, values, gradients, scratch, rest, task % c.blocks.slices))
     for i in range(c.pieces):
         find_piece(c, &part, i, &piece)
@@ -188,8 +171,7 @@ cdef inline void sum_tiles(
             block = partial + (task * c.pieces + i) * c.piece_size
         transform_piece(c, &part, &piece, scratch, block, rest + c.piece_size)
         if c.blocks.slices == 1:
-            note_largest(largest, thread, 1, store_piece(c, &part, &piece, block, filter))
-    leave_floats(state)
+            note_largest(largest, worker, 1, store_piece(c, &part, &piece, block, filter))
 
 
 cdef inline uint32_t add_slices(
@@ -197,8 +179,6 @@ cdef inline uint32_t add_slices(
 ) noexcept nogil:
     """Some channels of a part that has several slices; their largest magnitude."""
     cdef int64_t i, index = task % c.pieces
-    cdef uint32_t largest
-    cdef uint64_t state = enter_floats()
     cdef TilePart part
     cdef TilePiece piece
     part_of_tiles(c, task // c.pieces, &part)
@@ -207,60 +187,94 @@ cdef inline uint32_t add_slices(
     for i in range(piece.channels * c.taps):
         winograd_add_slices(partial + i * c.target_row, c.pieces * c.piece_size, c.blocks.slices,
                             whole_vectors(part.outputs, partial[0]))
-    largest = store_piece(c, &part, &piece, partial, filter)
-    leave_floats(state)
-    return largest
+    return store_piece(c, &part, &piece, partial, filter)
+
+
+cdef inline void sum_tasks(
+    const TiledAccumulation *c, int stage, bint again, const stored *source, stored *filter, const stored *target,
+    float *values, float *gradients, float *partial, char *scratch, uint32_t *largest, int worker,
+) noexcept nogil:
+    """Tasks of a stage, until none is left."""
+    cdef uint64_t state = enter_loop(c.workers)
+    cdef int64_t task = take_task(c.workers, worker)
+    while task >= 0:
+        if stage == SHARE:
+            note_largest(largest, worker, 0,
+                         share_tiles(c, source, target, values, gradients, <float *>scratch, again, task))
+        elif stage == ADD:
+            note_largest(largest, worker, 1, add_slices(c, filter, partial, task))
+        elif not is_lost(largest, worker):
+            sum_tiles(c, source, filter, target, values, gradients, partial, <float *>scratch, largest, worker, task)
+        task = next_task(c.workers, worker)
+    leave_loop(c.workers, state)
+
+
+cdef inline int run_stage(
+    const TiledAccumulation *c, int stage, bint again, int64_t tasks, const stored *source, stored *filter,
+    const stored *target, float *values, float *gradients, float *partial, char *scratch, uint32_t *largest,
+) except -1:
+    cdef int worker, threads = c.workers.threads, workers = share_tasks(c.workers, 0, tasks)
+    if threads == 1:  # a team of one would cost a system call
+        with nogil:
+            sum_tasks(c, stage, again, source, filter, target, values, gradients, partial, scratch, largest, 0)
+    elif workers > 0:
+        for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
+            sum_tasks(c, stage, again, source, filter, target, values, gradients, partial,
+                      scratch + worker * c.scratch, largest, worker)
+    return end_listening(&c.workers.ears)
 
 
 cdef inline int wgrad_tiled(
     const stored[:, :, :, :, :, :] source, stored[:, :, :, :, :, :] filter, const stored[:, :, :, :, :, :] target,
-    const int64_t[:, ::1] step_array, const int64_t[::1] block_array,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before,
 ) except -1:
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledAccumulation c
+    cdef team all
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t tasks, task, tiles, boxes, step = 0, i
-    cdef int threads = team_size(<int>blocks.threads)
+    cdef int64_t sums, adds, shares, tiles, boxes, step = 0, i
+    cdef int workers, threads = team_size(<int>blocks.threads)
     cdef int32_t *tables = NULL
     cdef float *partial = NULL
     cdef float *values = NULL
     cdef float *gradients = NULL
     cdef char *scratch = NULL
+    cdef void *ranges = NULL
     cdef uint32_t *largest = NULL
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
     cdef stored *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const stored *y = &target[0, 0, 0, 0, 0, 0]
     describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[0, 0], blocks)
+    tiles, boxes = c.tiling.box_tiles, c.groups * c.tiling.box_count if blocks.shared else 0
+    shares, sums = boxes * (c.chunk_blocks + c.output_blocks), c.parts * blocks.slices
+    adds = c.parts * c.pieces if blocks.slices > 1 else 0
+    workers = workers_of(threads, max(shares, sums, adds))
     try:
-        tiles = c.tiling.box_tiles
+        # All memory comes first: where there is too little, nothing has been written.
         tables = <int32_t *>allocate_lines((blocks.chunk + 2 * tiles) * sizeof(int32_t))
+        if blocks.slices > 1:
+            partial = <float *>allocate_lines(sums * c.pieces * c.piece_size * sizeof(float))
+        values = <float *>allocate_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
+        gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
+        scratch = <char *>allocate_lines(workers * c.scratch)
+        ranges = allocate_lines(threads * sizeof(task_range))
+        largest = <uint32_t *>allocate_lines(threads * 128)
+        if before is not None:
+            before()
+        begin_team(&all, threads, ranges)
+        all.most = workers
+        memset(largest, 0, threads * 128)
         for i in range(blocks.chunk):
             tables[i] = <int32_t>(i // LINE_LANES * c.source_line + i % LINE_LANES)
         multiples(tables + blocks.chunk, LINE_LANES, tiles)
         multiples(tables + blocks.chunk + tiles, c.target_width, tiles)
-        if blocks.slices > 1:
-            partial = <float *>allocate_lines(c.parts * blocks.slices * c.pieces * c.piece_size * sizeof(float))
-        boxes = c.groups * c.tiling.box_count if blocks.shared else 0
-        values = <float *>allocate_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
-        gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
-        scratch = <char *>allocate_lines(threads * c.scratch)
-        largest = <uint32_t *>allocate_lines(threads * 128)
-        memset(largest, 0, threads * 128)
-        boxes *= c.chunk_blocks + c.output_blocks
         while step < step_array.shape[0]:  # each part has taps of its own, all the same tiles of the target
             describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[step, 0], blocks)
             c.channel, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
-            for task in prange(boxes, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                note_largest(largest, threadid(), 0, share_tiles(
-                    &c, x, y, values, gradients, <float *>(scratch + threadid() * c.scratch), step > 0, task))
-            tasks = c.parts * blocks.slices
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                if not is_lost(largest, threadid()):
-                    sum_tiles(&c, x, w, y, values, gradients, partial, <float *>(scratch + threadid() * c.scratch),
-                              largest, threadid(), task)
-            tasks = c.parts * c.pieces if blocks.slices > 1 else 0
-            for task in prange(tasks, schedule="dynamic", num_threads=threads, use_threads_if=threads > 1, nogil=True):
-                note_largest(largest, threadid(), 1, add_slices(&c, w, partial, task))
+            c.workers = &all
+            run_stage(&c, SHARE, step > 0, shares, x, w, y, values, gradients, partial, scratch, largest)
+            run_stage(&c, SUM, False, sums, x, w, y, values, gradients, partial, scratch, largest)
+            run_stage(&c, ADD, False, adds, x, w, y, values, gradients, partial, scratch, largest)
             step += c.tiling.steps.siblings
         return stands(largest, threads)
     finally:
@@ -269,4 +283,5 @@ cdef inline int wgrad_tiled(
         free(values)
         free(gradients)
         free(scratch)
+        free(ranges)
         free(largest)
