@@ -89,9 +89,7 @@ def _both(library, arrays, outs, keywords, empty=None):
     dx = []
     # The filter's gradient is checked first: what it allows, the other allows too. It is written last: by then there is
     # memory for both.
-    dw = calls.call(
-        *filter, keywords, outs[1], empty, lambda: dx.append(calls.call(*data, keywords, outs[0], empty))
-    )
+    dw = calls.call(*filter, keywords, outs[1], empty, lambda: dx.append(calls.call(*data, keywords, outs[0], empty)))
     return dx[0], dw
 
 
