@@ -19,7 +19,28 @@ typedef void (*winograd_transform)(const float *of, int64_t of_step, int64_t of_
 
 #include "winograd_transforms.h"
 
-/* The largest magnitude among the elements, as the bits of a float: NaN and infinity are larger than all others. */
+/* Of elements: the greatest magnitude, and one less than the least that is not zero, as bits of floats. NaN and infinity are
+ * greater than all others; one less than zero is, too. */
+typedef struct {
+    uint32_t most, least;
+} magnitudes;
+
+static inline void winograd_note(magnitudes *m, const float *of, int64_t count)
+{
+    uint32_t most = m->most, least = m->least;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, of + i, sizeof bits);
+        bits &= 0x7fffffff;
+        most = bits > most ? bits : most;
+        bits -= 1;
+        least = bits < least ? bits : least;
+    }
+    m->most = most;
+    m->least = least;
+}
+
+/* The greatest magnitude alone. */
 static inline uint32_t winograd_largest(const float *of, int64_t count, uint32_t largest)
 {
     for (int64_t i = 0; i < count; i++) {

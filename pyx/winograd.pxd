@@ -1,4 +1,4 @@
-"""Winograd's transforms (cook_toom.py) of one tile or a box of tiles, and the range in which results stand.
+"""Winograd's transforms (cook_toom.py) of one tile or a box of tiles.
 
 Transforms run across channels, axis after axis. A tile is m outputs on each axis; with r taps it sees n = m + r - 1
 elements of the source there.
@@ -21,6 +21,9 @@ cdef extern from "winograd.h" nogil:
     const winograd_transform winograd_sources[9]
     const winograd_transform winograd_filters[9][9]
     const winograd_transform winograd_results[9][9]
+    ctypedef struct magnitudes:
+        uint32_t most, least
+    void winograd_note(magnitudes *m, const float *of, int64_t count)
     uint32_t winograd_largest(const float *of, int64_t count, uint32_t largest)
     void winograd_add_slices(float *of, int64_t slice, int64_t slices, int64_t columns)
 
@@ -31,40 +34,12 @@ ctypedef fused stored:  # storage types whose compute type is float
 
 cdef enum:
     LINE_LANES = LINE_BYTES // 4  # what is written lies in whole lines of the cache, however narrow vectors are
-    # Bits of 2^-100. Where the largest magnitude is below, quotients in the transforms may leave the normal numbers;
-    # from those of infinity on, a result has to be formed from its own terms alone. Then the direct algorithm is used.
-    LEAST_BITS = 27 << 23
-    INFINITE_BITS = 255 << 23
 
 cdef struct Transform:  # of tiles, separably
     winograd_transform along[3]
     int64_t taken[3]  # values on each axis before
     int64_t given[3]  # and after
     int64_t step[3]  # from tile to tile, before
-
-
-cdef inline void note_largest(uint32_t *largest, int thread, int which, uint32_t value) noexcept nogil:
-    """Keep the largest magnitude that a thread has seen of an operand (0) or the result (1): a cache line for each."""
-    largest += thread * 32 + which * 16
-    largest[0] = max(largest[0], value)
-
-
-cdef inline bint is_lost(const uint32_t *largest, int thread) noexcept nogil:
-    """Whether what a thread has seen is not finite: no result will stand, so the rest of its tasks is left out."""
-    return largest[thread * 32] >= INFINITE_BITS or largest[thread * 32 + 16] >= INFINITE_BITS
-
-
-cdef inline bint stands(const uint32_t *largest, int threads) noexcept nogil:
-    """Whether operand and result are in the algorithm's range; zeros alone are."""
-    cdef int which, thread
-    cdef uint32_t most
-    for which in range(2):
-        most = 0
-        for thread in range(threads):
-            most = max(most, largest[thread * 32 + which * 16])
-        if most != 0 and (most < LEAST_BITS or most >= INFINITE_BITS):
-            return False
-    return True
 
 
 cdef inline void transform_box(

@@ -13,7 +13,7 @@ from tasks cimport is_stopped
 from tensor cimport target_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, whole_vectors
 from window cimport Box
-from winograd cimport WINOGRAD_LANES, stored, transform_box, transform_one, winograd_largest
+from winograd cimport WINOGRAD_LANES, magnitudes, stored, transform_box, transform_one, winograd_largest
 from winograd_correlation cimport RESULT_CHANNELS, TiledCorrelation
 from winograd_filter cimport transform_filters
 from winograd_tiling cimport Tiling, fill_tiles, find_tiles, step_of_image
@@ -127,9 +127,12 @@ cdef inline void transform_chunk(
 
 cdef inline uint32_t correlate_tiles(
     const TiledCorrelation *c, const stored *source, const stored *filter, const float *filters, float *shared,
-    stored *target, int64_t first_output, int64_t group_outputs, char *scratch, uint32_t *largest_filter, int64_t task,
+    stored *target, int64_t first_output, int64_t group_outputs, char *scratch, magnitudes *seen, int64_t task,
 ) noexcept nogil:
-    """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude."""
+    """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude.
+
+    ``seen`` are the filter's magnitudes, where the task transforms it.
+    """
     cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
     cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs
     cdef int64_t g = task // c.tiling.box_count // blocks * c.blocks.groups, groups = min(c.blocks.groups, c.groups - g)
@@ -157,9 +160,9 @@ cdef inline uint32_t correlate_tiles(
                 transform_chunk(c, &tiles, source, g, groups, i, values + (i - first) * c.values_size, window, buffer)
         if not c.blocks.group:
             c0 = first % c.chunks * c.blocks.chunk
-            largest_filter[0] = max(largest_filter[0], transform_filters(
+            transform_filters(
                 &c.filters, c.tiling.steps + first // c.chunks, 1, filter + c0 * c.filters.w.channel, bank, 0,
-                min(c.blocks.chunk, c.channels - c0), outputs, buffer))
+                min(c.blocks.chunk, c.channels - c0), outputs, buffer, seen)
         multiply_points(c, values, filters if c.blocks.group else bank, sums, count, groups, outputs, first, last)
     target += g * c.y.group + (first_output + o) * c.y.channel
     return store_tiles(c, &tiles, sums, target, groups * outputs, rows, buffer)

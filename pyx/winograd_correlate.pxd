@@ -7,9 +7,8 @@ computed group after group.
 """
 
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from tasks cimport (
@@ -17,10 +16,11 @@ from tasks cimport (
     workers_of,
 )
 from window cimport Box
-from winograd cimport is_lost, note_largest, stands, stored
+from winograd cimport magnitudes, stored
 from winograd_box cimport correlate_tiles, transform_chunk
 from winograd_correlation cimport TiledCorrelation, describe_tiled
 from winograd_filter cimport transform_filters
+from winograd_range cimport Extremes, clear_extremes, is_lost, stands
 from winograd_tiling cimport TileBlocks, TileStep, find_tiles
 
 
@@ -52,19 +52,19 @@ cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) no
     return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // FILTER_TASKS))
 
 
-cdef inline uint32_t transform_strips(
+cdef inline void transform_strips(
     const TiledCorrelation *c, const stored *filter, float *filters, int64_t first_output, int64_t group_outputs,
-    char *scratch, int64_t task,
+    char *scratch, magnitudes *seen, int64_t task,
 ) noexcept nogil:
     cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width)
     cdef int64_t together = strips_of_task(c, strips), parts = count_blocks(strips, together)
     cdef int64_t chunks = count_blocks(c.channels, FILTER_CHANNELS), c0 = task % chunks * FILTER_CHANNELS
     cdef int64_t g = task // chunks // parts, first = task // chunks % parts * together, o = first * width
     filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
-    return transform_filters(
+    transform_filters(
         &c.filters, c.tiling.steps, c.added, filter, filters + (g * strips + first) * c.filters.strip + c0 * width,
         c.channels, min(<int64_t>FILTER_CHANNELS, c.channels - c0), min(together * width, group_outputs - o),
-        <float *>scratch)
+        <float *>scratch, seen)
 
 
 cdef inline int64_t filter_tasks(const TiledCorrelation *c, int64_t outputs) noexcept nogil:
@@ -81,7 +81,7 @@ cdef inline int64_t product_tasks(const TiledCorrelation *c, int64_t outputs) no
 
 cdef inline void tile_tasks(
     const TiledCorrelation *c, int stage, const stored *source, const stored *filter, stored *target, float *filters,
-    float *shared, int64_t first_output, int64_t outputs, char *scratch, uint32_t *largest, int worker,
+    float *shared, int64_t first_output, int64_t outputs, char *scratch, Extremes *seen, int worker,
 ) noexcept nogil:
     """Tasks of a stage, until none is left."""
     cdef uint64_t state = enter_loop(c.workers)
@@ -90,28 +90,26 @@ cdef inline void tile_tasks(
         if stage == SHARE:
             share_chunk(c, source, shared, scratch, task)
         elif stage == FILTERS:
-            note_largest(largest, worker, 0,
-                         transform_strips(c, filter, filters, first_output, outputs, scratch, task))
-        elif not is_lost(largest, worker):
-            note_largest(largest, worker, 1, correlate_tiles(
-                c, source, filter, filters, shared, target, first_output, outputs, scratch, largest + worker * 32,
-                task))
+            transform_strips(c, filter, filters, first_output, outputs, scratch, &seen.operand, task)
+        elif not is_lost(seen):
+            seen.result = max(seen.result, correlate_tiles(
+                c, source, filter, filters, shared, target, first_output, outputs, scratch, &seen.operand, task))
         task = next_task(c.workers, worker)
     leave_loop(c.workers, state)
 
 
 cdef inline int run_stage(
     const TiledCorrelation *c, int stage, int64_t tasks, const stored *source, const stored *filter, stored *target,
-    float *filters, float *shared, int64_t first_output, int64_t outputs, char *scratch, uint32_t *largest,
+    float *filters, float *shared, int64_t first_output, int64_t outputs, char *scratch, Extremes *seen,
 ) except -1:
     cdef int worker, threads = c.workers.threads, workers = share_tasks(c.workers, 0, tasks)
     if threads == 1:  # a team of one would cost a system call
         with nogil:
-            tile_tasks(c, stage, source, filter, target, filters, shared, first_output, outputs, scratch, largest, 0)
+            tile_tasks(c, stage, source, filter, target, filters, shared, first_output, outputs, scratch, seen, 0)
     elif workers > 0:
         for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
             tile_tasks(c, stage, source, filter, target, filters, shared, first_output, outputs,
-                       scratch + worker * c.scratch, largest, worker)
+                       scratch + worker * c.scratch, seen + worker, worker)
     return end_listening(&c.workers.ears)
 
 
@@ -131,7 +129,7 @@ cdef inline int correlate_tiled(
     cdef float *shared = NULL
     cdef char *scratch = NULL
     cdef void *ranges = NULL
-    cdef uint32_t *largest = NULL
+    cdef Extremes *seen = NULL
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
     cdef const stored *w = &filter[0, 0, 0, 0, 0, 0]
     cdef stored *y = &target[0, 0, 0, 0, 0, 0]
@@ -155,12 +153,12 @@ cdef inline int correlate_tiled(
         shared = <float *>allocate_lines(most_shared * sizeof(float))
         scratch = <char *>allocate_lines(workers * most_scratch)
         ranges = allocate_lines(threads * sizeof(task_range))
-        largest = <uint32_t *>allocate_lines(threads * 128)
+        seen = <Extremes *>allocate_lines(threads * sizeof(Extremes))
         if before is not None:
             before()
         begin_team(&all, threads, ranges)
         all.most = workers
-        memset(largest, 0, threads * 128)
+        clear_extremes(seen, threads)
         multiples(tables, 1, blocks.chunk)
         multiples(tables + blocks.chunk, c.filters.width, blocks.chunk)
         multiples(tables + 2 * blocks.chunk, blocks.chunk, most_tiles)
@@ -170,19 +168,19 @@ cdef inline int correlate_tiled(
             c.channel, c.filter_rows, c.tile_rows = tables, tables + blocks.chunk, tables + 2 * blocks.chunk
             c.workers = &all
             shares = c.groups * c.tiling.box_count * c.added * c.chunks if blocks.shared else 0
-            run_stage(&c, SHARE, shares, x, w, y, filters, shared, 0, 0, scratch, largest)
+            run_stage(&c, SHARE, shares, x, w, y, filters, shared, 0, 0, scratch, seen)
             for o in range(0, c.outputs, group):
                 outputs = min(group, c.outputs - o)
                 run_stage(&c, FILTERS, filter_tasks(&c, outputs), x, w, y, filters, shared, o, outputs, scratch,
-                          largest)
+                          seen)
                 run_stage(&c, PRODUCTS, product_tasks(&c, outputs), x, w, y, filters, shared, o, outputs, scratch,
-                          largest)
+                          seen)
             i += c.added * c.tiling.steps.siblings
-        return stands(largest, threads)
+        return stands(seen, threads, source)
     finally:
         free(tables)
         free(filters)
         free(shared)
         free(scratch)
         free(ranges)
-        free(largest)
+        free(seen)

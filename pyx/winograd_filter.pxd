@@ -3,14 +3,14 @@
     filters[group][strip of outputs][point][added step, channel][output of the strip]
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from blocks cimport count_blocks
 from copy cimport fetch_run, load_block, zero_block
 from tensor cimport Tensor, count_taps, filter_offset
 from ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
-from winograd cimport LINE_LANES, Transform, stored, tile_size, transform_one, winograd_largest
+from winograd cimport LINE_LANES, Transform, magnitudes, stored, tile_size, transform_one, winograd_note
 from winograd_tiling cimport TileStep, is_held
 
 cdef enum:
@@ -147,19 +147,18 @@ cdef inline void transform_step(
                           scratch + f.taps * f.width)
 
 
-cdef inline uint32_t transform_part(
+cdef inline void transform_part(
     const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
-    int64_t channels, int64_t outputs, float *scratch,
+    int64_t channels, int64_t outputs, float *scratch, magnitudes *seen,
 ) noexcept nogil:
     """Channels of strips that are loaded together, whose first output and channel ``filter`` points at.
 
-    The largest magnitude among them. The channels of one step are so many behind those of the one before.
+    The channels of one step are so many behind those of the one before.
     """
     cdef int64_t strips = count_blocks(outputs, f.width), row = strips * f.width, together = loaded_channels(f)
     cdef int64_t c0 = 0, some, step, loaded = f.volume if f.volume else f.taps
     cdef float *lines = scratch
     cdef float *rest = scratch + lines_size(f)
-    cdef uint32_t largest = 0
     if outputs < row:
         memset(lines, 0, lines_size(f) * sizeof(float))
     while c0 < channels:
@@ -170,15 +169,14 @@ cdef inline uint32_t transform_part(
             elif f.volume == 0:
                 load_taps(f, steps + step, lines, row, filter + c0 * f.w.channel, some, outputs)
             if step == 0 or f.volume == 0:
-                largest = winograd_largest(lines, some * loaded * row, largest)
+                winograd_note(seen, lines, some * loaded * row)
             transform_step(f, steps + step, lines, row, to + (step * step_channels + c0) * f.width, some, strips, rest)
         c0 += some
-    return largest
 
 
-cdef inline uint32_t transform_filters(
+cdef inline void transform_filters(
     const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
-    int64_t channels, int64_t outputs, float *scratch,
+    int64_t channels, int64_t outputs, float *scratch, magnitudes *seen,
 ) noexcept nogil:
     """Channels of one strip or several, likewise.
 
@@ -187,12 +185,10 @@ cdef inline uint32_t transform_filters(
     """
     cdef int64_t some = MOST_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
     cdef int64_t width = f.width, together = loaded_strips(f)
-    cdef uint32_t largest = 0
     while c0 < channels:
         for j in range(count_blocks(outputs, together * width)):
-            largest = max(largest, transform_part(
+            transform_part(
                 f, steps, added, filter + c0 * f.w.channel + j * together * width * f.w.batch,
                 to + j * together * f.strip + c0 * width, step_channels,
-                min(some, channels - c0), min(together * width, outputs - j * together * width), scratch))
+                min(some, channels - c0), min(together * width, outputs - j * together * width), scratch, seen)
         c0 += some
-    return largest

@@ -8,7 +8,7 @@ Tiles are the depth of the products. So what a register tile takes of neighbours
 channels, these would be found in few sets of the cache.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t
 
 from blocks cimport count_blocks, in_lines
 from tasks cimport team
@@ -16,7 +16,8 @@ from tensor cimport Tensor, count_taps, describe_filter, describe_tensor, taps_a
 from ukernel cimport strip_width, whole_vectors
 from window cimport Box, Window
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, stored, tile_size, transform_one, winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, magnitudes, stored, tile_size, transform_one,
+    winograd_note,
 )
 from winograd_tiling cimport TileBlocks, TileStep, Tiling, describe_tiling, is_held, lay_out_tiles, row_size
 
@@ -126,20 +127,17 @@ cdef inline void describe_tiled_sums(
     c.natural = c.natural and is_held(step, c.taps - 1)
 
 
-cdef inline uint32_t largest_of(
-    const Window *m, const Box *elements, const float *window, int64_t channels
+cdef inline void note_window(
+    magnitudes *seen, const Window *m, const Box *elements, const float *window, int64_t channels
 ) noexcept nogil:
-    """The largest magnitude in a window."""
     cdef int64_t n, d, h, w
-    cdef uint32_t largest = 0
     cdef const float *row
     for n in range(elements.count[0]):
         for d in range(elements.count[1]):
             for h in range(elements.count[2]):
                 row = window + n * m.batch_pitch + d * m.pitch[0] + h * m.pitch[1]
                 if channels == m.channels:
-                    largest = winograd_largest(row, elements.count[3] * channels, largest)
+                    winograd_note(seen, row, elements.count[3] * channels)
                 else:
                     for w in range(elements.count[3]):
-                        largest = winograd_largest(row + w * m.pitch[2], channels, largest)
-    return largest
+                        winograd_note(seen, row + w * m.pitch[2], channels)

@@ -11,7 +11,6 @@ several blocks, the transformed tiles are kept for all of them.
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 
 from blocks cimport allocate_lines, count_blocks, multiples
 from copy cimport store_block
@@ -23,13 +22,13 @@ from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
 from winograd cimport (
-    LINE_LANES, WINOGRAD_LANES, is_lost, note_largest, stands, stored, transform_box,
-    winograd_add_slices, winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, magnitudes, stored, transform_box, winograd_add_slices, winograd_largest,
 )
 from winograd_parts cimport (
-    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, find_piece, largest_of,
+    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, find_piece, note_window,
     part_of_tiles, transform_piece,
 )
+from winograd_range cimport Extremes, clear_extremes, is_lost, stands
 from winograd_tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find_tiles, is_held
 
 cdef enum:  # stages of a call:
@@ -50,11 +49,11 @@ cdef inline void transform_source(
                   LINE_LANES, buffer)
 
 
-cdef inline uint32_t transform_target(
+cdef inline void transform_target(
     const TiledAccumulation *c, const Box *tiles, const stored *target, int64_t g, int64_t groups, int64_t block,
-    float *gradients, float *window, float *buffer,
+    float *gradients, float *window, float *buffer, magnitudes *seen,
 ) noexcept nogil:
-    """Those of a block of output channels; the largest magnitude of what they are made of."""
+    """Those of a block of output channels, and the magnitudes of what they are made of."""
     cdef int64_t o0 = block * c.blocks.outputs, outputs = groups * min(c.blocks.outputs, c.outputs - o0)
     cdef Box elements
     fill_tiles(window, &c.target_window, &c.tiling, &c.target, 0, True, tiles,
@@ -62,21 +61,20 @@ cdef inline uint32_t transform_target(
     elements_of(tiles, &c.target, &elements)
     transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients, c.target_point,
                   c.target_strip, c.target_width, buffer)
-    return largest_of(&c.target_window, &elements, window, outputs)
+    note_window(seen, &c.target_window, &elements, window, outputs)
 
 
-cdef inline uint32_t share_tiles(
+cdef inline void share_tiles(
     const TiledAccumulation *c, const stored *source, const stored *target, float *values, float *gradients,
-    float *window, bint again, int64_t task,
+    float *window, bint again, magnitudes *seen, int64_t task,
 ) noexcept nogil:
-    """A box of a group and one chunk or block of its channels, for all parts; the largest magnitude of the target.
+    """A box of a group and one chunk or block of its channels, for all parts.
 
     ``again``: the values of the target are there.
     """
     cdef int64_t kinds = c.chunk_blocks + c.output_blocks, box = task // kinds, kind = task % kinds
     cdef int64_t g = box // c.tiling.box_count
     cdef float *buffer = window + c.window_size
-    cdef uint32_t largest = 0
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
@@ -84,23 +82,21 @@ cdef inline uint32_t share_tiles(
                          window, buffer)
     elif not again:
         kind -= c.chunk_blocks
-        largest = transform_target(c, &tiles, target, g, 1, kind,
-                                   gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer)
-    return largest
+        transform_target(c, &tiles, target, g, 1, kind, gradients + (box * c.output_blocks + kind) * c.target_size,
+                         window, buffer, seen)
 
 
-cdef inline uint32_t accumulate_tiles(
+cdef inline void accumulate_tiles(
     const TiledAccumulation *c, const TilePart *part, const stored *source, const stored *target, float *all_values,
-    float *all_gradients, float *sums, float *window, int64_t slice,
+    float *all_gradients, float *sums, float *window, magnitudes *seen, int64_t slice,
 ) noexcept nogil:
-    """The products of one slice of a part; the largest magnitude of the target, where the tiles are not shared."""
+    """The products of one slice of a part, and the magnitudes of the target where its tiles are not shared."""
     cdef int64_t p, g, strip, j, column, count, even, box, index, width = strip_width(sums[0])
     cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
     cdef float *buffer = gradients + c.target_size
     cdef Box tiles
-    cdef uint32_t largest = 0
     for box in range(first_box, boxes * (slice + 1) // c.blocks.slices):
         if box > first_box and is_stopped(c.workers):
             break
@@ -111,8 +107,8 @@ cdef inline uint32_t accumulate_tiles(
             gradients = all_gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
         else:
             transform_source(c, &tiles, source, part.g, part.groups, part.c0 // c.blocks.chunk, values, window, buffer)
-            largest = max(largest, transform_target(c, &tiles, target, part.g, part.groups, part.o0 // c.blocks.outputs,
-                                                    gradients, window, buffer))
+            transform_target(c, &tiles, target, part.g, part.groups, part.o0 // c.blocks.outputs, gradients, window,
+                             buffer, seen)
         for p in range(c.tiling.point_count):
             for g in range(part.groups):
                 even = LINE_LANES if g * part.channels % LINE_LANES == 0 else 0  # channels of a line of values
@@ -127,7 +123,6 @@ cdef inline uint32_t accumulate_tiles(
                         c.target_tiles, sums + p * c.sum_point + g * part.channels * c.target_row + j, NULL,
                         c.target_row, FRESH if box == first_box else ADDED,
                     )
-    return largest
 
 
 cdef inline uint32_t store_piece(
@@ -154,7 +149,7 @@ cdef inline uint32_t store_piece(
 
 cdef inline void sum_tiles(
     const TiledAccumulation *c, const stored *source, stored *filter, const stored *target, float *values,
-    float *gradients, float *partial, float *scratch, uint32_t *largest, int worker, int64_t task,
+    float *gradients, float *partial, float *scratch, Extremes *seen, int64_t task,
 ) noexcept nogil:
     """One slice of a part, transformed back; stored as well, where it is the only one."""
     cdef int64_t i
@@ -163,15 +158,14 @@ cdef inline void sum_tiles(
     cdef TilePart part
     cdef TilePiece piece
     part_of_tiles(c, task // c.blocks.slices, &part)
-    note_largest(largest, worker, 0,
-                 accumulate_tiles(c, &part, source, target, values, gradients, scratch, rest, task % c.blocks.slices))
+    accumulate_tiles(c, &part, source, target, values, gradients, scratch, rest, &seen.operand, task % c.blocks.slices)
     for i in range(c.pieces):
         find_piece(c, &part, i, &piece)
         if c.blocks.slices > 1:
             block = partial + (task * c.pieces + i) * c.piece_size
         transform_piece(c, &part, &piece, scratch, block, rest + c.piece_size)
         if c.blocks.slices == 1:
-            note_largest(largest, worker, 1, store_piece(c, &part, &piece, block, filter))
+            seen.result = max(seen.result, store_piece(c, &part, &piece, block, filter))
 
 
 cdef inline uint32_t add_slices(
@@ -192,35 +186,34 @@ cdef inline uint32_t add_slices(
 
 cdef inline void sum_tasks(
     const TiledAccumulation *c, int stage, bint again, const stored *source, stored *filter, const stored *target,
-    float *values, float *gradients, float *partial, char *scratch, uint32_t *largest, int worker,
+    float *values, float *gradients, float *partial, char *scratch, Extremes *seen, int worker,
 ) noexcept nogil:
     """Tasks of a stage, until none is left."""
     cdef uint64_t state = enter_loop(c.workers)
     cdef int64_t task = take_task(c.workers, worker)
     while task >= 0:
         if stage == SHARE:
-            note_largest(largest, worker, 0,
-                         share_tiles(c, source, target, values, gradients, <float *>scratch, again, task))
+            share_tiles(c, source, target, values, gradients, <float *>scratch, again, &seen.operand, task)
         elif stage == ADD:
-            note_largest(largest, worker, 1, add_slices(c, filter, partial, task))
-        elif not is_lost(largest, worker):
-            sum_tiles(c, source, filter, target, values, gradients, partial, <float *>scratch, largest, worker, task)
+            seen.result = max(seen.result, add_slices(c, filter, partial, task))
+        elif not is_lost(seen):
+            sum_tiles(c, source, filter, target, values, gradients, partial, <float *>scratch, seen, task)
         task = next_task(c.workers, worker)
     leave_loop(c.workers, state)
 
 
 cdef inline int run_stage(
     const TiledAccumulation *c, int stage, bint again, int64_t tasks, const stored *source, stored *filter,
-    const stored *target, float *values, float *gradients, float *partial, char *scratch, uint32_t *largest,
+    const stored *target, float *values, float *gradients, float *partial, char *scratch, Extremes *seen,
 ) except -1:
     cdef int worker, threads = c.workers.threads, workers = share_tasks(c.workers, 0, tasks)
     if threads == 1:  # a team of one would cost a system call
         with nogil:
-            sum_tasks(c, stage, again, source, filter, target, values, gradients, partial, scratch, largest, 0)
+            sum_tasks(c, stage, again, source, filter, target, values, gradients, partial, scratch, seen, 0)
     elif workers > 0:
         for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
             sum_tasks(c, stage, again, source, filter, target, values, gradients, partial,
-                      scratch + worker * c.scratch, largest, worker)
+                      scratch + worker * c.scratch, seen + worker, worker)
     return end_listening(&c.workers.ears)
 
 
@@ -240,7 +233,7 @@ cdef inline int wgrad_tiled(
     cdef float *gradients = NULL
     cdef char *scratch = NULL
     cdef void *ranges = NULL
-    cdef uint32_t *largest = NULL
+    cdef Extremes *seen = NULL
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
     cdef stored *w = &filter[0, 0, 0, 0, 0, 0]
     cdef const stored *y = &target[0, 0, 0, 0, 0, 0]
@@ -258,12 +251,12 @@ cdef inline int wgrad_tiled(
         gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
         scratch = <char *>allocate_lines(workers * c.scratch)
         ranges = allocate_lines(threads * sizeof(task_range))
-        largest = <uint32_t *>allocate_lines(threads * 128)
+        seen = <Extremes *>allocate_lines(threads * sizeof(Extremes))
         if before is not None:
             before()
         begin_team(&all, threads, ranges)
         all.most = workers
-        memset(largest, 0, threads * 128)
+        clear_extremes(seen, threads)
         for i in range(blocks.chunk):
             tables[i] = <int32_t>(i // LINE_LANES * c.source_line + i % LINE_LANES)
         multiples(tables + blocks.chunk, LINE_LANES, tiles)
@@ -272,11 +265,11 @@ cdef inline int wgrad_tiled(
             describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[step, 0], blocks)
             c.channel, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
             c.workers = &all
-            run_stage(&c, SHARE, step > 0, shares, x, w, y, values, gradients, partial, scratch, largest)
-            run_stage(&c, SUM, False, sums, x, w, y, values, gradients, partial, scratch, largest)
-            run_stage(&c, ADD, False, adds, x, w, y, values, gradients, partial, scratch, largest)
+            run_stage(&c, SHARE, step > 0, shares, x, w, y, values, gradients, partial, scratch, seen)
+            run_stage(&c, SUM, False, sums, x, w, y, values, gradients, partial, scratch, seen)
+            run_stage(&c, ADD, False, adds, x, w, y, values, gradients, partial, scratch, seen)
             step += c.tiling.steps.siblings
-        return stands(largest, threads)
+        return stands(seen, threads, source)
     finally:
         free(tables)
         free(partial)
@@ -284,4 +277,4 @@ cdef inline int wgrad_tiled(
         free(gradients)
         free(scratch)
         free(ranges)
-        free(largest)
+        free(seen)

@@ -1,0 +1,93 @@
+"""Values out of the range of Winograd's algorithm, great or small: the result is then formed directly."""
+
+import numpy as np
+import pytest
+from operations import OPERATIONS, bits, real_tensors, reference_kernel
+from problems import PROBLEMS
+from test_winograd import BY_KERNEL, CONTRACT, call, kernels
+
+FAR = [
+    *(PROBLEMS[name] for name in ("2d_same", "2d_blocks", "1d", "3d_same", "2d_padding_of_kernel_size", "2d_groups2")),
+    PROBLEMS["2d_dilation2"],
+]
+SPOILERS = {
+    "nan": lambda array: place(array, np.nan),
+    "inf": lambda array: place(array, np.inf, -np.inf),
+    "all infinite": lambda array: np.full_like(array, np.inf),
+    "overflow": lambda array: array * np.float32(1e37),
+    "subnormal": lambda array: array * np.float32(1e-41),
+    "tiny": lambda array: array * np.float32(1e-34),
+}
+
+
+def place(array, *values):
+    array = array.copy()
+    array.reshape(-1)[[0, -1][: len(values)]] = values
+    return array
+
+
+@kernels
+@pytest.mark.parametrize("spoiler", SPOILERS)
+@pytest.mark.parametrize("problem", FAR, ids=str)
+def test_out_of_range_is_direct(kernel, spoiler, problem):
+    """NaN, infinity and overflow reach what they reach in the direct algorithm; all bits are that one's."""
+    tensors = real_tensors(problem, "float32")
+    names = OPERATIONS[BY_KERNEL[kernel]].reads
+    for spoiled in (*names, names):
+        with np.errstate(over="ignore", under="ignore"):
+            inputs = tensors._replace(**{name: SPOILERS[spoiler](getattr(tensors, name)) for name in spoiled})
+        direct = call(kernel, problem, inputs, algorithm="direct")
+        result = call(kernel, problem, inputs)
+        if bits(result) != bits(direct):  # then it is as good as any other
+            assert np.isfinite(direct).all() and np.isfinite(result).all()
+            exact = reference_kernel(kernel, problem, inputs)
+            assert abs(result - exact).max() <= CONTRACT * abs(exact).max()
+
+
+def subnormal(array):
+    """Of a few times the least number above zero."""
+    return np.round(8 * array).astype(np.float32) * np.float32(2.0**-149)
+
+
+def but_one_channel(array, value):
+    array = array.copy()
+    array[:, 0] = value
+    return array
+
+
+#: What becomes of two operands of ordinary values: their products are ordinary, but not what transforms make of them.
+TINY = {
+    "first": lambda one, other: (subnormal(one), other * np.float32(1e36)),
+    "second": lambda one, other: (one * np.float32(1e36), subnormal(other)),
+    "first, but one channel": lambda one, other: (
+        but_one_channel(subnormal(one), 1), but_one_channel(other * np.float32(1e36), 1)
+    ),
+    "second, but one channel": lambda one, other: (
+        but_one_channel(one * np.float32(1e36), 1), but_one_channel(subnormal(other), 1)
+    ),
+}  # fmt: skip
+
+
+@kernels
+@pytest.mark.parametrize("tiny", TINY)
+@pytest.mark.parametrize("problem", FAR, ids=str)
+def test_subnormal_operands_beside_large_ones(kernel, tiny, problem):
+    """The greatest element of either operand or of the result alone would not show it."""
+    tensors = real_tensors(problem, "float32")
+    names = OPERATIONS[BY_KERNEL[kernel]].reads
+    inputs = tensors._replace(**dict(zip(names, TINY[tiny](*(getattr(tensors, name) for name in names)), strict=True)))
+    exact = reference_kernel(kernel, problem, inputs)
+    assert abs(call(kernel, problem, inputs) - exact).max() <= CONTRACT * abs(exact).max()
+
+
+@kernels
+def test_a_few_tiny_values_or_none_are_in_range(kernel):
+    """A value near zero among ordinary ones costs nothing, nor does an operand of zeros."""
+    problem = PROBLEMS["2d_blocks"]
+    tensors = real_tensors(problem, "float32")
+    names = OPERATIONS[BY_KERNEL[kernel]].reads
+    tiny = tensors._replace(**{name: place(getattr(tensors, name), 1e-41, 1e-38) for name in names})
+    assert bits(call(kernel, problem, tiny)) != bits(call(kernel, problem, tiny, algorithm="direct"))
+    for name in names:
+        zeros = tensors._replace(**{name: np.zeros_like(getattr(tensors, name))})
+        assert not call(kernel, problem, zeros).any()
