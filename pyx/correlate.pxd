@@ -24,7 +24,8 @@ from exact cimport any_nan
 from packing cimport count_packs, pack_filter, pack_steps, packs_together
 from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
-from products cimport Bundle, Part, add_products, repair
+from products cimport Bundle, Part, add_products
+from repair cimport repair
 from scalar cimport compute, scalar
 from stream cimport end_stream
 from tasks cimport (
@@ -126,7 +127,7 @@ cdef inline void correlate_block(
     if compute is not int:
         for g in range(groups if conv.padded and c.nonfinite[0] else 0):
             if any_nan(sums + g * sums_g, rows, columns, sums_row):
-                repair(c, &box, o0, outputs, source + g * conv.x.group, filter + g * conv.w.group, sums + g * sums_g,
+                repair(conv, &box, o0, outputs, source + g * conv.x.group, filter + g * conv.w.group, sums + g * sums_g,
                        sums_w, sums_h, sums_o)
     if streamed:
         end_stream()

@@ -17,7 +17,8 @@ from copy cimport store_block
 from correlation cimport Correlation
 from exact cimport any_nan
 from problem cimport conv_walk
-from products cimport Bundle, Part, add_products, repair
+from products cimport Bundle, Part, add_products
+from repair cimport repair
 from scalar cimport compute, scalar
 from stream cimport end_stream, holds_lines, stream_lines
 from tasks cimport is_stopped
@@ -225,9 +226,9 @@ cdef inline void repair_phase(
     if compute is not int:
         if c.conv.blocks.positions_across:
             if any_nan(sums, outputs, rows * columns, c.row):
-                repair(c, box, o0, outputs, source, filter, sums, 1, columns, c.row)
+                repair(&c.conv, box, o0, outputs, source, filter, sums, 1, columns, c.row)
         elif any_nan(shared, rows * length, outputs, c.row):
-            repair(c, box, o0, outputs, source, filter, shared + c.conv.walk.axis[2].target_begin * c.row,
+            repair(&c.conv, box, o0, outputs, source, filter, shared + c.conv.walk.axis[2].target_begin * c.row,
                    step * c.row, length * c.row, 1)
 
 

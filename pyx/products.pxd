@@ -1,10 +1,9 @@
-"""The products of a task of fprop or dgrad, and the sums that are NaN formed again."""
+"""The products of a task of fprop or dgrad."""
 
 from libc.stdint cimport int32_t, int64_t
 
 from convolution cimport Convolution
 from correlation cimport Correlation, holds_vectors
-from exact cimport filter_sum, position_has_nan, sees_padding
 from packing cimport pack_chunk
 from pairs cimport words_of
 from scalar cimport compute, scalar
@@ -171,33 +170,3 @@ cdef inline void add_products(
                    packed + g * bundle.packed, bank, position, column, sums + g * bundle.sums, places, sums_row,
                    begin)
         g += some.groups
-
-
-cdef inline void repair(
-    const Correlation *c, const Box *box, int64_t o0, int64_t outputs, const scalar *source, const scalar *filter,
-    compute *sums, int64_t sums_w, int64_t sums_h, int64_t sums_o,
-) noexcept nogil:
-    """Form the sums again that are NaN, of positions that see padding."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t n, d, h, w, o, row = 0
-    cdef int64_t position[4]
-    cdef bint asked
-    cdef compute *sum
-    if compute is not int:
-        for n in range(box.count[0]):
-            for d in range(box.count[1]):
-                for h in range(box.count[2]):
-                    for w in range(box.count[3]):
-                        position[0], position[1] = box.begin[0] + n, box.begin[1] + d
-                        position[2], position[3] = box.begin[2] + h, box.begin[3] + w
-                        asked = False
-                        for o in range(outputs if sees_padding(&conv.walk, position) else 0):
-                            sum = sums + row * sums_h + w * sums_w + o * sums_o
-                            if sum[0] != sum[0]:
-                                if not asked and position_has_nan(&conv.walk, source, &conv.x, position, conv.channels,
-                                                                  sum[0]):
-                                    break
-                                asked = True
-                                sum[0] = filter_sum(&conv.walk, source, &conv.x, position,
-                                                    filter + (o0 + o) * conv.w.batch, &conv.w, conv.channels, sum[0])
-                    row += 1

@@ -16,8 +16,9 @@ from accumulation cimport (
 from blocks cimport Blocks, Step, allocate, first_line, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
-from exact cimport Meeting, any_nan, find_meeting, repair_tap
+from exact cimport any_nan
 from problem cimport conv_axis
+from repair_filter cimport repair_filter
 from scalar cimport compute, scalar
 from tasks cimport (
     begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
@@ -135,7 +136,6 @@ cdef inline void finish(
     """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t slice, i, t, rows = conv.taps * part.channels, together
-    cdef Meeting meeting
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
@@ -144,12 +144,8 @@ cdef inline void finish(
             sums[i] += sums[slice * c.sums_size + i]
     if compute is not int:
         if conv.padded and any_nan(sums, rows, part.outputs, c.row):
-            for t in range(conv.taps):
-                find_meeting(&meeting, &conv.walk, &conv.x, &conv.y, t)
-                if conv.blocks.pairs or not meeting.everywhere:  # pairs are filled up at the ends of rows
-                    repair_tap(&meeting, source + meeting.source, &conv.x, target + meeting.target, &conv.y, conv.batch,
-                               part.channels, part.outputs, sums + t * part.tap_rows * c.row,
-                               part.channel_rows * c.row)
+            repair_filter(conv, source, target, part.channels, part.outputs, sums, part.tap_rows * c.row,
+                          part.channel_rows * c.row)
     if c.taps_adjacent:
         together = part.channels if c.taps_inside and conv.w.channel == conv.taps else 1
         for i in range(part.channels // together):
