@@ -133,10 +133,12 @@ def bound_arrays(most, name):
     most_bytes, name_of_most_bytes = most, name
 
 
-def check_bound(shape, dtype):
+cpdef check_bound(shape, dtype):
     """Refuse a new array that is beyond the bound."""
+    if most_bytes is None:
+        return
     size = prod(shape) * dtype.itemsize
-    if most_bytes is not None and size > most_bytes:
+    if size > most_bytes:
         asked = f"an array of shape {tuple(shape)} and dtype {dtype}"
         raise MemoryError(f"{name_of_most_bytes} must be at least {size} for {asked}, not {most_bytes}")
 
