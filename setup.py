@@ -10,11 +10,13 @@ Variables for developers (a user needs none of them):
 """
 
 import os
+import re
 import runpy
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +68,43 @@ HEADERS = sorted(
     if path.suffix in (".h", ".pxd")
 )
 
+#: What to install where there is no compiler, or no Python.h.
+COMPILERS = (
+    "Debian, Ubuntu: apt install gcc python3-dev; Fedora: dnf install gcc python3-devel; "
+    "macOS: xcode-select --install; Windows: build in WSL, as on Ubuntu. A wheel needs none (packaging/README.md)"
+)
+
 TRANSFORMS = "build/generated/winograd_transforms.h"
 
 #: The oldest NumPy that is supported, as pyproject.toml has it.
 NUMPY_MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION")]
+
+#: Flags of a user, for everything that is compiled, which must not reach these modules. The first four make the linker
+#: add code that switches the whole process to flushing subnormal numbers to zero when a module is imported; the others
+#: let the compiler take NaN, infinity and the order of sums for nothing.
+FAST_MATH = re.compile(
+    r"-ffast-math|-Ofast|-funsafe-math-optimizations|-mdaz-ftz|-ffp-model=(fast|aggressive)|-ffinite-math-only"
+    r"|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-fno-honor-(nans|infinities)|-fapprox-func"
+    r"|-fcx-limited-range|-fsingle-precision-constant|-fdenormal-fp-math(-f32)?=.*|(.*/)?crtfastmath\.o"
+)
+
+EMPTY_PROGRAM = """
+int main(void) { return 0; }
+"""
+
+#: Fails to compile where fast mathematics is still in force: by a compiler's own default, or a script in its place.
+EXACT_PROGRAM = """
+#if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__ || __FINITE_MATH_ONLY__
+#error fast mathematics
+#endif
+int main(void) { return 0; }
+"""
+
+#: Fails to compile without Python's own headers.
+PYTHON_PROGRAM = """
+#include <Python.h>
+int main(void) { return 0; }
+"""
 
 OPENMP_PROGRAM = """
 #include <omp.h>
@@ -133,6 +168,8 @@ class BuildExt(build_ext):
         write_transforms()
 
     def build_extensions(self):
+        self.drop_fast_math()
+        self.check_compiler()
         openmp = [] if NO_OPENMP or not self.has_openmp() else ["-fopenmp"]
         for ext in self.extensions:
             ext.extra_compile_args += openmp
@@ -164,26 +201,58 @@ class BuildExt(build_ext):
             subprocess.run([*command, source, "-o", str(translated)], check=True)
         ext.sources = [str(translated)]
 
+    def drop_fast_math(self):
+        """Take the flags of fast mathematics out of the commands that CC, CFLAGS, CPPFLAGS and LDFLAGS have made."""
+        dropped = set()
+        for name in self.compiler.executables:
+            command = getattr(self.compiler, name, None)
+            if command:
+                kept = [word for word in command if not FAST_MATH.fullmatch(word)]
+                dropped.update(set(command) - set(kept))
+                setattr(self.compiler, name, kept)
+        if dropped:
+            print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, which would change results, or the process")
+
+    def check_compiler(self):
+        """Say at once what is missing: translating to C alone takes a minute."""
+        command = " ".join(takewhile(lambda word: not word.startswith("-"), self.compiler.compiler_so))
+        if not self.compiles(EMPTY_PROGRAM):
+            raise SetupError(f"convgrad_cy needs a C compiler, and {command!r} cannot be run, or fails. {COMPILERS}")
+        if not self.compiles(EXACT_PROGRAM):
+            raise SetupError(
+                f"convgrad_cy must be compiled without -ffast-math and the like, which {command!r} has by itself:"
+                " set CC to another compiler"
+            )
+        if not self.compiles(PYTHON_PROGRAM):
+            raise SetupError(f"convgrad_cy needs Python.h, which {command!r} does not find. {COMPILERS}")
+
     def has_openmp(self):
         """Whether the compiler compiles and links a small OpenMP program."""
+        if self.compiles(OPENMP_PROGRAM, "-fopenmp"):
+            return True
+        print("convgrad_cy: this compiler has no OpenMP; the kernels will use one thread")
+        return False
+
+    def compiles(self, program, *flags):
+        """Whether a small program can be compiled and linked; if not, the compiler has said why."""
         with tempfile.TemporaryDirectory() as folder:
-            source = Path(folder, "openmp.c")
-            source.write_text(OPENMP_PROGRAM)
+            source = Path(folder, "program.c")
+            source.write_text(program)
             try:
-                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=["-fopenmp"])
-                self.compiler.link_executable(objects, "openmp", output_dir=folder, extra_postargs=["-fopenmp"])
+                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=[*flags])
+                self.compiler.link_executable(objects, "program", output_dir=folder, extra_postargs=[*flags])
             except (CompileError, LinkError):
-                print("convgrad_cy: this compiler has no OpenMP; the kernels will use one thread")
                 return False
         return True
 
 
-setup(
-    ext_modules=[
-        extension("_aten", "pyx/aten.pyx"),
-        extension("_cpu_features", "pyx/cpu_features.pyx"),
-        extension("_repeat", "pyx/repeat.pyx"),
-        *(extension(f"_kernels_{isa}", "pyx/kernels.pyx", flags) for isa, flags in rows().items()),
-    ],
-    cmdclass={"build_ext": BuildExt},
-)
+if __name__ == "__main__":
+    setup(
+        ext_modules=[
+            extension("_aten", "pyx/aten.pyx"),
+            extension("_cpu_features", "pyx/cpu_features.pyx"),
+            extension("_repeat", "pyx/repeat.pyx"),
+            *(extension(f"_kernels_{isa}", "pyx/kernels.pyx", flags) for isa, flags in rows().items()),
+        ],
+        cmdclass={"build_ext": BuildExt},
+    )

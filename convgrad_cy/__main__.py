@@ -1,12 +1,31 @@
-"""The command line: ``python -m convgrad_cy``."""
+"""The command line: ``python -m convgrad_cy``.
+
+What goes wrong is one line on standard error, never a traceback; ``STATUSES`` says what the exit status then is.
+"""
 
 import argparse
 import sys
 
+from convgrad_cy import report
 from convgrad_cy.demo import plot, training
-from convgrad_cy.info import one_line, print_info
+from convgrad_cy.info import print_info
 from convgrad_cy.operations import OPERATIONS, table
 from convgrad_cy.run_file import BadInput, run
+
+STATUSES = """\
+exit status:
+  0    all is well; of run: OUT.npz is in place, even if the report of it could not be printed
+  1    the demo found something wrong
+  2    bad input, a file that cannot be written, or a report that cannot be printed
+  141  nobody reads the report any more, as behind "| head"; nothing is said then
+"""
+#: What a shell makes of a process that a closed pipe has ended: 128 and the number of SIGPIPE.
+READER_LEFT = 141
+
+#: Of one array: more than a layer has, and less than it takes to bring a machine down.
+MAX_BYTES = 8 << 30
+#: Smaller arrays are never refused.
+LEAST_MAX_BYTES = 64 << 10
 
 RUN_DESCRIPTION = """\
 Run one operation on the arrays in IN.npz, and write its result to OUT.npz.
@@ -14,6 +33,8 @@ Run one operation on the arrays in IN.npz, and write its result to OUT.npz.
 IN.npz holds the operation's arrays under their names; other arrays in it are left alone. FILE.json holds an object
 with the operation's keywords, such as {"stride": 2, "padding": [[0, 1], [1, 1]]}. bfloat16 arrays are elements of two
 bytes without a type (numpy dtype "V2"), as numpy.savez writes them; they need ml_dtypes.
+
+OUT.npz is written whole or not at all: under another name in its folder, and renamed when it is on the disk.
 
 A framework's operation takes its attributes by the framework's names. input_size of MindSpore, input_sizes and
 filter_sizes of TensorFlow, and oneDNN's shapes are among them, or else an array in IN.npz, which comes first.
@@ -23,7 +44,12 @@ filter_sizes of TensorFlow, and oneDNN's shapes are among them, or else an array
 class Parser(argparse.ArgumentParser):
     def error(self, message):
         """One line and status 2; argparse would print its usage before it."""
-        self.exit(2, f"{self.prog}: error: {message}\n")
+        report.complain(f"{self.prog}: error: {message}")
+        self.exit(2)
+
+    def print_help(self, file=None):
+        """To standard output, as a report; argparse takes no note of what cannot be printed."""
+        report.line(self.format_help(), end="")
 
 
 def natural_number(least):
@@ -38,7 +64,12 @@ def natural_number(least):
 
 
 def make_parser():
-    parser = Parser(prog="convgrad_cy", description="Gradients of convolution for NumPy and CuPy arrays.")
+    parser = Parser(
+        prog="convgrad_cy",
+        description="Gradients of convolution for NumPy and CuPy arrays.",
+        epilog=STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     about = "versions, instruction set, threads, dtypes and GPU of this installation"
@@ -63,32 +94,60 @@ def make_parser():
     )
     command.add_argument("operation", metavar="OP", choices=OPERATIONS, help="one of those below")
     command.add_argument("--attrs", metavar="FILE.json", help="keywords of the operation")
+    command.add_argument(
+        "--max-bytes",
+        metavar="N",
+        type=natural_number(LEAST_MAX_BYTES),
+        default=MAX_BYTES,
+        help="refuse an array, in IN.npz with its header or computed, of more bytes (%(default)s)",
+    )
     command.add_argument("source", metavar="IN.npz")
     command.add_argument("target", metavar="OUT.npz")
     return parser
 
 
+def run_command(options, prefix):
+    """The exit status of ``run``. Its result is the file: where that is in place, all is well."""
+    lines = run(options.operation, options.attrs, options.source, options.target, options.max_bytes)
+    try:
+        for line in lines:
+            report.line(line)
+    except report.ReaderLeft:
+        pass
+    except report.NotPrinted as error:
+        in_place = f"{options.target!r} is in place, but the report of it cannot be printed"
+        report.complain(f"{prefix}: warning: {in_place}: {error}")
+    return 0
+
+
+def demo_command(options):
+    """The exit status of ``demo``."""
+    if options.plot is not None:
+        plot.check(options.plot)
+    return 0 if training.demo(options.epochs, options.seed, options.plot) else 1
+
+
 def main(arguments=None):
-    """Run a command; the exit status is 0, 1 (the demo found something wrong) or 2 (bad input)."""
+    """Run a command and return its exit status, one of ``STATUSES``."""
     parser = make_parser()
-    options = parser.parse_args(arguments)
-    prefix = f"{parser.prog} {options.command}: error:"
-    if options.command == "info":
-        print_info()
-    elif options.command == "run":
-        try:
-            run(options.operation, options.attrs, options.source, options.target)
-        except BadInput as error:
-            print(prefix, one_line(error), file=sys.stderr)
-            return 2
-    else:
-        if options.plot is not None:
-            try:
-                plot.check(options.plot)
-            except (ImportError, ValueError, OSError) as error:
-                print(prefix, one_line(error), file=sys.stderr)
-                return 2
-        return 0 if training.demo(options.epochs, options.seed, options.plot) else 1
+    prefix = parser.prog
+    try:
+        options = parser.parse_args(arguments)
+        prefix = f"{parser.prog} {options.command}"
+        if options.command == "info":
+            print_info()
+        elif options.command == "run":
+            return run_command(options, prefix)
+        else:
+            return demo_command(options)
+    except (BadInput, plot.NoPlot) as error:
+        report.complain(f"{prefix}: error: {report.one_line(error)}")
+        return 2
+    except report.ReaderLeft:
+        return READER_LEFT
+    except report.NotPrinted as error:
+        report.complain(f"{prefix}: error: the report cannot be printed: {error}")
+        return 2
     return 0
 
 

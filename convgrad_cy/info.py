@@ -8,17 +8,13 @@ from pathlib import Path
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import cpu, dtypes, gpu
+from convgrad_cy import cpu, dtypes, gpu, report
 from convgrad_cy.choices import DGRAD
 from convgrad_cy.problem import ConvProblem
+from convgrad_cy.report import one_line
 
 #: Files of the OpenMP runtimes of GNU, Intel and LLVM; those that a wheel brings have a hash in their names.
 _RUNTIME = re.compile(r"/\S*/lib(?:gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[.0-9]*$", re.MULTILINE)
-
-
-def one_line(error):
-    """What an exception says, on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def bfloat16():
@@ -110,4 +106,4 @@ def lines():
 
 def print_info():
     for name, value in lines():
-        print(f"{name:<13}{value}")
+        report.line(f"{name:<13}{value}")

@@ -6,22 +6,20 @@ Whatever is wrong with the input is one `BadInput` that says so in one line.
 import inspect
 import json
 import os
-import stat
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from . import whole_file
+from ._repeat import bound_arrays
 from .operations import OPERATIONS, attributes_of, call
+from .report import reason
 
 
 class BadInput(Exception):
     """The caller's files or attributes cannot be used; the message says why."""
-
-
-def reason(error):
-    """What an exception says, without the file name, which the message already has."""
-    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
 def read_attributes(path):
@@ -62,7 +60,15 @@ def as_bfloat16(array):
     return array.view(bfloat16)
 
 
-def read_arrays(path, names, optional):
+def check_size(path, name, archive, max_bytes):
+    """Refuse an array by the size that the archive has for it: what it unpacks to may be far more than the file."""
+    member = name if name in archive.namelist() else f"{name}.npy"
+    size = archive.getinfo(member).file_size
+    if size > max_bytes:
+        raise BadInput(f"--max-bytes must be at least {size} for the array {name!r} in {path!r}, not {max_bytes}")
+
+
+def read_arrays(path, names, optional, max_bytes):
     """The arrays called ``names`` in an .npz file, and ``optional`` where there is one; others are left alone."""
     arrays = {}
     try:
@@ -75,6 +81,7 @@ def read_arrays(path, names, optional):
                 for name in (*names, optional) if optional in file.files else names:
                     if name not in file.files:
                         raise BadInput(f"{path!r} has no array {name!r}; it has {', '.join(file.files) or 'none'}")
+                    check_size(path, name, file.zip, max_bytes)
                     array = file[name]
                     if not isinstance(array, np.ndarray):
                         raise BadInput(f"{name!r} in {path!r} is not an array")
@@ -87,44 +94,50 @@ def read_arrays(path, names, optional):
 
 
 def check_target(path, inputs):
-    """Refuse a target that would not be, or should not be, replaced; before the work and not after it."""
+    """Refuse a target that could not be, or should not be, replaced; before the work and not after it."""
     for source in inputs:
         if os.path.exists(path) and os.path.samefile(path, source):
             raise BadInput(f"{path!r} is also an input, and would be lost")
-    # Replacing a file needs no permission to write to it, and would turn a device into a plain file.
-    if os.path.exists(path) and not (stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.W_OK)):
-        raise BadInput(f"cannot write {path!r}: not a plain file, or write-protected")
+    try:
+        whole_file.check(path)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise BadInput(f"cannot write {path!r}: {reason(error)}") from error
 
 
 def write_arrays(path, arrays):
     """Write an .npz file: all of it or, where that fails, nothing."""
     arrays = {name: a.view("V2") if a.dtype.name == "bfloat16" else a for name, a in arrays.items()}
     try:
-        target = os.path.realpath(path)  # a link stays one
-        unfinished = f"{target}.{os.getpid()}.unfinished"
-        with open(unfinished, "xb") as file:
-            try:
-                np.savez(file, **arrays)
-                file.flush()
-                os.replace(unfinished, target)
-            except BaseException:
-                os.unlink(unfinished)
-                raise
-    except (OSError, ValueError, MemoryError) as error:  # ValueError: a name that no file can have
+        with whole_file.replaced(path) as file:
+            np.savez(file, **arrays)
+    except (OSError, ValueError, MemoryError) as error:
         raise BadInput(f"cannot write {path!r}: {reason(error)}") from error
 
 
-def run(name, attributes_file, source, target):
-    """Run the operation ``name`` on the arrays in ``source``; its results go to ``target``."""
+@contextmanager
+def bounded(max_bytes):
+    """In this block no new array has more bytes than that; MemoryError says so."""
+    bound_arrays(max_bytes, "--max-bytes")
+    try:
+        yield
+    finally:
+        bound_arrays(None, None)
+
+
+def run(name, attributes_file, source, target, max_bytes):
+    """Run the operation ``name`` on the arrays in ``source``; its results go to ``target``. Returns a line for each.
+
+    No array, read or computed, has more than ``max_bytes``.
+    """
     operation = OPERATIONS[name]
     attributes = read_attributes(attributes_file) if attributes_file else {}
-    arrays = read_arrays(source, operation.arrays, operation.shape)
+    arrays = read_arrays(source, operation.arrays, operation.shape, max_bytes)
     check_attributes(name, attributes, arrays)
     check_target(target, [file for file in (source, attributes_file) if file])
     try:
-        results = dict(zip(operation.results, call(name, arrays, attributes), strict=True))
+        with bounded(max_bytes):
+            results = dict(zip(operation.results, call(name, arrays, attributes), strict=True))
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:  # all of the shims' derive from the first three
         raise BadInput(f"{name}: {reason(error)}") from error
     write_arrays(target, results)
-    for name, result in results.items():
-        print(f"{name}: {result.dtype.name} {result.shape} -> {target}")
+    return [f"{name}: {result.dtype.name} {result.shape} -> {target}" for name, result in results.items()]

@@ -26,7 +26,8 @@ umask 022
 
 "${PYTHON:-python3}" -m venv "$work/tools"
 PATH=$work/tools/bin:$PATH
-python -m pip install --quiet --requirement packaging/requirements.txt
+# Each file by its hash, and no sdist: building one would bring tools that have none.
+python -m pip install --quiet --require-hashes --only-binary :all: --requirement packaging/build-requirements.txt
 
 python -m build --no-isolation --sdist --outdir "$work/sdist" .
 sdist=$(basename "$work"/sdist/*.tar.gz)

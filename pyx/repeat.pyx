@@ -119,6 +119,30 @@ def are_apart(cnp.ndarray out not None, cnp.ndarray first not None, cnp.ndarray 
     return True
 
 
+#: The most bytes of a new array, and what the user calls that bound; None: there is none.
+cdef object most_bytes = None
+cdef object name_of_most_bytes = None
+
+
+def bound_arrays(most, name):
+    """Refuse from now on, with a MemoryError, new arrays of more than so many bytes; None takes the bound away.
+
+    For a process that computes what others ask for. Small arrays are not looked at, for the sake of small calls.
+    """
+    global most_bytes, name_of_most_bytes
+    most_bytes, name_of_most_bytes = most, name
+
+
+cpdef check_bound(shape, dtype):
+    """Refuse a new array that is beyond the bound."""
+    if most_bytes is None:
+        return
+    size = prod(shape) * dtype.itemsize
+    if size > most_bytes:
+        asked = f"an array of shape {tuple(shape)} and dtype {dtype}"
+        raise MemoryError(f"{name_of_most_bytes} must be at least {size} for {asked}, not {most_bytes}")
+
+
 def new_array(tuple shape, cnp.dtype dtype not None, like=None):
     """A new array of numbers, C-contiguous; other libraries take the device from ``like``.
 
@@ -139,6 +163,7 @@ def new_array(tuple shape, cnp.dtype dtype not None, like=None):
 def aligned_array(tuple shape, dtype):
     """The same, but always beginning at a cache line."""
     cdef size_t begin
+    check_bound(shape, dtype)
     size = prod(shape) * dtype.itemsize
     try:
         memory = empty(size + LINE_BYTES, uint8)

@@ -1,15 +1,22 @@
 """Commands of ``python -m convgrad_cy``, as a user gives them."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 from convgrad_cy.__main__ import main
 
+#: What stands in for matplotlib where a test is about the file and not about the picture.
+PLOT_STAND_IN = Path(__file__).parent / "plot_stand_in"
 
-def start(*arguments):
-    """A process of its own, with warnings as errors."""
-    command = [sys.executable, "-W", "error", "-m", "convgrad_cy", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+def start(*arguments, prefix=(), variables=None, stdout=subprocess.PIPE, **options):
+    """A process of its own, with warnings as errors; ``variables`` are added to its environment."""
+    command = [*prefix, sys.executable, "-W", "error", "-m", "convgrad_cy", *map(str, arguments)]
+    environment = os.environ | (variables or {})
+    streams = {"stdout": stdout, "stderr": subprocess.PIPE}
+    return subprocess.run(command, **streams, env=environment, text=True, timeout=300, **options)
 
 
 def status_of(*arguments):

@@ -87,7 +87,7 @@ def test_plot_without_matplotlib(monkeypatch, capsys, tmp_path):
     [
         ("demo.xyz", "--plot must end in one of ."),
         ("demo", "--plot must end in"),
-        ("missing/demo.png", "does not exist"),
+        ("missing/demo.png", "No such file or directory"),
     ],
 )
 def test_plot_to_a_bad_file(file, said, tmp_path, monkeypatch, capsys):

@@ -16,10 +16,12 @@ PACKAGE = ROOT / "convgrad_cy"
 #: A folder stands for all modules in it, which may import each other. Adding a line is a decision about the design.
 ALLOWED = {
     "": {"api", "both", "default_algorithm", "threads"},
-    "__main__": {"demo", "info", "operations", "run_file"},
-    "demo": {""},
-    "info": {"", "choices", "cpu", "dtypes", "gpu", "problem"},
-    "run_file": {"operations"},
+    "__main__": {"demo", "info", "operations", "report", "run_file"},
+    "demo": {"", "report", "whole_file"},
+    "info": {"", "choices", "cpu", "dtypes", "gpu", "problem", "report"},
+    "run_file": {"operations", "report", "whole_file", "_repeat"},
+    "report": set(),
+    "whole_file": set(),
     "operations": {"", "shims"},
     "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},

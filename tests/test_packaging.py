@@ -93,7 +93,14 @@ def test_readme_gives_two_commands():
 
 @pytest.mark.checkout
 def test_links_of_the_documents_lead_somewhere():
-    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/pytorch.md"):
+    for document in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "docs/pytorch.md",
+        "docs/support.md",
+    ):
         path = ROOT / document
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{document} links to {target}"

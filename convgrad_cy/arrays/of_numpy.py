@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._repeat import new_array
+from .._repeat import check_bound, new_array
 from .library import Library, refuse
 
 
@@ -17,6 +17,7 @@ def _plain(name, array, like):
 
 
 def _zeros(shape, dtype, like=None):
+    check_bound(shape, dtype)
     return np.zeros(shape, dtype)
 
 

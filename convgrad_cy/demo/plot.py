@@ -2,28 +2,36 @@
 
 from pathlib import Path
 
+from convgrad_cy import whole_file
+from convgrad_cy.report import reason
+
 COLUMNS = 10
 
 
+class NoPlot(Exception):
+    """There can be no picture; the message says why."""
+
+
 def check(path):
-    """Raise ImportError, ValueError or OSError where ``save(path, ...)`` could not work.
+    """Raise `NoPlot` where ``save(path, ...)`` could not work.
 
     Called before the training, so that nobody waits for a picture that will not come.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"--plot needs matplotlib (pip install matplotlib): {error}") from error
-    path = Path(path)
+        raise NoPlot(f"--plot needs matplotlib (pip install matplotlib): {error}") from error
     supported = Figure().canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in supported:
-        raise ValueError(f"--plot must end in one of .{', .'.join(sorted(supported))}, not {str(path)!r}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise OSError(f"--plot cannot be written: {str(path)!r} is a folder, or lies in a folder that does not exist")
+    if Path(path).suffix[1:].lower() not in supported:
+        raise NoPlot(f"--plot must end in one of .{', .'.join(sorted(supported))}, not {path!r}")
+    try:
+        whole_file.check(path)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise NoPlot(f"--plot cannot be written to {path!r}: {reason(error)}") from error
 
 
 def save(path, history, images, drawings):
-    """Save the picture: ``history`` maps each curve's name to its values, one per epoch."""
+    """Save the picture: ``history`` maps each curve's name to its values, one per epoch. `NoPlot` if that fails."""
     # Figure, not pyplot: no window system, no global state.
     from matplotlib.figure import Figure
 
@@ -38,4 +46,8 @@ def save(path, history, images, drawings):
         for axes, digit in zip(row, digits[:COLUMNS, 0], strict=True):
             axes.imshow(digit, cmap="gray_r", vmin=0, vmax=1)
             axes.set_axis_off()
-    figure.savefig(path, dpi=120)
+    try:
+        with whole_file.replaced(path) as file:
+            figure.savefig(file, dpi=120, format=Path(path).suffix[1:].lower())
+    except (OSError, MemoryError) as error:
+        raise NoPlot(f"--plot cannot be written to {path!r}: {reason(error)}") from error
