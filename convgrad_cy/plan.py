@@ -126,7 +126,7 @@ def _most_positions(case, block, most, sums_bytes=SUMS_BYTES):
 def _box_positions(case, block, phases, most=MOST_POSITIONS):
     """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
     tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
-    blocks = case.groups * -(-case.outputs // block) * len(case.walks) // phases
+    blocks = case.groups * -(-case.outputs // block) * case.count // phases
     most = _most_positions(case, block * phases, most)
     return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
 
@@ -149,23 +149,26 @@ def _row(walk, window, packed):
     return [*sum(walk, ()), *sum(window, ()), packed]
 
 
-def _rows(walks, windows):
-    return [_row(walk, window, i) for i, (walk, window) in enumerate(zip(walks, windows, strict=True))]
+def _rows(parts, windows):
+    """For each kind of walks the rows of its parts, each packing its filter."""
+    windows = iter(windows)
+    return [[_row(part, next(windows), i) for i, part in enumerate(own)] for own in parts]
 
 
 def _cut_rows(walks, parts, windows):
-    """For each walk a row that packs its filter, and one for each of its parts."""
+    """The same, where a row comes first that packs the filter of the walk for all of its parts."""
     rows, windows = [], iter(windows)
-    for walk, its_parts in zip(walks, parts, strict=True):
-        own = [next(windows) for _ in its_parts]
-        packed = len(rows)
-        rows.append(_row(walk, own[0], PACKS))
-        rows += [_row(part, window, packed) for part, window in zip(its_parts, own, strict=True)]
+    for walk, own in zip(walks, parts, strict=True):
+        own = [(part, next(windows)) for part in own]
+        rows.append([_row(walk, own[0][1], PACKS), *(_row(*each, 0) for each in own)])
     return rows
 
 
-def _plan(rows, blocks):
-    return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
+def _plan(every, rows, blocks):
+    """Of the rows of each kind those of all walks, in which a row's number counts from its walk's first one."""
+    steps, first = every.rows(rows)
+    steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
+    return Plan(steps=steps, blocks=np.array(blocks, np.int64))
 
 
 def _lanes_plan(case, streams, fetches):
@@ -181,13 +184,13 @@ def _lanes_plan(case, streams, fetches):
     threads = case.machine.threads if 8 * case.multiplications >= SERIAL_MULTIPLICATIONS else case.threads
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
     blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)
-    return _plan(_rows(case.walks, windows), blocks)
+    return _plan(case.every, _rows([[walk] for walk in case.walks], windows), blocks)
 
 
 def _correlation_plan(case, chunk, streams):
     """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
     across = crosses_positions(case)
-    walks, parts, cut = case.walks, [], False
+    walks, parts, cut = case.walks, [[walk] for walk in case.walks], False
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
     depth_bytes = DEPTH_BYTES if packs_in_tasks(case) else LONG_DEPTH_BYTES
     if not across:
@@ -208,12 +211,12 @@ def _correlation_plan(case, chunk, streams):
     if packs:
         most = FEW_POSITIONS
         block = even(case.outputs, PACKED_SUMS_BYTES // (most * case.itemsize), case.strip)
-        while block > case.strip and 2 * case.groups * len(case.walks) * -(-case.outputs // block) < WANTED_TASKS:
+        while block > case.strip and 2 * case.groups * case.count * -(-case.outputs // block) < WANTED_TASKS:
             block = even(case.outputs, block // 2, case.strip)
     else:
         most = _box_positions(case, block, 1)
     compact = across and not case.positions_adjacent  # else long rows are copied faster
-    phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
+    phases = case.count if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
     reads = not (across or keeps or packs or cut or phases > 1) and reads_rows(case)
     if keeps or reads or suits_halves(case) or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
@@ -242,7 +245,7 @@ def _correlation_plan(case, chunk, streams):
     whole = chunk == case.channels and case.machine.tile_column_bytes >= LINE_BYTES
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
+    return _plan(case.every, _cut_rows(walks, parts, windows) if cut else _rows(parts, windows), blocks)
 
 
 def _filter_blocks(case, chunk, block):
@@ -252,8 +255,9 @@ def _filter_blocks(case, chunk, block):
 
 def _wgrad_plan(case, mirrored, far):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
+    parts = [[walk] for walk in case.walks]
     if not mirrored:
-        case, _ = cut_walks(case)
+        case, parts = cut_walks(case)
     block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
     narrow = case.taps == 1 and case.machine.vector_bytes < LINE_BYTES
     depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
@@ -275,7 +279,7 @@ def _wgrad_plan(case, mirrored, far):
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)
     blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
-    return _plan(_rows(case.walks, windows), blocks)
+    return _plan(case.every, _rows(parts, windows), blocks)
 
 
 @lru_cache(maxsize=4096)

@@ -187,18 +187,24 @@ class ConvProblem:
         axes = zip(self.x, self.y, self.stride, self.backward_phases(), strict=True)
         return [phases + empty_axis_phases(x, y, stride, phases) for x, y, stride, phases in axes]
 
+    def reached_and_unreached(self):
+        """``backward_phases``; and the walk without taps that visits every x, or None where the phases visit every x."""
+        phases = self.backward_phases()
+        visited = tuple(sum([walk.positions for walk in axis]) for axis in phases)
+        axes = zip(self.x, self.y, strict=True)
+        return phases, None if visited == self.x else tuple(empty_axis(x, y) for x, y in axes)
+
     def unreached_walk(self):
         """The walk without taps that visits every x of dgrad, or None where the phases visit every x."""
-        visited = tuple(sum(walk.positions for walk in axis) for axis in self.backward_phases())
-        return None if visited == self.x else tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True))
+        return self.reached_and_unreached()[1]
 
     def backward_walks(self):
         """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches.
 
         Where those do not visit every x, a walk without taps goes before them and leaves zeros.
         """
-        unreached = self.unreached_walk()
-        return ([] if unreached is None else [unreached]) + list(product(*self.backward_phases()))
+        phases, unreached = self.reached_and_unreached()
+        return ([] if unreached is None else [unreached]) + list(product(*phases))
 
     def is_pointwise(self):
         """Whether each y is of one position of x, the same one."""
