@@ -174,9 +174,9 @@ def is_accurate(operation, problem, tiling):
 @lru_cache(maxsize=4096)
 def tiling_of(operation, problem, dtype, forced, machine):
     """The tiling to compute by, or None for the direct algorithm. ``forced``: not to compare it with that."""
-    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
-        return None
     if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
+        return None
+    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
         return None
     least_tiles = LEAST_WGRAD_TILES if operation == WGRAD else 1
     times = {

@@ -167,7 +167,8 @@ def _cut_rows(walks, parts, windows):
 def _plan(every, rows, blocks):
     """Of the rows of each kind those of all walks, in which a row's number counts from its walk's first one."""
     steps, first = every.rows(rows)
-    steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
+    if len(every) > 1:
+        steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
     return Plan(steps=steps, blocks=np.array(blocks, np.int64))
 
 

@@ -11,29 +11,36 @@ import numpy as np
 
 from .problem import AxisWalk
 
-#: The fields in which walks of a kind differ, and their columns in the rows of all three axes.
+#: Of the fields of AxisWalk, those in which walks of a kind differ; and their columns in a row of three axes.
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
-_COLUMNS = [axis * len(AxisWalk._fields) + begin for axis in range(3) for begin in _BEGINS]
+_COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
+
+#: Up to so many walks are planned each by itself, which takes less than to find their kinds.
+FEW_WALKS = 8
 
 
 class Axis:
-    """The walks of one axis, by kinds: one walk of each in the order in which they end, and the number of each walk's.
+    """The walks of one axis, from rows with their fields.
 
-    The last walk is so the last kind's, as the choices ask for.
+    Attributes
+    ----------
+    kinds : list
+        A walk of each kind, in the order in which they end: the last walk's comes last, as the choices ask for.
+    numbers : numpy.ndarray
+        The number of each walk's kind.
+    shifts : numpy.ndarray
+        How far each walk's ``_BEGINS`` are from its kind's, side by side.
     """
 
-    def __init__(self, walks):
-        if len(walks) == 1:
-            self.walks = self.kinds = walks
-            self.numbers = [0]
-            return
-        kinds = {}
-        keys = [(*walk[:6], walk[7], walk[9]) for walk in walks]
-        for key, walk in zip(reversed(keys), reversed(walks), strict=True):
-            kinds.setdefault(key, walk)
-        self.walks, self.kinds = walks, [*kinds.values()][::-1]
-        place = {key: len(kinds) - 1 - i for i, key in enumerate(kinds)}
-        self.numbers = [place[key] for key in keys]
+    def __init__(self, rows):
+        alike = rows.copy()
+        alike[:, _BEGINS] = 0
+        keys = alike.view(np.dtype((np.void, alike.itemsize * alike.shape[1]))).ravel().tolist()
+        last = sorted({key: i for i, key in enumerate(keys)}.values())
+        number = {keys[i]: number for number, i in enumerate(last)}
+        self.kinds = [AxisWalk(*row) for row in rows[last].tolist()]
+        self.numbers = np.array([number[key] for key in keys], np.intp)
+        self.shifts = rows[:, _BEGINS] - rows[last][self.numbers][:, _BEGINS]
 
 
 class Walks:
@@ -42,7 +49,7 @@ class Walks:
     Attributes
     ----------
     kinds : list
-        A walk of each kind, in their order; the last walk's at the end.
+        A walk of each kind, in the order in which they end.
     counts : list
         How many walks there are of each.
     extents : list
@@ -50,53 +57,56 @@ class Walks:
     """
 
     def __init__(self, axes, first=None):
-        self.extents = [len(walks) for walks in axes]
-        self._axes = [Axis(walks) for walks in axes]
         self._before = 0 if first is None else 1
-        self.kinds = [first] * self._before + list(product(*[axis.kinds for axis in self._axes]))
-        if len(self.kinds) == self._before + prod(self.extents):
-            self.counts = [1] * len(self.kinds)
+        self.extents = [len(rows) for rows in axes]
+        if prod(self.extents) <= FEW_WALKS:
+            kinds = [[AxisWalk(*row) for row in rows.tolist()] for rows in axes]
+            self.counts = [1] * (self._before + prod(self.extents))
         else:
-            counted = [np.bincount(axis.numbers).tolist() for axis in self._axes]
-            self.counts = [1] * self._before + list(map(prod, product(*counted)))
+            self._axes = [Axis(rows) for rows in axes]
+            kinds = [axis.kinds for axis in self._axes]
+            numbers = [np.bincount(axis.numbers).tolist() for axis in self._axes]
+            self.counts = [1] * self._before + [*map(prod, product(*numbers))]
+        self.kinds = [first] * self._before + list(product(*kinds))
 
     def __len__(self):
         return sum(self.counts)
 
     def rows(self, of_kinds):
-        """The rows of all walks as int64, and of each the number of its walk's first row.
+        """The rows of all walks as int64, and for each the number of its walk's first row.
 
         ``of_kinds`` has the rows of a walk of each kind, which begin with the fields of the walk's axes.
         """
-        lengths = [len(rows) for rows in of_kinds]
         made = np.array([row for rows in of_kinds for row in rows], np.int64)
-        begins = np.cumsum([0, *lengths[:-1]])
-        if len(lengths) == len(self):  # each walk is its kind's
+        if len(self) == 1:
+            return made, 0
+        lengths = np.array([len(rows) for rows in of_kinds])
+        begins = np.cumsum(lengths) - lengths
+        if len(of_kinds) == len(self):  # each walk is one of a kind
             return made, np.repeat(begins, lengths)
         numbers, shifts = self._numbers_and_shifts()
-        lengths = np.array(lengths)[numbers]
+        lengths, begins = lengths[numbers], begins[numbers]
         first = np.cumsum(lengths) - lengths
-        first, shifts = np.repeat(first, lengths), np.repeat(shifts, lengths, axis=0)
-        made = made[np.repeat(begins[numbers], lengths) + np.arange(len(first)) - first]
+        begins, first, shifts = (np.repeat(each, lengths, axis=0) for each in (begins, first, shifts))
+        made = made[begins + np.arange(len(first)) - first]
         made[:, _COLUMNS] += shifts
         return made, first
 
     def _numbers_and_shifts(self):
         """For each walk the number of its kind, and how far its columns are from that kind's."""
-        numbers, shifts = np.zeros((1, 1, 1), np.intp), np.zeros((*self.extents, len(_COLUMNS)), np.int64)
-        for i, axis in enumerate(self._axes):
-            along = np.array(axis.numbers).reshape([-1 if j == i else 1 for j in range(3)])
-            numbers = numbers * len(axis.kinds) + along
-            begins, kinds = (np.array([[walk[c] for c in _BEGINS] for walk in each]) for each in (axis.walks, axis.kinds))
-            own = begins - kinds[axis.numbers]
-            shifts[..., 2 * i : 2 * i + 2] = own.reshape(*[-1 if j == i else 1 for j in range(3)], 2)
-        before = self._before
-        numbers = np.concatenate([np.zeros(before, np.intp), numbers.ravel() + before])
-        return numbers, np.concatenate([np.zeros((before, len(_COLUMNS)), np.int64), shifts.reshape(-1, len(_COLUMNS))])
+        before, count, width = self._before, len(self), len(_BEGINS)
+        numbers, shifts = np.zeros(count, np.intp), np.zeros((count, len(_COLUMNS)), np.int64)
+        places = np.unravel_index(np.arange(count - before), self.extents)
+        for i, (axis, place) in enumerate(zip(self._axes, places, strict=True)):
+            numbers[before:] = numbers[before:] * len(axis.kinds) + axis.numbers[place]
+            shifts[before:, i * width : (i + 1) * width] = axis.shifts[place]
+        numbers[before:] += before
+        return numbers, shifts
 
 
 def walks_of(problem, backward):
     """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
-    if backward:
-        return Walks(*problem.reached_and_unreached())
-    return Walks([[axis] for axis in problem.forward_walk()])
+    if not backward:
+        return Walks([np.array([axis]) for axis in problem.forward_walk()])
+    rows = problem.backward_rows()
+    return Walks(rows, problem.unreached_walk(rows))
