@@ -171,7 +171,7 @@ def is_accurate(operation, problem, tiling):
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def tiling_of(operation, problem, dtype, forced, machine):
     """The tiling to compute by, or None for the direct algorithm. ``forced``: not to compare it with that."""
     if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):

@@ -4,12 +4,12 @@ Pure: nothing is computed and no array is looked at, so the choices can be teste
 speed. Some reach the last bits of a result, for they decide the order of a sum; none of them depends on the threads.
 """
 
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
+from .bounded import bounded
 from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, bundled, count_boxes, even
 from .choices import (
     DGRAD,
@@ -62,6 +62,9 @@ MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 
 #: A problem is cut into WANTED_TASKS, if these have so many products, and boxes so many positions.
 TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
+
+#: Of the plans that are kept, beside those of calls that are remembered.
+PLANS_BYTES = 16 << 20
 
 #: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
 PACKS = -1
@@ -283,7 +286,7 @@ def _wgrad_plan(case, mirrored, far):
     return _plan(case.every, _rows(parts, windows), blocks)
 
 
-@lru_cache(maxsize=4096)
+@bounded(PLANS_BYTES)
 def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False, chunk=None):
     """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
 

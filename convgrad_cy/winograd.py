@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .bounded import count
 from .choices import DGRAD, LINE_BYTES, SERIAL_MULTIPLICATIONS, WGRAD
 from .memory import is_streamed
 from .tile_walks import first_walks, tile_walks
@@ -281,4 +282,5 @@ def plan(operation, problem, tiling, machine):
     if operation == WGRAD:  # one walk has all parts
         rows = [sum(rows, [])]
     steps, _ = every.rows(rows)
+    count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)

@@ -39,7 +39,7 @@ def bundles(monkeypatch):
 
     def forget():
         plan.cache_clear()
-        winograd.plan.cache_clear()
+        winograd.choose.cache_clear()
         calls.forget()
 
     monkeypatch.setattr(boxes, "WANTED_TASKS", 1)
@@ -163,7 +163,7 @@ def test_winograd(operation, dtype, text, kept, monkeypatch):
 
     together = list(results())
     monkeypatch.setattr(winograd, "_bundle_channels", lambda *_: 0)
-    winograd.plan.cache_clear()
+    winograd.choose.cache_clear()
     calls.forget()
     for result, expected in zip(together, results(), strict=True):
         np.testing.assert_array_equal(result, expected)
