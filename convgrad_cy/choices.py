@@ -1,6 +1,6 @@
 """The choices of a plan: what they depend on, and what is faster when. None of them depends on the threads."""
 
-from itertools import chain
+from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple
 
@@ -18,10 +18,6 @@ LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 FEW_TASKS, LEAST_FILLED = 4, 0.75
 #: Outputs for which a window pays, as it is read again for each strip of them (pyx/convolution.pxd).
 MANY_OUTPUTS = 128
-#: Channels of y that leave most of a vector empty.
-FEW_COLUMNS = 4
-#: Cycles of the tiles of a pointwise wgrad with x and y in each other's place, from which on that is done.
-MIRRORED_PART = 0.9
 #: Cycles for each element of a source that is transposed for tiles across positions.
 TRANSPOSING = 0.4
 #: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
@@ -107,6 +103,11 @@ class Case(NamedTuple):
     def threads(self):
         serial = self.multiplications < SERIAL_MULTIPLICATIONS and self.filter_bytes < LARGE_FILTER_BYTES
         return 1 if serial else self.machine.threads
+
+    def alone(self):
+        """The same of one image."""
+        each = self._replace(batch=1, multiplications=self.multiplications // self.batch)
+        return each._replace(source_bytes=self.source_bytes // self.batch)
 
     @property
     def multiplies_pairs(self):
@@ -268,8 +269,8 @@ def cut_ends(case):
 
 
 def _parted(case, parts):
-    counts = [count for count, own in zip(case.counts, parts, strict=True) for _ in own]
-    return case._replace(walks=[*chain(*parts)], counts=counts), parts
+    counts = chain(*map(repeat, case.counts, map(len, parts)))
+    return case._replace(walks=[*chain(*parts)], counts=[*counts]), parts
 
 
 def takes_larger_boxes(case):
@@ -283,21 +284,3 @@ def takes_larger_boxes(case):
     few = case.channels * case.taps * case.outputs <= FEW_PRODUCTS
     fits = case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
     return fits and (shared or few)
-
-
-def is_better_mirrored(problem, machine, itemsize):
-    """Whether wgrad is faster with x and y in each other's place: columns of a tile are then channels of x, not of y.
-
-    It is where those of y leave much of the vectors empty. With several taps each x is seen with padding of y.
-    """
-    channels, outputs = problem.x_channels, problem.y_channels
-    if problem.groups > 1 or problem.stride != (1, 1, 1):
-        return False
-    if problem.is_pointwise():
-        as_it_is, mirrored = (
-            tile_cycles(rows, columns, machine, itemsize)
-            for rows, columns in ((channels, outputs), (outputs, channels))
-        )
-        return mirrored < MIRRORED_PART * as_it_is
-    few = outputs <= FEW_COLUMNS and FEW_COLUMNS * outputs <= channels
-    return few and 2 * prod(problem.x) <= 3 * prod(problem.y)

@@ -7,8 +7,6 @@ speed. Some reach the last bits of a result, for they decide the order of a sum;
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
 from .bounded import bounded
 from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, bundled, count_boxes, even
 from .choices import (
@@ -35,6 +33,7 @@ from .choices import (
 )
 from .lanes import lanewise
 from .memory import memory_ways
+from .steps import Outline, cut_rows, whole_rows
 
 #: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
 SUMS_BYTES = 192 * 1024
@@ -66,9 +65,6 @@ TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 #: Of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
 
-#: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
-PACKS = -1
-
 
 class Blocks(NamedTuple):
     """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
@@ -97,23 +93,6 @@ class Blocks(NamedTuple):
     groups: int = 1
     phases: int = 1
     far: bool = False
-
-
-class Plan(NamedTuple):
-    """One operation on one problem, ready for the kernels.
-
-    Attributes
-    ----------
-    steps : numpy.ndarray
-        The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
-        ``problem.AxisWalk``, of three ``WindowAxis``, and the row for whose taps the filter is packed, most often this
-        one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
-    blocks : numpy.ndarray
-        A ``Blocks``, as int64.
-    """
-
-    steps: np.ndarray
-    blocks: np.ndarray
 
 
 def _chunk(case, depth_bytes, channel_bytes):
@@ -148,34 +127,7 @@ def _many_positions(case, chunk_bytes, phases, across):
     return min(many, MANY_BYTES // seen) if across else many
 
 
-def _row(walk, window, packed):
-    return [*sum(walk, ()), *sum(window, ()), packed]
-
-
-def _rows(parts, windows):
-    """For each kind of walks the rows of its parts, each packing its filter."""
-    windows = iter(windows)
-    return [[_row(part, next(windows), i) for i, part in enumerate(own)] for own in parts]
-
-
-def _cut_rows(walks, parts, windows):
-    """The same, where a row comes first that packs the filter of the walk for all of its parts."""
-    rows, windows = [], iter(windows)
-    for walk, own in zip(walks, parts, strict=True):
-        own = [(part, next(windows)) for part in own]
-        rows.append([_row(walk, own[0][1], PACKS), *(_row(*each, 0) for each in own)])
-    return rows
-
-
-def _plan(every, rows, blocks):
-    """Of the rows of each kind those of all walks, in which a row's number counts from its walk's first one."""
-    steps, first = every.rows(rows)
-    if len(every) > 1:
-        steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
-    return Plan(steps=steps, blocks=np.array(blocks, np.int64))
-
-
-def _lanes_plan(case, streams, fetches):
+def _lanes(case, streams, fetches):
     """Many small groups side by side, or None where that is not faster."""
     if case.operation != WGRAD and not case.positions_adjacent and takes_halves(case):
         return None
@@ -188,11 +140,16 @@ def _lanes_plan(case, streams, fetches):
     threads = case.machine.threads if 8 * case.multiplications >= SERIAL_MULTIPLICATIONS else case.threads
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
     blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)
-    return _plan(case.every, _rows([[walk] for walk in case.walks], windows), blocks)
+    return Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks)
 
 
-def _correlation_plan(case, chunk, streams):
-    """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
+def _correlation(case, chunk, streams):
+    """fprop or dgrad; the channels of a window are ``chunk`` where that is given, else those for one image alone.
+
+    They decide the order of a sum, which is not to depend on what else is in the batch.
+    """
+    if chunk is None and case.batch > 1:
+        chunk = _correlation(case.alone(), None, streams).blocks.chunk
     across = crosses_positions(case)
     walks, parts, cut = case.walks, [[walk] for walk in case.walks], False
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
@@ -249,7 +206,7 @@ def _correlation_plan(case, chunk, streams):
     whole = chunk == case.channels and case.machine.tile_column_bytes >= LINE_BYTES
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    return _plan(case.every, _cut_rows(walks, parts, windows) if cut else _rows(parts, windows), blocks)
+    return Outline(case.every, cut_rows(walks, parts, windows) if cut else whole_rows(parts, windows), blocks)
 
 
 def _filter_blocks(case, chunk, block):
@@ -257,7 +214,7 @@ def _filter_blocks(case, chunk, block):
     return case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
 
 
-def _wgrad_plan(case, mirrored, far):
+def _wgrad(case, mirrored, far):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
     parts = [[walk] for walk in case.walks]
     if not mirrored:
@@ -283,12 +240,11 @@ def _wgrad_plan(case, mirrored, far):
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)
     blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
-    return _plan(case.every, _rows(parts, windows), blocks)
+    return Outline(case.every, whole_rows(parts, windows), blocks)
 
 
-@bounded(PLANS_BYTES)
-def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False, chunk=None):
-    """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
+def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, chunk=None):
+    """The outline of the plan of ``operation`` (FPROP, DGRAD or WGRAD).
 
     ``mirrored``: wgrad with y as the source and x as the target, as ``is_better_mirrored`` says.
     ``positions_adjacent``: neighbours in the source's memory are positions. This decides nothing about a sum's order;
@@ -297,7 +253,13 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     backward = operation == DGRAD or mirrored
     case = case_of(operation, problem, dtype, positions_adjacent, machine, backward)
     streams, fetches, far = memory_ways(problem, dtype, machine, backward)
-    found = _lanes_plan(case, streams, fetches)
+    found = _lanes(case, streams, fetches)
     if found is not None:
         return found
-    return _wgrad_plan(case, mirrored, far) if operation == WGRAD else _correlation_plan(case, chunk, streams)
+    return _wgrad(case, mirrored, far) if operation == WGRAD else _correlation(case, chunk, streams)
+
+
+@bounded(PLANS_BYTES)
+def plan(*arguments):
+    """The plan of an ``outline``, which takes the same arguments."""
+    return outline(*arguments).plan()

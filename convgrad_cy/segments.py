@@ -4,7 +4,7 @@ Large dilations put whole taps of many positions into padding. fprop and dgrad a
 same taps, wgrad into taps, each with its range of positions. Long rows are cut into their ends and what lies between.
 """
 
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, product, repeat
 from math import prod
 from operator import mul
 
@@ -85,10 +85,11 @@ def without_padding(walks, counts, batch, by_taps):
         return whole
     cut = [[*product(*walk)] for walk in parts]
     every = [*chain(*cut)]
-    every_count = [*chain(*([count] * number for count, number in zip(counts, numbers, strict=True)))]
+    every_counts = [*chain(*map(repeat, counts, numbers))]
     positions = batch * min(prod(axis.positions for axis in walk) for walk in every)
     left = MOST_LEFT if any(map(_is_dilated, axes)) else MOST_LEFT_UNDILATED
-    return cut if _products(every, every_count) <= left * _products(walks, counts) and positions >= LEAST_POSITIONS else whole
+    saves = _products(every, every_counts) <= left * _products(walks, counts)
+    return cut if saves and positions >= LEAST_POSITIONS else whole
 
 
 def _without_ends(walk):

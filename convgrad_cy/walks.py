@@ -15,6 +15,8 @@ from .problem import AxisWalk
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
 _COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
 
+#: More would take a second to plan and a gigabyte to carry out.
+MOST_WALKS = 1 << 18
 #: Up to so many walks are planned each by itself, which takes less than to find their kinds.
 FEW_WALKS = 8
 
@@ -84,6 +86,10 @@ class Walks:
         begins = np.cumsum(lengths) - lengths
         if len(of_kinds) == len(self):  # each walk is one of a kind
             return made, np.repeat(begins, lengths)
+        if len(self) > MOST_WALKS:
+            raise ValueError(
+                f"stride must have at most {MOST_WALKS} phases that taps of the filter reach, not {len(self)}"
+            )
         numbers, shifts = self._numbers_and_shifts()
         lengths, begins = lengths[numbers], begins[numbers]
         first = np.cumsum(lengths) - lengths

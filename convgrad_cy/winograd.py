@@ -4,6 +4,7 @@ Pure, like ``plan.py``, and as there nothing depends on the threads but their nu
 """
 
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import NamedTuple
 
@@ -280,7 +281,7 @@ def plan(operation, problem, tiling, machine):
         for part, n, m in zip(parts, *_points_and_outputs(tiling, first_walks(parts)), strict=True)
     ]
     if operation == WGRAD:  # one walk has all parts
-        rows = [sum(rows, [])]
+        rows = [[*chain(*rows)]]
     steps, _ = every.rows(rows)
     count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)

@@ -22,7 +22,8 @@ def inputs(stride):
 
 
 def problem_of(stride):
-    return ConvProblem(1, 1, 1, 1, (1, 1, 2 * stride - 1), (1, 1, 2), (1, 1, stride), (1, 1, stride), pad_begin=(0, 0, 1))
+    taps = (1, 1, stride)
+    return ConvProblem(1, 1, 1, 1, (1, 1, 2 * stride - 1), (1, 1, 2), taps, taps, pad_begin=(0, 0, 1))
 
 
 def transposed(stride):

@@ -18,9 +18,9 @@ from convgrad_cy.choices import (
     SERIAL_MULTIPLICATIONS,
     WGRAD,
     Machine,
-    is_better_mirrored,
     tile_cycles,
 )
+from convgrad_cy.mirrored import is_better_mirrored
 from convgrad_cy.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
 from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size
 

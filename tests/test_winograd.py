@@ -20,8 +20,7 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-from convgrad_cy import algorithm, calls, conv_backward_filter, cpu, dtypes, winograd
-from convgrad_cy.bounded import Bounded
+from convgrad_cy import algorithm, bounded, calls, conv_backward_filter, cpu, dtypes, winograd
 from convgrad_cy.choices import WGRAD
 from convgrad_cy.problem import ConvProblem
 
@@ -205,7 +204,7 @@ def test_half_types(kernel, dtype):
 @pytest.mark.parametrize("tiling", algorithm.TILINGS, ids=range(len(algorithm.TILINGS)))
 def test_every_tiling(kernel, tiling, monkeypatch):
     monkeypatch.setattr(algorithm, "TILINGS", (tiling,))
-    monkeypatch.setattr(calls, "_KNOWN", Bounded())  # calls with another tiling, before and after
+    monkeypatch.setattr(calls, "_KNOWN", bounded.Bounded())  # calls with another tiling, before and after
     algorithm.tiling_of.cache_clear()
     try:
         for problem in SHAPES:

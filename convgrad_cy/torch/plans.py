@@ -114,7 +114,10 @@ def result_of(call, format, like=None):
     target = array_of(first.new_empty_strided(found.shape, laid_out))
     arrays = array_of(first), array_of(second), target
     before = counted()  # of the other half, which is remembered with this one
-    work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
+    try:
+        work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
+    except ValueError as error:  # too many stride phases
+        raise Declined(str(error)) from error
     count(before)
     # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
