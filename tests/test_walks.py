@@ -47,7 +47,9 @@ def test_rows_are_those_of_all_walks(few, axes):
     assert np.bincount(rows[:, -1]).tolist() == every.counts
     assert rows[-1, -1] == len(every.kinds) - 1
     lengths = [1 + i % 3 for i in range(len(every.kinds))]
-    many, first = every.rows([[[*sum(w, ()), i]] * n for i, (w, n) in enumerate(zip(every.kinds, lengths, strict=True))])
+    many, first = every.rows(
+        [[[*sum(w, ()), i]] * n for i, (w, n) in enumerate(zip(every.kinds, lengths, strict=True))]
+    )
     expected = [row for row in rows.tolist() for _ in range(lengths[row[-1]])]
     assert many.tolist() == expected
     if len(defined) > 1:
