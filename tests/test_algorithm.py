@@ -225,8 +225,7 @@ def test_plans(operation, problem, machine, tiling):
     counts = [(len(siblings[0]), len(siblings)) for siblings in every]
     of_rows = Counter(map(tuple, made.steps[:, -2:].tolist()))
     assert of_rows == Counter(chain(*([count] * prod(count) for count in counts)))
-    rows = [*zip(*[made.steps[:, column].tolist() for column in (6, 7, 8, 9, 16, 17, 18, 19, 26, 27, 28, 29)])]
-    assert sorted(rows) == sorted({row: 0 for row in rows} if operation == DGRAD else rows)  # no phase comes twice
+    assert len(np.unique(made.steps, axis=0)) == len(made.steps)
     many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
     assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()
     assert made.chosen.chunk % (machine.vector_bytes // 4) == 0

@@ -137,7 +137,7 @@ def test_are_planned_by_winograd(operation):
     for groups, outputs, expected in ((32, 8, 2), (32, 6, 1), (32, 16, 1), (1, 8, 1)):
         channels = (outputs, 8) if operation == DGRAD else (8, outputs)
         problem = ConvProblem(1, groups, *channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-        made = winograd.plan(operation, problem, algorithm.TILINGS[1], machine).chosen
+        made = winograd.choose(operation, problem, algorithm.TILINGS[1], machine).chosen
         assert (made.groups, made.chunk) == (expected, 8 * expected)
 
 

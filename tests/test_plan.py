@@ -205,7 +205,7 @@ def test_mirrored():
         replace(problem, x=(1, 1, 91)),
     ):
         assert not is_better_mirrored(other, machine, 4)
-    (step,) = plan(WGRAD, problem, FLOAT32, False, machine, mirrored=True).steps
+    (step,) = plan(WGRAD, problem, FLOAT32, False, machine, True).steps
     assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]
 
 

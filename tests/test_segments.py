@@ -129,4 +129,4 @@ def test_short_reach_is_left_alone(monkeypatch):
     monkeypatch.setattr(segments, "_by_positions", None)
     problem = ConvProblem(8, 1, 1, 1, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
     walks = [problem.forward_walk()]
-    assert without_padding(walks, 8, False) == [walks]
+    assert without_padding(walks, [1], 8, False) == [walks]

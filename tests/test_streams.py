@@ -134,4 +134,4 @@ def test_winograd_is_planned():
     tiling = (((1, 1),), ((3, 6),), ((3, 6),))
     for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
         machine = cpu.machine()._replace(cache_bytes=cache_bytes)
-        assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected
+        assert winograd.choose(operation, problem, tiling, machine).chosen.streams == expected
