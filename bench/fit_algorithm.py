@@ -84,7 +84,7 @@ def forget():
 
 
 def points_of(operation, problem, tiling):
-    return winograd.points_of(tiling, first_walks(tile_walks(operation, problem)))
+    return winograd.points_of(tiling, first_walks(tile_walks(operation, problem).parts))
 
 
 def candidates(operation, problem, machine):
