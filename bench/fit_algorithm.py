@@ -84,7 +84,7 @@ def forget():
 
 
 def points_of(operation, problem, tiling):
-    return winograd.points_of(tiling, first_walks(tile_walks(operation, problem)))
+    return winograd.points_of(tiling, first_walks(tile_walks(operation, problem).parts))
 
 
 def candidates(operation, problem, machine):
@@ -93,7 +93,7 @@ def candidates(operation, problem, machine):
     for tiling in algorithm.TILINGS:
         if not algorithm.is_accurate(operation, problem, tiling):
             continue
-        if winograd.plan(operation, problem, tiling, machine).memory <= algorithm.SCRATCH_BYTES:
+        if winograd.choose(operation, problem, tiling, machine).memory <= algorithm.SCRATCH_BYTES:
             found.setdefault(str(points_of(operation, problem, tiling)), tiling)
     return list(found.values())
 

@@ -51,7 +51,7 @@ def refusal(operation, problem, dtype):
         return f"the dtype {dtype.name}"
     if prod(problem.kernel) == 1:
         return "a filter of one tap"
-    if not tile_walks(operation, problem):
+    if not tile_walks(operation, problem).parts:
         return "these taps, strides and dilations"
     return None
 
@@ -82,8 +82,8 @@ def tiled_work(operation, problem, tiling, machine):
     """What Winograd's algorithm does, likewise."""
     channels, outputs = _channels(operation, problem)
     machine = machine.unsplit()
-    plan = winograd.plan(operation, problem, tiling, machine)
-    parts = tile_walks(operation, problem)
+    plan = winograd.choose(operation, problem, tiling, machine)
+    _, parts, counts = tile_walks(operation, problem)
     walks = first_walks(parts)
     lanes, bundle = machine.vector_bytes // 4, plan.chosen.groups
     wide = -(-bundle * outputs // lanes) * lanes / bundle
@@ -93,8 +93,9 @@ def tiled_work(operation, problem, tiling, machine):
         skips(operation, problem), (problem.x, problem.y), (problem.x_channels, problem.y_channels), strict=True
     ):
         work["gathered"] += skipped * problem.batch * problem.groups * count * prod(extents)
-    for siblings, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
-        count, tiles, added = prod(points), problem.batch * problem.groups * len(siblings), len(siblings[0])
+    each = zip(parts, counts, walks, winograd.points_of(tiling, walks), strict=True)
+    for siblings, alike, walk, points in each:
+        count, tiles, added = alike * prod(points), problem.batch * problem.groups * len(siblings), len(siblings[0])
         for axis, n in zip(walk, points, strict=True):
             tiles *= -(-axis.positions // (n + 1 - axis.taps))
         tiles *= added
@@ -108,7 +109,7 @@ def tiled_work(operation, problem, tiling, machine):
             work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
             columns = problem.groups * channels * wide * plan.chosen.slices
             work["wgrad sum"] += count * columns
-            work["wgrad slice"] += prod(axis.taps for axis in walk) * columns if plan.chosen.slices > 1 else 0
+            work["wgrad slice"] += alike * prod(axis.taps for axis in walk) * columns if plan.chosen.slices > 1 else 0
         else:
             box = min(plan.tiles, tiles // added)
             cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks
@@ -132,9 +133,9 @@ def direct_seconds(operation, problem, machine):
 
 def tiled_seconds(operation, problem, tiling, machine):
     """For Winograd's, likewise."""
-    costs, walks = costs_of(machine), first_walks(tile_walks(operation, problem))
+    costs, walks = costs_of(machine), first_walks(tile_walks(operation, problem).parts)
     factor = max(costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks))
-    if operation != WGRAD and winograd.plan(operation, problem, tiling, machine).tiles < FEW_TILES:
+    if operation != WGRAD and winograd.choose(operation, problem, tiling, machine).tiles < FEW_TILES:
         factor *= costs.few_tiles
     return factor * _seconds(tiled_work(operation, problem, tiling, machine), costs)
 
@@ -145,14 +146,14 @@ def _seconds(work, costs):
 
 def _saving(operation, problem, tiling):
     """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
-    parts = tile_walks(operation, problem)
+    _, parts, counts = tile_walks(operation, problem)
     walks = first_walks(parts)
     defined = own = 0
-    for siblings, walk, points in zip(parts, walks, winograd.points_of(tiling, walks), strict=True):
+    for siblings, alike, walk, points in zip(parts, counts, walks, winograd.points_of(tiling, walks), strict=True):
         each = [walk for added in siblings for walk in added]
-        defined += sum(prod(axis.walk.positions * axis.held for axis in walk) for walk in each)
+        defined += alike * sum(prod(axis.walk.positions * axis.held for axis in walk) for walk in each)
         tiles = prod(-(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(walk, points, strict=True))
-        own += len(each) * prod(points) * tiles
+        own += alike * len(each) * prod(points) * tiles
     return defined / own
 
 
@@ -160,7 +161,7 @@ def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
     if most_added(operation, problem) * _channels(operation, problem)[0] > MOST_CHANNELS:
         return False
-    walks = first_walks(tile_walks(operation, problem))
+    walks = first_walks(tile_walks(operation, problem).parts)
     return all(
         any(
             all(n <= most for n, most in zip(sorted(points, reverse=True), largest, strict=True))
@@ -170,19 +171,19 @@ def is_accurate(operation, problem, tiling):
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def tiling_of(operation, problem, dtype, forced, machine):
     """The tiling to compute by, or None for the direct algorithm. ``forced``: not to compare it with that."""
-    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
-        return None
     if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
+        return None
+    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
         return None
     least_tiles = LEAST_WGRAD_TILES if operation == WGRAD else 1
     times = {
         tiling: tiled_seconds(operation, problem, tiling, machine)
         for tiling in TILINGS
         if is_accurate(operation, problem, tiling)
-        and (forced or winograd.plan(operation, problem, tiling, machine).tiles >= least_tiles)
+        and (forced or winograd.choose(operation, problem, tiling, machine).tiles >= least_tiles)
     }
     if not times:
         return TILINGS[0] if forced else None
@@ -192,10 +193,10 @@ def tiling_of(operation, problem, dtype, forced, machine):
     saving = _saving(operation, problem, best)
     if saving < LEAST_SAVING:
         return None
-    plan = winograd.plan(operation, problem, best, machine)
+    plan = winograd.choose(operation, problem, best, machine)
     if plan.memory > SCRATCH_BYTES or plan.tasks < LEAST_TASKS:
         return None
-    whole = len(tile_walks(operation, problem)) == 1 and saving >= FULL_SAVING
+    whole = sum(tile_walks(operation, problem).counts) == 1 and saving >= FULL_SAVING
     if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], machine, 4):
         return best  # many products are saved, and tiles of half a vector are full: the model knows whole ones alone
     costs = costs_of(machine)

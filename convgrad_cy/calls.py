@@ -11,12 +11,12 @@ import numpy as np
 from . import arguments, cpu
 from ._repeat import are_apart, call_key
 from .arrays import NUMPY, Foreign, Library, is_addressable, library_of, reach
+from .bounded import Bounded, counted
 from .choices import DGRAD, FPROP, WGRAD
 from .default_algorithm import on_change
 
-#: Calls that were carried out, by all that they depend on; emptied when there are so many.
-_KNOWN = {}
-_MOST_KNOWN = 2048
+#: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
+_KNOWN = Bounded()
 
 _NO_ARRAY = np.empty(0)
 
@@ -37,11 +37,10 @@ def remembered(key):
 
 
 def remember(key, known):
-    """Keep a call under its key; None is the key of those that are not kept."""
+    """Keep a call, whose work this thread prepared last, under its key; None is the key of those that are not kept."""
+    size = counted()
     if key is not None:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[key] = known
+        _KNOWN.keep(key, known, size)
 
 
 def forget():
@@ -96,6 +95,7 @@ def part_of(function, geometry):
 
 def prepare(library, parts, arrays):
     """The work of a call on these arrays, inputs before results; a GPU takes several parts at a time."""
+    counted()  # what was counted before belongs to no call
     seen = [library.seen(array) for array in arrays]
     viewed = []
     for operation, geometry, places in parts:

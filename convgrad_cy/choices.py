@@ -1,11 +1,12 @@
 """The choices of a plan: what they depend on, and what is faster when. None of them depends on the threads."""
 
-from itertools import chain
+from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple
 
 from .memory import is_far, operand_bytes
 from .segments import without_ends, without_padding
+from .walks import Walks, walks_of
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 LINE_BYTES = 64  # of the cache
@@ -17,10 +18,6 @@ LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
 FEW_TASKS, LEAST_FILLED = 4, 0.75
 #: Outputs for which a window pays, as it is read again for each strip of them (pyx/convolution.pxd).
 MANY_OUTPUTS = 128
-#: Channels of y that leave most of a vector empty.
-FEW_COLUMNS = 4
-#: Cycles of the tiles of a pointwise wgrad with x and y in each other's place, from which on that is done.
-MIRRORED_PART = 0.9
 #: Cycles for each element of a source that is transposed for tiles across positions.
 TRANSPOSING = 0.4
 #: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
@@ -67,7 +64,9 @@ class Case(NamedTuple):
     groups: int
     channels: int  # of the source, in a group
     outputs: int  # of the target
-    walks: list
+    every: Walks
+    walks: list  # one of each kind, or its parts; the last walk's come last
+    counts: list  # how many there are of each
     multiplications: int
     source_bytes: int
     filter_bytes: int
@@ -88,6 +87,11 @@ class Case(NamedTuple):
         return self.machine.tile_column_bytes // self.itemsize
 
     @property
+    def count(self):
+        """Of all walks."""
+        return sum(self.counts)
+
+    @property
     def taps(self):
         return max(prod(axis.taps for axis in walk) for walk in self.walks)
 
@@ -100,6 +104,11 @@ class Case(NamedTuple):
         serial = self.multiplications < SERIAL_MULTIPLICATIONS and self.filter_bytes < LARGE_FILTER_BYTES
         return 1 if serial else self.machine.threads
 
+    def alone(self):
+        """The same of one image."""
+        each = self._replace(batch=1, multiplications=self.multiplications // self.batch)
+        return each._replace(source_bytes=self.source_bytes // self.batch)
+
     @property
     def multiplies_pairs(self):
         return self.dtype.name == "bfloat16" and self.machine.multiplies_pairs
@@ -110,10 +119,10 @@ def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
     if backward:
         channels, outputs = outputs, channels
-    walks = problem.backward_walks() if backward else [problem.forward_walk()]
+    every = walks_of(problem, backward)
     counts = (problem.batch, problem.groups, channels, outputs)
     sizes = (problem.multiplications, operand_bytes(problem, dtype)[1 if backward else 0], filter_bytes)
-    return Case(operation, *counts, walks, *sizes, positions_adjacent, dtype, machine)
+    return Case(operation, *counts, every, every.kinds, every.counts, *sizes, positions_adjacent, dtype, machine)
 
 
 def fits_half(columns, machine, itemsize):
@@ -140,7 +149,7 @@ def suits_halves(case):
     """Whether there are full tiles of half a vector across channels, and a stride."""
     if case.multiplies_pairs or 2 * case.outputs != case.lanes or case.multiplications < SERIAL_MULTIPLICATIONS:
         return False
-    strided = len(case.walks) > 1 or case.walks[0][2].source_step > 1
+    strided = case.count > 1 or case.walks[0][2].source_step > 1
     whole = not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == len(case.walks)
     return strided and whole and case.machine.vector_bytes >= LINE_BYTES
 
@@ -151,7 +160,7 @@ def takes_halves(case):
     What neighbours see would be copied for each tap, or each phase, to have positions adjacent. Where vectors are not
     split, that still pays for groups: of a convolution with short rows, or from memory, and of the phases of long rows.
     """
-    phases, row = len(case.walks) > 1, case.walks[-1][2].positions
+    phases, row = case.count > 1, case.walks[-1][2].positions
     gains = row > case.lanes if phases else row <= case.lanes or is_far(case.source_bytes, case.machine)
     return (case.machine.splits_vectors or (gains and case.groups > 1)) and suits_halves(case)
 
@@ -205,10 +214,8 @@ def joins_phases(case):
 
     Taps far apart, by dilation, would see little in common; positions that no tap reaches would have to be zeros.
     """
-    walks = case.walks
-    rows = {walk[2].target_begin for walk in walks}
-    full = case.channels and 1 < len(rows) == walks[0][2].target_step
-    return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in walks for axis in walk)
+    full = case.channels and 1 < case.every.extents[2] == case.walks[0][2].target_step
+    return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in case.walks for axis in walk)
 
 
 def stores_rows(case):
@@ -219,7 +226,7 @@ def stores_rows(case):
     """
     small = case.filter_bytes < case.groups * LARGE_FILTER_BYTES
     lines = case.groups > 1 and case.outputs * case.dtype.itemsize < LINE_BYTES
-    return (case.positions_adjacent or lines) and len(case.walks) <= MOST_PHASES and small
+    return (case.positions_adjacent or lines) and case.count <= MOST_PHASES and small
 
 
 def packs_in_tasks(case):
@@ -231,7 +238,7 @@ def packs_in_tasks(case):
     large = case.filter_bytes >= case.groups * LARGE_FILTER_BYTES
     overlap = any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
     blocks = -(-case.outputs // case.strip)
-    many = case.groups * len(case.walks) * blocks >= FEW_TASKS
+    many = case.groups * case.count * blocks >= FEW_TASKS
     even = many or case.outputs >= LEAST_FILLED * blocks * case.strip
     few = case.positions <= ONE_BOX or (case.positions <= FEW_POSITIONS and large and overlap and even)
     return few and case.taps <= FEW_TAPS  # the more, the more each task copies
@@ -248,12 +255,12 @@ def packs_phases(case):
 
     The filters of stride phases are then better packed together, before all tasks (pyx/packing.pxd).
     """
-    return len(case.walks) > 1 and case.positions_adjacent
+    return case.count > 1 and case.positions_adjacent
 
 
 def cut_walks(case):
     """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
-    return _parted(case, without_padding(case.walks, case.batch, case.operation == WGRAD))
+    return _parted(case, without_padding(case.walks, case.counts, case.batch, case.operation == WGRAD))
 
 
 def cut_ends(case):
@@ -262,7 +269,8 @@ def cut_ends(case):
 
 
 def _parted(case, parts):
-    return case._replace(walks=[*chain(*parts)]), parts
+    counts = chain(*map(repeat, case.counts, map(len, parts)))
+    return case._replace(walks=[*chain(*parts)], counts=[*counts]), parts
 
 
 def takes_larger_boxes(case):
@@ -276,21 +284,3 @@ def takes_larger_boxes(case):
     few = case.channels * case.taps * case.outputs <= FEW_PRODUCTS
     fits = case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
     return fits and (shared or few)
-
-
-def is_better_mirrored(problem, machine, itemsize):
-    """Whether wgrad is faster with x and y in each other's place: columns of a tile are then channels of x, not of y.
-
-    It is where those of y leave much of the vectors empty. With several taps each x is seen with padding of y.
-    """
-    channels, outputs = problem.x_channels, problem.y_channels
-    if problem.groups > 1 or problem.stride != (1, 1, 1):
-        return False
-    if problem.is_pointwise():
-        as_it_is, mirrored = (
-            tile_cycles(rows, columns, machine, itemsize)
-            for rows, columns in ((channels, outputs), (outputs, channels))
-        )
-        return mirrored < MIRRORED_PART * as_it_is
-    few = outputs <= FEW_COLUMNS and FEW_COLUMNS * outputs <= channels
-    return few and 2 * prod(problem.x) <= 3 * prod(problem.y)

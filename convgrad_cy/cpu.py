@@ -8,8 +8,9 @@ from pathlib import Path
 from . import _cpu_features, orders, patches, winograd
 from ._repeat import View, Work
 from .algorithm import tiling_of
-from .choices import DGRAD, WGRAD, Machine, is_better_mirrored
-from .plan import Blocks
+from .choices import DGRAD, WGRAD, Machine
+from .mirrored import is_better_mirrored
+from .plan import outline
 from .plan import plan as make_plan
 from .threads import get_num_threads as threads
 
@@ -107,7 +108,7 @@ def _direct(operation, problem, dtype, here, places, tensors):
     if operation == DGRAD:
         joined, filter, target = patches.taps_as_channels(problem, filter, target)
         if joined != problem:  # the order of each sum stays as it is for other layouts
-            chunk = Blocks(*make_plan(operation, problem, dtype, False, here).blocks).chunk
+            chunk = outline(operation, problem, dtype, False, here).blocks.chunk
             problem = joined
     problem, source, target = _merged(problem, source, target)
     channel = 1 if source.shape[2] == 1 < source.shape[1] else 2  # of groups of one channel, the groups are channels

@@ -57,7 +57,7 @@ def _is_worthwhile(case, sums_positions):
         return False
     # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
     # dgrad share it.
-    shared = len(walks) > 1 and not (case.positions_adjacent and channels > MOST_SHARING_CHANNELS)
+    shared = case.count > 1 and not (case.positions_adjacent and channels > MOST_SHARING_CHANNELS)
     if max(channels, case.outputs) > 1 and not sums_positions and not shared and not _expands_well(case):
         return False
     return channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) <= MOST_TABLE

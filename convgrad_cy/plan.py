@@ -4,12 +4,10 @@ Pure: nothing is computed and no array is looked at, so the choices can be teste
 speed. Some reach the last bits of a result, for they decide the order of a sum; none of them depends on the threads.
 """
 
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
+from .bounded import bounded
 from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, bundled, count_boxes, even
 from .choices import (
     DGRAD,
@@ -35,6 +33,7 @@ from .choices import (
 )
 from .lanes import lanewise
 from .memory import memory_ways
+from .steps import Outline, cut_rows, whole_rows
 
 #: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
 SUMS_BYTES = 192 * 1024
@@ -63,8 +62,8 @@ MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
 #: A problem is cut into WANTED_TASKS, if these have so many products, and boxes so many positions.
 TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 
-#: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
-PACKS = -1
+#: Of the plans that are kept, beside those of calls that are remembered.
+PLANS_BYTES = 16 << 20
 
 
 class Blocks(NamedTuple):
@@ -96,23 +95,6 @@ class Blocks(NamedTuple):
     far: bool = False
 
 
-class Plan(NamedTuple):
-    """One operation on one problem, ready for the kernels.
-
-    Attributes
-    ----------
-    steps : numpy.ndarray
-        The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
-        ``problem.AxisWalk``, of three ``WindowAxis``, and the row for whose taps the filter is packed, most often this
-        one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
-    blocks : numpy.ndarray
-        A ``Blocks``, as int64.
-    """
-
-    steps: np.ndarray
-    blocks: np.ndarray
-
-
 def _chunk(case, depth_bytes, channel_bytes):
     """Channels of a window, of which a tile takes so many bytes under all taps."""
     return even(case.channels, depth_bytes // channel_bytes // max(case.taps, 1), 4)
@@ -126,7 +108,7 @@ def _most_positions(case, block, most, sums_bytes=SUMS_BYTES):
 def _box_positions(case, block, phases, most=MOST_POSITIONS):
     """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
     tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
-    blocks = case.groups * -(-case.outputs // block) * len(case.walks) // phases
+    blocks = case.groups * -(-case.outputs // block) * case.count // phases
     most = _most_positions(case, block * phases, most)
     return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
 
@@ -145,30 +127,7 @@ def _many_positions(case, chunk_bytes, phases, across):
     return min(many, MANY_BYTES // seen) if across else many
 
 
-def _row(walk, window, packed):
-    return [*sum(walk, ()), *sum(window, ()), packed]
-
-
-def _rows(walks, windows):
-    return [_row(walk, window, i) for i, (walk, window) in enumerate(zip(walks, windows, strict=True))]
-
-
-def _cut_rows(walks, parts, windows):
-    """For each walk a row that packs its filter, and one for each of its parts."""
-    rows, windows = [], iter(windows)
-    for walk, its_parts in zip(walks, parts, strict=True):
-        own = [next(windows) for _ in its_parts]
-        packed = len(rows)
-        rows.append(_row(walk, own[0], PACKS))
-        rows += [_row(part, window, packed) for part, window in zip(its_parts, own, strict=True)]
-    return rows
-
-
-def _plan(rows, blocks):
-    return Plan(steps=np.array(rows, np.int64), blocks=np.array(blocks, np.int64))
-
-
-def _lanes_plan(case, streams, fetches):
+def _lanes(case, streams, fetches):
     """Many small groups side by side, or None where that is not faster."""
     if case.operation != WGRAD and not case.positions_adjacent and takes_halves(case):
         return None
@@ -181,13 +140,18 @@ def _lanes_plan(case, streams, fetches):
     threads = case.machine.threads if 8 * case.multiplications >= SERIAL_MULTIPLICATIONS else case.threads
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
     blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)
-    return _plan(_rows(case.walks, windows), blocks)
+    return Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks)
 
 
-def _correlation_plan(case, chunk, streams):
-    """fprop or dgrad; the channels of a window are ``chunk`` where that is given."""
+def _correlation(case, chunk, streams):
+    """fprop or dgrad; the channels of a window are ``chunk`` where that is given, else those for one image alone.
+
+    They decide the order of a sum, which is not to depend on what else is in the batch.
+    """
+    if chunk is None and case.batch > 1:
+        chunk = _correlation(case.alone(), None, streams).blocks.chunk
     across = crosses_positions(case)
-    walks, parts, cut = case.walks, [], False
+    walks, parts, cut = case.walks, [[walk] for walk in case.walks], False
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
     depth_bytes = DEPTH_BYTES if packs_in_tasks(case) else LONG_DEPTH_BYTES
     if not across:
@@ -208,12 +172,12 @@ def _correlation_plan(case, chunk, streams):
     if packs:
         most = FEW_POSITIONS
         block = even(case.outputs, PACKED_SUMS_BYTES // (most * case.itemsize), case.strip)
-        while block > case.strip and 2 * case.groups * len(case.walks) * -(-case.outputs // block) < WANTED_TASKS:
+        while block > case.strip and 2 * case.groups * case.count * -(-case.outputs // block) < WANTED_TASKS:
             block = even(case.outputs, block // 2, case.strip)
     else:
         most = _box_positions(case, block, 1)
     compact = across and not case.positions_adjacent  # else long rows are copied faster
-    phases = len(case.walks) if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
+    phases = case.count if joins and (across or keeps or (not (packs or pairs) and stores_rows(case))) else 1
     reads = not (across or keeps or packs or cut or phases > 1) and reads_rows(case)
     if keeps or reads or suits_halves(case) or (phases > 1 and not across):
         *_, chunk = boxed(case, chunk, least, most, channel_bytes)  # that of other layouts
@@ -242,7 +206,7 @@ def _correlation_plan(case, chunk, streams):
     whole = chunk == case.channels and case.machine.tile_column_bytes >= LINE_BYTES
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     blocks = Blocks(case.threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    return _plan(_cut_rows(walks, parts, windows) if cut else _rows(case.walks, windows), blocks)
+    return Outline(case.every, cut_rows(walks, parts, windows) if cut else whole_rows(parts, windows), blocks)
 
 
 def _filter_blocks(case, chunk, block):
@@ -250,10 +214,11 @@ def _filter_blocks(case, chunk, block):
     return case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
 
 
-def _wgrad_plan(case, mirrored, far):
+def _wgrad(case, mirrored, far):
     """wgrad, its boxes in slices where there are few blocks of the filter."""
+    parts = [[walk] for walk in case.walks]
     if not mirrored:
-        case, _ = cut_walks(case)
+        case, parts = cut_walks(case)
     block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
     narrow = case.taps == 1 and case.machine.vector_bytes < LINE_BYTES
     depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
@@ -275,12 +240,11 @@ def _wgrad_plan(case, mirrored, far):
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, images, windows, slices)
     blocks = Blocks(case.threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
-    return _plan(_rows(case.walks, windows), blocks)
+    return Outline(case.every, whole_rows(parts, windows), blocks)
 
 
-@lru_cache(maxsize=4096)
-def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False, chunk=None):
-    """The plan of ``operation`` (FPROP, DGRAD or WGRAD).
+def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, chunk=None):
+    """The outline of the plan of ``operation`` (FPROP, DGRAD or WGRAD).
 
     ``mirrored``: wgrad with y as the source and x as the target, as ``is_better_mirrored`` says.
     ``positions_adjacent``: neighbours in the source's memory are positions. This decides nothing about a sum's order;
@@ -289,7 +253,13 @@ def plan(operation, problem, dtype, positions_adjacent, machine, mirrored=False,
     backward = operation == DGRAD or mirrored
     case = case_of(operation, problem, dtype, positions_adjacent, machine, backward)
     streams, fetches, far = memory_ways(problem, dtype, machine, backward)
-    found = _lanes_plan(case, streams, fetches)
+    found = _lanes(case, streams, fetches)
     if found is not None:
         return found
-    return _wgrad_plan(case, mirrored, far) if operation == WGRAD else _correlation_plan(case, chunk, streams)
+    return _wgrad(case, mirrored, far) if operation == WGRAD else _correlation(case, chunk, streams)
+
+
+@bounded(PLANS_BYTES)
+def plan(*arguments):
+    """The plan of an ``outline``, which takes the same arguments."""
+    return outline(*arguments).plan()

@@ -15,6 +15,8 @@ from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
 
+import numpy as np
+
 #: Sizes in bytes and positions stay below this, so that no sum or product of two of them leaves an int64.
 INDEX_LIMIT = 2**62
 
@@ -93,8 +95,10 @@ def forward_axis(x, y, kernel, stride, dilation, pad_begin):
     )
 
 
-def backward_axis_phases(x, y, kernel, stride, dilation, pad_begin):
+def backward_axis_rows(x, y, kernel, stride, dilation, pad_begin):
     """The walks of dgrad along one axis, source y and target x, one for each stride phase that a tap reaches.
+
+    They are the rows of an array with the fields of ``AxisWalk``, since there may be thousands.
 
     x is the target at ``x = p * stride + t * dilation - pad_begin``. Taps whose ``t * dilation`` agree modulo
     the stride reach the same x, and every (stride / gcd(stride, dilation))-th tap does. Within such a phase x
@@ -102,27 +106,30 @@ def backward_axis_phases(x, y, kernel, stride, dilation, pad_begin):
     """
     common = gcd(stride, dilation)
     filter_step = stride // common
-    phases = []
-    for first in range(min(kernel, filter_step)):
-        begin = (first * dilation - pad_begin) % stride
-        positions = -(-(x - begin) // stride)
-        if positions <= 0:
-            continue
-        phases.append(
-            AxisWalk(
-                positions=positions,
-                taps=-(-(kernel - first) // filter_step),
-                source_size=y,
-                source_begin=(begin + pad_begin - first * dilation) // stride,
-                source_step=1,
-                source_tap=-(dilation // common),
-                target_begin=begin,
-                target_step=stride,
-                filter_begin=first,
-                filter_step=filter_step,
-            )
-        )
-    return phases
+    count = min(kernel, filter_step)
+    first = np.arange(count) if count > 1 else 0
+    begin = (first * dilation - pad_begin) % stride
+    walk = AxisWalk(
+        positions=-(-(x - begin) // stride),
+        taps=-(-(kernel - first) // filter_step),
+        source_size=y,
+        source_begin=(begin + pad_begin - first * dilation) // stride,
+        source_step=1,
+        source_tap=-(dilation // common),
+        target_begin=begin,
+        target_step=stride,
+        filter_begin=first,
+        filter_step=filter_step,
+    )
+    rows = np.empty((count, len(walk)), np.int64)
+    for column, field in enumerate(walk):
+        rows[:, column] = field
+    return rows if x >= stride else rows[rows[:, 0] > 0]
+
+
+def backward_axis_phases(*axis):
+    """The rows of ``backward_axis_rows``, each as an ``AxisWalk``."""
+    return [AxisWalk(*row) for row in backward_axis_rows(*axis).tolist()]
 
 
 def empty_axis(x, y):
@@ -187,9 +194,16 @@ class ConvProblem:
         axes = zip(self.x, self.y, self.stride, self.backward_phases(), strict=True)
         return [phases + empty_axis_phases(x, y, stride, phases) for x, y, stride, phases in axes]
 
-    def unreached_walk(self):
-        """The walk without taps that visits every x of dgrad, or None where the phases visit every x."""
-        visited = tuple(sum(walk.positions for walk in axis) for axis in self.backward_phases())
+    def backward_rows(self):
+        """The same as an array for each axis."""
+        return [backward_axis_rows(*axis) for axis in self._axes]
+
+    def unreached_walk(self, rows=None):
+        """The walk without taps that visits every x of dgrad, or None where the phases visit every x.
+
+        ``rows``: the ``backward_rows``, of whoever has them.
+        """
+        visited = tuple(int(axis[:, 0].sum()) for axis in rows or self.backward_rows())
         return None if visited == self.x else tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True))
 
     def backward_walks(self):

@@ -4,8 +4,9 @@ Large dilations put whole taps of many positions into padding. fprop and dgrad a
 same taps, wgrad into taps, each with its range of positions. Long rows are cut into their ends and what lies between.
 """
 
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, product, repeat
 from math import prod
+from operator import mul
 
 #: Products that may be left of those with padding, for it to be worth while; walks; and positions that each must have.
 #: Where taps are near each other, a box has positions of all parts, and leaves out most of it itself (pyx/zones.pxd).
@@ -57,8 +58,9 @@ def _by_taps(axis):
     return [_part(axis, begin, end, tap, 1) for tap, (begin, end) in enumerate(ranges)]
 
 
-def _products(walks):
-    return sum(prod(axis.positions * axis.taps for axis in walk) for walk in walks)
+def _products(walks, counts):
+    each = zip(walks, counts, strict=True)
+    return sum(count * prod(axis.positions * axis.taps for axis in walk) for walk, count in each)
 
 
 def _reaches_far(axis):
@@ -69,19 +71,25 @@ def _is_dilated(axis):
     return axis.taps > 1 and abs(axis.source_tap) > axis.source_step
 
 
-def without_padding(walks, batch, by_taps):
-    """For each walk its parts, cut if that saves enough products and leaves enough positions; ``by_taps`` in wgrad."""
+def without_padding(walks, counts, batch, by_taps):
+    """For each walk its parts, cut if that saves enough products and leaves enough positions; ``by_taps`` in wgrad.
+
+    ``counts``: how many walks like each there are.
+    """
     axes, whole = [axis for walk in walks for axis in walk], [[walk] for walk in walks]
-    if not any(map(_reaches_far, axes)) or max(axis.taps for axis in axes) > MOST_WALKS:
+    if sum(counts) > MOST_WALKS or not any(map(_reaches_far, axes)) or max(axis.taps for axis in axes) > MOST_WALKS:
         return whole
     parts = [[(_by_taps if by_taps else _by_positions)(axis) for axis in walk] for walk in walks]
-    if not all(map(all, parts)) or sum(prod(map(len, walk)) for walk in parts) > MOST_WALKS:
+    numbers = [prod(map(len, walk)) for walk in parts]
+    if not all(numbers) or sum(map(mul, numbers, counts)) > MOST_WALKS:
         return whole
     cut = [[*product(*walk)] for walk in parts]
     every = [*chain(*cut)]
+    every_counts = [*chain(*map(repeat, counts, numbers))]
     positions = batch * min(prod(axis.positions for axis in walk) for walk in every)
     left = MOST_LEFT if any(map(_is_dilated, axes)) else MOST_LEFT_UNDILATED
-    return cut if _products(every) <= left * _products(walks) and positions >= LEAST_POSITIONS else whole
+    saves = _products(every, every_counts) <= left * _products(walks, counts)
+    return cut if saves and positions >= LEAST_POSITIONS else whole
 
 
 def _without_ends(walk):

@@ -8,10 +8,12 @@ makes a part of the filter.
 from functools import lru_cache
 from itertools import product
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from .choices import DGRAD, WGRAD
 from .problem import AxisWalk
+from .walks import Walks, walks_of
 
 #: Longer filters are cut into pieces of PIECE_TAPS on an axis.
 MOST_TAPS, PIECE_TAPS = 5, 4
@@ -99,25 +101,52 @@ def _tile_axes(walk):
     return [[piece for phase in phases for piece in _pieces(phase)]]
 
 
-@lru_cache(maxsize=64)
-def tile_walks(operation, problem):
-    """The walks of an operation such that taps and positions are equally far apart; none where that cannot be.
+class TileWalks(NamedTuple):
+    """The walks of an operation such that taps and positions are equally far apart.
 
-    A list for each part of the result, stride phases or, in wgrad, taps: of its siblings, the first of which have most
-    positions, each a list of the walks, triples of ``TileAxis``, whose sums are added.
+    Attributes
+    ----------
+    every : walks.Walks
+        The walks as the definition has them.
+    parts : list
+        A list for each part of the result, a kind of stride phases or, in wgrad, taps: of its siblings, the first of
+        which have most positions, each a list of the walks, triples of ``TileAxis``, whose sums are added. None where
+        that cannot be.
+    counts : list
+        How many parts there are of each kind.
     """
-    walks = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
-    if any(axis.taps == 0 for walk in walks for axis in walk):
-        return []
-    axes = [[_tile_axes(axis) for axis in walk] for walk in walks]
+
+    every: Walks
+    parts: list
+    counts: list
+
+
+#: What the choice of an algorithm asks about one call, again and again.
+_LATEST_CALLS = 4
+
+
+@lru_cache(maxsize=_LATEST_CALLS)
+def tile_walks(operation, problem):
+    """The ``TileWalks`` of an operation."""
+    every = walks_of(problem, operation == DGRAD)
+    return TileWalks(every, *_parts(operation, every))
+
+
+def _parts(operation, every):
+    """The parts and counts of ``TileWalks``."""
+    if len(every) > MOST_WALKS or any(axis.taps == 0 for walk in every.kinds for axis in walk):
+        return [], []
+    axes = [[_tile_axes(axis) for axis in walk] for walk in every.kinds]
     if not all(map(all, axes)):
-        return []
-    if sum(prod(sum(map(len, axis)) for axis in walk) for walk in axes) > MOST_WALKS:
-        return []
+        return [], []
+    sizes = [prod(sum(map(len, axis)) for axis in walk) for walk in axes]
+    if sum(map(mul, sizes, every.counts)) > MOST_WALKS:
+        return [], []
     if operation != WGRAD:
-        return [[list(product(*taps)) for taps in product(*walk)] for walk in axes]
+        return [[list(product(*taps)) for taps in product(*walk)] for walk in axes], every.counts
     axes = [[list(zip(*axis, strict=True)) for axis in walk] for walk in axes]  # for each set of taps, all of positions
-    return [[[walk] for walk in product(*positions)] for walk in axes for positions in product(*walk)]
+    parts = [[[walk] for walk in product(*positions)] for walk in axes for positions in product(*walk)]
+    return parts, [1] * len(parts)
 
 
 def first_walks(parts):
@@ -127,17 +156,18 @@ def first_walks(parts):
 
 def skips(operation, problem):
     """Whether the walks skip positions that are neighbours on the last axis: of x, and of y."""
-    walks = [walk[2].walk for siblings in tile_walks(operation, problem) for added in siblings for walk in added]
+    parts = tile_walks(operation, problem).parts
+    walks = [walk[2].walk for siblings in parts for added in siblings for walk in added]
     source, target = any(walk.source_step > 1 for walk in walks), any(walk.target_step > 1 for walk in walks)
     return (target, source) if operation == DGRAD else (source, target)
 
 
 def most_added(operation, problem):
     """Of how many walks the sums are added, at most."""
-    return max(len(siblings[0]) for siblings in tile_walks(operation, problem))
+    return max(len(siblings[0]) for siblings in tile_walks(operation, problem).parts)
 
 
 def has_parts_of_filter(operation, problem):
     """Whether walks have some of the filter's taps."""
-    walks = first_walks(tile_walks(operation, problem))
+    walks = first_walks(tile_walks(operation, problem).parts)
     return any(prod(axis.taps for axis in walk) < prod(problem.kernel) for walk in walks)

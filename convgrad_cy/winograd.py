@@ -4,11 +4,13 @@ Pure, like ``plan.py``, and as there nothing depends on the threads but their nu
 """
 
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
+from .bounded import count
 from .choices import DGRAD, LINE_BYTES, SERIAL_MULTIPLICATIONS, WGRAD
 from .memory import is_streamed
 from .tile_walks import first_walks, tile_walks
@@ -71,8 +73,31 @@ class TileBlocks(NamedTuple):
     streams: bool = False
 
 
+class TileChoice(NamedTuple):
+    """How one operation on one problem is carried out.
+
+    Attributes
+    ----------
+    chosen : TileBlocks
+    box : list
+        Tiles of a box on the axes depth, height, width.
+    tiles : int
+        Of a box.
+    memory : int
+        Bytes beside the arrays, but for what each thread has.
+    tasks : int
+        That multiply, of the walk that has most.
+    """
+
+    chosen: TileBlocks
+    box: list
+    tiles: int
+    memory: int
+    tasks: int
+
+
 class TilePlan(NamedTuple):
-    """One operation on one problem, ready for the kernels.
+    """The same, ready for the kernels.
 
     Attributes
     ----------
@@ -84,20 +109,11 @@ class TilePlan(NamedTuple):
         A ``TileBlocks``, as int64.
     chosen : TileBlocks
         The same by name.
-    tiles : int
-        Of a box.
-    memory : int
-        Bytes beside the arrays, but for what each thread has.
-    tasks : int
-        That multiply, of the walk that has most.
     """
 
     steps: np.ndarray
     blocks: np.ndarray
     chosen: TileBlocks
-    tiles: int
-    memory: int
-    tasks: int
 
 
 def _even(extent, most):
@@ -219,15 +235,19 @@ def _accumulation(walks, given, points, taps, groups, channels, outputs, batch, 
     return blocks, box, memory, tasks
 
 
-@lru_cache(maxsize=4096)
-def plan(operation, problem, tiling, machine):
-    """The plan of an operation whose tiles have, on an axis with t taps, n points for each (t, n) of its ``tiling``."""
-    parts = tile_walks(operation, problem)
-    walks = first_walks(parts)
+def _points_and_outputs(tiling, walks):
+    """Those of a tile on the axes of each walk."""
     points = points_of(tiling, walks)
-    given = [
-        [n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in zip(points, walks, strict=True)
-    ]
+    each = zip(points, walks, strict=True)
+    return points, [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in each]
+
+
+@lru_cache(maxsize=64)
+def choose(operation, problem, tiling, machine):
+    """The choices for tiles that have, on an axis with t taps, n points for each (t, n) of its ``tiling``."""
+    parts = tile_walks(operation, problem).parts
+    walks = first_walks(parts)
+    points, given = _points_and_outputs(tiling, walks)
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
@@ -245,17 +265,23 @@ def plan(operation, problem, tiling, machine):
     target = 4 * problem.batch * problem.groups * outputs * prod(problem.x if operation == DGRAD else problem.y)
     streams = operation != WGRAD and is_streamed(target, machine)
     blocks = blocks._replace(threads=1 if serial else machine.threads, streams=streams)
+    return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
+
+
+def plan(operation, problem, tiling, machine):
+    """The plan that ``choose`` describes."""
+    chosen, box, *_ = choose(operation, problem, tiling, machine)
+    every, parts, _ = tile_walks(operation, problem)
     rows = [
-        [*sum((axis.walk for axis in walk), ()), *n, *m, *box, *(axis.held for axis in walk), len(added), len(siblings)]
-        for siblings, n, m in zip(parts, points, given, strict=True)
-        for added in siblings
-        for walk in added
+        [
+            [*sum((axis.walk for axis in walk), ()), *n, *m, *box, *(axis.held for axis in walk), len(added), len(part)]
+            for added in part
+            for walk in added
+        ]
+        for part, n, m in zip(parts, *_points_and_outputs(tiling, first_walks(parts)), strict=True)
     ]
-    return TilePlan(
-        steps=np.array(rows, np.int64),
-        blocks=np.array(blocks, np.int64),
-        chosen=blocks,
-        tiles=blocks.images * prod(box),
-        memory=memory,
-        tasks=tasks,
-    )
+    if operation == WGRAD:  # one walk has all parts
+        rows = [[*chain(*rows)]]
+    steps, _ = every.rows(rows)
+    count(steps.nbytes)
+    return TilePlan(steps, np.array(chosen, np.int64), chosen)

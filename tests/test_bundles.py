@@ -39,7 +39,7 @@ def bundles(monkeypatch):
 
     def forget():
         plan.cache_clear()
-        winograd.plan.cache_clear()
+        winograd.choose.cache_clear()
         calls.forget()
 
     monkeypatch.setattr(boxes, "WANTED_TASKS", 1)
@@ -137,7 +137,7 @@ def test_are_planned_by_winograd(operation):
     for groups, outputs, expected in ((32, 8, 2), (32, 6, 1), (32, 16, 1), (1, 8, 1)):
         channels = (outputs, 8) if operation == DGRAD else (8, outputs)
         problem = ConvProblem(1, groups, *channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-        made = winograd.plan(operation, problem, algorithm.TILINGS[1], machine).chosen
+        made = winograd.choose(operation, problem, algorithm.TILINGS[1], machine).chosen
         assert (made.groups, made.chunk) == (expected, 8 * expected)
 
 
@@ -163,7 +163,7 @@ def test_winograd(operation, dtype, text, kept, monkeypatch):
 
     together = list(results())
     monkeypatch.setattr(winograd, "_bundle_channels", lambda *_: 0)
-    winograd.plan.cache_clear()
+    winograd.choose.cache_clear()
     calls.forget()
     for result, expected in zip(together, results(), strict=True):
         np.testing.assert_array_equal(result, expected)

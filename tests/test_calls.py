@@ -11,6 +11,7 @@ from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arguments, calls, cpu
+from convgrad_cy.bounded import ENTRY_BYTES, Bounded
 
 RANDOM = np.random.default_rng(5)
 X, W = RANDOM.integers(-4, 5, (2, 4, 5, 5)), RANDOM.integers(-4, 5, (6, 4, 3, 3))
@@ -25,8 +26,7 @@ def arrays(dtype="float32"):
 @pytest.fixture
 def few_known(monkeypatch):
     """A memory for three calls, empty at first."""
-    monkeypatch.setattr(calls, "_KNOWN", {})
-    monkeypatch.setattr(calls, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(calls, "_KNOWN", Bounded(4 * ENTRY_BYTES - 1))
     return calls._KNOWN
 
 
@@ -130,7 +130,7 @@ def test_keywords_that_are_not_remembered(few_known):
     for keyword, value in (("padding", endless), ("padding", [endless, endless]), ("stride", (endless, 1))):
         with pytest.raises((TypeError, ValueError), match=keyword):
             cg.conv(x, w, **{keyword: value})
-    assert few_known == {}
+    assert few_known.entries == {}
 
 
 def test_refused_and_empty_calls_are_not_remembered(few_known):
@@ -138,7 +138,7 @@ def test_refused_and_empty_calls_are_not_remembered(few_known):
     with pytest.raises(ValueError):
         cg.conv(x, w, stride=0)
     assert cg.conv(x[:0], w).shape == (0, 6, 3, 3)
-    assert few_known == {}
+    assert few_known.entries == {}
 
 
 def test_not_without_end(few_known):
@@ -156,7 +156,7 @@ def test_another_number_of_threads(monkeypatch):
     seen = []
     machine = cpu.machine
     monkeypatch.setattr(cpu, "machine", lambda: seen.append(cpu.threads()) or machine())
-    monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
     results = []
     for threads in (1, 2, 1, 2):
         with cg.num_threads(threads):

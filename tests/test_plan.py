@@ -18,9 +18,9 @@ from convgrad_cy.choices import (
     SERIAL_MULTIPLICATIONS,
     WGRAD,
     Machine,
-    is_better_mirrored,
     tile_cycles,
 )
+from convgrad_cy.mirrored import is_better_mirrored
 from convgrad_cy.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
 from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
@@ -205,7 +205,7 @@ def test_mirrored():
         replace(problem, x=(1, 1, 91)),
     ):
         assert not is_better_mirrored(other, machine, 4)
-    (step,) = plan(WGRAD, problem, FLOAT32, False, machine, mirrored=True).steps
+    (step,) = plan(WGRAD, problem, FLOAT32, False, machine, True).steps
     assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]
 
 

@@ -13,9 +13,10 @@ from problems import parse
 
 import convgrad_cy
 from convgrad_cy import calls, cpu, segments
-from convgrad_cy.plan import PACKS, Blocks
+from convgrad_cy.plan import Blocks
 from convgrad_cy.problem import ConvProblem, conv_size
 from convgrad_cy.segments import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
+from convgrad_cy.steps import PACKS
 
 #: Each has a quarter of its products in padding, or more.
 LAYERS = [
@@ -65,7 +66,7 @@ def test_terms(extents, kernel, stride, dilation, pad):
         (problem.backward_walks(), False),
         ([problem.forward_walk()], True),
     ):
-        parts = without_padding(walks, problem.batch, by_taps)
+        parts = without_padding(walks, [1] * len(walks), problem.batch, by_taps)
         cut = [*chain(*parts)]
         if len(cut) == len(walks):
             continue
@@ -128,4 +129,4 @@ def test_short_reach_is_left_alone(monkeypatch):
     monkeypatch.setattr(segments, "_by_positions", None)
     problem = ConvProblem(8, 1, 1, 1, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
     walks = [problem.forward_walk()]
-    assert without_padding(walks, 8, False) == [walks]
+    assert without_padding(walks, [1], 8, False) == [walks]

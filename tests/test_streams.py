@@ -7,6 +7,7 @@ from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arrays, calls, cpu, winograd
+from convgrad_cy.bounded import Bounded
 from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
@@ -26,7 +27,7 @@ def no_cache(monkeypatch):
     for module in (arrays, calls):
         monkeypatch.setattr(module, "NUMPY", library)
     monkeypatch.setitem(arrays._OF_CLASS, np.ndarray, library)
-    monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_target_from_memory(monkeypatch, dtype, outputs):
     real, found = real_tensors(problem, dtype), set()
     for cache in (0, 1 << 30):
         monkeypatch.setattr(cpu, "_last_cache", cache)
-        monkeypatch.setattr(calls, "_KNOWN", {})
+        monkeypatch.setattr(calls, "_KNOWN", Bounded())
         assert_exact(operation.call(problem, tensors, "NXC", layout=np.ascontiguousarray), results["wgrad"], dtype)
         found.add(bits(operation.call(problem, real, "NXC", layout=np.ascontiguousarray)))
     assert len(found) == 1
@@ -133,4 +134,4 @@ def test_winograd_is_planned():
     tiling = (((1, 1),), ((3, 6),), ((3, 6),))
     for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
         machine = cpu.machine()._replace(cache_bytes=cache_bytes)
-        assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected
+        assert winograd.choose(operation, problem, tiling, machine).chosen.streams == expected

@@ -12,6 +12,7 @@ from test_invariance import run_python
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.bounded import Bounded
 
 TESTS = Path(__file__).parent
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
@@ -40,7 +41,7 @@ def test_calls_have_a_team(monkeypatch):
     usual_work, usual_rearrange = cpu._work, cpu._kernels.rearrange
     monkeypatch.setattr(cpu, "_work", work)
     monkeypatch.setattr(cpu._kernels, "rearrange", rearrange)
-    monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
     for name, call in CALLS.items():
         seen.clear()
         with cg.num_threads(3):

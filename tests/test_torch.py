@@ -13,6 +13,7 @@ import pytest
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.bounded import Bounded
 
 pytestmark = pytest.mark.torch
 
@@ -232,7 +233,7 @@ def test_no_mismatch_of_a_team(geometry, monkeypatch):
         return work(kernel, plan, *rest)
 
     monkeypatch.setattr(cpu, "_work", noted)
-    monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
     random = Random(SEED)
     assert conv_mismatches(geometry, random) == [], SEED
     assert transpose_mismatches(geometry, random) == [], SEED

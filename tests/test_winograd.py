@@ -20,7 +20,7 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-from convgrad_cy import algorithm, calls, conv_backward_filter, cpu, dtypes, winograd
+from convgrad_cy import algorithm, bounded, calls, conv_backward_filter, cpu, dtypes, winograd
 from convgrad_cy.choices import WGRAD
 from convgrad_cy.problem import ConvProblem
 
@@ -171,7 +171,7 @@ def test_values_of_phases(kernel, problem, data_format, filter_format):
 def test_slices(problem, data_format, filter_format):
     """A single element of the last slice, finite or not, reaches what it reaches in the direct algorithm."""
     taken = algorithm.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.machine())
-    assert winograd.plan(WGRAD, problem_of(problem), taken, cpu.machine()).chosen.slices > 1
+    assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.machine()).chosen.slices > 1
     tensors = real_tensors(problem, "float32")
     expected = OPERATIONS[BY_KERNEL["wgrad"]].expected(problem, tensors, data_format, filter_format)
     assert_close(call("wgrad", problem, tensors, data_format, filter_format), expected, "float32")
@@ -204,7 +204,7 @@ def test_half_types(kernel, dtype):
 @pytest.mark.parametrize("tiling", algorithm.TILINGS, ids=range(len(algorithm.TILINGS)))
 def test_every_tiling(kernel, tiling, monkeypatch):
     monkeypatch.setattr(algorithm, "TILINGS", (tiling,))
-    monkeypatch.setattr(calls, "_KNOWN", {})  # calls with another tiling, before and after
+    monkeypatch.setattr(calls, "_KNOWN", bounded.Bounded())  # calls with another tiling, before and after
     algorithm.tiling_of.cache_clear()
     try:
         for problem in SHAPES:

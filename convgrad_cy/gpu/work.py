@@ -8,6 +8,7 @@ from threading import Lock
 
 import numpy as np
 
+from ..bounded import count
 from .joined import joined
 from .module import text
 from .plan import Device
@@ -25,6 +26,9 @@ _LEGACY_STREAM = (0, 1)
 
 #: Compiled texts by source, macros and device.
 _MODULES = {}
+
+#: What a launch takes in Python, beside its arguments.
+_LAUNCH_BYTES = 1 << 10
 
 #: Workspaces of a call are one allocation; each begins at a multiple of this.
 _SPACE = 512
@@ -140,6 +144,7 @@ class Work:
         with cupy.cuda.Device(device):
             _compile(plan.launches, device)
             self._launches = [self._prepared(launch) for launch in plan.launches]
+        count(sum(_LAUNCH_BYTES + 8 * len(launch.arguments) for launch in plan.launches))
 
     def _prepared(self, launch):
         function = _function(launch.source, launch.macros, launch.kernel, self._device)

@@ -7,14 +7,12 @@ from collections import Counter
 import torch
 
 from .._aten import Backward, Forward
+from ..bounded import Bounded, counted
 from ..default_algorithm import on_change
 from ..threads import num_threads
 from . import plans
 
 logger = logging.getLogger("convgrad_cy.torch")
-
-#: Of each kernel, what is known of its calls; without end a program of many shapes would fill the memory.
-_MOST_KNOWN = 4096
 
 _CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
@@ -47,18 +45,17 @@ def own_kernel(operator):
 
 def _kernel(operator, kind, plan):
     """A kernel whose new calls are planned by a function."""
-    known = {}
+    known = Bounded()
     _KNOWN.append(known)
 
     def make(key, *call):
+        counted()  # what was counted before belongs to no call
         try:
             with num_threads(torch.get_num_threads()):
                 planned = plan(*call)
         except plans.Declined as reason:
             planned = str(reason)
-        while len(known) >= _MOST_KNOWN:
-            known.pop(next(iter(known)), None)  # the oldest
-        known[key] = planned
+        known.keep(key, planned, counted())
         return planned
 
     def pass_on(reason, *call):
@@ -73,7 +70,7 @@ def _kernel(operator, kind, plan):
         PREVIOUS[operator] = own_kernel(operator)
         return PREVIOUS[operator].call_boxed(_CPU, *call)
 
-    return kind(known, make, pass_on, torch.get_num_threads)
+    return kind(known.entries, make, pass_on, torch.get_num_threads)
 
 
 #: Operator -> our kernel.

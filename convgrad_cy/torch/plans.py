@@ -9,6 +9,7 @@ from .. import arguments, calls
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY
+from ..bounded import count, counted
 from ..dtypes import BFLOAT16_BITS
 from .memory_format import memory_format, strides
 
@@ -112,7 +113,12 @@ def result_of(call, format, like=None):
     laid_out = strides(found.shape, format)
     target = array_of(first.new_empty_strided(found.shape, laid_out))
     arrays = array_of(first), array_of(second), target
-    work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
+    before = counted()  # of the other half, which is remembered with this one
+    try:
+        work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
+    except ValueError as error:  # too many stride phases
+        raise Declined(str(error)) from error
+    count(before)
     # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
     by_address = type(work) is Work

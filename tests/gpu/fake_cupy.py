@@ -12,6 +12,7 @@ from driver import GLOBAL, RELAXED, THREAD_LOCAL, Attributes, Driver, DriverErro
 from fake_streams import Device, Stream, current_device, get_current_stream, process
 from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
+from convgrad_cy.bounded import Bounded
 from convgrad_cy.gpu.plan import Launch
 
 DEVICES = 2
@@ -225,7 +226,7 @@ def install(monkeypatch):
     for remembered in (work.device_of, work._function):
         remembered.cache_clear()
     monkeypatch.setattr(work, "_MODULES", {})
-    monkeypatch.setattr(calls, "_KNOWN", {})
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
     monkeypatch.setattr(process, "driver", Driver())
     launches.clear()
     compiled.clear()

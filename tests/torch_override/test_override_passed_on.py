@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch", minversion="2.9")
 from exact_network import assert_same, integers  # noqa: E402
 
 import convgrad_cy.torch as override  # noqa: E402
+from convgrad_cy.bounded import ENTRY_BYTES  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -155,9 +156,12 @@ def test_many_shapes_are_not_all_remembered(monkeypatch):
     """What is known of calls has an end; a call that was forgotten is planned again."""
     from convgrad_cy.torch import kernels
 
-    monkeypatch.setattr(kernels, "_MOST_KNOWN", 8)
+    for known in kernels._KNOWN:
+        known.clear()
+        monkeypatch.setattr(known, "most", 8 * ENTRY_BYTES)
     with override.enabled():
         for _ in range(2):
             for length in range(3, 40):
                 ours = functional.conv1d(torch.ones(1, 1, length), torch.ones(1, 1, 3))
                 assert ours.tolist() == [[[3] * (length - 2)]]
+                assert max(map(len, kernels._KNOWN)) <= 7

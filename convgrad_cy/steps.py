@@ -1,0 +1,67 @@
+"""The rows that tell a kernel which walks to carry out, and how."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
+PACKS = -1
+
+
+class Plan(NamedTuple):
+    """One operation on one problem, ready for the kernels.
+
+    Attributes
+    ----------
+    steps : numpy.ndarray
+        The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
+        ``problem.AxisWalk``, of three ``WindowAxis``, and the row for whose taps the filter is packed, most often this
+        one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
+    blocks : numpy.ndarray
+        A ``Blocks``, as int64.
+    """
+
+    steps: np.ndarray
+    blocks: np.ndarray
+
+
+class Outline(NamedTuple):
+    """A plan of which the rows are made for one walk of each kind.
+
+    Attributes
+    ----------
+    every : walks.Walks
+    rows : list
+        For each kind its rows, in which a row's number counts from the walk's first one.
+    blocks : Blocks
+    """
+
+    every: Any
+    rows: list
+    blocks: Any
+
+    def plan(self):
+        """The plan, with the rows of all walks."""
+        steps, first = self.every.rows(self.rows)
+        if len(self.every) > 1:
+            steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
+        return Plan(steps=steps, blocks=np.array(self.blocks, np.int64))
+
+
+def _row(walk, window, packed):
+    return [*sum(walk, ()), *sum(window, ()), packed]
+
+
+def whole_rows(parts, windows):
+    """For each kind of walks the rows of its parts, each packing its filter."""
+    windows = iter(windows)
+    return [[_row(part, next(windows), i) for i, part in enumerate(own)] for own in parts]
+
+
+def cut_rows(walks, parts, windows):
+    """The same, where a row comes first that packs the filter of the walk for all of its parts."""
+    rows, windows = [], iter(windows)
+    for walk, own in zip(walks, parts, strict=True):
+        own = [(part, next(windows)) for part in own]
+        rows.append([_row(walk, own[0][1], PACKS), *(_row(*each, 0) for each in own)])
+    return rows

@@ -1,0 +1,118 @@
+"""All walks of an operation, of which those of a kind are planned once.
+
+A dgrad with strides has a walk for each combination of stride phases, thousands of them at times. Most differ only in
+where they begin in the target and in the filter, which no choice depends on: they are of one *kind*.
+"""
+
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from .problem import AxisWalk
+
+#: Of the fields of AxisWalk, those in which walks of a kind differ; and their columns in a row of three axes.
+_BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
+_COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
+
+#: More would take a second to plan and a gigabyte to carry out.
+MOST_WALKS = 1 << 18
+#: Up to so many walks are planned each by itself, which takes less than to find their kinds.
+FEW_WALKS = 8
+
+
+class Axis:
+    """The walks of one axis, from rows with their fields.
+
+    Attributes
+    ----------
+    kinds : list
+        A walk of each kind, in the order in which they end: the last walk's comes last, as the choices ask for.
+    numbers : numpy.ndarray
+        The number of each walk's kind.
+    shifts : numpy.ndarray
+        How far each walk's ``_BEGINS`` are from its kind's, side by side.
+    """
+
+    def __init__(self, rows):
+        alike = rows.copy()
+        alike[:, _BEGINS] = 0
+        keys = alike.view(np.dtype((np.void, alike.itemsize * alike.shape[1]))).ravel().tolist()
+        last = sorted({key: i for i, key in enumerate(keys)}.values())
+        number = {keys[i]: number for number, i in enumerate(last)}
+        self.kinds = [AxisWalk(*row) for row in rows[last].tolist()]
+        self.numbers = np.array([number[key] for key in keys], np.intp)
+        self.shifts = rows[:, _BEGINS] - rows[last][self.numbers][:, _BEGINS]
+
+
+class Walks:
+    """The walks of an operation: one that comes first, or none, and then all products of those of the three axes.
+
+    Attributes
+    ----------
+    kinds : list
+        A walk of each kind, in the order in which they end.
+    counts : list
+        How many walks there are of each.
+    extents : list
+        How many walks each axis has.
+    """
+
+    def __init__(self, axes, first=None):
+        self._before = 0 if first is None else 1
+        self.extents = [len(rows) for rows in axes]
+        if prod(self.extents) <= FEW_WALKS:
+            kinds = [[AxisWalk(*row) for row in rows.tolist()] for rows in axes]
+            self.counts = [1] * (self._before + prod(self.extents))
+        else:
+            self._axes = [Axis(rows) for rows in axes]
+            kinds = [axis.kinds for axis in self._axes]
+            numbers = [np.bincount(axis.numbers).tolist() for axis in self._axes]
+            self.counts = [1] * self._before + [*map(prod, product(*numbers))]
+        self.kinds = [first] * self._before + list(product(*kinds))
+
+    def __len__(self):
+        return sum(self.counts)
+
+    def rows(self, of_kinds):
+        """The rows of all walks as int64, and for each the number of its walk's first row.
+
+        ``of_kinds`` has the rows of a walk of each kind, which begin with the fields of the walk's axes.
+        """
+        made = np.array([row for rows in of_kinds for row in rows], np.int64)
+        if len(self) == 1:
+            return made, 0
+        lengths = np.array([len(rows) for rows in of_kinds])
+        begins = np.cumsum(lengths) - lengths
+        if len(of_kinds) == len(self):  # each walk is one of a kind
+            return made, np.repeat(begins, lengths)
+        if len(self) > MOST_WALKS:
+            raise ValueError(
+                f"stride must have at most {MOST_WALKS} phases that taps of the filter reach, not {len(self)}"
+            )
+        numbers, shifts = self._numbers_and_shifts()
+        lengths, begins = lengths[numbers], begins[numbers]
+        first = np.cumsum(lengths) - lengths
+        begins, first, shifts = (np.repeat(each, lengths, axis=0) for each in (begins, first, shifts))
+        made = made[begins + np.arange(len(first)) - first]
+        made[:, _COLUMNS] += shifts
+        return made, first
+
+    def _numbers_and_shifts(self):
+        """For each walk the number of its kind, and how far its columns are from that kind's."""
+        before, count, width = self._before, len(self), len(_BEGINS)
+        numbers, shifts = np.zeros(count, np.intp), np.zeros((count, len(_COLUMNS)), np.int64)
+        places = np.unravel_index(np.arange(count - before), self.extents)
+        for i, (axis, place) in enumerate(zip(self._axes, places, strict=True)):
+            numbers[before:] = numbers[before:] * len(axis.kinds) + axis.numbers[place]
+            shifts[before:, i * width : (i + 1) * width] = axis.shifts[place]
+        numbers[before:] += before
+        return numbers, shifts
+
+
+def walks_of(problem, backward):
+    """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
+    if not backward:
+        return Walks([np.array([axis]) for axis in problem.forward_walk()])
+    rows = problem.backward_rows()
+    return Walks(rows, problem.unreached_walk(rows))

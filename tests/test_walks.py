@@ -1,0 +1,99 @@
+"""Walks that are planned once for each kind are, in the end, all those of the definition."""
+
+from itertools import product
+from math import prod
+from time import process_time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import convgrad_cy as cg
+from convgrad_cy import calls, cpu, dtypes, walks
+from convgrad_cy.choices import DGRAD
+from convgrad_cy.plan import plan
+from convgrad_cy.problem import ConvProblem, conv_size
+from convgrad_cy.walks import walks_of
+
+AXES = st.tuples(st.integers(1, 30), st.integers(1, 12), st.integers(1, 9), st.integers(1, 7), st.integers(0, 5))
+
+
+def problem_of(axes):
+    x, kernel, stride, dilation, pad = zip(*axes, strict=True)
+    y = tuple(conv_size(*axis, (p, p)) for *axis, p in zip(x, kernel, stride, dilation, pad, strict=True))
+    return None if min(y) <= 0 else ConvProblem(1, 1, 1, 1, x, y, kernel, stride, dilation, pad)
+
+
+@pytest.mark.parametrize("few", (0, walks.FEW_WALKS))
+@settings(max_examples=150, deadline=None)
+@given(axes=st.tuples(AXES, AXES, AXES))
+def test_rows_are_those_of_all_walks(few, axes):
+    """Also where a kind has several rows, of which the first tells which kind it is."""
+    problem = problem_of(axes)
+    if problem is None:
+        return
+    kept, walks.FEW_WALKS = walks.FEW_WALKS, few
+    try:
+        every = walks_of(problem, True)
+    finally:
+        walks.FEW_WALKS = kept
+    defined = problem.backward_walks()
+    assert len(every) == len(defined) == sum(every.counts)
+    assert every.extents == [len(phases) for phases in problem.backward_phases()]
+    rows, first = every.rows([[[*sum(walk, ()), i]] for i, walk in enumerate(every.kinds)])
+    assert rows[:, :-1].tolist() == [list(sum(walk, ())) for walk in defined]
+    assert np.array_equal(np.arange(len(defined)), np.zeros(1) if len(defined) == 1 else first)
+    assert np.bincount(rows[:, -1]).tolist() == every.counts
+    assert rows[-1, -1] == len(every.kinds) - 1
+    lengths = [1 + i % 3 for i in range(len(every.kinds))]
+    many, first = every.rows(
+        [[[*sum(w, ()), i]] * n for i, (w, n) in enumerate(zip(every.kinds, lengths, strict=True))]
+    )
+    expected = [row for row in rows.tolist() for _ in range(lengths[row[-1]])]
+    assert many.tolist() == expected
+    if len(defined) > 1:
+        begins = np.flatnonzero(np.diff(first, prepend=-1))
+        assert begins.tolist() == np.unique(first).tolist() and len(begins) == len(defined)
+
+
+def test_kinds_are_few():
+    """Of 1024 phases: no kind for each, but for the two ends of rows and columns at most."""
+    problem = problem_of(((1, 1, 1, 1, 0), (568, 64, 32, 1, 5), (560, 70, 32, 1, 0)))
+    every = walks_of(problem, True)
+    assert len(every) == 1024
+    assert len(every.kinds) <= 16 and len(set(every.kinds)) == len(every.kinds)
+
+
+@pytest.mark.parametrize("rank", (1, 2))
+@pytest.mark.parametrize("excess", (0, 1))
+def test_many_phases_take_no_time(rank, excess):
+    """Planned in proportion to the phases: 50,000 once took a minute."""
+    stride = (50_000,) if rank == 1 else (200, 250)
+    w = np.arange(prod(n + excess for n in stride), dtype=np.float32).reshape(1, 1, *(n + excess for n in stride))
+    y = np.ones((1, 1, *[2] * rank), np.float32)
+    calls.forget()
+    plan.cache_clear()
+    begin = process_time()
+    x = cg.conv_transpose(y, w, stride=stride)
+    assert process_time() - begin < 10
+    expected = np.zeros(x.shape, np.float32)
+    for position in product(range(2), repeat=rank):
+        begins = [p * n for p, n in zip(position, stride, strict=True)]
+        expected[(0, 0, *(slice(b, b + n) for b, n in zip(begins, w.shape[2:], strict=True)))] += w[0, 0]
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_too_many_phases():
+    """They are refused before anything is written."""
+    stride = walks.MOST_WALKS + 1
+    y, w = np.ones((1, 1, 2), np.float32), np.ones((1, 1, stride), np.float32)
+    out = np.full((1, 1, 2 * stride - 1), 7, np.float32)
+    message = f"stride must have at most {stride - 1} phases that taps of the filter reach, not {stride}"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        cg.conv_transpose(y, w, stride=stride, padding=[(1, 0)], out=out)
+    assert (out == 7).all()
+    problem = ConvProblem(1, 1, 1, 1, (1, 1, stride), (1, 1, 1), (1, 1, stride - 2), (1, 1, stride))
+    assert len(plan(DGRAD, problem, dtypes.TABLE[2], True, cpu.machine()).steps) == stride - 1  # one for zeros
+    plan.cache_clear()
+    assert cg.conv_transpose(y, w, stride=stride).sum() == 2 * stride  # where taps are channels, there are no phases
