@@ -1,0 +1,112 @@
+"""Calls on arrays beside pages that cannot be touched: ``python touch_guards.py DTYPE EVERY FIRST``. Prints JSON.
+
+Of the problems every so manieth is taken, from the first given on. A stray access is a SIGSEGV of this process, whose
+note names the call. ``stray`` in the place of a dtype reads one byte beyond an array.
+"""
+
+import ctypes
+import json
+import sys
+
+import numpy as np
+from guarded import Memory
+from layouts import every_second, fortran, negative
+from operations import OPERATIONS, integer_tensors, to_formats
+from problems import PROBLEMS, parse
+from watched import Note
+
+import convgrad_cy as cg
+
+#: Beside the suite's small ones: what reaches wide tiles, groups taken together, patches, and slices.
+LARGER = [
+    parse(text)
+    for text in (
+        'mb2ic37ih13iw17oc43kh3ph1n"tiles"',
+        'mb1ic21ih12iw19oc35kh5ph2n"tiles_5x5"',
+        'mb2ic19ih15oc37kh3sh2ph1n"tiles_stride2"',
+        'mb1g5ic40ih13oc40kh3ph1n"groups_of_eight"',
+        'mb8ic3ih96oc35oh24kh4sh4n"patches"',
+        'mb1ic17id7ih9iw11oc19kd3pd1n"volume"',
+        'mb1ic67ih11iw13oc131kh1n"pointwise"',
+        'mb3ic2iw1511oc3kw9pw4n"row"',
+    )
+]
+#: (data format, filter format, layout of each array)
+LAYOUTS = [
+    ("NCX", "OIX", np.ascontiguousarray),
+    ("NXC", "XIO", np.ascontiguousarray),
+    ("NCX", "XIO", negative),
+    ("NXC", "OIX", every_second),
+    ("NCX", "OIX", fortran),
+]
+NAMES = ("conv", "conv_backward_data", "conv_backward_filter")
+#: Winograd's error relative to the greatest element, and half a unit of the type in which the result is stored.
+TOLERANCE = {"float32": 2e-5, "float16": 2e-5 + 2**-11, "bfloat16": 2e-5 + 2**-8}
+MEMORY = 64 << 20
+
+note = Note()
+wrong = []
+
+
+def algorithms(dtype):
+    """The direct one; of bfloat16, pairs; and Winograd's, wherever it exists."""
+    return ("direct", *(("auto",) if dtype == "bfloat16" else ()), *(("winograd",) if dtype in TOLERANCE else ()))
+
+
+def check(result, expected, dtype, algorithm):
+    """Whether a result is that of the definition."""
+    result = result.astype(np.int64 if dtype == "int32" else np.float64)
+    if algorithm != "winograd":
+        return bool((result == expected).all())
+    return abs(result - expected).max() <= TOLERANCE[dtype] * abs(expected).max()
+
+
+def main(dtype, every, first):
+    memories = [Memory(MEMORY) for _ in range(3)]
+    problems = [problem for problem in [*PROBLEMS.values(), *LARGER] if problem.batch][first::every]
+    count, arrays = 0, 0
+    for problem in problems:
+        tensors, results = integer_tensors(problem, dtype)
+        for name in NAMES:
+            operation = OPERATIONS[name]
+            for *formats, layout in LAYOUTS:
+                plain = [layout(to_formats(part, getattr(tensors, part), *formats)) for part in operation.reads]
+                expected = to_formats(operation.makes, results[operation.kernel], *formats)
+                made = layout(np.zeros(expected.shape, plain[0].dtype))
+                for algorithm in algorithms(dtype):
+                    for at_end in (False, True):
+                        side = "at the end" if at_end else "at the beginning"
+                        what = f"{name} {dtype} {algorithm} {problem} {formats} {layout.__name__} {side}"
+                        note(what)
+                        keywords = problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
+                        *inputs, out = [
+                            memory.like(array, at_end) for memory, array in zip(memories, [*plain, made], strict=True)
+                        ]
+                        more = () if name == "conv" else (expected.shape,)
+                        try:
+                            getattr(cg, name)(*inputs, *more, algorithm=algorithm, out=out, **keywords)
+                        except ValueError as error:
+                            if algorithm != "winograd" or "winograd" not in str(error):
+                                raise
+                            break
+                        count, arrays = count + 1, arrays + 3
+                        if not check(out, expected, dtype, algorithm):
+                            wrong.append(f"{what}: another result")
+                        if not memories[2].is_clean_around(out):
+                            wrong.append(f"{what}: written beside out")
+    note("done")
+    print(json.dumps({"figures": {"calls": count, "guarded arrays": arrays}, "wrong": wrong}))
+
+
+def stray():
+    memory = Memory(1000)
+    array = memory.like(np.zeros(5, np.float32), True)
+    note("a stray read")
+    ctypes.string_at(array.ctypes.data + array.nbytes, 1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stray":
+        stray()
+    else:
+        main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
