@@ -1,4 +1,4 @@
-"""How much the tests of this folder do: a small part, or all of it with --slow. Their figures are printed at the end."""
+"""Tests that do a small part of what they could, or all of it with --slow. Their figures are printed at the end."""
 
 from collections import Counter
 
