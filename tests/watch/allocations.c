@@ -1,4 +1,5 @@
-/* The C library's allocation, to be preloaded: it fails where told to, and counts what callers of interest hold.
+/* The C library's allocation, to be preloaded: it fails where told to, counts what callers of interest hold, and can
+ * place it before memory that nobody may touch.
  *
  * A caller is known by its return address. Python's allocator is wrapped instead, since most of what it gives comes from
  * pools. The names with __libc are those of GNU's C library.
@@ -6,6 +7,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { KERNELS, NUMPY, PYTHON, SOURCES };
 enum { MOST_RANGES = 64, PLACES = 1 << 14 };
@@ -31,9 +34,18 @@ static struct {
     uintptr_t address;
     size_t size;
     int source;
+    size_t mapped; /* bytes of its own pages, or none */
 } held[PLACES];
 static long held_bytes[SOURCES], all_bytes, most_bytes, held_count;
 static int lock;
+
+/* Whether what the kernels ask for ends where a page begins that cannot be touched. */
+static int guards;
+
+void guard_kernels(void)
+{
+    __atomic_store_n(&guards, 1, __ATOMIC_SEQ_CST);
+}
 
 void watch_range(uintptr_t begin, uintptr_t end, int source)
 {
@@ -110,7 +122,7 @@ static uintptr_t place_of(const void *memory)
     return ((uintptr_t)memory >> 4) * 0x9E3779B97F4A7C15u >> 50;
 }
 
-static void *noted(void *memory, size_t size, int source)
+static void *noted(void *memory, size_t size, int source, size_t mapped)
 {
     if (memory == NULL || source == SOURCES)
         return memory;
@@ -120,6 +132,7 @@ static void *noted(void *memory, size_t size, int source)
             held[i % PLACES].address = (uintptr_t)memory;
             held[i % PLACES].size = size;
             held[i % PLACES].source = source;
+            held[i % PLACES].mapped = mapped;
             held_count++;
             held_bytes[source] += size;
             all_bytes += size;
@@ -131,32 +144,48 @@ static void *noted(void *memory, size_t size, int source)
     return memory;
 }
 
-static void forget(const void *memory)
+/* Bytes of the pages that it had for itself. */
+static size_t forget(const void *memory)
 {
+    size_t mapped = 0;
     if (memory == NULL || __atomic_load_n(&held_count, __ATOMIC_SEQ_CST) == 0)
-        return;
+        return 0;
     enter();
     for (uintptr_t i = place_of(memory), n = 0; n < PLACES && held[i % PLACES].address != 0; i++, n++)
         if (held[i % PLACES].address == (uintptr_t)memory) {
             held[i % PLACES].address = 1;
             held_bytes[held[i % PLACES].source] -= held[i % PLACES].size;
             all_bytes -= held[i % PLACES].size;
+            mapped = held[i % PLACES].mapped;
             held_count--;
             break;
         }
     leave();
+    return mapped;
+}
+
+/* So many bytes, aligned, before a page that cannot be touched; the alignment leaves some free between. */
+static void *guarded(size_t size, size_t alignment)
+{
+    const size_t page = getpagesize(), pages = (size + page - 1) / page * page;
+    char *memory = mmap(NULL, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + pages, page, PROT_NONE) != 0)
+        return NULL;
+    return noted(memory + (pages - size) / alignment * alignment, size, KERNELS, pages + page);
 }
 
 void *malloc(size_t size)
 {
     const int source = source_of(__builtin_return_address(0));
-    return fails(source) ? NULL : noted(__libc_malloc(size), size, source);
+    if (fails(source))
+        return NULL;
+    return guards && source == KERNELS ? guarded(size, 16) : noted(__libc_malloc(size), size, source, 0);
 }
 
 void *calloc(size_t count, size_t size)
 {
     const int source = source_of(__builtin_return_address(0));
-    return fails(source) ? NULL : noted(__libc_calloc(count, size), count * size, source);
+    return fails(source) ? NULL : noted(__libc_calloc(count, size), count * size, source, 0);
 }
 
 void *realloc(void *memory, size_t size)
@@ -167,13 +196,17 @@ void *realloc(void *memory, size_t size)
         return NULL;
     forget(memory); /* before somebody else gets the place; what cannot be moved is no longer counted */
     moved = __libc_realloc(memory, size);
-    return noted(moved, size, source);
+    return noted(moved, size, source, 0);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
     const int source = source_of(__builtin_return_address(0));
-    return fails(source) ? NULL : noted(__libc_memalign(alignment, size), size, source);
+    if (fails(source))
+        return NULL;
+    if (guards && source == KERNELS)
+        return guarded(size, alignment);
+    return noted(__libc_memalign(alignment, size), size, source, 0);
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t size)
@@ -181,14 +214,17 @@ int posix_memalign(void **memory, size_t alignment, size_t size)
     const int source = source_of(__builtin_return_address(0));
     if (fails(source))
         return ENOMEM;
-    *memory = noted(__libc_memalign(alignment, size), size, source);
+    *memory = noted(__libc_memalign(alignment, size), size, source, 0);
     return *memory == NULL ? ENOMEM : 0;
 }
 
 void free(void *memory)
 {
-    forget(memory);
-    __libc_free(memory);
+    const size_t mapped = forget(memory);
+    if (mapped > 0)
+        munmap((void *)((uintptr_t)memory / getpagesize() * getpagesize()), mapped);
+    else
+        __libc_free(memory);
 }
 
 /* PyMemAllocatorEx, and the functions of Python that read and set one: no header of Python is needed. */

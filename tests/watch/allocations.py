@@ -1,4 +1,4 @@
-"""In a child that has allocations.c preloaded: fail or count the allocations of a source."""
+"""In a child that has allocations.c preloaded: fail, count or guard the allocations of a source."""
 
 import ctypes
 import re
@@ -13,7 +13,7 @@ _library.watch_range.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
 for _name in ("disarm", "bytes_held", "most_bytes_more"):
     getattr(_library, _name).restype = ctypes.c_long
 
-arm, disarm = _library.arm, _library.disarm
+arm, disarm, guard_kernels = _library.arm, _library.disarm, _library.guard_kernels
 bytes_held, most_bytes_more = _library.bytes_held, _library.most_bytes_more
 
 #: File names of the modules whose calls of malloc are of interest.

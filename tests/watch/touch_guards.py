@@ -1,7 +1,8 @@
 """Calls on arrays beside pages that cannot be touched: ``python touch_guards.py DTYPE EVERY FIRST``. Prints JSON.
 
 Of the problems every so manieth is taken, from the first given on. A stray access is a SIGSEGV of this process, whose
-note names the call. ``stray`` in the place of a dtype reads one byte beyond an array.
+note names the call. Where allocations.c is preloaded, what the kernels allocate ends before such a page, too. ``stray``
+in the place of a dtype reads one byte beyond an array, ``stray_scratch`` beyond what a kernel would be given.
 """
 
 import ctypes
@@ -39,7 +40,8 @@ LAYOUTS = [
     ("NXC", "OIX", every_second),
     ("NCX", "OIX", fortran),
 ]
-NAMES = ("conv", "conv_backward_data", "conv_backward_filter")
+#: Those that are not called with the result's shape.
+WITHOUT_SHAPE = ("conv", "conv_transpose", "conv_transpose_backward_data")
 #: Winograd's error relative to the greatest element, and half a unit of the type in which the result is stored.
 TOLERANCE = {"float32": 2e-5, "float16": 2e-5 + 2**-11, "bfloat16": 2e-5 + 2**-8}
 MEMORY = 64 << 20
@@ -61,14 +63,25 @@ def check(result, expected, dtype, algorithm):
     return abs(result - expected).max() <= TOLERANCE[dtype] * abs(expected).max()
 
 
+def guard_scratch():
+    """Where allocations.c is preloaded: whether it is."""
+    if not hasattr(ctypes.CDLL(None), "guard_kernels"):
+        return False
+    import allocations
+
+    allocations.watch()
+    allocations.guard_kernels()
+    return True
+
+
 def main(dtype, every, first):
+    has_guarded_scratch = guard_scratch()
     memories = [Memory(MEMORY) for _ in range(3)]
     problems = [problem for problem in [*PROBLEMS.values(), *LARGER] if problem.batch][first::every]
     count, arrays = 0, 0
     for problem in problems:
         tensors, results = integer_tensors(problem, dtype)
-        for name in NAMES:
-            operation = OPERATIONS[name]
+        for name, operation in OPERATIONS.items():
             for *formats, layout in LAYOUTS:
                 plain = [layout(to_formats(part, getattr(tensors, part), *formats)) for part in operation.reads]
                 expected = to_formats(operation.makes, results[operation.kernel], *formats)
@@ -82,7 +95,9 @@ def main(dtype, every, first):
                         *inputs, out = [
                             memory.like(array, at_end) for memory, array in zip(memories, [*plain, made], strict=True)
                         ]
-                        more = () if name == "conv" else (expected.shape,)
+                        if name == "conv_transpose":
+                            keywords["output_shape"] = expected.shape
+                        more = () if name in WITHOUT_SHAPE else (expected.shape,)
                         try:
                             getattr(cg, name)(*inputs, *more, algorithm=algorithm, out=out, **keywords)
                         except ValueError as error:
@@ -95,7 +110,23 @@ def main(dtype, every, first):
                         if not memories[2].is_clean_around(out):
                             wrong.append(f"{what}: written beside out")
     note("done")
-    print(json.dumps({"figures": {"calls": count, "guarded arrays": arrays}, "wrong": wrong}))
+    guarded = {
+        "calls": count,
+        "guarded arrays": arrays,
+        "calls with guarded scratch memory": has_guarded_scratch * count,
+    }
+    print(json.dumps({"figures": guarded, "wrong": wrong}))
+
+
+def stray_scratch():
+    """As if this were a kernel."""
+    library = ctypes.CDLL(None)
+    library.watch_range.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    note("a stray read of scratch memory")
+    library.watch_range(0, 2**64 - 1, 0)
+    library.guard_kernels()
+    ctypes.string_at(library.malloc(160) + 160, 1)
 
 
 def stray():
@@ -106,7 +137,7 @@ def stray():
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "stray":
-        stray()
+    if sys.argv[1] in ("stray", "stray_scratch"):
+        {"stray": stray, "stray_scratch": stray_scratch}[sys.argv[1]]()
     else:
         main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
