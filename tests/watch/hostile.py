@@ -64,18 +64,12 @@ SCALARS = (
     *(RaisingIndex(), WrongIndex(), Nasty(), [RaisingIndex()], (Nasty(), Nasty()), [WrongIndex()]),
 )
 STRINGS = (
-    "",
-    "ncx",
-    "NCX\0",
-    "NHCW",
-    "SAME",
-    "valid ",
-    "\udc80",
-    "x" * 10_000,
-    b"NCX",
-    Text("NXC"),
-    "auto",
-    "winograd",
+    *("ncx", "NHCW", "SAME", "auto", "winograd", "", "NCX\0", "valid "),
+    *("\udc80", "x" * 10_000, b"NCX", Text("NXC")),
+)
+DTYPES = (
+    *("i1", "i4", "i8", "u4", "?", "c8", "c16", "g", "O", "S3", "U2", "M8[s]"),
+    *("f2", "f4", "f8", ">f4", ">f8", ">i4"),
 )
 OBJECTS = (*SCALARS, *HUGE, *STRINGS)
 
@@ -110,27 +104,7 @@ def _at_odd_address(array):
 
 
 def _other_dtype(random, array):
-    kinds = (
-        "i1",
-        "i8",
-        "u4",
-        "?",
-        "c8",
-        "c16",
-        "g",
-        "O",
-        "S3",
-        "U2",
-        "M8[s]",
-        "f2",
-        "f4",
-        "f8",
-        "i4",
-        ">f4",
-        ">f8",
-        ">i4",
-    )
-    kind = np.dtype(random.choice(kinds))
+    kind = np.dtype(random.choice(DTYPES))
     try:
         with np.errstate(all="ignore"):
             return array.astype(kind)
@@ -191,47 +165,49 @@ def disguise(random, call):
         call.changes.append(f"{key!r}: {type(values[key]).__name__}")
 
 
+def _spoilt_array(random, call, array, is_out):
+    """Another array in the place of one."""
+    plain, roll = np.asarray(array), random.random()
+    if roll < 0.3:
+        return _other_dtype(random, plain)
+    if roll < 0.6:
+        return _other_shape(random, plain)
+    if roll < 0.75 and is_out:
+        return _overlapping(random, call)
+    if roll < 0.8:
+        return random.choice(list(GUISES.values()))(plain)
+    return _values(random, plain)
+
+
+def _spoilt_sequence(random, values):
+    """The same sequence but for one member."""
+    members = list(values)
+    members[random.randrange(len(members))] = random.choice((*SCALARS, *HUGE, *range(1, 9)))
+    return random.choice((tuple, list))(members)
+
+
 def spoil(random, call):
     """Something else in the place of an argument; whether what it asks for may be too large for any memory."""
     values, key = random.choice(list(call.slots()))
-    value, roll, large = values[key], random.random(), False
+    value, roll = values[key], random.random()
+    call.changes.append(f"{key!r} spoilt")
     if roll < 0.05:
         if isinstance(values, list):
             values.insert(key, random.choice(OBJECTS))
         else:
             values[random.choice(("axis", "stride", "out", "strides", "x", "padding"))] = random.choice(OBJECTS)
-        large = True
-    elif roll < 0.1:
+        return True
+    if roll < 0.1:
         del values[key]
-    elif _is_array(value) and roll < 0.9:
-        plain = np.asarray(value)
-        if roll < 0.3:
-            values[key] = _other_dtype(random, plain)
-        elif roll < 0.6:
-            values[key] = _other_shape(random, plain)
-            large = values[key].size >= 2**20
-        elif roll < 0.7 and value is call.out:
-            values[key] = _overlapping(random, call)
-        elif roll < 0.8:
-            values[key] = random.choice(list(GUISES.values()))(plain)
-        else:
-            values[key] = _values(random, plain)
-    elif isinstance(value, str) and roll < 0.6:
+        return False
+    if _is_array(value) and roll < 0.9:
+        values[key] = _spoilt_array(random, call, value, value is call.out)
+        if value is call.out:
+            call.out = values[key]
+        return values[key].size >= 2**20
+    if isinstance(value, str) and roll < 0.6:
         values[key] = random.choice(STRINGS)
-    elif isinstance(value, (tuple, list)) and value and roll < 0.7:
-        members = list(value)
-        place = random.randrange(len(members))
-        members[place] = random.choice((*SCALARS, *HUGE, *range(1, 9)))
-        large = True
-        values[key] = random.choice((tuple, list))(members)
-    else:
-        values[key] = random.choice(OBJECTS)
-        large = True
-    if _is_array(value) and value is call.out and _is_array(values[key] if key in _keys(values) else None):
-        call.out = values[key]
-    call.changes.append(f"{key!r} spoilt")
-    return large
-
-
-def _keys(values):
-    return range(len(values)) if isinstance(values, list) else values
+        return False
+    is_sequence = isinstance(value, (tuple, list)) and value
+    values[key] = _spoilt_sequence(random, value) if is_sequence and roll < 0.7 else random.choice(OBJECTS)
+    return True

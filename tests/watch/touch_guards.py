@@ -8,6 +8,7 @@ in the place of a dtype reads one byte beyond an array, ``stray_scratch`` beyond
 import ctypes
 import json
 import sys
+from itertools import product
 
 import numpy as np
 from guarded import Memory
@@ -47,7 +48,6 @@ TOLERANCE = {"float32": 2e-5, "float16": 2e-5 + 2**-11, "bfloat16": 2e-5 + 2**-8
 MEMORY = 64 << 20
 
 note = Note()
-wrong = []
 
 
 def algorithms(dtype):
@@ -74,48 +74,55 @@ def guard_scratch():
     return True
 
 
+def calls(dtype, problem):
+    """(what to say of a call, its arguments but for ``out``, an array like its result, what that must be)."""
+    tensors, results = integer_tensors(problem, dtype)
+    for (name, operation), (*formats, layout) in product(OPERATIONS.items(), LAYOUTS):
+        inputs = [layout(to_formats(part, getattr(tensors, part), *formats)) for part in operation.reads]
+        expected = to_formats(operation.makes, results[operation.kernel], *formats)
+        made = layout(np.zeros(expected.shape, inputs[0].dtype))
+        keywords = problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
+        if name == "conv_transpose":
+            keywords["output_shape"] = expected.shape
+        more = () if name in WITHOUT_SHAPE else (expected.shape,)
+        for algorithm in algorithms(dtype):
+            what = f"{name} {dtype} {algorithm} {problem} {formats} {layout.__name__}"
+            yield what, (name, inputs, more, keywords | {"algorithm": algorithm}), made, expected
+
+
+def is_possible(name, inputs, more, keywords):
+    """Whether there is such a call: Winograd's algorithm has not all."""
+    try:
+        getattr(cg, name)(*inputs, *more, **keywords)
+    except ValueError as error:
+        if keywords["algorithm"] != "winograd" or "winograd" not in str(error):
+            raise
+        return False
+    return True
+
+
 def main(dtype, every, first):
     has_guarded_scratch = guard_scratch()
     memories = [Memory(MEMORY) for _ in range(3)]
     problems = [problem for problem in [*PROBLEMS.values(), *LARGER] if problem.batch][first::every]
-    count, arrays = 0, 0
+    count, wrong = 0, []
     for problem in problems:
-        tensors, results = integer_tensors(problem, dtype)
-        for name, operation in OPERATIONS.items():
-            for *formats, layout in LAYOUTS:
-                plain = [layout(to_formats(part, getattr(tensors, part), *formats)) for part in operation.reads]
-                expected = to_formats(operation.makes, results[operation.kernel], *formats)
-                made = layout(np.zeros(expected.shape, plain[0].dtype))
-                for algorithm in algorithms(dtype):
-                    for at_end in (False, True):
-                        side = "at the end" if at_end else "at the beginning"
-                        what = f"{name} {dtype} {algorithm} {problem} {formats} {layout.__name__} {side}"
-                        note(what)
-                        keywords = problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
-                        *inputs, out = [
-                            memory.like(array, at_end) for memory, array in zip(memories, [*plain, made], strict=True)
-                        ]
-                        if name == "conv_transpose":
-                            keywords["output_shape"] = expected.shape
-                        more = () if name in WITHOUT_SHAPE else (expected.shape,)
-                        try:
-                            getattr(cg, name)(*inputs, *more, algorithm=algorithm, out=out, **keywords)
-                        except ValueError as error:
-                            if algorithm != "winograd" or "winograd" not in str(error):
-                                raise
-                            break
-                        count, arrays = count + 1, arrays + 3
-                        if not check(out, expected, dtype, algorithm):
-                            wrong.append(f"{what}: another result")
-                        if not memories[2].is_clean_around(out):
-                            wrong.append(f"{what}: written beside out")
-    note("done")
-    guarded = {
-        "calls": count,
-        "guarded arrays": arrays,
-        "calls with guarded scratch memory": has_guarded_scratch * count,
-    }
-    print(json.dumps({"figures": guarded, "wrong": wrong}))
+        for what, (name, plain, more, keywords), made, expected in calls(dtype, problem):
+            note(f"{what}, unguarded")
+            if not is_possible(name, plain, more, keywords):
+                continue
+            for at_end in (False, True):
+                note(f"{what} at the {'end' if at_end else 'beginning'}")
+                arrays = zip(memories, [*plain, made], strict=True)
+                *inputs, out = [memory.like(array, at_end) for memory, array in arrays]
+                getattr(cg, name)(*inputs, *more, out=out, **keywords)
+                count += 1
+                if not check(out, expected, dtype, keywords["algorithm"]):
+                    wrong.append(f"{what}: another result")
+                if not memories[2].is_clean_around(out):
+                    wrong.append(f"{what}: written beside out")
+    figures = {"calls": count, "guarded arrays": 3 * count, "with guarded scratch memory": has_guarded_scratch * count}
+    print(json.dumps({"figures": figures, "wrong": wrong}))
 
 
 def stray_scratch():
