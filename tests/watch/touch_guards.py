@@ -121,7 +121,11 @@ def main(dtype, every, first):
                     wrong.append(f"{what}: another result")
                 if not memories[2].is_clean_around(out):
                     wrong.append(f"{what}: written beside out")
-    figures = {"calls": count, "guarded arrays": 3 * count, "with guarded scratch memory": has_guarded_scratch * count}
+    figures = {
+        "calls": count,
+        "guarded arrays": 3 * count,
+        "calls with guarded scratch memory": has_guarded_scratch * count,
+    }
     print(json.dumps({"figures": figures, "wrong": wrong}))
 
 
