@@ -1,4 +1,7 @@
-"""Calls of a case with each allocation failing in turn: ``python fail_allocations.py CASE FUNCTION...``. Prints JSON.
+"""Calls of a case with each allocation failing in turn. Prints JSON.
+
+``python fail_allocations.py memory CASE FUNCTION...``: what the kernels ask for, and arrays of NumPy.
+``python fail_allocations.py objects CASE FUNCTION...``: Python's objects.
 
 For each source of memory and n = 1, 2, 3, ... the n-th allocation fails, alone or with those that follow, until a call
 meets no failure. Such a call raises MemoryError with its results' memory untouched, or it computes what it always does:
@@ -119,34 +122,42 @@ def threads():
     return len(os.listdir("/proc/self/task"))
 
 
-def main(name, *functions):
+def fail_memory(calls):
+    """What the kernels and NumPy ask for; and nothing is lost."""
+    held, blocks = [], []
+    for _ in range(ROUNDS):
+        for call in calls:
+            for source in (KERNELS, NUMPY):
+                fail_each(call, source)
+        forget()
+        gc.collect()
+        held.append(bytes_held(NUMPY))
+        blocks.append(sys.getallocatedblocks())
+    if not wrong and (held[-1] > held[0] or blocks[-1] > blocks[0] + MOST_BLOCKS):
+        wrong.append(f"lost: NumPy holds {held} bytes after each round, Python {blocks} blocks")
+    for call in calls:
+        for source in (KERNELS, NUMPY):
+            fail_each(call, source, fresh=True)
+            fail_each(call, source, given=False)
+
+
+def fail_objects(calls):
+    for call in calls:
+        fail_each(call, PYTHON)
+        fail_each(call, PYTHON, fresh=True)
+
+
+def main(kind, name, *functions):
     for module in ("numpy.lib.stride_tricks", "concurrent.futures"):
         import_module(module)
-    case = CASES[name]
-    all_calls = [call for call in case.calls().values() if call.name in functions]
+    chosen = [call for call in CASES[name].calls().values() if call.name in functions]
     watch()
     gc.disable()  # a collection asks for memory, too, and would be another in each call
     with cg.num_threads(THREADS):
-        for call in all_calls:
+        for call in chosen:
             attempt_with_more_threads(call, None, KERNELS, 0, 0)
-        before, held, blocks = threads(), [], []
-        for _ in range(ROUNDS):
-            for call in all_calls:
-                for source in (KERNELS, NUMPY):
-                    fail_each(call, source)
-            forget()
-            gc.collect()
-            held.append(bytes_held(NUMPY))
-            blocks.append(sys.getallocatedblocks())
-        if not wrong and (held[-1] > held[0] or blocks[-1] > blocks[0] + MOST_BLOCKS):
-            wrong.append(f"lost: NumPy holds {held} bytes after each round, Python {blocks} blocks")
-        for call in all_calls:
-            for source in (KERNELS, NUMPY):
-                fail_each(call, source, fresh=True)
-                fail_each(call, source, given=False)
-            if not case.strided:
-                fail_each(call, PYTHON)
-                fail_each(call, PYTHON, fresh=True)
+        before = threads()
+        {"memory": fail_memory, "objects": fail_objects}[kind](chosen)
         if threads() > before:
             wrong.append(f"{threads() - before} threads more than before")
     print(json.dumps({"figures": figures, "wrong": wrong}))

@@ -12,9 +12,12 @@ from convgrad_cy import calls, cpu
 pytestmark = needs_linux
 #: The cases that are always run.
 FEW = ("direct", "lanes", "winograd_nan")
-cases = pytest.mark.parametrize(
-    "case", [name if name in FEW else pytest.param(name, marks=pytest.mark.slow(whole=True)) for name in CASES]
-)
+
+
+def cases(names):
+    slow = pytest.mark.slow(whole=True)
+    marked = [name if name in FEW else pytest.param(name, marks=slow) for name in names]
+    return pytest.mark.parametrize("case", marked)
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +29,11 @@ def library(tmp_path_factory):
 def report(library, tmp_path, figures):
     """What fail_allocations.py says of a case's functions."""
 
-    def run(case, *functions):
+    def run(kind, case, *functions):
         # Threads that wait in vain for others would take both cores.
-        ended = run_child(tmp_path, "fail_allocations.py", case, *functions, preload=library, OMP_WAIT_POLICY="passive")
+        ended = run_child(
+            tmp_path, "fail_allocations.py", kind, case, *functions, preload=library, OMP_WAIT_POLICY="passive"
+        )
         assert ended.code == 0, str(ended)
         said = json.loads(ended.stdout)
         figures({f"calls with failing allocations, {name}": number for name, number in said["figures"].items()})
@@ -38,14 +43,24 @@ def report(library, tmp_path, figures):
     return run
 
 
-@cases
+@cases(CASES)
 def test_nothing_is_changed(case, report):
-    assert report(case, *OPERATIONS) == []
+    assert report("memory", case, *OPERATIONS) == []
 
 
-@cases
+@cases(CASES)
 def test_neither_of_a_pair_is_changed(case, report):
-    assert report(case, "conv_backward") == []
+    assert report("memory", case, "conv_backward") == []
+
+
+@cases(name for name, case in CASES.items() if not case.strided)
+def test_no_memory_for_objects(case, report):
+    assert report("objects", case, *OPERATIONS) == []
+
+
+@cases(name for name, case in CASES.items() if not case.strided)
+def test_no_memory_for_objects_of_a_pair(case, report):
+    assert report("objects", case, "conv_backward") == []
 
 
 def test_cases_reach_the_kernels(monkeypatch):
