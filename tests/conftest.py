@@ -21,6 +21,10 @@ def pytest_addoption(parser):
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
     )
+    parser.addoption(
+        "--fuzz-seed", type=int, default=0, help="draw the calls of tests/watch from this, not from the date"
+    )
+    parser.addoption("--fuzz-calls", type=int, default=0, help="draw so many")
 
 
 def pytest_configure(config):

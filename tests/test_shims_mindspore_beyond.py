@@ -118,3 +118,21 @@ def test_leftovers_are_positive_zero():
     untouched = np.ones((6, 6), bool)
     untouched[::3, ::3] = False
     assert not result[..., untouched].any() and not np.signbit(result[..., untouched]).any()
+
+
+class Own(np.ndarray):
+    """Its methods are not to be called."""
+
+    def transpose(self, *axes):
+        raise AssertionError
+
+    view = __getitem__ = reshape = transpose
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_methods_of_a_subclass_are_not_called(mode):
+    dout, weight = tensors((1, 2, 3, 3), (2, 3, 3, 3))
+    expected = Conv2DBackpropInput(2, 3, mode=mode)(dout, weight, (1, 3, 5, 5))
+    result = Conv2DBackpropInput(2, 3, mode=mode)(dout.view(Own), weight.view(Own), (1, 3, 5, 5))
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, expected)

@@ -172,6 +172,8 @@ class Conv2DBackpropInput:
             options = _options(self._geometry, dout.shape, weight.shape, sizes)
             if options is None:
                 return zeros(sizes, dout)
+            if isinstance(weight, np.ndarray):  # without its subclass, whose own methods are not called
+                weight = np.ndarray.view(weight, np.ndarray)
             weight = weight.transpose(_ORDERS[self.format])
             if self._geometry.mode == 2:
                 return conv(dout, weight, **options)

@@ -1,0 +1,81 @@
+"""Memory that calls take beside their arrays. Prints JSON.
+
+``python count_scratch.py suites THREADS EVERY FIRST DTYPE...``: of all layers of the benchmark's suites, every so
+manieth from the first given on, with each operation and layout: [call, bytes beside the arrays, bytes of the arrays].
+
+``python count_scratch.py small ALGORITHM THREADS...``: of small layers: [call, bytes beside the arrays with so many
+threads, ...].
+"""
+
+import json
+import sys
+from itertools import product
+
+import numpy as np
+from allocations import most_bytes_more, watch
+from operations import OPERATIONS, dtype_of
+from problems import parse
+from watched import Note
+
+import convgrad_cy as cg
+from bench.suites import LAYERS
+
+#: Large enough for a team, and with few tasks.
+SMALL = [
+    parse(text)
+    for text in (
+        'mb1ic64ih14oc64kh3ph1n"small"',
+        'mb1ic128ih14oc128kh3ph1n"more_channels"',
+        'mb1ic64ih28oc96kh1n"pointwise"',
+        'mb1g128ic128ih28oc128kh3ph1n"depthwise"',
+    )
+]
+FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
+NAMES = ("conv", "conv_backward_data", "conv_backward_filter")
+
+note = Note()
+
+
+def formatted(part, shape, data_format, filter_format):
+    """A shape in NCX or OIX as one of the formats."""
+    if part == "w":
+        return shape if filter_format == "OIX" else (*shape[2:], shape[1], shape[0])
+    return shape if data_format == "NCX" else (shape[0], *shape[2:], shape[1])
+
+
+def scratch(name, problem, formats, dtype, **keywords):
+    """(bytes beside the arrays, bytes of the arrays) of a call."""
+    note(f"{name} {dtype} {formats} {problem} {keywords} threads={cg.get_num_threads()}")
+    operation = OPERATIONS[name]
+    shapes = [
+        formatted(part, getattr(problem, f"{part}_shape"), *formats) for part in (*operation.reads, operation.makes)
+    ]
+    *inputs, out = [np.ones(shape, dtype_of(dtype)) for shape in shapes]
+    more = () if name == "conv" else (out.shape,)
+    keywords |= problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
+    most_bytes_more()
+    getattr(cg, name)(*inputs, *more, out=out, **keywords)
+    return most_bytes_more(), sum(array.nbytes for array in (*inputs, out))
+
+
+def of_suites(threads, every, first, *dtypes):
+    with cg.num_threads(int(threads)):
+        for layer in LAYERS[int(first) :: int(every)]:
+            for name, formats, dtype in product(NAMES, FORMATS, dtypes):
+                yield f"{name} {dtype} {formats[0]} {layer.name}", *scratch(name, layer.problem, formats, dtype)
+
+
+def of_small(algorithm, *threads):
+    for problem, name, formats in product(SMALL, NAMES, FORMATS):
+        if algorithm == "winograd" and max(problem.kernel) == 1:
+            continue
+        counted = []
+        for number in map(int, threads):
+            with cg.num_threads(number):
+                counted.append(scratch(name, problem, formats, "float32", algorithm=algorithm)[0])
+        yield f"{name} {formats[0]} {problem}", *counted
+
+
+if __name__ == "__main__":
+    watch()
+    print(json.dumps(list({"suites": of_suites, "small": of_small}[sys.argv[1]](*sys.argv[2:]))))

@@ -1,0 +1,167 @@
+"""Calls of a case with each allocation failing in turn. Prints JSON.
+
+``python fail_allocations.py memory CASE FUNCTION...``: what the kernels ask for, and arrays of NumPy.
+``python fail_allocations.py objects CASE FUNCTION...``: Python's objects.
+
+For each source of memory and n = 1, 2, 3, ... the n-th allocation fails, alone or with those that follow, until a call
+meets no failure. Such a call raises MemoryError with its results' memory untouched, or it computes what it always does:
+Python gets along without some of what it asks for.
+"""
+
+import gc
+import json
+import os
+import sys
+from importlib import import_module
+
+import numpy as np
+from allocations import KERNELS, NAMES, NUMPY, PYTHON, arm, bytes_held, disarm, watch
+from kernel_calls import CASES
+from watched import Note
+
+import convgrad_cy as cg
+from convgrad_cy import calls
+
+SENTINEL = 0xA5
+THREADS = 2
+#: How many fail in a row. Of Python's, no more: without any memory it ends the process ("Cannot recover from
+#: MemoryErrors while normalizing exceptions").
+ROWS = {KERNELS: (1, 1 << 40), NUMPY: (1, 1 << 40), PYTHON: (1, 5)}
+#: A first call, which is planned, has thousands of allocations by Python: beyond so many, not each fails in turn.
+WHOLE = 40
+#: Rounds in which the same fails again: what is lost, is lost in each. (Not Python's: it loses arguments itself, where
+#: it finds no memory for a frame.) What this program itself keeps is less than so many of Python's blocks.
+ROUNDS, MOST_BLOCKS = 3, 100
+
+note = Note()
+figures = {"calls": 0, "failed allocations": 0, "MemoryError": 0}
+wrong = []
+
+
+def forget():
+    """Let the next call be checked and planned as the first of its kind."""
+    calls.forget()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("convgrad_cy"):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+
+def as_bytes(arrays):
+    return [array.tobytes() for array in ([arrays] if isinstance(arrays, np.ndarray) else arrays)]
+
+
+def attempt(call, outs, source, n, row):
+    """One call in which so many allocations fail, the n-th first: how many did, and the results or the error."""
+    arm(source, n, row)
+    try:
+        result = call.bare(outs)
+    except BaseException as error:
+        failed, result = disarm(), error.with_traceback(None)
+    else:
+        failed = disarm()
+    return failed, result
+
+
+def attempt_with_more_threads(*arguments):
+    """The same, with a team that has to grow."""
+    with cg.num_threads(THREADS + 1):
+        return attempt(*arguments)
+
+
+def complaint(call, source, result, outs, expected):
+    """What is wrong with the outcome, or None."""
+    if bytes_held(KERNELS):
+        return f"the kernels still hold {bytes_held(KERNELS)} bytes"
+    if not isinstance(result, BaseException):
+        return None if as_bytes(result) == expected else "another result"
+    if not isinstance(result, MemoryError):
+        return f"{type(result).__name__}: {result}"
+    touched = sum(out.nbytes - out.tobytes().count(SENTINEL) for out in outs or ())
+    if touched and source == PYTHON and call.name == "conv_backward" and as_bytes(outs) == expected:
+        return None  # both are there; it was the pair that found no memory
+    return f"{touched} bytes of out touched" if touched else None
+
+
+def turns(whole):
+    """1, 2, 3, ..., or further and further apart."""
+    n = 1
+    while True:
+        yield n
+        n += 1 if whole or n < WHOLE else n // 10
+
+
+def fail_each(call, source, given=True, fresh=False):
+    """The n-th allocation fails, for n = 1, 2, 3, ..., until a call meets no failure."""
+    expected, inputs = as_bytes(call.run()), as_bytes(call.inputs)
+    for row in ROWS[source]:
+        for n in turns(not (fresh and source == PYTHON)):
+            what = f"{call.name}, {'out' if given else 'no out'}, {'first' if fresh else 'later'} call, "
+            what += f"allocation {n}{' and later' if row > 1 else ''} of {NAMES[source]}"
+            note(what)
+            if fresh:
+                forget()
+            outs = call.outs(SENTINEL) if given else None
+            failed, result = (attempt_with_more_threads if fresh else attempt)(call, outs, source, n, row)
+            figures["calls"] += 1
+            figures["failed allocations"] += failed
+            figures["MemoryError"] += isinstance(result, MemoryError)
+            said = complaint(call, source, result, outs, expected)
+            if as_bytes(call.inputs) != inputs:
+                said = f"{said}; inputs changed"
+            if said is None and as_bytes(call.run(outs)) != expected:
+                said = "the next call is wrong"
+            if said is not None:
+                wrong.append(f"{what}: {said}")
+            if not failed:
+                break
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def fail_memory(calls):
+    """What the kernels and NumPy ask for; and nothing is lost."""
+    held, blocks = [], []
+    for _ in range(ROUNDS):
+        for call in calls:
+            for source in (KERNELS, NUMPY):
+                fail_each(call, source)
+        forget()
+        gc.collect()
+        held.append(bytes_held(NUMPY))
+        blocks.append(sys.getallocatedblocks())
+    if not wrong and (held[-1] > held[0] or blocks[-1] > blocks[0] + MOST_BLOCKS):
+        wrong.append(f"lost: NumPy holds {held} bytes after each round, Python {blocks} blocks")
+    for call in calls:
+        for source in (KERNELS, NUMPY):
+            fail_each(call, source, fresh=True)
+            fail_each(call, source, given=False)
+
+
+def fail_objects(calls):
+    for call in calls:
+        fail_each(call, PYTHON)
+        fail_each(call, PYTHON, fresh=True)
+
+
+def main(kind, name, *functions):
+    for module in ("numpy.lib.stride_tricks", "concurrent.futures"):
+        import_module(module)
+    chosen = [call for call in CASES[name].calls().values() if call.name in functions]
+    watch()
+    gc.disable()  # a collection asks for memory, too, and would be another in each call
+    with cg.num_threads(THREADS):
+        for call in chosen:
+            attempt_with_more_threads(call, None, KERNELS, 0, 0)
+        before = threads()
+        {"memory": fail_memory, "objects": fail_objects}[kind](chosen)
+        if threads() > before:
+            wrong.append(f"{threads() - before} threads more than before")
+    print(json.dumps({"figures": figures, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,88 @@
+"""Where memory cannot be had, a call raises MemoryError and has changed nothing; so each allocation fails in turn."""
+
+import json
+
+import pytest
+from kernel_calls import CASES
+from operations import OPERATIONS
+from watched import built, needs_linux, run_child
+
+from convgrad_cy import calls, cpu
+
+pytestmark = needs_linux
+#: The cases that are always run.
+FEW = ("direct", "lanes", "winograd_nan")
+
+
+def cases(names):
+    slow = pytest.mark.slow(whole=True)
+    marked = [name if name in FEW else pytest.param(name, marks=slow) for name in names]
+    return pytest.mark.parametrize("case", marked)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return built("allocations.c", tmp_path_factory.mktemp("allocations"))
+
+
+@pytest.fixture
+def report(library, tmp_path, figures):
+    """What fail_allocations.py says of a case's functions."""
+
+    def run(kind, case, *functions):
+        # Threads that wait in vain for others would take both cores.
+        ended = run_child(
+            tmp_path, "fail_allocations.py", kind, case, *functions, preload=library, OMP_WAIT_POLICY="passive"
+        )
+        assert ended.code == 0, str(ended)
+        said = json.loads(ended.stdout)
+        figures({f"calls with failing allocations, {name}": number for name, number in said["figures"].items()})
+        assert said["figures"]["MemoryError"] > 0
+        return said["wrong"]
+
+    return run
+
+
+@cases(CASES)
+def test_nothing_is_changed(case, report):
+    assert report("memory", case, *OPERATIONS) == []
+
+
+@cases(CASES)
+def test_neither_of_a_pair_is_changed(case, report):
+    assert report("memory", case, "conv_backward") == []
+
+
+@cases(name for name, case in CASES.items() if not case.strided)
+def test_no_memory_for_objects(case, report):
+    assert report("objects", case, *OPERATIONS) == []
+
+
+@cases(name for name, case in CASES.items() if not case.strided)
+def test_no_memory_for_objects_of_a_pair(case, report):
+    assert report("objects", case, "conv_backward") == []
+
+
+def test_cases_reach_the_kernels(monkeypatch):
+    """What the cases say of themselves is so: otherwise they would test nothing."""
+    seen = set()
+
+    def work(kernel, plan, *rest):
+        lanes = " lanes" if not kernel.__name__.startswith("winograd") and plan.blocks[1] else ""
+        seen.add(kernel.__name__ + lanes)
+        return usual_work(kernel, plan, *rest)
+
+    def prepare(*arguments):
+        prepared = usual_prepare(*arguments)
+        seen.add(type(prepared).__name__)
+        return prepared
+
+    usual_work, usual_prepare = cpu._work, cpu.prepare
+    monkeypatch.setattr(cpu, "_work", work)
+    monkeypatch.setattr(cpu, "prepare", prepare)
+    calls.forget()
+    for case in CASES.values():
+        for call in case.calls().values():
+            call.run()
+    kernels = {"correlate", "wgrad", "correlate lanes", "wgrad lanes", "winograd_correlate", "winograd_wgrad"}
+    assert seen == kernels | {"Work", "Patched", "Reordered"}

@@ -1,0 +1,50 @@
+"""Memory beside the arrays: in proportion to these, and to the threads that have a task."""
+
+import json
+
+import pytest
+from watched import built, needs_linux, run_child
+
+pytestmark = [needs_linux, pytest.mark.checkout]
+#: The bound, of each layer of the benchmark's suites and each operation on it: so many times the arrays' bytes, and so
+#: many bytes for each thread.
+TIMES, PER_THREAD = 4, 3 << 20
+#: Without --slow, one layer of so many.
+EVERY = 40
+#: What a thread without a task may take: its place in a few tables.
+PLACE = 1 << 10
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return built("allocations.c", tmp_path_factory.mktemp("allocations"))
+
+
+@pytest.fixture
+def counted(library, tmp_path):
+    """[call, bytes beside the arrays, bytes of the arrays], as count_scratch.py prints them."""
+
+    def run(*arguments):
+        ended = run_child(tmp_path, "count_scratch.py", *arguments, preload=library, OMP_WAIT_POLICY="passive")
+        assert ended.code == 0, str(ended)
+        return json.loads(ended.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_bound(threads, counted, figures, whole):
+    every = 1 if whole and threads == 2 else 4 if whole else EVERY
+    dtypes = ["float32"] if every == 1 else ["float32", "bfloat16", "float64"]
+    rows = counted("suites", threads, every, threads % every, *dtypes)
+    figures({"calls whose memory was counted": len(rows)})
+    assert any(beside > own for _, beside, own in rows), "no call takes much memory: is it counted?"
+    assert [row for row in rows if row[1] > TIMES * row[2] + PER_THREAD * threads] == []
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "auto", "winograd"])
+def test_threads_without_a_task_take_nothing(algorithm, counted):
+    """A small layer has fewer tasks than 64: as many threads more take no more memory."""
+    rows = counted("small", algorithm, 64, 128)
+    assert rows
+    assert [row for row in rows if row[2] > row[1] + 64 * PLACE] == []
