@@ -86,11 +86,15 @@ def _both(library, arrays, outs, keywords, empty=None):
         return _on_gpu(library, arrays, outs, keywords)
     arrays, outs = _checked(library, arrays, outs)
     data, filter = _halves(arrays)
-    dx = []
+    results = [None, None]
+
+    def compute_data():
+        results[0] = calls.call(*data, keywords, outs[0], empty)
+
     # The filter's gradient is checked first: what it allows, the other allows too. It is written last: by then there is
     # memory for both.
-    dw = calls.call(*filter, keywords, outs[1], empty, lambda: dx.append(calls.call(*data, keywords, outs[0], empty)))
-    return dx[0], dw
+    results[1] = calls.call(*filter, keywords, outs[1], empty, compute_data)
+    return results
 
 
 def _foreign(library, arrays, outs, keywords):

@@ -29,6 +29,8 @@ THREADS = 2
 ROWS = {KERNELS: (1, 1 << 40), NUMPY: (1, 1 << 40), PYTHON: (1, 5)}
 #: A first call, which is planned, has thousands of allocations by Python: beyond so many, not each fails in turn.
 WHOLE = 40
+#: What NumPy says instead in places where it finds no memory for an object, while a call is planned.
+OF_NUMPY = ("invalid field name", "error return without exception set")
 #: Rounds in which the same fails again: what is lost, is lost in each. (Not Python's: it loses arguments itself, where
 #: it finds no memory for a frame.) What this program itself keeps is less than so many of Python's blocks.
 ROUNDS, MOST_BLOCKS = 3, 100
@@ -76,7 +78,7 @@ def complaint(call, source, result, outs, expected):
         return f"the kernels still hold {bytes_held(KERNELS)} bytes"
     if not isinstance(result, BaseException):
         return None if as_bytes(result) == expected else "another result"
-    if not isinstance(result, MemoryError):
+    if not isinstance(result, MemoryError) and not (source == PYTHON and str(result) in OF_NUMPY):
         return f"{type(result).__name__}: {result}"
     touched = sum(out.nbytes - out.tobytes().count(SENTINEL) for out in outs or ())
     if touched and source == PYTHON and call.name == "conv_backward" and as_bytes(outs) == expected:
