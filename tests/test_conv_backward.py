@@ -110,7 +110,7 @@ def test_nothing_is_written_where_the_filter_has_another_type():
     """Its gradient could be formed without it."""
     dy, x, w = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 5, 5), np.float32), np.ones((1, 1, 3, 3))
     out = np.full_like(x, 7), np.full(w.shape, 7, np.float32)
-    with pytest.raises(TypeError, match="^w must have the dtype of dy, float32, not float64$"):
+    with pytest.raises(TypeError, match=r"^w must have the dtype of dy, float32, not float64$"):
         cg.conv_backward(dy, x, w, out=out)
     assert all((array == 7).all() for array in out)
 
