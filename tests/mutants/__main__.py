@@ -1,0 +1,86 @@
+"""Whether the tests see mistakes in the CPU's planner and kernels: ``python tests/mutants``.
+
+Each mutant has one mistake, and some of the tests have to fail with it. All mutants are built at once, into a copy of
+the package in a temporary folder; then each is tested in a process of its own. The tests that have failed are run once
+more without a mistake, and must not fail.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TESTS, ROOT = HERE.parent, HERE.parents[1]
+sys.path[0] = str(TESTS)
+
+from mutants.build import build  # noqa: E402
+from mutants.tables import MUTANTS  # noqa: E402
+
+
+def parsed():
+    parser = argparse.ArgumentParser(prog="python tests/mutants", description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", metavar="TEXT", default="", help="those that have this in their name or file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (default: all cores)")
+    parser.add_argument("--list", action="store_true", help="print each mutant, how it was killed, and by which test")
+    parser.add_argument("--folder", help="build here, and keep it; what is there already is taken as it is")
+    return parser.parse_args()
+
+
+def chosen_isa():
+    """The instruction set that the package in the checkout takes."""
+    command = [sys.executable, "-c", "from convgrad_cy import cpu; print(cpu.isa)"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def missing(machine):
+    """What this machine lacks of ``Mutant.needs``."""
+    return {"pairs": not machine.multiplies_pairs, "lines": machine.vector_bytes < 64, "": False}
+
+
+def report(mutants, outcomes, skipped, listed):
+    """Print what came out; whether all is well."""
+    for number, mutant in mutants.items():
+        found = outcomes[number]
+        if listed or not found.killed:
+            how = f"{found.how}, {found.test}" if found.killed else "SURVIVED"
+            print(f"{found.seconds:6.1f} s  {mutant.file}: {mutant.name}: {how}")
+    survivors = [mutants[number].name for number in mutants if not outcomes[number].killed]
+    right = outcomes[0]
+    if right.killed:
+        print(f"without a mutant a test has not passed either ({right.how}): {right.test}")
+    print(f"{len(mutants)} mutants, {len(mutants) - len(survivors)} killed, {len(survivors)} survived", end="")
+    print(f"; {skipped} need another machine" if skipped else "")
+    return not survivors and not right.killed
+
+
+def main():
+    """Build, test, print; the exit status."""
+    asked, began = parsed(), time.monotonic()
+    every = dict(enumerate(MUTANTS, 1))
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # there is a fork
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(asked.folder or scratch)
+        if not (folder / "convgrad_cy").exists():
+            isa = chosen_isa()
+            build(ROOT, folder, every.values(), isa)
+            print(f"built for {isa} in {time.monotonic() - began:.0f} s", flush=True)
+        sys.path.insert(0, str(folder))
+        os.chdir(scratch)
+        from convgrad_cy import cpu
+        from mutants.session import run
+
+        assert Path(cpu.__file__).is_relative_to(folder)
+        lacks = missing(cpu.machine())
+        wanted = {k: one for k, one in every.items() if asked.only in f"{one.file}: {one.name}"}
+        mutants = {k: one for k, one in wanted.items() if not lacks[one.needs]}
+        passed = report(mutants, run(mutants, TESTS, scratch, asked.jobs), len(wanted) - len(mutants), asked.list)
+    print(f"{time.monotonic() - began:.0f} s")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
