@@ -41,20 +41,26 @@ def missing(machine):
     return {"pairs": not machine.multiplies_pairs, "lines": machine.vector_bytes < 64, "": False}
 
 
-def report(mutants, outcomes, skipped, listed):
-    """Print what came out; whether all is well."""
-    for number, mutant in mutants.items():
-        found = outcomes[number]
-        if listed or not found.killed:
-            how = f"{found.how}, {found.test}" if found.killed else "SURVIVED"
-            print(f"{found.seconds:6.1f} s  {mutant.file}: {mutant.name}: {how}")
-    survivors = [mutants[number].name for number in mutants if not outcomes[number].killed]
-    right = outcomes[0]
-    if right.killed:
+def teller(mutants, listed):
+    """Prints what came of a mutant, if all are to be listed or it is not killed."""
+
+    def tell(number, outcome):
+        if number and (listed or not outcome.killed):
+            mutant = mutants[number]
+            how = f"{outcome.how}, {outcome.test}" if outcome.killed else f"NOT KILLED ({outcome.how})"
+            print(f"{outcome.seconds:6.1f} s  {mutant.file}: {mutant.name}: {how}", flush=True)
+
+    return tell
+
+
+def report(mutants, outcomes, skipped):
+    """Print the numbers; whether all is well."""
+    killed, right = sum(outcomes[number].killed for number in mutants), outcomes[0]
+    if right.how != "passed":
         print(f"without a mutant a test has not passed either ({right.how}): {right.test}")
-    print(f"{len(mutants)} mutants, {len(mutants) - len(survivors)} killed, {len(survivors)} survived", end="")
-    print(f"; {skipped} need another machine" if skipped else "")
-    return not survivors and not right.killed
+    others = f"; {skipped} need another machine" if skipped else ""
+    print(f"{len(mutants)} mutants, {killed} killed, {len(mutants) - killed} not killed{others}")
+    return killed == len(mutants) and right.how == "passed"
 
 
 def main():
@@ -77,7 +83,8 @@ def main():
         lacks = missing(cpu.machine())
         wanted = {k: one for k, one in every.items() if asked.only in f"{one.file}: {one.name}"}
         mutants = {k: one for k, one in wanted.items() if not lacks[one.needs]}
-        passed = report(mutants, run(mutants, TESTS, scratch, asked.jobs), len(wanted) - len(mutants), asked.list)
+        outcomes = run(mutants, TESTS, scratch, asked.jobs, teller(mutants, asked.list))
+        passed = report(mutants, outcomes, len(wanted) - len(mutants))
     print(f"{time.monotonic() - began:.0f} s")
     return 0 if passed else 1
 

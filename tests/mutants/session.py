@@ -3,11 +3,10 @@
 import ctypes
 import os
 import resource
-import time
 import traceback
 import warnings
 from pathlib import Path
-from signal import SIGKILL, Signals
+from signal import Signals
 from typing import NamedTuple
 from zlib import crc32
 
@@ -15,25 +14,18 @@ import pytest
 
 #: Exit status of a process that could not run its tests.
 BROKEN = 70
-#: Seconds after which tests that still run for a mutant are ended, and bytes that they may take.
-MOST_SECONDS, MOST_BYTES = 60, 8 << 30
+#: Seconds of the processor that the tests of a mutant may take, and bytes. A mutant that needs more is none to keep:
+#: whatever is late for another reason would pass for killed.
+MOST_SECONDS, MOST_BYTES = 25, 8 << 30
 
 
 class Outcome(NamedTuple):
-    """What the tests have said of a mutant: ``test`` is the last that was run."""
+    """What the tests have said of a mutant: ``test`` is the last that was run, ``seconds`` are the processor's."""
 
     killed: bool
     how: str
     test: str
     seconds: float
-
-
-class Child(NamedTuple):
-    """A process that runs tests for a mutant."""
-
-    number: int
-    process: int
-    began: float
 
 
 def chosen(items, parts):
@@ -53,8 +45,8 @@ class Session:
     In the end all tests that have seen a mutant are run without one.
     """
 
-    def __init__(self, mutants, folder, jobs):
-        self.mutants, self.folder, self.jobs = mutants, folder, jobs
+    def __init__(self, mutants, folder, jobs, tell):
+        self.mutants, self.folder, self.jobs, self.tell = mutants, folder, jobs, tell
         self.outcomes, self.items, self.failed = {}, [], None
 
     @pytest.hookimpl(tryfirst=True)
@@ -81,31 +73,23 @@ class Session:
         self._file(self.number).write_text(text)
 
     def _run(self, wanted):
-        """Some mutants at a time; those with few tests last, so that no process is left alone for long."""
-        waiting = sorted(wanted, key=lambda number: len(wanted[number]))
-        running = []
+        """Some mutants at a time."""
+        waiting, running = list(reversed(wanted)), {}
         while waiting or running:
             while waiting and len(running) < self.jobs:
                 number = waiting.pop()
-                running.append(Child(number, self._start(number, wanted[number]), time.monotonic()))
-            time.sleep(0.01)
-            running = [child for child in running if not self._has_ended(child)]
+                running[self._start(number, wanted[number])] = number
+            process, status, usage = os.wait4(-1, 0)
+            number = running.pop(process)
+            self.outcomes[number] = self._outcome(number, os.waitstatus_to_exitcode(status), usage)
+            self.tell(number, self.outcomes[number])
 
-    def _has_ended(self, child):
-        seconds = time.monotonic() - child.began
-        process, status = os.waitpid(child.process, os.WNOHANG)
-        late = not process and seconds > MOST_SECONDS * (10 if child.number == 0 else 1)
-        if late:
-            os.kill(child.process, SIGKILL)
-            os.waitpid(child.process, 0)
-        if process or late:
-            code = None if late else os.waitstatus_to_exitcode(status)
-            if code == BROKEN:
-                raise RuntimeError(self._file(child.number).read_text())
-            how = "late" if late else "failed" if code > 0 else Signals(-code).name if code < 0 else "passed"
-            test = self._file(child.number).read_text().partition("\n")[0]
-            self.outcomes[child.number] = Outcome(how != "passed", how, test, seconds)
-        return bool(process) or late
+    def _outcome(self, number, code, usage):
+        test, _, said = self._file(number).read_text().partition("\n")
+        if code == BROKEN:
+            raise RuntimeError(said)
+        how = "failed" if code > 0 else Signals(-code).name if code < 0 else "passed"
+        return Outcome(how not in ("passed", "SIGXCPU"), how, test, usage.ru_utime + usage.ru_stime)
 
     def _start(self, number, items):
         with warnings.catch_warnings():
@@ -116,7 +100,7 @@ class Session:
             try:
                 code = int(self._tests_fail(number, items))
             except BaseException:  # of this file, not of a test
-                self._note(f"{traceback.format_exc()}")
+                self._note(f"\n{traceback.format_exc()}")
                 code = BROKEN
             os._exit(code)
         return process
@@ -124,6 +108,8 @@ class Session:
     def _tests_fail(self, number, items):
         """In the child: whether one of the tests fails, of which none is run after that."""
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        seconds = MOST_SECONDS if number else resource.RLIM_INFINITY
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
         sink = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
@@ -148,9 +134,12 @@ def choose(number):
     threads._always_one = False  # as after any fork, but the parent had no team of threads
 
 
-def run(mutants, tests, folder, jobs):
-    """Outcomes by number of these mutants, given by number, too; 0 stands for what is right."""
-    session = Session(mutants, Path(folder), jobs)
+def run(mutants, tests, folder, jobs, tell):
+    """Outcomes by number of these mutants, given by number, too; 0 stands for what is right.
+
+    ``tell`` is called with each number and outcome as soon as there is one.
+    """
+    session = Session(mutants, Path(folder), jobs, tell)
     files = sorted({part.partition("::")[0] for mutant in mutants.values() for part in mutant.tests.split()})
     options = ["-qq", "-s", "--no-header", "--no-summary", "--hypothesis-seed=0"]
     for plugin in ("cacheprovider", "faulthandler", "xdist", "benchmark"):
