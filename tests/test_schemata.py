@@ -33,13 +33,13 @@ def test_tests_are_there():
 
 @pytest.mark.parametrize("text", ("a = 1\n", "a = b\nc = b\n"))
 def test_text_that_has_changed_is_seen(text):
-    with pytest.raises(ValueError, match="x.py has changed, update the mutant 'wrong'"):
+    with pytest.raises(ValueError, match=r"x\.py has changed, update the mutant 'wrong'"):
         place_of(Mutant("wrong", "x.py", "b", "c", ""), text)
 
 
 def test_overlap_is_seen():
     mutants = [Mutant(f"wrong {old}", "x.py", old, "0", "") for old in ("1 + 2", "2 + 3")]
-    with pytest.raises(ValueError, match="'wrong 1 [+] 2' overlaps another one"):
+    with pytest.raises(ValueError, match=r"'wrong 1 [+] 2' overlaps another one"):
         with_mutants("import math\na = 1 + 2 + 3\n", "x.py", enumerate(mutants, 1))
 
 

@@ -23,7 +23,7 @@ from mutants.tables import MUTANTS  # noqa: E402
 
 def parsed():
     parser = argparse.ArgumentParser(prog="python tests/mutants", description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", metavar="TEXT", default="", help="those that have this in their name or file")
+    parser.add_argument("--only", metavar="TEXT", nargs="+", default=[""], help="those with this in name or file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (default: all cores)")
     parser.add_argument("--list", action="store_true", help="print each mutant, how it was killed, and by which test")
     parser.add_argument("--folder", help="build here, and keep it; what is there already is taken as it is")
@@ -76,12 +76,13 @@ def main():
             print(f"built for {isa} in {time.monotonic() - began:.0f} s", flush=True)
         sys.path.insert(0, str(folder))
         os.chdir(scratch)
-        from convgrad_cy import cpu
         from mutants.session import run
 
-        assert Path(cpu.__file__).is_relative_to(folder)
+        from convgrad_cy import _mutant, cpu
+
+        assert _mutant.names == [mutant.name for mutant in MUTANTS], f"{folder} was built from another table"
         lacks = missing(cpu.machine())
-        wanted = {k: one for k, one in every.items() if asked.only in f"{one.file}: {one.name}"}
+        wanted = {k: one for k, one in every.items() if any(text in f"{one.file}: {one.name}" for text in asked.only)}
         mutants = {k: one for k, one in wanted.items() if not lacks[one.needs]}
         outcomes = run(mutants, TESTS, scratch, asked.jobs, teller(mutants, asked.list))
         passed = report(mutants, outcomes, len(wanted) - len(mutants))

@@ -16,7 +16,6 @@ __attribute__((visibility("default"))) int convgrad_mutant;
 DECLARATION = """cdef extern from "mutant.h" nogil:
     int convgrad_mutant
 """
-NUMBER = "number = 0\n"
 
 
 def _write_mutants(root, folder, mutants):
@@ -27,7 +26,7 @@ def _write_mutants(root, folder, mutants):
         (folder / file).write_text(with_mutants((root / file).read_text(), file, of_file))
     (folder / "pyx/mutant.h").write_text(HEADER)
     (folder / "pyx/mutant.pxd").write_text(DECLARATION)
-    (folder / "convgrad_cy/_mutant.py").write_text(NUMBER)
+    (folder / "convgrad_cy/_mutant.py").write_text(f"number = 0\nnames = {[mutant.name for mutant in mutants]!r}\n")
 
 
 def build(root, folder, mutants, isa):

@@ -41,9 +41,7 @@ class Mutant(NamedTuple):
 
 def mutants_of(file, tests, *rows, needs=""):
     """Mutants of one file for the same tests; a row is (name, old, new), or (name, old, new, within)."""
-    return [
-        Mutant(name, file, old, new, tests, *within, needs=needs) for name, old, new, *within in rows
-    ]
+    return [Mutant(name, file, old, new, tests, *within, needs=needs) for name, old, new, *within in rows]
 
 
 def place_of(mutant, text):
