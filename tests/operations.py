@@ -86,13 +86,14 @@ KERNELS = ("fprop", "dgrad", "wgrad")
 
 
 def to_formats(tensor, array, data_format, filter_format):
-    """A view of an NCX or OIX array in the formats asked for, NHWC and the like included.
+    """An NCX or OIX array in the formats asked for, NHWC and the like included; one with moved axes is C-contiguous.
 
+    A view of moved axes would be an array of the same memory, whose kernels are those of the first format.
     ``tensor`` is 'x', 'w' or 'y'.
     """
     if tensor == "w":
-        return array if filter_format == "OIX" else np.moveaxis(array, (0, 1), (-1, -2))
-    return array if data_format.startswith("NC") else np.moveaxis(array, 1, -1)
+        return array if filter_format == "OIX" else np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2)))
+    return array if data_format.startswith("NC") else np.ascontiguousarray(np.moveaxis(array, 1, -1))
 
 
 def dtype_of(name):

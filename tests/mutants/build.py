@@ -1,0 +1,49 @@
+"""A copy of the package with all mutants in it, built once for one instruction set, without much optimisation."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from mutants.schemata import with_mutants
+
+#: In the C code of each compiled module, and beside the Python code.
+HEADER = """#pragma once
+__attribute__((visibility("default"))) int convgrad_mutant;
+"""
+DECLARATION = """cdef extern from "mutant.h" nogil:
+    int convgrad_mutant
+"""
+
+
+def _write_mutants(root, folder, mutants):
+    numbered = defaultdict(list)
+    for number, mutant in enumerate(mutants, 1):
+        numbered[mutant.file].append((number, mutant))
+    for file, of_file in numbered.items():
+        (folder / file).write_text(with_mutants((root / file).read_text(), file, of_file))
+    (folder / "pyx/mutant.h").write_text(HEADER)
+    (folder / "pyx/mutant.pxd").write_text(DECLARATION)
+    (folder / "convgrad_cy/_mutant.py").write_text(f"number = 0\nnames = {[mutant.name for mutant in mutants]!r}\n")
+
+
+def build(root, folder, mutants, isa):
+    """Make the package in the folder; mutant number k, counted from 1, is chosen by the number k."""
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    for name in ("convgrad_cy", "pyx"):
+        shutil.copytree(root / name, folder / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, folder)
+    _write_mutants(root, folder, mutants)
+    script = (root / "setup.py").read_text()
+    assert script.count('"-O3"') == 1, "setup.py has changed: this build takes minutes with more optimisation"
+    (folder / "setup.py").write_text(script.replace('"-O3"', '"-O1"'))
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    environment = {**os.environ, "CONVGRAD_CY_BUILD_ISAS": isa}
+    log = Path(folder, "build.log")
+    with log.open("w") as file:
+        made = subprocess.run(command, cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT)
+    if made.returncode != 0:
+        raise SystemExit(f"{log.read_text()[-8000:]}\nthe mutants could not be built")

@@ -1,0 +1,280 @@
+"""Mistakes in the direct algorithm: its loops, the register tiles, stride phases, small groups, what threads share."""
+
+from mutants.schemata import DROPPED, mutants_of
+
+EXACT = "test_values.py::test_exact"
+SLIDING, PHASES = "test_sliding.py::test_exact", "test_phases.py::test_exact"
+ZEROS = "test_values.py::test_zeros_come_before_sums"
+INFINITE = "test_nonfinite.py::test_every_weight_or_gradient_infinite"
+MANY_VALUES = "test_nonfinite.py::test_many_values"
+STREAMS = "test_streams.py::test_exact test_streams.py::test_rows_are_exact test_streams.py::test_all_problems"
+CHUNKS = "test_values.py::test_exact[2d_depth1200 test_packing.py::test_exact"
+LANES = f"{EXACT}[2d_depthwise {EXACT}[3d_groups {EXACT}[2d_groups {SLIDING}"
+PAIRS = "test_pairs.py::test_formats test_pairs.py::test_exact"
+
+DIRECT_MUTANTS = [
+    *mutants_of(
+        "pyx/accumulation.pxd",
+        EXACT,
+        (
+            "strips of a panel are the first",
+            "target + j * conv.y.channel",
+            "target",
+            "load_block(strip, c.strip, 1, target + j * conv.y.channel",
+        ),
+        (
+            "a chunk begins with the first channel",
+            "block // conv.output_blocks % c.chunk_blocks * conv.blocks.chunk",
+            "0",
+        ),
+        ("a panel's next rows begin too early", "together * lines * c.strip", "lines * c.strip"),
+    ),
+    *mutants_of(
+        "pyx/accumulation.pxd",
+        PAIRS,
+        ("positions of pairs are neighbours", "step[3] *= 2", DROPPED),
+        ("the last position has no pair", "(row + row % 2)", "row"),
+        needs="pairs",
+    ),
+    *mutants_of(
+        "pyx/wgrad.pxd",
+        f"{EXACT} test_zones.py::test_exact",
+        ("slices after the first are one", "slice * c.sums_size + i", "c.sums_size + i"),
+        ("a zone's rows are those of the first channel", "column[row + k * part.channel_rows]", "column[row]"),
+    ),
+    *mutants_of(
+        "pyx/wgrad.pxd",
+        f"{INFINITE} {MANY_VALUES}",
+        ("infinity meets padding in wgrad", "conv.padded and any_nan(sums, rows, part.outputs, c.row)", "False"),
+    ),
+    *mutants_of(
+        "pyx/correlate.pxd",
+        f"{EXACT} {INFINITE}",
+        ("infinity meets padding in fprop", "any_nan(sums + g * sums_g, rows, columns, sums_row)", "False"),
+        ("rows of sums lie one row apart", "together", "1", "row += together"),
+    ),
+    *mutants_of(
+        "pyx/correlate.pxd", ZEROS, ("zeros come among the sums", "c[1].first_task", "0", "zeros = c[1].first_task")
+    ),
+    *mutants_of(
+        "pyx/products.pxd",
+        f"{CHUNKS} {PHASES} {EXACT} test_zones.py::test_exact",
+        (
+            "the last chunk's rows are as long as others",
+            "c.last_filter_rows",
+            "c.filter_rows",
+            "else c.last_filter_rows",
+        ),
+        ("a run of taps begins with the first", "first_tap(zone, &conv.walk, i) * words", "0"),
+        ("the sums of all strips are the first's", "sums + j", "sums", "sums + j, places, sums_row, begin"),
+        ("images of a box have the sums of the first", "(n * box.count[1] + d)", "d"),
+    ),
+    *mutants_of(
+        "pyx/products.pxd",
+        f"{INFINITE} {MANY_VALUES}",
+        ("sums are formed again with the first output's filter", "(o0 + o) * conv.w.batch", "o0 * conv.w.batch"),
+        (
+            "rows without padding are those to form again",
+            "sees_padding(&conv.walk, position)",
+            "not sees_padding(&conv.walk, position)",
+        ),
+    ),
+    *mutants_of(
+        "pyx/phases.pxd",
+        PHASES,
+        ("the last position of an odd row is left out", "count[0] > count[1]", "False"),
+        (
+            "a shared window without its last neighbours",
+            "m.axis[axis].extent - m.axis[axis].positions + 1",
+            "m.axis[axis].extent - m.axis[axis].positions",
+        ),
+        ("phases have the boxes of the first", "max(boxes, steps[i].conv.boxes[axis])", "steps[0].conv.boxes[axis]"),
+        (
+            "all phases of a row begin where it does",
+            "c.conv.walk.axis[2].target_begin * c.row",
+            "0",
+            "begin = c.conv.walk.axis[2].target_begin * c.row",
+        ),
+        ("rows that a phase lacks are stored", "d >= boxes.count[1] or h >= boxes.count[2]", "False"),
+        ("phases are spread as neighbours", "w * step", "w", "row[w * step] = sums[w]"),
+        (
+            "rows of phases have swapped axes",
+            "(n * boxes.count[1] + d) * boxes.count[2] + h",
+            "(n * boxes.count[1] + d) + h * boxes.count[2]",
+        ),
+    ),
+    *mutants_of(
+        "pyx/phases.pxd",
+        "test_phases.py::test_infinity",
+        (
+            "phases are formed again as if they began a row",
+            "shared + c.conv.walk.axis[2].target_begin * c.row",
+            "shared",
+        ),
+    ),
+    *mutants_of(
+        "pyx/lanes.pxd",
+        LANES,
+        ("lanes have the channels of the first group", "lane // c.outputs * c.channels + i", "i"),
+        ("a box of lanes is stored beyond its end", "i + 1 < c.boxes[axis]", "False"),
+    ),
+    *mutants_of(
+        "pyx/lanes.pxd",
+        LANES,
+        ("a block of lanes begins with the first group", "box.lane // c.outputs * c.channels * c.x_lane", "0"),
+        (
+            "what a box sees lacks its last row",
+            "c.high[axis]",
+            "c.high[axis] - 1",
+            "(box.begin[axis] + c.extent[axis] - 1) * c.source_step[axis] + c.high[axis])",
+        ),
+        (
+            "what a box sees begins too late",
+            "box.begin[axis] * c.source_step[axis] + c.low[axis]",
+            "box.begin[axis] * c.source_step[axis]",
+        ),
+        ("taps in reverse reach nothing before", "min(pad, <int64_t>0)", "0"),
+        ("lanes side by side have channels of groups", "c.x.group if c.channels == 1 else c.x.channel", "c.x.channel"),
+    ),
+    *mutants_of(
+        "pyx/lanes_correlate.pxd",
+        f"{SLIDING} {LANES}",
+        ("lanes of a group have its first filter", "(l0 + lane) % c.outputs * c.w.batch", "0"),
+        ("no zeros where no tap reaches, in place", "zero_target(c, &box, made)", DROPPED),
+        ("no zeros where no tap reaches", "memset(result, 0, c.result_size * sizeof(compute))", DROPPED),
+        ("a block of lanes has the first one's filter", "box.lane // c.block * line * walks[i].taps", "0"),
+    ),
+    *mutants_of(
+        "pyx/lanes_wgrad.pxd",
+        LANES,
+        ("slices of lanes after the first are one", "slice * size + i", "size + i"),
+        (
+            "a slice of lanes lacks its first box",
+            "boxes * slice // slices",
+            "boxes * slice // slices + 1",
+            "range(boxes * slice // slices,",
+        ),
+        ("sums of lanes are not cleared", "memset(sums, 0, size * sizeof(compute))", DROPPED),
+        ("channels of lanes have one filter", "to += c.w.channel", DROPPED),
+    ),
+    *mutants_of(
+        "pyx/lane_rows.pxd",
+        f"{SLIDING} {LANES}",
+        ("taps in reverse, positions not", "-target_step", "target_step", "s.y_position = -target_step"),
+        ("a row begins with the filter's first row", "run.table + row.first * run.taps", "run.table"),
+        ("rows of other taps pass for alike", "first != row.first or taps != row.taps", "taps != row.taps"),
+        (
+            "slices of a depth are the first",
+            "row.depth + t",
+            "t",
+            "packed + (row.depth + t) * area, made, made_step, t == 0)\n                    else",
+        ),
+        ("a piece begins where its run does", "max(run.begin, box.begin[2])", "run.begin"),
+        (
+            "each slice of taps begins anew",
+            "t == 0",
+            "True",
+            "area, made, made_step, t == 0)\n                    else",
+        ),
+        (
+            "rows of x lie as far apart as taps",
+            "height.source_step * c.x.axis[1]",
+            "height.source_tap * c.x.axis[1]",
+            "s.x_height, s.x_position = height.source_step * c.x.axis[1]",
+        ),
+        ("positions without taps keep their sums", "not row.depths", "False"),
+    ),
+    *mutants_of(
+        "pyx/slide.pxd",
+        SLIDING,
+        ("padding of a part is that of the first", "s.begin - t", "s.begin"),
+        ("each part of a row begins anew", "fresh and r == t == 0", "fresh"),
+        (
+            "wgrad's taps are those of the first part",
+            "t * s.w_tap",
+            "0",
+            "slide_f32_sums(&part, x + t * s.x_tap, y, w + t * s.w_tap)",
+        ),
+    ),
+    *mutants_of(
+        "pyx/slide_template.h",
+        SLIDING,
+        ("padding moves too slowly", "count * step", "count", "begin -= count * step"),
+        ("the last column is padding", "s->end", "s->end - 1", "begin = s->begin, end = s->end"),
+        ("chunks of a row are the first", "count * step * s->x_tap", "0"),
+        ("blocks of wgrad's rows are the first", "count * s->w_row", "0"),
+    ),
+    *mutants_of(
+        "pyx/runs.pxd",
+        SLIDING,
+        ("taps in reverse begin one further", "a.source_size - 1 - source", "a.source_size - source"),
+        ("a run has the taps of all", "next_first != first or next_count != count", "next_count != count"),
+        ("tables of runs begin at the first", "walk.axis[1].taps * count", "0", "table += walk.axis[1].taps * count"),
+    ),
+    *mutants_of(
+        "pyx/ukernel_template.h",
+        f"{CHUNKS} {EXACT}",
+        ("the last product is left out", "k < depth", "k < depth - 1", "k < depth; k++)\n            STEP"),
+        ("each chunk begins anew", "sums != CARRIED", "1", "sum[r][v] = sums != CARRIED"),
+        ("sums are not added to those before", "sum[r][v] += *to;", DROPPED),
+    ),
+    *mutants_of(
+        "pyx/ukernel_template.h",
+        "test_zones.py::test_exact",
+        ("rows of a tall tile begin with the first run", "a_depth[k]", "a_depth[0]", "a + a_depth[k] + 4 * q"),
+        ("each chunk of a tall tile begins anew", "sums != CARRIED", "1", "sum[r] = sums != CARRIED"),
+        needs="lines",
+    ),
+    *mutants_of(
+        "pyx/ukernel.pxd",
+        f"{EXACT} test_zones.py::test_exact",
+        ("every tile reads the first rows", "a_row + r", "a_row", "vectors, depth, run, a, a_row + r"),
+        ("rows that do not lie evenly pass for such", "row[i] - row[i - 1] != row[1] - row[0]", "False"),
+        (
+            "a strip without its last vector",
+            "columns + vector_length(kind) - 1",
+            "columns",
+            "(columns + vector_length(kind) - 1) // vector_length(kind) * vector_length(kind)",
+        ),
+    ),
+    *mutants_of(
+        "pyx/stream.pxd",
+        STREAMS,
+        ("parts of lines are stored past the cache", "channels % line == 0", "True"),
+        ("targets between lines are stored past the cache", "<int64_t>first % 64 == 0", "True"),
+    ),
+    *mutants_of(
+        "pyx/rearrange.pxd",
+        "test_orders.py::test_copy",
+        ("pieces of a row all go to its beginning", "task // parts % pieces * columns", "0"),
+        ("the last rows are a whole task", "min(rows, target.shape[5] - first)", "rows"),
+        (
+            "swapped steps of two axes",
+            "i * target_row + j * target_step",
+            "j * target_row + i * target_step",
+            "target[i * target_row + j * target_step] = source[i * source_row + j * source_step]\n\n",
+        ),
+    ),
+    *mutants_of(
+        "pyx/threads.h",
+        f"{EXACT} test_teams.py::test_same_bits",
+        (
+            "the last task is left out",
+            "(end - first) * (thread + 1) / threads",
+            "(end - first) * (thread + 1) / threads - (thread + 1 == threads)",
+        ),
+        ("each thread begins with the first task", "(end - first) * thread / threads", "0"),
+        (
+            "the last task of a range is taken and left",
+            "task < range->end",
+            "task < range->end - 1",
+            "if (task < range->end)",
+        ),
+    ),
+    *mutants_of(
+        "pyx/float_state.h",
+        "test_float_state.py",
+        ("a thread keeps the caller's rounding", "set_float_state(STANDARD_STATE);", DROPPED),
+        ("a thread does not give the caller's state back", "set_float_state(before);", DROPPED),
+    ),
+]

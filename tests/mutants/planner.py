@@ -1,0 +1,166 @@
+"""Mistakes in what is decided before a kernel runs: sizes, walks, boxes, orders of memory, and what calls remember."""
+
+from mutants.schemata import DROPPED, mutants_of
+
+EXACT, FORMATS = "test_values.py::test_exact", "test_values.py::test_formats"
+CALLS, PLAN, BOXES, ENDS = "test_calls.py", "test_plan.py", "test_boxes.py", "test_ends.py"
+PROBLEM, SEGMENTS, PATCHES = "test_problem.py", "test_segments.py", "test_patches.py"
+WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phases"
+ORDERS = "test_orders.py::test_only_what_is_skipped test_orders.py::test_layouts_change_no_bit"
+PHASES, BUNDLES = "test_phases.py", "test_bundles.py"
+
+PLANNER_MUTANTS = [
+    *mutants_of(
+        "convgrad_cy/problem.py",
+        f"{PROBLEM} {EXACT}",
+        ("a kernel's extent without its last tap", "(kernel - 1) * dilation + 1", "(kernel - 1) * dilation"),
+        (
+            "a position beyond the last",
+            "(x + sum(padding) - dilated_size(kernel, dilation)) // stride",
+            "-(-(x + sum(padding) - dilated_size(kernel, dilation)) // stride)",
+        ),
+        ("a transposed size by the number of positions", "(x - 1) * stride", "x * stride"),
+        (
+            "the odd element of padding at the beginning",
+            "(large, small) if lower else (small, large)",
+            "(large, small)",
+        ),
+        (
+            "same padding of the positions rounded down",
+            "-(-x // stride)",
+            "x // stride",
+            "aligned_padding(x, -(-x // stride), kernel",
+        ),
+        ("padding at the other end", "-pad_begin", "pad_begin", "source_begin=-pad_begin"),
+        ("phases of the stride, whatever it shares with the dilation", "stride // common", "stride"),
+        ("a phase begins at its tap", "(first * dilation - pad_begin) % stride", "first % stride"),
+        ("a phase's positions rounded down", "-(-(x - begin) // stride)", "(x - begin) // stride"),
+        ("a phase's taps rounded down", "-(-(kernel - first) // filter_step)", "(kernel - first) // filter_step"),
+        ("a phase sees y without the padding", "(begin + pad_begin - first * dilation)", "(begin - first * dilation)"),
+        ("a phase's taps in the order of the filter", "-(dilation // common)", "dilation // common"),
+        ("what no tap reaches is not visited", "visited == self.x", "True"),
+        (
+            "three-dimensional where two axes are",
+            "(fill,) * (3 - len(values)) + values",
+            "values + (fill,) * (3 - len(values))",
+        ),
+        ("a problem with padding passes for pointwise", "self.pad_begin == (0, 0, 0)", "True"),
+    ),
+    *mutants_of(
+        "convgrad_cy/boxes.py",
+        f"{BOXES} {EXACT} {PLAN}",
+        (
+            "a window's axis without the last element",
+            "(taps - 1) * abs(axis.source_tap) + 1",
+            "(taps - 1) * abs(axis.source_tap)",
+        ),
+        ("reversed taps begin with the first", "max(0, -(taps - 1) * axis.source_tap)", "0"),
+        (
+            "a part for each tap, of one position less",
+            "taps * positions",
+            "taps * positions - 1",
+            "taps * positions, True",
+        ),
+        ("neighbours need not be neighbours", "(contiguous and axis.source_step > 1)", "False"),
+        ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
+        ("a box as large as its window may not be", "elements * chunk * itemsize <= WINDOW_BYTES", "True"),
+        ("the last pair of a row has no room", "positions + positions % 2", "positions"),
+    ),
+    *mutants_of(
+        "convgrad_cy/boxes.py",
+        f"{PHASES} {BUNDLES}",
+        ("a shared window of the longest phase alone", "count + max(ends) - min(ends)", "count"),
+        ("phases begin a shared window together", "axis.source_begin - min(ends)", "0"),
+        (
+            "groups of positions that lie side by side are bundled",
+            "case.positions_adjacent",
+            "False",
+            "if case.positions_adjacent:\n        return 1",
+        ),
+        (
+            "a bundle as large as its window may not be",
+            "WINDOW_BYTES // (elements * case.channels * case.itemsize)",
+            "case.groups",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/segments.py",
+        SEGMENTS,
+        ("a tap's positions rounded down", "-(first // axis.source_step)", "(-first) // axis.source_step"),
+        (
+            "a tap's last position is left out",
+            "-((first - axis.source_size) // axis.source_step)",
+            "-((first + 1 - axis.source_size) // axis.source_step)",
+        ),
+        (
+            "a part sees the source under the first tap",
+            "begin * axis.source_step + tap * axis.source_tap",
+            "begin * axis.source_step",
+        ),
+        ("parts of a walk have its first target", "axis.target_begin + begin * axis.target_step", "axis.target_begin"),
+        ("parts of a walk have its first tap", "axis.filter_begin + tap * axis.filter_step", "axis.filter_begin"),
+    ),
+    *mutants_of(
+        "convgrad_cy/segments.py",
+        f"{ENDS}",
+        (
+            "padding of other axes is not looked at",
+            "any(begin > 0 or end < axis.positions for axis in outer for begin, end in _ranges(axis))",
+            "False",
+        ),
+        ("the end of a row is what lies between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
+    ),
+    *mutants_of(
+        "convgrad_cy/plan.py",
+        f"{EXACT} {SEGMENTS} {PLAN} {PHASES}",
+        (
+            "parts use the filter of the walk before",
+            "_row(part, window, packed)",
+            "_row(part, window, max(0, packed - 1))",
+        ),
+        (
+            "a filter is packed with a part's taps alone",
+            "_row(walk, own[0], PACKS)",
+            "_row(its_parts[0], own[0], PACKS)",
+        ),
+        (
+            "layouts have chunks of their own",
+            "chunk or _chunk(case, depth_bytes, channel_bytes)",
+            "_chunk(case, depth_bytes, channel_bytes)",
+        ),
+        ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.machine.threads // blocks)"),
+        (
+            "groups of several chunks are bundled",
+            "chunk == case.channels",
+            "True",
+            "if not pairs and chunk == case.channels",
+        ),
+        (
+            "sums of several chunks are stored past the cache",
+            "chunk == case.channels",
+            "True",
+            "whole = chunk == case.channels and case.machine",
+        ),
+        ("windows of phases are their own", "phases > 1", "False", "shared=phases > 1)\n    many"),
+    ),
+    *mutants_of(
+        "convgrad_cy/choices.py",
+        f"{PHASES} {EXACT} {PLAN}",
+        ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
+        ("dilated phases share a window", "abs(axis.source_tap) == 1", "True"),
+        ("phases that lack one are joined", "1 < len(rows) == walks[0][2].target_step", "1 < len(rows)"),
+        ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
+        ("a strided problem is mirrored", "problem.stride != (1, 1, 1)", "False"),
+    ),
+    *mutants_of(
+        "convgrad_cy/lanes.py",
+        f"test_sliding.py {EXACT} {PLAN}",
+        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
+        (
+            "slices of lanes depend on the layout",
+            "even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block",
+            "block",
+        ),
+        ("what lanes see is that of the last walk", "max(ends) - min(ends) + 1", "1"),
+    ),
+]

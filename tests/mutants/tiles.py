@@ -1,0 +1,155 @@
+"""Mistakes in Winograd's algorithm: tiles, filters, transforms, sums, and the range in which results stand."""
+
+from mutants.schemata import DROPPED, mutants_of
+
+VALUES = "test_winograd.py::test_values["
+PARTS = "test_winograd.py::test_values_of_phases"
+SLICES = "test_winograd.py::test_slices"
+RANGE = "test_winograd.py::test_out_of_range_is_direct"
+BUNDLES = "test_bundles.py::test_winograd"
+
+TILE_MUTANTS = [
+    *mutants_of(
+        "pyx/winograd.h",
+        f"{SLICES} {RANGE}",
+        ("the last slice is not added", "i < slices", "i < slices - 1"),
+        ("a negative infinity passes for a number", "bits &= 0x7fffffff;", DROPPED),
+        ("the last value's magnitude is not looked at", "i < count", "i < count - 1"),
+    ),
+    *mutants_of(
+        "pyx/winograd.pxd",
+        RANGE,
+        (
+            "infinity stands",
+            "most >= INFINITE_BITS",
+            "most > INFINITE_BITS",
+            "most < LEAST_BITS or most >= INFINITE_BITS",
+        ),
+        ("tiny values stand", "most < LEAST_BITS", "False"),
+        ("of a thread's two magnitudes one is kept", "which * 16", "0", "largest += thread * 32 + which * 16"),
+        ("the least magnitude is kept", "max(largest[0], value)", "value"),
+    ),
+    *mutants_of(
+        "pyx/winograd.pxd",
+        f"{VALUES} {PARTS}",
+        ("tiles of a row lie one element apart", "w * f.step[2] * pitch[2]", "w * pitch[2]"),
+        ("images of a box are the first", "n * m.batch_pitch", "0", "window + v + n * m.batch_pitch"),
+        ("lines of channels are the first", "v // to_tile * to_strip + v % to_tile", "0"),
+        ("points of the depth lie on each other", "i * f.given[1] * f.given[2] * to_point", "0"),
+        ("a filter's depth is not transformed", "f.given[0] > 1 or f.taken[0] > 1", "False"),
+        ("rows of a tile are the first", "h * f.step[1] * pitch[1]", "0"),
+    ),
+    *mutants_of(
+        "pyx/winograd_filter.pxd",
+        f"{VALUES} {PARTS}",
+        (
+            "taps are neighbours in a filter",
+            "step.walk.axis[axis].filter_step * f.w.axis[axis] * row",
+            "f.w.axis[axis] * row",
+        ),
+        (
+            "taps that the filter lacks are what was there",
+            "zero_block(lines + t * row, f.taps * row, 1, channels, row)",
+            DROPPED,
+        ),
+        (
+            "picked taps that the filter lacks are what was there",
+            "memset(lines + t * f.width, 0, f.width * sizeof(float))",
+            DROPPED,
+        ),
+        ("taps that lie apart pass for adjacent", "w.axis[axis] != taps", "False"),
+        ("strips of a filter are the first", "j * f.strip", "0", "to + j * f.strip + c * f.width"),
+        ("channels of the added steps lie on each other", "step * step_channels + c0", "c0"),
+        (
+            "channels that are loaded later lie on the first",
+            "c0 * width",
+            "0",
+            "to + j * together * f.strip + c0 * width",
+        ),
+    ),
+    *mutants_of(
+        "pyx/winograd_correlate.pxd",
+        f"{VALUES} {PARTS} {BUNDLES}",
+        ("a row is stored beyond its end", "min(columns, walk.axis[2].positions - column)", "columns"),
+        ("rows below the last one are stored", "walk.axis[1].positions - at[1]", "t.outputs[1]"),
+        ("slices behind the last one are stored", "at[0] >= walk.axis[0].positions", "False"),
+        ("siblings are images", "(tiles.begin[0] + n) // t.steps.siblings", "(tiles.begin[0] + n)"),
+        ("each chunk of channels begins anew", "i == 0", "True", "FRESH if i == 0 else ADDED"),
+        ("chunks have the first one's filter", "i // c.chunks * c.channels + c0", "0"),
+        (
+            "rows of tiles that lie apart are stored as one",
+            "walk.axis[1].target_step * c.y.axis[1] == count * walk.axis[2].target_step * c.y.axis[2]",
+            "True",
+        ),
+        (
+            "a block of outputs has the first one's filter",
+            "o // width",
+            "0",
+            "(g * count_blocks(group_outputs, width) + o // width)",
+        ),
+        ("shared tiles of a group are the first group's", "(g * c.tiling.box_count + box_index)", "box_index"),
+        ("groups have the first one's tiles", "g * channels", "0", "p * c.value_point + g * channels"),
+        (
+            "groups of outputs have the first one's filter",
+            "(first_output + o) * c.filters.w.batch",
+            "o * c.filters.w.batch",
+            "filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch\n    for span",
+        ),
+    ),
+    *mutants_of(
+        "pyx/winograd_tiling.pxd",
+        f"{VALUES} {PARTS} {SLICES}",
+        ("the last box of tiles is a whole one", "min(whole, limit - box.begin[axis])", "whole"),
+        ("the filter has a tap more", "tap[2] < step.held[2]", "tap[2] <= step.held[2]"),
+        ("siblings have the positions of the first", "n % t.steps.siblings * t.steps.added", "0"),
+        ("the target has a position more", "(a.positions - 1) * a.target_step", "a.positions * a.target_step"),
+        (
+            "the target begins at its first element",
+            "a.target_begin",
+            "0",
+            "a.source_begin, a.source_step = a.target_begin, a.target_step",
+        ),
+        ("tiles begin one element apart", "tiles.begin[1 + axis] * f.step[axis]", "tiles.begin[1 + axis]"),
+        (
+            "a tile that is not full is left out",
+            "step.walk.axis[axis].positions + t.outputs[axis] - 1",
+            "step.walk.axis[axis].positions",
+        ),
+    ),
+    *mutants_of(
+        "pyx/winograd_parts.pxd",
+        f"{VALUES} {SLICES} {BUNDLES} {PARTS}",
+        ("a part begins with the first outputs", "index % c.output_blocks * c.blocks.outputs", "0"),
+        ("a part begins with the first channels", "index // c.output_blocks % c.chunk_blocks * c.blocks.chunk", "0"),
+        ("the last bundle has all its groups", "min(c.blocks.groups, c.groups - part.g)", "c.blocks.groups"),
+        ("taps of pieces pass for the whole filter", "is_held(step, c.taps - 1)", "True"),
+    ),
+    *mutants_of(
+        "pyx/winograd_wgrad.pxd",
+        f"{SLICES} {VALUES} {PARTS} {BUNDLES}",
+        ("each box begins anew", "box == first_box", "True"),
+        (
+            "a slice lacks its first box",
+            "boxes * slice // c.blocks.slices",
+            "boxes * slice // c.blocks.slices + 1",
+            "first_box = boxes * slice // c.blocks.slices",
+        ),
+        ("strips of gradients are the first", "column // c.target_width * c.target_strip", "0"),
+        ("pieces of channels are the first", "index % of_group * FINISHED_CHANNELS", "0"),
+        ("taps that the filter lacks are stored", "is_held(c.tiling.steps, t)", "True"),
+        (
+            "the last output is not looked at",
+            "part.outputs",
+            "part.outputs - 1",
+            "block + i * c.target_row, part.outputs, largest",
+        ),
+        ("slices of a part are the first", "(task // c.pieces * c.blocks.slices * c.pieces + index)", "index"),
+        (
+            "shared gradients of a block are the first's",
+            "part.o0 // c.blocks.outputs",
+            "0",
+            "(index * c.output_blocks + part.o0 // c.blocks.outputs)",
+        ),
+        ("lines of channels lie on each other", "i // LINE_LANES * c.source_line + i % LINE_LANES", "i"),
+    ),
+]

@@ -1,0 +1,194 @@
+"""Mistakes in how a call's work is put together: orders of memory, patches, Winograd's walks, what is remembered."""
+
+from mutants.schemata import DROPPED, mutants_of
+
+EXACT, FORMATS = "test_values.py::test_exact", "test_values.py::test_formats"
+CALLS, PLAN, BOXES, ENDS = "test_calls.py", "test_plan.py", "test_boxes.py", "test_ends.py"
+PROBLEM, SEGMENTS, PATCHES = "test_problem.py", "test_segments.py", "test_patches.py"
+WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phases"
+ORDERS = "test_orders.py::test_only_what_is_skipped test_orders.py::test_layouts_change_no_bit"
+PHASES, BUNDLES = "test_phases.py", "test_bundles.py"
+
+WORK_MUTANTS = [
+    *mutants_of(
+        "convgrad_cy/orders.py",
+        "test_orders.py",
+        ("axes that lie apart are taken as one", "outer != size * inner", "False"),
+        (
+            "axes nest if they do in the target",
+            "axes[-1][1:] == (size * source_stride, size * target_stride)",
+            "axes[-1][2] == size * target_stride",
+        ),
+        ("an array's axes in the order of its shape", "np.argsort(axes)", "axes", "made.transpose(np.argsort(axes))"),
+        ("a result is not brought back", "place == 2", "False"),
+        ("an operand is not brought into order", "place < 2", "False"),
+    ),
+    *mutants_of(
+        "convgrad_cy/patches.py",
+        PATCHES,
+        ("patches with padding", "problem.pad_begin[axis] == 0", "True"),
+        ("patches with dilation", "problem.dilation[axis] == 1", "True"),
+        ("patches that lie apart", "(problem.stride[axis] == kernel or positions == 1)", "True"),
+        ("patches of an axis with a rest", "size == positions * kernel", "True"),
+        ("a filter's elements in the other order", "1 if channels == (0,) else -1", "-1 if channels == (0,) else 1"),
+        ("dgrad's patches are not brought back", "self.copier.copy(patches, x)", DROPPED),
+        ("a copied filter of wgrad is not brought back", "filter[...] = arrays[filter_place]", DROPPED),
+        ("a copied filter is empty", "arrays[filter_place][...] = filter", DROPPED),
+        (
+            "taps that are not one in memory are channels",
+            "Axes(moved.shape[pair], moved.strides[pair]).nested() is None",
+            "False",
+        ),
+        ("groups of patches", "problem.groups == 1", "True"),
+    ),
+    *mutants_of(
+        "convgrad_cy/tile_walks.py",
+        f"{WINOGRAD} test_algorithm.py",
+        ("the last piece of a filter holds all its taps", "min(PIECE_TAPS, walk.taps - first)", "PIECE_TAPS"),
+        (
+            "pieces have the first one's taps",
+            "walk.filter_begin + first * walk.filter_step",
+            "walk.filter_begin",
+            "filter_begin=walk.filter_begin + first * walk.filter_step,\n            ),\n            min",
+        ),
+        ("reversed taps begin with the first tap", "walk.filter_begin + last * walk.filter_step", "walk.filter_begin"),
+        ("reversed taps see the source of the first", "walk.source_begin + last * tap", "walk.source_begin"),
+        ("siblings have the source of the first", "walk.source_begin + first * step", "walk.source_begin"),
+        (
+            "siblings without the last positions",
+            "-(-(walk.positions - first) // apart)",
+            "(walk.positions - first) // apart",
+        ),
+        ("phases of taps have every tap", "walk.filter_step * apart", "walk.filter_step"),
+        (
+            "positions that no tap reaches are left out",
+            "any(axis.taps == 0 for walk in walks for axis in walk)",
+            "False",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/winograd.py",
+        f"{WINOGRAD} {BUNDLES} test_algorithm.py test_winograd.py::test_half_types",
+        ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
+        ("siblings have no images", "problem.batch * max(map(len, parts))", "problem.batch"),
+        (
+            "dgrad's tiles have the channels of fprop",
+            "outputs, channels",
+            "channels, outputs",
+            "channels, outputs = outputs, channels\n    lanes",
+        ),
+        (
+            "boxes of the smallest walk",
+            "max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True))",
+            "min(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True))",
+        ),
+        ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
+    ),
+    *mutants_of(
+        "convgrad_cy/algorithm.py",
+        "test_algorithm.py",
+        ("larger tiles than are accurate", "n <= most", "True"),
+        (
+            "more channels than are accurate",
+            "most_added(operation, problem) * _channels(operation, problem)[0] > MOST_CHANNELS",
+            "False",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu.py",
+        f"{EXACT} {FORMATS}",
+        ("x and y keep their places in dgrad", "places[::-1]", "places"),
+        (
+            "the filter is not turned",
+            "filter.swapaxes(1, 2)",
+            "filter",
+            "return places[::-1], (target, filter.swapaxes(1, 2), source)",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu.py",
+        "test_invariance.py::test_layouts test_patches.py::test_taps_as_channels test_plan.py::test_layouts_are_seen",
+        ("rows that lie apart are one axis", "height != width * tensor.shape[5]", "False"),
+        (
+            "joined taps decide the chunk",
+            "Blocks(*make_plan(operation, problem, dtype, False, here).blocks).chunk",
+            "None",
+        ),
+        (
+            "another axis says whether positions are adjacent",
+            "abs(source.strides[5]) < abs(source.strides[channel])",
+            "abs(source.strides[5]) < abs(source.strides[2])",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu.py",
+        "test_algorithm.py::test_threads_choose_nothing",
+        ("threads choose the algorithm", "here._replace(threads=1)", "here"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu.py",
+        "test_values.py::test_every_value",
+        ("direct multiplies pairs", "here._replace(multiplies_pairs=False)", "here"),
+        needs="pairs",
+    ),
+    *mutants_of(
+        "convgrad_cy/calls.py",
+        f"{CALLS} test_arguments.py",
+        ("results beside inputs are not looked at", "not apart", "False", "if not apart:"),
+        ("calls are remembered without end", "len(_KNOWN) >= _MOST_KNOWN", "False"),
+        (
+            "out of a known call is not checked",
+            'arguments.check_no_overlap("out", seen, function.second, library.seen(second))',
+            DROPPED,
+        ),
+        (
+            "unaligned inputs are read as they are",
+            "not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))",
+            "False",
+        ),
+        ("an empty result has a kernel", "target.size == 0", "False"),
+    ),
+    *mutants_of(
+        "pyx/repeat.pyx",
+        f"{CALLS} test_keywords.py test_threads.py",
+        ("calls of other functions are the same", "function", "None", "function, threads, asked, keywords, <object>"),
+        (
+            "calls with other numbers of threads are the same",
+            "threads",
+            "0",
+            "function, threads, asked, keywords, <object>",
+        ),
+        (
+            "calls that ask for other shapes are the same",
+            "asked",
+            "None",
+            "function, threads, asked, keywords, <object>",
+        ),
+        ("calls with other keywords are the same", "keywords", "None", "function, threads, asked, keywords, <object>"),
+        ("the dtype is not in the key", "<object>cnp.PyArray_DESCR(first)", "None"),
+        ("calls with an unaligned array are like others", "<size_t>cnp.PyArray_DATA(array) % <size_t>itemsize", "0"),
+        ("calls with a read-only array are like others", "not cnp.PyArray_ISWRITEABLE(array)", "0"),
+        (
+            "calls of other strides are the same",
+            "cnp.PyArray_STRIDE(array, axis)",
+            "0",
+            "cnp.PyArray_DIM(array, axis), cnp.PyArray_STRIDE(array, axis)",
+        ),
+        (
+            "calls of other shapes are the same",
+            "cnp.PyArray_DIM(array, axis)",
+            "0",
+            "cnp.PyArray_DIM(array, axis), cnp.PyArray_STRIDE(array, axis)",
+        ),
+        ("the second array's layout is not in the key", "layout(second)", "None"),
+        ("the first array's layout is not in the key", "layout(first)", "None"),
+        ("the layout of out is not in the key", "layout(out)", "None", "layout(out))"),
+        ("True is 1", "kind is int or kind is str", "kind is int or kind is bool or kind is str"),
+        (
+            "an array that begins in another is apart",
+            "begin[0] < end[i] and begin[i] < end[0]",
+            "begin[i] < begin[0] and begin[0] < end[i]",
+        ),
+        ("an array of negative strides begins at its first element", "begin[0] += span", DROPPED),
+    ),
+]
