@@ -10,7 +10,7 @@ from convgrad_cy.dtypes import TABLE
 from convgrad_cy.plan import Blocks, plan
 from convgrad_cy.problem import ConvProblem, conv_size
 
-FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
+FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NXC", "OIX"))
 DGRAD_OF = OPERATIONS["conv_backward_data"]
 
 
@@ -40,6 +40,7 @@ PROBLEMS = [
     strided((1, 15, 56), (1, 3, 3), (1, 2, 2), ins=8, outs=8, groups=3),
     strided((1, 14, 64), (1, 3, 3), (1, 2, 2), ins=21, outs=40, pad=0),
     strided((1, 14, 64), (1, 5, 5), (1, 2, 2), outs=150),  # chunks of channels
+    strided((1, 1, 16), (1, 1, 4), (1, 1, 2), ins=40, outs=24),  # tasks pack the filter, of every second tap
     *MANY_CHANNELS,
 ]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from operations import DTYPES, OPERATIONS, assert_exact, bits, dtype_of, integer_tensors, real_tensors
 from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
@@ -70,6 +70,20 @@ def test_exact(operation, dtype, text):
     tensors, _ = integer_tensors(problem, dtype)
     expected = operation.expected(problem, tensors, "NXC", "XIO")
     assert_exact(operation.call(problem, tensors, "NXC", "XIO"), expected, dtype)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("text", (*LAYERS, "ic64ih9oc64kh3ph1"))
+def test_targets_between_lines(operation, dtype, text):
+    """Their rows are as long as whole lines, but begin within one: nothing can be stored past the cache."""
+    problem = parse(f'mb2{text}n"between"')
+    tensors, _ = integer_tensors(problem, dtype)
+    expected = operation.expected(problem, tensors, "NXC", "XIO")
+    memory = _repeat.aligned_array((expected.size + 64,), dtype_of(dtype))
+    for first in (1, 4):
+        out = memory[first : first + expected.size].reshape(expected.shape)
+        assert_exact(operation.call(problem, tensors, "NXC", "XIO", out=out), expected, dtype)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))

@@ -49,7 +49,7 @@ DIRECT_MUTANTS = [
     ),
     *mutants_of(
         "pyx/correlate.pxd",
-        f"{EXACT} {INFINITE}",
+        f"{INFINITE} {EXACT}",
         ("infinity meets padding in fprop", "any_nan(sums + g * sums_g, rows, columns, sums_row)", "False"),
         ("rows of sums lie one row apart", "together", "1", "row += together"),
     ),
@@ -67,7 +67,6 @@ DIRECT_MUTANTS = [
         ),
         ("a run of taps begins with the first", "first_tap(zone, &conv.walk, i) * words", "0"),
         ("the sums of all strips are the first's", "sums + j", "sums", "sums + j, places, sums_row, begin"),
-        ("images of a box have the sums of the first", "(n * box.count[1] + d)", "d"),
     ),
     *mutants_of(
         "pyx/products.pxd",
@@ -169,7 +168,6 @@ DIRECT_MUTANTS = [
             "t",
             "packed + (row.depth + t) * area, made, made_step, t == 0)\n                    else",
         ),
-        ("a piece begins where its run does", "max(run.begin, box.begin[2])", "run.begin"),
         (
             "each slice of taps begins anew",
             "t == 0",
@@ -216,7 +214,6 @@ DIRECT_MUTANTS = [
         f"{CHUNKS} {EXACT}",
         ("the last product is left out", "k < depth", "k < depth - 1", "k < depth; k++)\n            STEP"),
         ("each chunk begins anew", "sums != CARRIED", "1", "sum[r][v] = sums != CARRIED"),
-        ("sums are not added to those before", "sum[r][v] += *to;", DROPPED),
     ),
     *mutants_of(
         "pyx/ukernel_template.h",
@@ -239,8 +236,7 @@ DIRECT_MUTANTS = [
     ),
     *mutants_of(
         "pyx/stream.pxd",
-        STREAMS,
-        ("parts of lines are stored past the cache", "channels % line == 0", "True"),
+        "test_streams.py::test_targets_between_lines",
         ("targets between lines are stored past the cache", "<int64_t>first % 64 == 0", "True"),
     ),
     *mutants_of(
@@ -276,5 +272,20 @@ DIRECT_MUTANTS = [
         "test_float_state.py",
         ("a thread keeps the caller's rounding", "set_float_state(STANDARD_STATE);", DROPPED),
         ("a thread does not give the caller's state back", "set_float_state(before);", DROPPED),
+    ),
+    *mutants_of(
+        "pyx/lane_rows.pxd",
+        f"{EXACT}[1d_depthwise80_long",
+        ("a piece begins where its run does", "max(run.begin, box.begin[2])", "run.begin"),
+    ),
+    *mutants_of(
+        "pyx/ukernel_template.h",
+        "test_winograd.py::test_values[",
+        ("sums are not added to those before", "sum[r][v] += *to;", DROPPED),
+    ),
+    *mutants_of(
+        "pyx/products.pxd",
+        f"{PHASES} {EXACT}",
+        ("images of a box have the sums of the first", "(n * box.count[1] + d)", "d"),
     ),
 ]

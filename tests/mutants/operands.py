@@ -232,7 +232,7 @@ OPERAND_MUTANTS = [
     ),
     *mutants_of(
         "pyx/tensor.pxd",
-        FORMATS,
+        PHASES,
         (
             "every second tap passes for adjacent",
             "walk.axis[axis].filter_step * w.axis[axis] != taps",

@@ -44,7 +44,6 @@ PLANNER_MUTANTS = [
             "(fill,) * (3 - len(values)) + values",
             "values + (fill,) * (3 - len(values))",
         ),
-        ("a problem with padding passes for pointwise", "self.pad_begin == (0, 0, 0)", "True"),
     ),
     *mutants_of(
         "convgrad_cy/boxes.py",
@@ -63,8 +62,6 @@ PLANNER_MUTANTS = [
         ),
         ("neighbours need not be neighbours", "(contiguous and axis.source_step > 1)", "False"),
         ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
-        ("a box as large as its window may not be", "elements * chunk * itemsize <= WINDOW_BYTES", "True"),
-        ("the last pair of a row has no room", "positions + positions % 2", "positions"),
     ),
     *mutants_of(
         "convgrad_cy/boxes.py",
@@ -77,16 +74,10 @@ PLANNER_MUTANTS = [
             "False",
             "if case.positions_adjacent:\n        return 1",
         ),
-        (
-            "a bundle as large as its window may not be",
-            "WINDOW_BYTES // (elements * case.channels * case.itemsize)",
-            "case.groups",
-        ),
     ),
     *mutants_of(
         "convgrad_cy/segments.py",
         SEGMENTS,
-        ("a tap's positions rounded down", "-(first // axis.source_step)", "(-first) // axis.source_step"),
         (
             "a tap's last position is left out",
             "-((first - axis.source_size) // axis.source_step)",
@@ -111,8 +102,32 @@ PLANNER_MUTANTS = [
         ("the end of a row is what lies between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
     ),
     *mutants_of(
+        "convgrad_cy/choices.py",
+        f"{PHASES} {EXACT} {PLAN}",
+        ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
+        ("phases that lack one are joined", "1 < len(rows) == walks[0][2].target_step", "1 < len(rows)"),
+        ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
+        ("a strided problem is mirrored", "problem.stride != (1, 1, 1)", "False"),
+    ),
+    *mutants_of(
+        "convgrad_cy/lanes.py",
+        f"test_sliding.py {EXACT} {PLAN}",
+        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
+    ),
+    *mutants_of(
+        "convgrad_cy/boxes.py",
+        "test_pairs.py::test_formats test_pairs.py::test_exact",
+        ("the last pair of a row has no room", "positions + positions % 2", "positions"),
+        needs="pairs",
+    ),
+    *mutants_of(
+        "convgrad_cy/boxes.py",
+        "test_plan.py::test_blocks",
+        ("a box as large as its window may not be", "elements * chunk * itemsize <= WINDOW_BYTES", "True"),
+    ),
+    *mutants_of(
         "convgrad_cy/plan.py",
-        f"{EXACT} {SEGMENTS} {PLAN} {PHASES}",
+        "test_segments.py::test_exact",
         (
             "parts use the filter of the walk before",
             "_row(part, window, packed)",
@@ -123,44 +138,53 @@ PLANNER_MUTANTS = [
             "_row(walk, own[0], PACKS)",
             "_row(its_parts[0], own[0], PACKS)",
         ),
+    ),
+    *mutants_of(
+        "convgrad_cy/plan.py",
+        "test_patches.py::test_taps_as_channels",
         (
             "layouts have chunks of their own",
             "chunk or _chunk(case, depth_bytes, channel_bytes)",
             "_chunk(case, depth_bytes, channel_bytes)",
         ),
+    ),
+    *mutants_of(
+        "convgrad_cy/plan.py",
+        "test_plan.py::test_threads_change_nothing_else",
         ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.machine.threads // blocks)"),
+    ),
+    *mutants_of(
+        "convgrad_cy/plan.py",
+        "test_bundles.py::test_exact",
         (
             "groups of several chunks are bundled",
             "chunk == case.channels",
             "True",
             "if not pairs and chunk == case.channels",
         ),
+    ),
+    *mutants_of(
+        "convgrad_cy/plan.py",
+        "test_streams.py::test_are_planned",
         (
             "sums of several chunks are stored past the cache",
             "chunk == case.channels",
             "True",
             "whole = chunk == case.channels and case.machine",
         ),
+    ),
+    *mutants_of(
+        "convgrad_cy/plan.py",
+        "test_phases.py::test_exact",
         ("windows of phases are their own", "phases > 1", "False", "shared=phases > 1)\n    many"),
     ),
     *mutants_of(
-        "convgrad_cy/choices.py",
-        f"{PHASES} {EXACT} {PLAN}",
-        ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
-        ("dilated phases share a window", "abs(axis.source_tap) == 1", "True"),
-        ("phases that lack one are joined", "1 < len(rows) == walks[0][2].target_step", "1 < len(rows)"),
-        ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
-        ("a strided problem is mirrored", "problem.stride != (1, 1, 1)", "False"),
-    ),
-    *mutants_of(
         "convgrad_cy/lanes.py",
-        f"test_sliding.py {EXACT} {PLAN}",
-        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
+        "test_plan.py::test_layouts_share_the_boxes_of_lanes",
         (
             "slices of lanes depend on the layout",
             "even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block",
             "block",
         ),
-        ("what lanes see is that of the last walk", "max(ends) - min(ends) + 1", "1"),
     ),
 ]
