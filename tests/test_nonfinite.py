@@ -101,6 +101,7 @@ def test_results_without_terms_are_positive_zero(kernel, dtype, problem):
 WIDE = (
     parse('mb2ic70ih5oc130kh3ph1n"wide"'),
     parse('mb2ic70ih7oc130kh3sh2ph1n"wide_stride2"'),
+    parse('mb2ic130ih5oc70kh1ph1n"wide_pointwise"'),
     parse('mb1ic24ih9oc70kh5ph2dh1n"wide_dilated"'),
 )
 

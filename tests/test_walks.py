@@ -48,9 +48,9 @@ def test_rows_are_those_of_all_walks(few, axes):
     assert rows[-1, -1] == len(every.kinds) - 1
     lengths = [1 + i % 3 for i in range(len(every.kinds))]
     many, first = every.rows(
-        [[[*sum(w, ()), i]] * n for i, (w, n) in enumerate(zip(every.kinds, lengths, strict=True))]
+        [[[*sum(w, ()), i, j] for j in range(n)] for i, (w, n) in enumerate(zip(every.kinds, lengths, strict=True))]
     )
-    expected = [row for row in rows.tolist() for _ in range(lengths[row[-1]])]
+    expected = [[*row, j] for row in rows.tolist() for j in range(lengths[row[-1]])]
     assert many.tolist() == expected
     if len(defined) > 1:
         begins = np.flatnonzero(np.diff(first, prepend=-1))

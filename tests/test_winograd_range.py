@@ -55,6 +55,20 @@ def but_one_channel(array, value):
     return array
 
 
+def negative_behind_zeros(array):
+    """What has its greatest magnitude in no positive value, nor at the beginning of any row, nor in the first row."""
+    array = -abs(array)
+    array[0, 0] = array[..., 0] = 0
+    return array
+
+
+def one_tap(array):
+    """Of the least number above zero, which all that has several taps rounds to zero."""
+    made = np.zeros_like(array)
+    made[(..., *(size // 2 for size in array.shape[2:]))] = 2.0**-149
+    return made
+
+
 #: What becomes of two operands of ordinary values: their products are ordinary, but not what transforms make of them.
 TINY = {
     "first": lambda one, other: (subnormal(one), other * np.float32(1e36)),
@@ -65,6 +79,11 @@ TINY = {
     "second, but one channel": lambda one, other: (
         but_one_channel(one * np.float32(1e36), 1), but_one_channel(subnormal(other), 1)
     ),
+    "second, beside negative ones": lambda one, other: (
+        negative_behind_zeros(one) * np.float32(1e36), subnormal(other)
+    ),
+    "second, of one tap": lambda one, other: (one * np.float32(1e30), one_tap(other)),
+    "both small": lambda one, other: (one * np.float32(1e-20), other * np.float32(1e-20)),
 }  # fmt: skip
 
 

@@ -69,16 +69,6 @@ DIRECT_MUTANTS = [
         ("the sums of all strips are the first's", "sums + j", "sums", "sums + j, places, sums_row, begin"),
     ),
     *mutants_of(
-        "pyx/products.pxd",
-        f"{INFINITE} {MANY_VALUES}",
-        ("sums are formed again with the first output's filter", "(o0 + o) * conv.w.batch", "o0 * conv.w.batch"),
-        (
-            "rows without padding are those to form again",
-            "sees_padding(&conv.walk, position)",
-            "not sees_padding(&conv.walk, position)",
-        ),
-    ),
-    *mutants_of(
         "pyx/phases.pxd",
         PHASES,
         ("the last position of an odd row is left out", "count[0] > count[1]", "False"),
@@ -252,14 +242,14 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/threads.h",
+        "pyx/tasks.h",
         f"{EXACT} test_teams.py::test_same_bits",
         (
             "the last task is left out",
-            "(end - first) * (thread + 1) / threads",
-            "(end - first) * (thread + 1) / threads - (thread + 1 == threads)",
+            "(end - first) * (i + 1) / workers",
+            "(end - first) * (i + 1) / workers - (i + 1 == workers)",
         ),
-        ("each thread begins with the first task", "(end - first) * thread / threads", "0"),
+        ("each thread begins with the first task", "(end - first) * i / workers", "0"),
         (
             "the last task of a range is taken and left",
             "task < range->end",

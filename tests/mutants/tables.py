@@ -1,9 +1,10 @@
 """All mutants, kernels before planner."""
 
 from mutants.direct import DIRECT_MUTANTS
+from mutants.nonfinite import NONFINITE_MUTANTS
 from mutants.operands import OPERAND_MUTANTS
 from mutants.planner import PLANNER_MUTANTS
 from mutants.tiles import TILE_MUTANTS
 from mutants.work import WORK_MUTANTS
 
-MUTANTS = (*OPERAND_MUTANTS, *DIRECT_MUTANTS, *TILE_MUTANTS, *PLANNER_MUTANTS, *WORK_MUTANTS)
+MUTANTS = (*OPERAND_MUTANTS, *NONFINITE_MUTANTS, *DIRECT_MUTANTS, *TILE_MUTANTS, *PLANNER_MUTANTS, *WORK_MUTANTS)

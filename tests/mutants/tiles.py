@@ -5,7 +5,7 @@ from mutants.schemata import DROPPED, mutants_of
 VALUES = "test_winograd.py::test_values["
 PARTS = "test_winograd.py::test_values_of_phases"
 SLICES = "test_winograd.py::test_slices"
-RANGE = "test_winograd.py::test_out_of_range_is_direct"
+RANGE = "test_winograd_range.py test_winograd_sums.py::test_overflow_of_one_output_is_seen"
 BUNDLES = "test_bundles.py::test_winograd"
 
 TILE_MUTANTS = [
@@ -13,20 +13,31 @@ TILE_MUTANTS = [
         "pyx/winograd.h",
         f"{SLICES} {RANGE}",
         ("the last slice is not added", "i < slices", "i < slices - 1"),
-        ("the last value's magnitude is not looked at", "i < count", "i < count - 1"),
+        (
+            "the last value of a result is not looked at",
+            "i < count",
+            "i < count - 1",
+            "uint32_t largest)\n{\n    for (int64_t i = 0; i < count",
+        ),
     ),
     *mutants_of(
-        "pyx/winograd.pxd",
+        "pyx/winograd_range.pxd",
         RANGE,
         (
             "infinity stands",
-            "most >= INFINITE_BITS",
-            "most > INFINITE_BITS",
-            "most < LEAST_BITS or most >= INFINITE_BITS",
+            "result >= INFINITE_BITS",
+            "result > INFINITE_BITS",
+            "if most >= INFINITE_BITS or result >= INFINITE_BITS",
         ),
-        ("tiny values stand", "most < LEAST_BITS", "False"),
-        ("of a thread's two magnitudes one is kept", "which * 16", "0", "largest += thread * 32 + which * 16"),
-        ("the least magnitude is kept", "max(largest[0], value)", "value"),
+        ("tiny values stand", "float_of(result) < least_result(float_of(most))", "False"),
+        ("results that vanish stand", "greatest_of(other) == 0", "True"),
+        ("tiny values beside large ones stand", "float_of(result) >= least_result(greatest_of(other))", "True"),
+        ("tiny operands make tiny results stand", "<float>1", "<float>0", "max(<float>1, greatest)"),
+        ("large operands count as ordinary ones", "greatest", "<float>1", "max(<float>1, greatest)"),
+        ("of the workers the last one counts", "max(result, seen[i].result)", "seen[i].result"),
+        ("negative values have no magnitude", "max(value, -value)", "value"),
+        ("of an operand the first row is looked at", "rows *= tensor.shape[axis]", DROPPED),
+        ("of a row the first value is looked at", "tensor.shape[5]", "1", "range(tensor.shape[5])"),
     ),
     *mutants_of(
         "pyx/winograd.pxd",
@@ -66,7 +77,7 @@ TILE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/winograd_correlate.pxd",
+        "pyx/winograd_box.pxd",
         f"{VALUES} {PARTS} {BUNDLES}",
         ("a row is stored beyond its end", "min(columns, walk.axis[2].positions - column)", "columns"),
         ("rows below the last one are stored", "walk.axis[1].positions - at[1]", "t.outputs[1]"),
@@ -86,6 +97,12 @@ TILE_MUTANTS = [
             "(g * count_blocks(group_outputs, width) + o // width)",
         ),
         ("shared tiles of a group are the first group's", "(g * c.tiling.box_count + box_index)", "box_index"),
+        (
+            "chunks of a span have the first one's tiles",
+            "(i - first) * c.values_size",
+            "0",
+            "(i - first) * c.values_size + p * c.value_point",
+        ),
         ("groups have the first one's tiles", "g * channels", "0", "p * c.value_point + g * channels"),
     ),
     *mutants_of(
@@ -113,6 +130,7 @@ TILE_MUTANTS = [
         f"{VALUES} {SLICES} {BUNDLES} {PARTS}",
         ("a part begins with the first outputs", "index % c.output_blocks * c.blocks.outputs", "0"),
         ("a part begins with the first channels", "index // c.output_blocks % c.chunk_blocks * c.blocks.chunk", "0"),
+        ("pieces of channels are the first", "index % of_group * FINISHED_CHANNELS", "0"),
         ("the last bundle has all its groups", "min(c.blocks.groups, c.groups - part.g)", "c.blocks.groups"),
     ),
     *mutants_of(
@@ -125,7 +143,6 @@ TILE_MUTANTS = [
             "boxes * slice // c.blocks.slices + 1",
             "first_box = boxes * slice // c.blocks.slices",
         ),
-        ("pieces of channels are the first", "index % of_group * FINISHED_CHANNELS", "0"),
         ("taps that the filter lacks are stored", "is_held(c.tiling.steps, t)", "True"),
         ("slices of a part are the first", "(task // c.pieces * c.blocks.slices * c.pieces + index)", "index"),
         (
@@ -145,6 +162,11 @@ TILE_MUTANTS = [
             "part.outputs - 1",
             "block + i * c.target_row, part.outputs, largest",
         ),
+    ),
+    *mutants_of(
+        "pyx/winograd_wgrad.pxd",
+        RANGE,
+        ("the last piece's magnitude is kept", "seen.result", "0", "max(seen.result, store_piece("),
     ),
     *mutants_of(
         "pyx/winograd_wgrad.pxd",

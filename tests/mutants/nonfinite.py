@@ -1,0 +1,88 @@
+"""Mistakes in how sums that came out as NaN beside padding are formed again, and in what says which ones are."""
+
+from mutants.schemata import DROPPED, mutants_of
+
+EXACT = "test_values.py::test_exact"
+ONE_VALUE, MANY_VALUES = "test_nonfinite.py::test_one_value", "test_nonfinite.py::test_many_values"
+INFINITE = "test_nonfinite.py::test_every_weight_or_gradient_infinite"
+NONFINITE = f"{ONE_VALUE} {INFINITE} {MANY_VALUES}"
+
+NONFINITE_MUTANTS = [
+    *mutants_of(
+        "pyx/exact.pxd",
+        f"{NONFINITE} {EXACT}",
+        ("the last column is not looked at", "columns", "columns - 1", "range(columns):\n            found |= sums"),
+        ("the last value is not looked at", "count", "count - 1", "range(count):\n        found |= values"),
+    ),
+    *mutants_of(
+        "pyx/exact.pxd",
+        EXACT,
+        ("padding at the end is not known", "p * (walk.axis[axis].positions - 1)", "0"),
+        ("padding under the last tap is not known", "t * (walk.axis[axis].taps - 1)", "0"),
+    ),
+    *mutants_of(
+        "pyx/repair.pxd",
+        NONFINITE,
+        (
+            "a position of which the last tap is outside stays",
+            "a.taps - 1",
+            "0",
+            "conv_source(a, position[1 + axis], a.taps - 1)",
+        ),
+        (
+            "rows without padding are those to form again",
+            "sees_padding(&conv.walk, position)",
+            "not sees_padding(&conv.walk, position)",
+        ),
+        ("terms of a sum have swapped axes", "source * x.axis[axis]", "source * x.axis[2 - axis]"),
+        (
+            "padding is a term of a sum",
+            "not conv_inside(&walk.axis[axis], source)",
+            "False",
+            "if not conv_inside(&walk.axis[axis], source):\n            return False",
+        ),
+        ("no tap lies in padding", "missing |= <uint64_t>1 << (t % WORD)", DROPPED),
+        ("infinity in a filter is not known", "value - value != 0", "value != value"),
+        ("infinity in a filter is NaN", "value != value", "value - value != 0", "if value != value:"),
+        ("NaN under a tap in padding is that of a term", "words[o].nan & existing", "words[o].nan"),
+        (
+            "the last output of a word is not looked at",
+            "<int64_t>WORD",
+            "<int64_t>WORD - 1",
+            "min(<int64_t>WORD, outputs - o)",
+        ),
+        ("outputs of a word have the filter of the first", "filter + o * conv.w.batch", "filter"),
+        ("words of outputs have the filters of the first", "(o0 + o) * conv.w.batch", "o0 * conv.w.batch"),
+        (
+            "NaN of a channel that is not the first is not seen",
+            "c * x.channel",
+            "0",
+            "kind) != widen(source[offset + c * x.channel]",
+        ),
+    ),
+    *mutants_of(
+        "pyx/repair_filter.pxd",
+        NONFINITE,
+        ("a tap's last position does not count", "end - begin", "end - begin - 1", "by.count[axis] = end - begin"),
+        ("padding of the last axis alone counts", "some or end - begin < a.positions", "end - begin < a.positions"),
+        (
+            "terms of wgrad without the source's stride",
+            "a.source_step",
+            "1",
+            "by.step[axis] = a.source_step, a.target_step",
+        ),
+        ("what a tap skips is met", "distance % grid.step[axis]", "0"),
+        (
+            "what lies behind a tap's last element is met",
+            "distance // grid.step[axis] >= grid.count[axis]",
+            "distance // grid.step[axis] > grid.count[axis]",
+        ),
+        ("what lies before a tap's first element is met", "distance < 0", "False"),
+        ("every tap meets the first NaN", "has(grid, first.at)", "True"),
+        ("the first NaN of a channel is that of every one", "of + c", "of", "conv.batch, of + c, sum[0]"),
+        ("a NaN of the target is one of every output", "by + o", "by", "conv.batch, by + o, sum[0]"),
+        ("images of the target are the first", "n * y.batch", "0", "by_row = (target + n * y.batch"),
+        ("channels after those remembered are the first", "c0 * conv.x.channel", "0", "source + c0 * conv.x.channel"),
+        ("outputs after those remembered are the first", "o0 * conv.y.channel", "0", "target + o0 * conv.y.channel"),
+    ),
+]
