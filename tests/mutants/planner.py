@@ -2,12 +2,8 @@
 
 from mutants.schemata import DROPPED, mutants_of
 
-EXACT, FORMATS = "test_values.py::test_exact", "test_values.py::test_formats"
-CALLS, PLAN, BOXES, ENDS = "test_calls.py", "test_plan.py", "test_boxes.py", "test_ends.py"
-PROBLEM, SEGMENTS, PATCHES = "test_problem.py", "test_segments.py", "test_patches.py"
-WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phases"
-ORDERS = "test_orders.py::test_only_what_is_skipped test_orders.py::test_layouts_change_no_bit"
-PHASES, BUNDLES = "test_phases.py", "test_bundles.py"
+EXACT, PLAN, BOXES, ENDS = "test_values.py::test_exact", "test_plan.py", "test_boxes.py", "test_ends.py"
+PROBLEM, SEGMENTS, PHASES, BUNDLES = "test_problem.py", "test_segments.py", "test_phases.py", "test_bundles.py"
 
 PLANNER_MUTANTS = [
     *mutants_of(
@@ -107,12 +103,6 @@ PLANNER_MUTANTS = [
         ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
         ("phases that lack one are joined", "1 < len(rows) == walks[0][2].target_step", "1 < len(rows)"),
         ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
-        ("a strided problem is mirrored", "problem.stride != (1, 1, 1)", "False"),
-    ),
-    *mutants_of(
-        "convgrad_cy/lanes.py",
-        f"test_sliding.py {EXACT} {PLAN}",
-        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
     ),
     *mutants_of(
         "convgrad_cy/boxes.py",
@@ -137,15 +127,6 @@ PLANNER_MUTANTS = [
             "a filter is packed with a part's taps alone",
             "_row(walk, own[0], PACKS)",
             "_row(its_parts[0], own[0], PACKS)",
-        ),
-    ),
-    *mutants_of(
-        "convgrad_cy/plan.py",
-        "test_patches.py::test_taps_as_channels",
-        (
-            "layouts have chunks of their own",
-            "chunk or _chunk(case, depth_bytes, channel_bytes)",
-            "_chunk(case, depth_bytes, channel_bytes)",
         ),
     ),
     *mutants_of(
@@ -179,12 +160,13 @@ PLANNER_MUTANTS = [
         ("windows of phases are their own", "phases > 1", "False", "shared=phases > 1)\n    many"),
     ),
     *mutants_of(
+        "convgrad_cy/choices.py",
+        "test_plan.py::test_mirrored",
+        ("a strided problem is mirrored", "problem.stride != (1, 1, 1)", "False"),
+    ),
+    *mutants_of(
         "convgrad_cy/lanes.py",
-        "test_plan.py::test_layouts_share_the_boxes_of_lanes",
-        (
-            "slices of lanes depend on the layout",
-            "even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block",
-            "block",
-        ),
+        f"{EXACT}[2d_depthwise40_multiplier3",
+        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
     ),
 ]
