@@ -144,9 +144,10 @@ def test_calls_are_remembered(products):
 JOINED = [
     parse(text)
     for text in (
-        'mb2ic32ih12oc1000oh6kh2sh2n"2x2"',
+        'mb2ic32ih12oc700oh6kh2sh2n"2x2"',
         'mb3ic24ih4oc600oh1kh4n"one_position"',
         'mb2ic20ih9iw8oc30oh7ow4kh3kw2sh1sw2n"one_axis"',
+        'mb4ic8ih9iw12oc500oh7ow6kh3kw2sh1sw2n"one_axis_in_chunks"',
         'mb2g2ic40ih8oc40oh4kh2sh2n"groups"',
         'mb1ic18id4ih6iw8oc24od2oh3ow4kd2kh2kw2sd2sh2sw2n"3d"',
         'mb16ic70ih4oc1oh1kh4n"one_output"',

@@ -189,7 +189,7 @@ WORK_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/cpu.py",
-        f"{PATCHES}::test_taps_as_channels[conv_backward_data-float32",
+        f"{PATCHES}::test_taps_as_channels",
         (
             "joined taps decide the chunk",
             "Blocks(*make_plan(operation, problem, dtype, False, here).blocks).chunk",
