@@ -268,3 +268,21 @@ def test_errors_are_those_of_each_tile(tmp_path):
 
     plots.errors((16, 64), table, tmp_path / "errors.png")
     assert (tmp_path / "errors.png").stat().st_size > 10_000
+
+
+def test_contract_refuses_large_tiles_and_many_channels():
+    """Tiles of eight points on one axis alone, and as many channels as their error was measured for."""
+
+    def allowed(channels, kernel, stride=1):
+        x = tuple(32 if taps > 1 else 1 for taps in kernel)
+        strides = tuple(stride if taps > 1 else 1 for taps in kernel)
+        y = tuple(-(-n // s) for n, s in zip(x, strides, strict=True))
+        problem = ConvProblem(1, 1, channels, 8, x, y, kernel, strides, pad_begin=tuple(taps // 2 for taps in kernel))
+        return [algorithm.is_accurate(FPROP, problem, tiling) for tiling in algorithm.TILINGS]
+
+    assert allowed(64, (1, 1, 3)) == [True] * 5
+    assert allowed(64, (1, 3, 3)) == [True, True, True, True, False]
+    assert allowed(64, (3, 3, 3)) == [True, True, True, False, False]
+    assert allowed(2048, (1, 3, 3)) == [True, True, True, True, False]
+    assert allowed(2049, (1, 3, 3)) == [False] * 5
+    assert any(allowed(512, (1, 4, 4), stride=2)) and not any(allowed(513, (1, 4, 4), stride=2))  # four sums are added

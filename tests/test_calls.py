@@ -79,6 +79,7 @@ def test_same_shapes_in_another_dtype():
 
 def test_same_shapes_in_another_function_or_format():
     x, w = np.arange(16.0).reshape(1, 2, 2, 4), np.arange(8.0).reshape(2, 2, 2, 1)
+    z = x[:, ::-1].copy()
     variants = [
         lambda: cg.conv(x, w),
         lambda: cg.conv_transpose(x, w),
@@ -88,6 +89,8 @@ def test_same_shapes_in_another_function_or_format():
         lambda: cg.conv_backward_data(x, w, (1, 2, 5, 8), stride=2),
         lambda: cg.conv_backward_filter(x, x, (2, 2, 1, 1)),
         lambda: cg.conv_transpose_backward_filter(x, x, (2, 2, 1, 1)),
+        lambda: cg.conv_backward_filter(x, z * [[[[1]], [[2]]]], (2, 2, 1, 1)),
+        lambda: cg.conv_transpose_backward_filter(x, z * [[[[1]], [[2]]]], (2, 2, 1, 1)),
         lambda: cg.conv(x, w, filter_format="XIO"),
         lambda: cg.conv(x, w, stride=2),
         lambda: cg.conv(x, w, stride=(1, 2)),
@@ -102,6 +105,28 @@ def test_same_shapes_in_another_function_or_format():
         fresh.append(variant())
     for expected, variant in [*zip(fresh, variants, strict=True)] * 2:
         np.testing.assert_array_equal(variant(), expected)
+
+
+def test_other_types_are_refused_after_these_were_accepted():
+    """Of the same sizes: a mix of dtypes, and a bool that is equal to an integer."""
+    x, w = arrays()
+    np.testing.assert_array_equal(cg.conv(x, w, stride=1, padding=(0, 0)), Y)
+    for mixed in ((x.view(np.int32), w), (x, w.view(np.int32))):
+        with pytest.raises(TypeError, match="int32"):
+            cg.conv(*mixed, stride=1, padding=(0, 0))
+    for keywords in ({"stride": True, "padding": (0, 0)}, {"stride": 1, "padding": (0, False)}):
+        with pytest.raises(TypeError, match=r"must be an integer.*, not (True|False)"):
+            cg.conv(x, w, **keywords)
+
+
+@pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
+def test_other_numbers_of_threads_are_other_calls(monkeypatch, few_known):
+    seen = []
+    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: seen.append(a[4].threads) or make(*a))
+    for number in (1, 3, 1, 3):
+        with cg.num_threads(number):
+            cg.conv(*arrays(), algorithm="direct")
+    assert seen == [1, 3]
 
 
 def test_out_is_refused_after_it_was_accepted():

@@ -75,6 +75,8 @@ def test_pays(problem):
         replace(problem, dilation=(1, 1, 2)),
         replace(problem, x_channels=32),
         replace(problem, batch=0),
+        replace(problem, groups=2),
+        *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
         assert not patches.pays(DGRAD, other)
 
@@ -145,6 +147,7 @@ JOINED = [
         'mb2ic32ih12oc700oh6kh2sh2n"2x2"',
         'mb3ic24ih4oc600oh1kh4n"one_position"',
         'mb2ic20ih9iw8oc30oh7ow4kh3kw2sh1sw2n"one_axis"',
+        'mb4ic8ih9iw12oc500oh7ow6kh3kw2sh1sw2n"one_axis_in_chunks"',
         'mb2g2ic40ih8oc40oh4kh2sh2n"groups"',
         'mb1ic18id4ih6iw8oc24od2oh3ow4kd2kh2kw2sd2sh2sw2n"3d"',
         'mb16ic70ih4oc1oh1kh4n"one_output"',

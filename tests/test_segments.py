@@ -28,6 +28,9 @@ LAYERS = [
     parse('mb4ic150ih16oc150kh3dh7ph8n"2d_far_taps_of_unequal_chunks"'),
 ]
 
+#: Of which the stride phases of dgrad are cut, each of them.
+PHASES = parse('mb2ic40ih16oc40kh3sh2dh8ph10n"2d_far_taps_of_phases"')
+
 #: Of so few channels, fprop keeps rows of positions as they are.
 FEW_CHANNELS = parse('mb1ic3ih96oc64kh3dh31ph32n"2d_far_taps_of_few_channels"')
 
@@ -98,6 +101,17 @@ def test_layers_are_cut(monkeypatch, problem, kernel):
         assert packed == [PACKS] + [0] * (len(packed) - 1)
 
 
+def test_parts_of_phases_use_their_own_filter(monkeypatch):
+    made = []
+    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    calls.forget()
+    tensors, _ = integer_tensors(PHASES, "float32")
+    OPERATIONS["conv_backward_data"].call(PHASES, tensors, algorithm="direct")
+    packed = made[-1].steps[:, -1].tolist()
+    packing = [i for i, row in enumerate(packed) if row == PACKS]
+    assert len(packing) == 4 and all(packed[i + 1] == i for i in packing)
+
+
 def test_parts_keep_rows(monkeypatch):
     made = []
     monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
@@ -110,7 +124,7 @@ def test_parts_keep_rows(monkeypatch):
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("data_format, filter_format", (("NCX", "OIX"), ("NXC", "XIO")))
-@pytest.mark.parametrize("problem", [*LAYERS, FEW_CHANNELS], ids=str)
+@pytest.mark.parametrize("problem", [*LAYERS, PHASES, FEW_CHANNELS], ids=str)
 def test_exact(operation, dtype, data_format, filter_format, problem):
     tensors, _ = integer_tensors(problem, dtype)
     expected = operation.expected(problem, tensors, data_format, filter_format)

@@ -2,12 +2,8 @@
 
 from mutants.schemata import DROPPED, mutants_of
 
-EXACT, FORMATS = "test_values.py::test_exact", "test_values.py::test_formats"
-CALLS, PLAN, BOXES, ENDS = "test_calls.py", "test_plan.py", "test_boxes.py", "test_ends.py"
-PROBLEM, SEGMENTS, PATCHES = "test_problem.py", "test_segments.py", "test_patches.py"
-WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phases"
-ORDERS = "test_orders.py::test_only_what_is_skipped test_orders.py::test_layouts_change_no_bit"
-PHASES, BUNDLES = "test_phases.py", "test_bundles.py"
+EXACT, PLAN, BOXES, ENDS = "test_values.py::test_exact", "test_plan.py", "test_boxes.py", "test_ends.py"
+PROBLEM, SEGMENTS, PHASES, BUNDLES = "test_problem.py", "test_segments.py", "test_phases.py", "test_bundles.py"
 
 PLANNER_MUTANTS = [
     *mutants_of(
@@ -119,11 +115,6 @@ PLANNER_MUTANTS = [
         ("groups are mirrored", "problem.groups > 1", "False"),
     ),
     *mutants_of(
-        "convgrad_cy/lanes.py",
-        f"test_sliding.py {EXACT} {PLAN}",
-        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
-    ),
-    *mutants_of(
         "convgrad_cy/boxes.py",
         "test_pairs.py::test_formats test_pairs.py::test_exact",
         ("the last pair of a row has no room", "positions + positions % 2", "positions"),
@@ -162,15 +153,6 @@ PLANNER_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/plan.py",
-        "test_patches.py::test_taps_as_channels",
-        (
-            "layouts have chunks of their own",
-            "chunk or _chunk(case, depth_bytes, channel_bytes)",
-            "_chunk(case, depth_bytes, channel_bytes)",
-        ),
-    ),
-    *mutants_of(
-        "convgrad_cy/plan.py",
         "test_plan.py::test_threads_change_nothing_else",
         ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.machine.threads // blocks)"),
     ),
@@ -201,11 +183,7 @@ PLANNER_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/lanes.py",
-        "test_plan.py::test_layouts_share_the_boxes_of_lanes",
-        (
-            "slices of lanes depend on the layout",
-            "even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block",
-            "block",
-        ),
+        f"{EXACT}[2d_depthwise40_multiplier3",
+        ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
     ),
 ]

@@ -3,11 +3,8 @@
 from mutants.schemata import DROPPED, mutants_of
 
 EXACT, FORMATS = "test_values.py::test_exact", "test_values.py::test_formats"
-CALLS, PLAN, BOXES, ENDS = "test_calls.py", "test_plan.py", "test_boxes.py", "test_ends.py"
-PROBLEM, SEGMENTS, PATCHES = "test_problem.py", "test_segments.py", "test_patches.py"
+CALLS, PATCHES, BUNDLES = "test_calls.py", "test_patches.py", "test_bundles.py::test_winograd"
 WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phases"
-ORDERS = "test_orders.py::test_only_what_is_skipped test_orders.py::test_layouts_change_no_bit"
-PHASES, BUNDLES = "test_phases.py", "test_bundles.py"
 
 WORK_MUTANTS = [
     *mutants_of(
@@ -24,20 +21,13 @@ WORK_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/patches.py",
-        PATCHES,
+        f"{PATCHES}::test_pays {PATCHES}::test_exact {PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("patches with padding", "problem.pad_begin[axis] == 0", "True"),
         ("patches with dilation", "problem.dilation[axis] == 1", "True"),
         ("patches that lie apart", "(problem.stride[axis] == kernel or positions == 1)", "True"),
         ("patches of an axis with a rest", "size == positions * kernel", "True"),
         ("a filter's elements in the other order", "1 if channels == (0,) else -1", "-1 if channels == (0,) else 1"),
         ("dgrad's patches are not brought back", "self.copier.copy(patches, x)", DROPPED),
-        ("a copied filter of wgrad is not brought back", "filter[...] = arrays[filter_place]", DROPPED),
-        ("a copied filter is empty", "arrays[filter_place][...] = filter", DROPPED),
-        (
-            "taps that are not one in memory are channels",
-            "Axes(moved.shape[pair], moved.strides[pair]).nested() is None",
-            "False",
-        ),
         ("groups of patches", "problem.groups == 1", "True"),
     ),
     *mutants_of(
@@ -64,19 +54,12 @@ WORK_MUTANTS = [
         "convgrad_cy/winograd.py",
         f"{WINOGRAD} {BUNDLES} test_algorithm.py test_winograd.py::test_half_types",
         ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
-        ("siblings have no images", "problem.batch * max(map(len, parts))", "problem.batch"),
         (
             "dgrad's tiles have the channels of fprop",
             "outputs, channels",
             "channels, outputs",
             "channels, outputs = outputs, channels\n    lanes",
         ),
-        (
-            "boxes of the smallest walk",
-            "max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True))",
-            "min(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True))",
-        ),
-        ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
     ),
     *mutants_of(
         "convgrad_cy/algorithm.py",
@@ -103,16 +86,6 @@ WORK_MUTANTS = [
         "convgrad_cy/cpu.py",
         "test_invariance.py::test_layouts test_patches.py::test_taps_as_channels test_plan.py::test_layouts_are_seen",
         ("rows that lie apart are one axis", "height != width * tensor.shape[5]", "False"),
-        (
-            "another axis says whether positions are adjacent",
-            "abs(source.strides[5]) < abs(source.strides[channel])",
-            "abs(source.strides[5]) < abs(source.strides[2])",
-        ),
-    ),
-    *mutants_of(
-        "convgrad_cy/cpu.py",
-        "test_algorithm.py::test_threads_choose_nothing",
-        ("threads choose the algorithm", "here._replace(threads=1)", "here"),
     ),
     *mutants_of(
         "convgrad_cy/cpu.py",
@@ -184,5 +157,43 @@ WORK_MUTANTS = [
         "convgrad_cy/orders.py",
         f"{PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("axes that lie apart are taken as one", "outer != size * inner", "False"),
+    ),
+    *mutants_of(
+        "convgrad_cy/patches.py",
+        f"{PATCHES}::test_taps_as_channels",
+        (
+            "taps that are not one in memory are channels",
+            "Axes(moved.shape[pair], moved.strides[pair]).nested() is None",
+            "False",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/patches.py",
+        f"{PATCHES}::test_layouts",
+        ("a copied filter is empty", "arrays[filter_place][...] = filter", DROPPED),
+        ("a copied filter of wgrad is not brought back", "filter[...] = arrays[filter_place]", DROPPED),
+    ),
+    *mutants_of(
+        "convgrad_cy/winograd.py",
+        "test_algorithm.py::test_plans",
+        ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu.py",
+        "test_plan.py::test_layouts_are_seen",
+        (
+            "another axis says whether positions are adjacent",
+            "abs(source.strides[5]) < abs(source.strides[channel])",
+            "abs(source.strides[5]) < abs(source.strides[2])",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu.py",
+        f"{PATCHES}::test_taps_as_channels",
+        (
+            "joined taps decide the chunk",
+            "outline(operation, problem, dtype, False, here).blocks.chunk",
+            "None",
+        ),
     ),
 ]
