@@ -187,13 +187,4 @@ WORK_MUTANTS = [
             "abs(source.strides[5]) < abs(source.strides[2])",
         ),
     ),
-    *mutants_of(
-        "convgrad_cy/cpu.py",
-        f"{PATCHES}::test_taps_as_channels",
-        (
-            "joined taps decide the chunk",
-            "outline(operation, problem, dtype, False, here).blocks.chunk",
-            "None",
-        ),
-    ),
 ]
