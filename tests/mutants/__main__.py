@@ -57,12 +57,12 @@ def teller(mutants, listed):
 
 def report(mutants, outcomes, skipped):
     """Print the numbers; whether all is well."""
-    killed, right = sum(outcomes[number].killed for number in mutants), outcomes[0]
-    if right.how != "passed":
+    killed, right = sum(outcomes[number].killed for number in mutants), outcomes.get(0)
+    if right and right.how != "passed":
         print(f"without a mutant a test has not passed either ({right.how}): {right.test}")
     others = f"; {skipped} need another machine" if skipped else ""
     print(f"{len(mutants)} mutants, {killed} killed, {len(mutants) - killed} not killed{others}")
-    return killed == len(mutants) and right.how == "passed"
+    return killed == len(mutants) and (right is None or right.how == "passed")
 
 
 def main():
@@ -87,6 +87,8 @@ def main():
         wanted = {k: one for k, one in every.items() if any(text in f"{one.file}: {one.name}" for text in asked.only)}
         wanted = {k: one for k, one in wanted.items() if (k + date.today().toordinal()) % asked.every == 0}
         mutants = {k: one for k, one in wanted.items() if not lacks[one.needs]}
+        if not mutants:
+            sys.exit(f"there is no mutant with {' or '.join(map(repr, asked.only))} for this machine")
         outcomes = run(mutants, TESTS, scratch, asked.jobs, teller(mutants, asked.list))
         passed = report(mutants, outcomes, len(wanted) - len(mutants))
     print(f"{time.monotonic() - began:.0f} s")
