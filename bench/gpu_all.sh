@@ -10,8 +10,8 @@
 # Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu_carry.sh makes
 # beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
 # is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Where there is less time, say so by
-# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else bench/results), of which
-# gpu_variants.json, gpu_ratio.json and gpu_ratio.md are small enough to commit.
+# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else .gpu/results).
+# gpu_ratio.json may be kept as bench/results/GPU-ratio.json.
 #
 # smoke      every variant of every kernel (bench/gpu_variants.py); where it raised, its family is off in ratio
 # tests      tests/gpu/test_device_*.py
@@ -25,7 +25,7 @@
 # stay as they are. A step that fails does not stop those after it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-folder=${1:-${OUT:-bench/results}}
+folder=${1:-${OUT:-.gpu/results}}
 shift || true
 LIMIT=${LIMIT:-$(($# ? 570 : 1680))}
 [ $# -gt 0 ] || set -- environment smoke tests ratio sanitize

@@ -1,6 +1,5 @@
 """One row: verify each library's result, then time all of them in turn."""
 
-import json
 import zlib
 
 import numpy as np
@@ -135,13 +134,12 @@ def best_of(before, after):
 
 
 def description(row):
-    """What a row of the JSON file says before its results."""
+    """The fields of a row of a result that are known before it is measured."""
     layer, case = row.layer, row.case
     return {
         "suite": layer.suite,
         "layer": layer.name,
         "count": layer.count,
-        "case": json.loads(json.dumps(case.message())),
         "kernel": row.kernel,
         "function": case.function(row.kernel),
         "layout": case.layout,

@@ -1,31 +1,21 @@
-"""A result of ``python -m bench.training`` as Markdown: python -m bench.training.report [FILE.json] [--plot FILE].
+"""A result of ``python -m bench.training`` as Markdown: python -m bench.training.report FILE.json [--plot FILE].
 
-Without a file it is the newest of bench/results/ that has such a result.
+A result in bench/results/ is named without folder and ending.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
+from bench import results
 from bench.models import MODELS
-from bench.processes import ROOT
 from bench.report import markdown_table
 
 from . import summary
 
-RESULTS = ROOT / "bench" / "results"
 COLUMNS = tuple((mode, layout) for mode in ("eager", "compile") for layout in ("NCX", "NXC"))
 LAYOUT_NAMES = {"NCX": "channels first", "NXC": "channels last"}
 MODE_NAMES = {"eager": "eager", "compile": "compiled"}
-
-
-def newest(folder=RESULTS):
-    """Names begin with the date and a letter."""
-    files = sorted(folder.glob("*-training-*.json"))
-    if not files:
-        raise FileNotFoundError(f"{folder} has no result of python -m bench.training: *-training-*.json")
-    return files[-1]
 
 
 def origin(data):
@@ -91,12 +81,12 @@ def markdown(data, whole=False):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.training.report", description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, nargs="?", help="the newest in bench/results/, if not given")
+    parser.add_argument("file", type=results.path_of, help="or the name of a result in bench/results/")
     parser.add_argument("--all", action="store_true", help="also the times of all rows")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write the plot of ratios to this file")
     options = parser.parse_args(argv)
     try:
-        data = json.loads((options.file or newest()).read_text())
+        data = results.read(options.file)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     sys.stdout.write(markdown(data, options.all))
