@@ -1,8 +1,8 @@
 """Results as files: ``write`` and ``read`` what a run found. bench/results/ keeps the newest run of each kind.
 
-A file is JSON with one row of the result on each line. The rows of ``python -m bench`` are arrays there, and "columns" has
-the names of their fields. What a library needed is such an array, too. "layers" has the layers' lines of suites.txt as
-they were when they were measured: shapes and FLOP follow from them, so the rows have the layers' names alone.
+A file is JSON with one row of the result on each line. The rows of ``python -m bench`` are arrays there, and "columns"
+has the names of their fields. What a library needed is such an array, too. "layers" has the layers' lines of suites.txt
+as they were when they were measured: shapes and FLOP follow from them, so the rows have the layers' names alone.
 """
 
 import json
