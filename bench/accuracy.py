@@ -1,7 +1,7 @@
 """``python -m bench.accuracy [--json FILE]``: the errors of Winograd's algorithm and of the direct one.
 
-An error is the greatest difference from the result in float64, relative to the greatest element of that result. A number
-is the greatest of fprop, dgrad and wgrad, for a tile, a kind of data and a number of channels.
+An error is the greatest difference from the result in float64, relative to the greatest element of that result. The
+greatest of fprop, dgrad and wgrad counts, for each tile, kind of data and number of channels.
 """
 
 import argparse

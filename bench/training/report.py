@@ -38,7 +38,13 @@ def cell(rows):
 
 
 def ratios(data, dtype):
-    """Models as rows; modes and layouts as columns. Of each the ratio, and the one without any convolution."""
+    """Models as rows; modes and layouts as columns. Each cell has the ratio, and the one without any convolution."""
+    names, lines = cells(data, dtype)
+    return markdown_table([dtype, *names], lines)
+
+
+def cells(data, dtype):
+    """The names of the columns, and the cells of each model."""
     rows = [row for row in data["rows"] if row["dtype"] == dtype]
     columns = [column for column in COLUMNS if any((row["mode"], row["layout"]) == column for row in rows)]
     lines = [
@@ -56,7 +62,7 @@ def ratios(data, dtype):
         for column in columns
     ]
     lines.append(["geometric mean", *(f"{mean:.2f}" if mean else "–" for mean in means)])
-    return markdown_table([dtype, *named], lines)
+    return named, lines
 
 
 def times(data):
