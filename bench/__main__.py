@@ -67,7 +67,7 @@ def arguments(argv):
         help="the Python that has a peer",
     )
     add("--seconds", type=float, default=0.2, help="spent on each row and library (%(default)s)")
-    add("--passes", type=int, default=1, help="measure all rows so many times, minutes apart (%(default)s)")
+    add("--passes", type=int, default=1, help="how often all rows are measured; the best counts (%(default)s)")
     add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
     add("--json", type=Path, help="write the results to this file")
     add("--plot", type=Path, help="write the plot of ratios to this file")
@@ -110,7 +110,7 @@ def scratch_folder():
 
 
 def run(rows, peers, options):
-    """The results of all rows, printed as they come; Ctrl-C ends the run and keeps what there is."""
+    """Measure all rows and print each one. Ctrl-C ends the run, and the result has the rows until then."""
     data = {"machine": machine.about()}
     data |= {name: getattr(options, name) for name in ("algorithm", "threads", "seconds", "passes")}
     data["layers"] = suites.lines(dict.fromkeys(row.layer for row in rows))

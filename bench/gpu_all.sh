@@ -36,13 +36,13 @@ export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_
 mkdir -p "$folder" "$CUPY_CACHE_DIR"
 failed=()
 
-# The seconds that a step may take: so many, or what is left of the call.
+# The seconds that a step may take: $1, or what is left of the call if that is less.
 seconds() {
     local left=$((deadline - $(date +%s)))
     echo $(($1 < left ? $1 : left > 0 ? left : 0))
 }
 
-# A command within so many seconds.
+# Run a command for at most $1 seconds.
 within() {
     local most
     most=$(seconds "$1")

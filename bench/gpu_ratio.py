@@ -56,7 +56,7 @@ class Worker:
         return {"about": self.machine.about(), "ceilings": self.machine.ceilings()}
 
     def row(self, name):
-        self.measure.release()  # what the row before took, be it that it failed
+        self.measure.release()  # the memory of the row before, even if that one failed
         (row,) = (row for row in gpu_rows.rows(name) if row.name == name)
         found = self.measure.Measurement(row).run()
         return {**found, "right": self.measure.is_right(row, found)}

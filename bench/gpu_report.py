@@ -21,7 +21,7 @@ def ratio(row):
 
 
 def floor_us(row, ceilings):
-    """The time of its products at the rate of a product of matrices, or of its bytes at that of a copy."""
+    """Microseconds that a row takes at least: its products at the rate of matmul or its bytes at that of a copy."""
     rate = ceilings["bfloat16" if row["dtype"] == "float16" else row["dtype"]] if row["dtype"] != "int32" else None
     times = [row["bytes"] / ceilings["copy"], *([row["flop"] / rate] if rate else [])]
     return max(times) * 1e6
