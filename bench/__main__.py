@@ -1,7 +1,6 @@
 """``python -m bench``: times this package and its peers on the layers of suites.txt."""
 
 import argparse
-import json
 import os
 import re
 import signal
@@ -9,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import machine, processes, suites, table
+from . import machine, processes, results, suites, table
 from .case import DTYPES, FUNCTIONS, KERNELS, LAYOUTS
 from .measure import ROUNDS, Bench, best_of
 from .peers import ALGORITHM, OURS
@@ -17,7 +16,7 @@ from .peers import NAMES as PEERS
 from .summary import troubles
 from .verify import Wrong
 
-#: For the time that is announced: FLOP per second of a library, and what a row costs besides the calls.
+#: For the time that is announced: FLOP per second of a library, and seconds of a row besides its calls.
 EXPECTED_RATE, OVERHEAD = 5e10, 0.15
 
 
@@ -68,7 +67,7 @@ def arguments(argv):
         help="the Python that has a peer",
     )
     add("--seconds", type=float, default=0.2, help="spent on each row and library (%(default)s)")
-    add("--passes", type=int, default=1, help="measure all rows so many times, minutes apart (%(default)s)")
+    add("--passes", type=int, default=1, help="how often all rows are measured; the best counts (%(default)s)")
     add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
     add("--json", type=Path, help="write the results to this file")
     add("--plot", type=Path, help="write the plot of ratios to this file")
@@ -85,7 +84,7 @@ def arguments(argv):
 
 
 def chosen_peers(parser, options):
-    """name -> interpreter. Those that are not named are taken if they are installed."""
+    """name -> interpreter. Where the user names no libraries, those that are installed."""
     pythons = {name: processes.python_of(name, options.python) for name in PEERS}
     wanted = PEERS if options.peers is None else options.peers
     present = {
@@ -106,14 +105,15 @@ def expected_seconds(rows, libraries, seconds):
 
 
 def scratch_folder():
-    """Where the tensors lie while they are compared: in memory if the machine offers that."""
+    """A folder for the tensors of a row: in memory if the machine offers that."""
     return tempfile.TemporaryDirectory(prefix="convgrad_bench_", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
 
 def run(rows, peers, options):
-    """The results of all rows, printed as they come; Ctrl-C ends the run and keeps what there is."""
-    data = {"format": 1, "machine": machine.about()}
+    """Measure all rows and print each one. Ctrl-C ends the run, and the result has the rows until then."""
+    data = {"machine": machine.about()}
     data |= {name: getattr(options, name) for name in ("algorithm", "threads", "seconds", "passes")}
+    data["layers"] = suites.lines(dict.fromkeys(row.layer for row in rows))
     os.environ[ALGORITHM] = options.algorithm  # the worker inherits it
     if data["machine"]["load_at_start"] > 0.5:
         print(f"the machine is busy (load {data['machine']['load_at_start']:.1f}): these times are not to be trusted")
@@ -172,8 +172,7 @@ def main(argv=None):
     data = run(rows, chosen_peers(parser, options), options)
     print("\n" + "\n".join(table.conclusion(data)))
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
+        results.write(data, options.json)
     if options.plot:
         from . import plots
 

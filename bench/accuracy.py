@@ -1,7 +1,7 @@
-"""``python -m bench.accuracy [--plot FILE]``: the errors of Winograd's algorithm and of the direct one, as Markdown.
+"""``python -m bench.accuracy [--json FILE]``: the errors of Winograd's algorithm and of the direct one.
 
-Greatest difference from the result in float64, relative to its greatest element, over fprop, dgrad and wgrad, for each
-tiling, number of channels and kind of data.
+An error is the greatest difference from the result in float64, relative to the greatest element of that result. The
+greatest of fprop, dgrad and wgrad counts, for each tile, kind of data and number of channels.
 """
 
 import argparse
@@ -10,13 +10,15 @@ from pathlib import Path
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import algorithm
+from convgrad_cy import algorithm, cpu
 
+from . import machine, results
 from .fit_algorithm import forget
+from .peers import OURS
 
 CHANNELS = (16, 64, 256, 1024, 2048)
 KINDS = ("normal", "uniform", "positive", "scaled channels", "scaled values")
-#: name -> (tiling, spatial axes, kernel). The last is there to show why it is not used.
+#: name -> (index of the tiling, extents of x, kernel). The package does not use the last: its errors are too great.
 TILES = {
     "F(2x2, 3x3)": (0, (18, 18), (3, 3)),
     "F(4x4, 3x3)": (1, (18, 18), (3, 3)),
@@ -34,7 +36,7 @@ OUTPUTS = 32
 
 
 def drawn(kind, shape, random):
-    """Data of a kind: channels, or values, of very different size in the last two."""
+    """Random data of a kind. In the last two kinds channels, or values, differ much in size."""
     if kind == "uniform":
         return random.uniform(-1, 1, shape)
     if kind == "positive":
@@ -46,7 +48,7 @@ def drawn(kind, shape, random):
 
 
 def errors(channels, spatial, kernel, kind, random):
-    """(of Winograd's algorithm, of the direct one), the greatest of the three kernels."""
+    """The greatest error of the three kernels: (by Winograd's algorithm, by the direct one)."""
     padding = tuple(k // 2 for k in kernel)
     y = tuple(size + 2 * p - k + 1 for size, p, k in zip(spatial, padding, kernel, strict=True))
     shapes = (2, channels, *spatial), (OUTPUTS, channels, *kernel), (2, OUTPUTS, *y)
@@ -70,12 +72,12 @@ def errors(channels, spatial, kernel, kind, random):
 
 
 def grown(spatial, padding, kernel):
-    """The input whose convolution has the extents ``spatial``."""
+    """The extents of the input whose convolution has the extents ``spatial``."""
     return tuple(size - 2 * p + k - 1 for size, p, k in zip(spatial, padding, kernel, strict=True))
 
 
 def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
-    """(tile, kind of data, [(error of Winograd's algorithm, of the direct one) for each number of channels])."""
+    """The rows of the result: for a tile and a kind of data, the errors for each number of channels."""
     kept, contract = algorithm.TILINGS, algorithm.is_accurate
     try:
         algorithm.is_accurate = lambda *call: True
@@ -84,7 +86,10 @@ def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
             forget()
             for kind in kinds:
                 random = np.random.default_rng(0)
-                yield name, kind, [errors(number, spatial, kernel, kind, random) for number in channels]
+                winograd, direct = zip(
+                    *(errors(number, spatial, kernel, kind, random) for number in channels), strict=True
+                )
+                yield {"tile": name, "data": kind, "winograd": winograd, "direct": direct}
     finally:
         algorithm.TILINGS, algorithm.is_accurate = kept, contract
         forget()
@@ -92,18 +97,22 @@ def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.accuracy", description=__doc__)
-    parser.add_argument("--plot", type=Path, help="write a plot of the errors to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the errors to this file")
     options = parser.parse_args(argv)
-    print("| tile | data |", *(f"{channels} |" for channels in CHANNELS))
-    print("|---|---|" + "---|" * len(CHANNELS))
-    table = []
-    for name, kind, found in measured():
-        table.append((name, kind, found))
-        print(f"| {name} | {kind} |", *(f"{a:.1e} ({b:.1e}) |" for a, b in found), flush=True)
+    data = {"kind": "errors", "machine": machine.about(), "channels": CHANNELS, "rows": []}
+    data["libraries"] = {OURS: {"version": f"{cg.__version__}, {cpu.isa}"}}
+    print(f"{'tile':<24}{'data':<17}", *(f"{channels:>7} channels " for channels in CHANNELS))
+    for row in measured():
+        data["rows"].append(row)
+        pairs = zip(row["winograd"], row["direct"], strict=True)
+        print(f"{row['tile']:<24}{row['data']:<17}", *(f"{a:.1e} ({b:.1e})" for a, b in pairs), flush=True)
+    if options.json:
+        results.write(data, options.json)
     if options.plot:
         from . import plots
 
-        plots.errors(CHANNELS, table, options.plot)
+        plots.errors(data, options.plot)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from .verify import draw
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
 SECONDS, ROUNDS = 0.02, 6
-#: Larger layers behave as others and take long; for those with fewer channels the model is not made.
+#: Larger layers take long and behave as smaller ones do; the model is not made for layers with fewer channels.
 MOST_PRODUCTS, LEAST_CHANNELS = 2e10, 16
-#: Rows that take so many times as long as by the direct algorithm do not count: they will not be chosen.
+#: A tiling that takes this many times as long as the direct algorithm is left out of the fit: it is never chosen.
 MOST_TIMES = 2.0
-#: What is fitted together, and the operation; the direct algorithm first.
+#: Each fit: (whether it is about the direct algorithm, its operations, the names of its costs).
 FITTED = (
     (True, {FPROP, DGRAD}, ("direct product", "direct filter")),
     (True, {WGRAD}, ("direct wgrad product", "direct filter")),
@@ -37,16 +37,16 @@ FITTED = (
     ),
     (False, {WGRAD}, ("wgrad product", "wgrad value", "wgrad load", "wgrad sum", "wgrad slice", "gathered")),
 )
-#: Relative errors above this count less and less.
+#: A row whose relative error is greater than this has less weight, the less the greater the error is.
 USUAL_ERROR = 0.05
 
 
 class Found(Exception):
-    """Ends a call whose problem is wanted, not its result."""
+    """Ends a call as soon as its problem is known: the result is not needed."""
 
 
 def problem_of(row):
-    """The row's problem, from the arrays that a call of it takes."""
+    """The problem that the package plans when it is called with the row's arrays."""
 
     def stop(operation, problem, *rest):
         raise Found(problem)
@@ -66,7 +66,7 @@ def shapes(case):
 
 
 def call_of(row, chosen, arrays):
-    """A call of the row's operation by an algorithm."""
+    """The row's operation as a call without arguments, by the algorithm ``chosen``."""
     kept = os.environ.get(ALGORITHM)
     os.environ[ALGORITHM] = chosen
     try:
@@ -78,7 +78,7 @@ def call_of(row, chosen, arrays):
 
 
 def forget():
-    """Let the next calls choose anew."""
+    """Empty the caches of choices, so that the next calls choose anew."""
     algorithm.tiling_of.cache_clear()
     calls.forget()
 
@@ -88,7 +88,7 @@ def points_of(operation, problem, tiling):
 
 
 def candidates(operation, problem, machine):
-    """The tilings that can be chosen, one for each that gives other points."""
+    """The tilings that can be chosen. Of tilings that give the same points, the first."""
     found = {}
     for tiling in algorithm.TILINGS:
         if not algorithm.is_accurate(operation, problem, tiling):
@@ -125,7 +125,7 @@ def times_of(row, tilings, arrays):
 
 
 def measured(suites):
-    """Of every row that the model is for: its name, operation, problem, and ``times_of`` it."""
+    """(name, operation, problem, ``times_of``) of every row that the model is made for."""
     random = np.random.default_rng(0)
     machine = cpu.machine()
     for row in rows(suites):
@@ -150,9 +150,9 @@ def work_of(operation, problem, tiling, machine):
 
 
 def fitted(samples, names):
-    """Costs that are not negative and have the least squares of relative errors, weighted so that few count little.
+    """Non-negative costs with the least squares of relative errors; rows with great errors have less weight.
 
-    ``samples`` are pairs of work and the seconds that it took on one thread.
+    ``samples`` are pairs (work, seconds that it took on one thread).
     """
     table = np.array([[work.get(name, 0) * 1e-9 / seconds for name in names] for work, seconds in samples])
     weights = np.ones(len(table))
@@ -163,7 +163,7 @@ def fitted(samples, names):
 
 
 def not_negative(table, wanted):
-    """Least squares without the columns that would have negative factors."""
+    """Least squares; a column whose factor would be negative has the factor 0."""
     free = list(range(table.shape[1]))
     while True:
         factors = np.linalg.lstsq(table[:, free], wanted, rcond=None)[0]
@@ -175,7 +175,7 @@ def not_negative(table, wanted):
 
 
 def fit(found):
-    """The table of costs. Where two fits have a name, the first has it."""
+    """The table of costs. A name that stands in two fits has the cost of the first one."""
     machine, costs = cpu.machine(), {}
     for direct, operations, names in FITTED:
         samples = [
@@ -191,7 +191,7 @@ def fit(found):
 
 
 def judge(found):
-    """Print what the choices of the package lose."""
+    """Print how much longer the package's choices take than the best ones."""
     lost, machine = [], cpu.machine()
     for name, operation, problem, times in found:
         tiling = algorithm.tiling_of(operation, problem, dtypes.TABLE[2], False, machine)

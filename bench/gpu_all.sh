@@ -10,8 +10,8 @@
 # Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu_carry.sh makes
 # beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
 # is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Where there is less time, say so by
-# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else bench/results), of which
-# gpu_variants.json, gpu_ratio.json and gpu_ratio.md are small enough to commit.
+# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else .gpu/results).
+# gpu_ratio.json may be kept as bench/results/GPU-ratio.json.
 #
 # smoke      every variant of every kernel (bench/gpu_variants.py); where it raised, its family is off in ratio
 # tests      tests/gpu/test_device_*.py
@@ -25,7 +25,7 @@
 # stay as they are. A step that fails does not stop those after it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-folder=${1:-${OUT:-bench/results}}
+folder=${1:-${OUT:-.gpu/results}}
 shift || true
 LIMIT=${LIMIT:-$(($# ? 570 : 1680))}
 [ $# -gt 0 ] || set -- environment smoke tests ratio sanitize
@@ -36,13 +36,13 @@ export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_
 mkdir -p "$folder" "$CUPY_CACHE_DIR"
 failed=()
 
-# The seconds that a step may take: so many, or what is left of the call.
+# The seconds that a step may take: $1, or what is left of the call if that is less.
 seconds() {
     local left=$((deadline - $(date +%s)))
     echo $(($1 < left ? $1 : left > 0 ? left : 0))
 }
 
-# A command within so many seconds.
+# Run a command for at most $1 seconds.
 within() {
     local most
     most=$(seconds "$1")

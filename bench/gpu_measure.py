@@ -25,7 +25,7 @@ TORCH = {
 }
 #: Greatest error relative to the greatest element, by type; of float32 by precision.
 BOUNDS = {"float64": 1e-13, "float16": 2e-3, "bfloat16": 6e-3, "ieee": 5e-6, "high": 5e-6, "medium": 1e-5, "int32": 0}
-#: Inputs are rotated through at least so many bytes, three times the L2 cache, but not more than so many sets.
+#: Inputs are rotated through at least this many bytes, three times the L2 cache, but through no more sets than this.
 ROTATED, MOST_SETS = 180 << 20, 12
 #: Samples of each side, two in a round of ours, cuDNN, cuDNN, ours; and the least time of one.
 ROUNDS, SAMPLE_SECONDS = 16, 4e-4

@@ -12,7 +12,7 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from . import gpu_child, gpu_report, gpu_rows
+from . import gpu_child, gpu_report, gpu_rows, results
 
 #: Seconds after which a row hangs.
 PATIENCE = 60
@@ -56,7 +56,7 @@ class Worker:
         return {"about": self.machine.about(), "ceilings": self.machine.ceilings()}
 
     def row(self, name):
-        self.measure.release()  # what the row before took, be it that it failed
+        self.measure.release()  # the memory of the row before, even if that one failed
         (row,) = (row for row in gpu_rows.rows(name) if row.name == name)
         found = self.measure.Measurement(row).run()
         return {**found, "right": self.measure.is_right(row, found)}
@@ -90,16 +90,14 @@ def measure(rows, end, path, child):
             continue
         found = finished(row, child.ask("row", PATIENCE, name=row.name))
         data["rows"].append(found)
-        gpu_report.save(path, data)
+        results.write(data, path)
         print(line(found, row.name), flush=True)
     return data
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.gpu_ratio", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", type=Path, default=Path("bench/results"), metavar="FOLDER", help="for JSON, table, plot"
-    )
+    parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for JSON, table, plot")
     parser.add_argument("--name", default="gpu_ratio", help="of these files")
     parser.add_argument("--minutes", type=float, default=7.5, help="rows that would begin later are left out")
     parser.add_argument("--match", default="", help="rows with this in layer, gradient or group")

@@ -1,11 +1,10 @@
 """A result of ``bench.gpu_ratio`` as a table and a plot: python -m bench.gpu_report FILE.json [--out FOLDER]."""
 
 import argparse
-import json
-import os
 import sys
 from pathlib import Path
 
+from . import results
 from .gpu_rows import GROUPS
 from .report import markdown_table
 from .summary import geometric_mean, grouped
@@ -22,7 +21,7 @@ def ratio(row):
 
 
 def floor_us(row, ceilings):
-    """The time of its products at the rate of a product of matrices, or of its bytes at that of a copy."""
+    """Microseconds that a row takes at least: its products at the rate of matmul or its bytes at that of a copy."""
     rate = ceilings["bfloat16" if row["dtype"] == "float16" else row["dtype"]] if row["dtype"] != "int32" else None
     times = [row["bytes"] / ceilings["copy"], *([row["flop"] / rate] if rate else [])]
     return max(times) * 1e6
@@ -133,17 +132,9 @@ def plot(data, path):
     figure.savefig(path, dpi=120)
 
 
-def save(path, data):
-    """Write a JSON file, of which there is always the old or the new one as a whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(data, indent=0) + "\n")
-    unfinished.replace(path)
-
-
 def write(data, folder, name):
     """NAME.json, NAME.md and NAME.png."""
-    save(folder / f"{name}.json", data)
+    results.write(data, folder / f"{name}.json")
     (folder / f"{name}.md").write_text(markdown(data))
     try:
         plot(data, folder / f"{name}.png")
@@ -153,10 +144,10 @@ def write(data, folder, name):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.gpu_report", description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path)
+    parser.add_argument("file", type=results.path_of, help="or the name of a result in bench/results/")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the table and the plot there")
     options = parser.parse_args(argv)
-    data = json.loads(options.file.read_text())
+    data = results.read(options.file)
     if options.out is None:
         sys.stdout.write(markdown(data))
     else:

@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
-from . import gpu_forced
+from . import gpu_forced, results
 from .gpu_child import STICKY, Answers, Child, missing
-from .gpu_report import save
 from .gpu_variant_calls import Worker
 from .gpu_variant_rows import GROUPS, KINDS, KINDS_OF
 from .report import markdown_table
@@ -58,7 +57,7 @@ class Results:
         raised = {group.split()[0] for group, states in self.data["groups"].items() if "RAISED" in states}
         self.data["families"] = ",".join(name for name in gpu_forced.FAMILIES if name not in raised or name == "gather")
         if self.path is not None:
-            save(self.path, self.data)
+            results.write(self.data, self.path)
 
 
 def explained(reply):

@@ -1,6 +1,5 @@
 """One row: verify each library's result, then time all of them in turn."""
 
-import json
 import zlib
 
 import numpy as np
@@ -10,14 +9,14 @@ from .peers import OURS
 from .processes import Lost
 from .worker import Operands
 
-#: Turns of each library on each row; every second round goes backwards (ABBA), so that no library is always the one
-#: that runs when the machine is warm.
+#: Rounds in which the libraries take turns on a row. Every second one goes backwards (ABBA), so that no library is
+#: always the first.
 ROUNDS = 4
-#: A first call that took this long is not repeated: its time is the result.
+#: Seconds of a first call from which on it is not repeated: its time is the result.
 SLOW = 2.0
-#: A call that would take longer, at the rate of the library's other slow calls, is left out.
+#: Seconds above which a call is left out, as estimated from the library's other slow calls.
 TOO_LONG = 10.0
-#: Spent on the bare tile in each turn, and before the first row of a type.
+#: Seconds spent on the register tile in each round, and before the first row of a type.
 TILE_SECONDS, FIRST_TILE_SECONDS = 0.005, 0.2
 
 
@@ -34,7 +33,7 @@ class Bench:
         self.tiles = {}
 
     def ask(self, name, do, **fields):
-        """A reply; a lost process is a reply too."""
+        """The reply of a process. A process that is lost gives a reply, too: {"failed": why}."""
         try:
             return self.processes[name].ask(do, **fields)
         except Lost as lost:
@@ -48,7 +47,7 @@ class Bench:
         return self.ask(OURS, "copy", seconds=seconds).get("rate")
 
     def prepare(self, row):
-        """The files that the row needs: both layouts and all kernels of a layer use the same ones."""
+        """Write the tensors that the row needs, if they are not there: all rows of a layer use the same files."""
         case = row.case
         operands = Operands(self.folder, case)
         key = (case.name, case.dtype)
@@ -70,7 +69,7 @@ class Bench:
         return {"folder": str(self.folder), "case": row.case.message(), "kernel": row.kernel}
 
     def verified(self, name, row):
-        """Load the row into a worker, run it once and judge the result."""
+        """Run the row once in a worker and judge its result: the reply, which says why where it is not to be timed."""
         key = (name, row.kernel, row.case.layout, row.case.dtype)
         rate = self.slow_rates.get(key, float("inf"))
         if row.case.flop / rate > TOO_LONG:
@@ -106,7 +105,7 @@ class Bench:
                 continue
             result["calls"] = 1
             if result["seconds"] < SLOW:
-                # The first call also paid for what later ones find ready.
+                # The first call also made what later calls reuse, so its time does not count.
                 result["seconds"], result["calls"] = float("inf"), 0
                 timed.append(name)
         for turn in range(ROUNDS):
@@ -124,7 +123,7 @@ class Bench:
 
 
 def best_of(before, after):
-    """A row that was measured at two times: of each library the faster result; a failure remains one."""
+    """A row that was measured twice: each library's faster result, or its failure if it failed once."""
     results = {}
     for name, result in after["results"].items():
         both = [before["results"][name], result]
@@ -135,13 +134,12 @@ def best_of(before, after):
 
 
 def description(row):
-    """What a row of the JSON file says before its results."""
+    """The fields of a row of a result that are known before it is measured."""
     layer, case = row.layer, row.case
     return {
         "suite": layer.suite,
         "layer": layer.name,
         "count": layer.count,
-        "case": json.loads(json.dumps(case.message())),
         "kernel": row.kernel,
         "function": case.function(row.kernel),
         "layout": case.layout,

@@ -7,8 +7,9 @@ from matplotlib.patches import Patch
 from . import summary
 from .peers import OURS
 
-#: What "auto" may not exceed, and the colours of kinds of data.
+#: The greatest error that "auto" may have, relative to the greatest element of a result.
 CONTRACT = 2e-5
+#: The colours of kinds of data, and of kernels.
 KIND_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377")
 COLOURS = {"fprop": "#4477aa", "dgrad": "#ee6677", "wgrad": "#228833"}
 
@@ -54,24 +55,23 @@ def ratios(data, path):
     figure.savefig(path, dpi=120)
 
 
-def errors(channels, table, path):
+def errors(data, path):
     """Errors over the number of channels, a panel for each tile: Winograd's solid, the direct algorithm's dashed."""
-    tiles = list(dict.fromkeys(name for name, _, _ in table))
+    groups = summary.grouped(data["rows"], "tile")
     columns = 3
-    lines = -(-len(tiles) // columns)
+    lines = -(-len(groups) // columns)
     figure = _figure(12, 1 + 2.6 * lines)
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).flat
-    colours = dict(zip(dict.fromkeys(kind for _, kind, _ in table), KIND_COLOURS, strict=False))
+    colours = dict(zip(dict.fromkeys(row["data"] for row in data["rows"]), KIND_COLOURS, strict=False))
     for panel in panels:
         panel.set_axis_off()
-    for panel, tile in zip(figure.axes, tiles, strict=False):
+    for panel, ((tile,), rows) in zip(figure.axes, groups.items(), strict=False):
         panel.set_axis_on()
         panel.set_title(tile, fontsize=9)
         panel.axhline(CONTRACT, color="black", linewidth=0.8)
-        for name, kind, found in table:
-            if name == tile:
-                for values, style in zip(zip(*found, strict=True), ("-", "--"), strict=True):
-                    panel.loglog(channels, values, style, color=colours[kind], linewidth=1.2)
+        for row in rows:
+            for values, style in ((row["winograd"], "-"), (row["direct"], "--")):
+                panel.loglog(data["channels"], values, style, color=colours[row["data"]], linewidth=1.2)
     figure.suptitle(f"error / greatest element of the result, by channels; the line is {CONTRACT:g}", fontsize=10)
     handles = [Patch(color=colour, label=kind) for kind, colour in colours.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9)

@@ -1,9 +1,9 @@
 """The worker processes as the parent sees them: start, ask, stop, end.
 
-Each library has a process of its own. In one process they would share an OpenMP runtime, and with it the number of
-threads, as this package, built from source, shares that of PyTorch (`libgomp.so.1`, the one that was loaded first); or
-there would be two runtimes, whose waiting threads take processors from each other. Only the process that was asked
-runs: the others are stopped by a signal, so threads of theirs that still spin cannot take processors from it.
+Each library has a process of its own. In one process, two libraries would share an OpenMP runtime and its number of
+threads, or have two runtimes, whose waiting threads take processors from each other. (This package, built from source,
+shares PyTorch's `libgomp.so.1`.) Only the process that was asked runs. The others are stopped by a signal, so that
+threads which still spin take no processor.
 """
 
 import contextlib

@@ -1,15 +1,14 @@
 """A result of ``python -m bench --json`` as Markdown and plots: python -m bench.report FILE.json [--out FOLDER].
 
-Without a folder the Markdown goes to standard output. With one it becomes NAME.md there, beside NAME_ratios.png and
-NAME_roofline.png.
+A result in bench/results/ is named without folder and ending. Without --out the Markdown goes to standard output. With
+it the folder gets NAME.md, NAME_ratios.png and NAME_roofline.png.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-from . import summary, table
+from . import results, summary, table
 from .peers import OURS
 
 
@@ -20,7 +19,7 @@ def markdown_table(header, rows):
 
 
 def origin(data):
-    """Where the numbers come from: without it they mean nothing."""
+    """The machine, the versions and the limits that belong to the numbers."""
     about = data["machine"]
     libraries = "; ".join(f"{name} {entry.get('version', entry)}" for name, entry in data["libraries"].items())
     tiles = {dtype for (dtype,) in summary.grouped(data["rows"], "dtype")}
@@ -125,10 +124,10 @@ def markdown(data):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path)
+    parser.add_argument("file", type=results.path_of, help="or the name of a result in bench/results/")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write Markdown and plots there")
     options = parser.parse_args(argv)
-    data = json.loads(options.file.read_text())
+    data = results.read(options.file)
     if options.out is None:
         sys.stdout.write(markdown(data))
         return

@@ -1,4 +1,4 @@
-"""The suites of suites.txt: which layers there are, in which suite, and how often a network has each."""
+"""Layers as lines of a file such as suites.txt: the layers of each suite, and how often a network has each."""
 
 import re
 from dataclasses import dataclass
@@ -25,12 +25,13 @@ _problems = _parser_of_the_tests()
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of a suite; ``count`` is how many of it the network has."""
+    """A layer of a suite. The network has it ``count`` times; ``line`` says all of this in a file of layers."""
 
     suite: str
     problem: object
     count: int
     transposed: bool
+    line: str
 
     @property
     def name(self):
@@ -54,7 +55,7 @@ class Layer:
 
 
 class Row(NamedTuple):
-    """What one line of the result is about."""
+    """One kernel of a layer in one layout and type: what a row of a result measures."""
 
     layer: Layer
     case: Case
@@ -62,7 +63,7 @@ class Row(NamedTuple):
 
 
 def parse(text):
-    """All layers of a file's text, in its order."""
+    """The layers that a text describes, in its order."""
     layers, suite = [], None
     for line in map(str.strip, text.splitlines()):
         if not line or line.startswith("#"):
@@ -73,13 +74,23 @@ def parse(text):
             raise ValueError(f"{line}: stands before the first [suite]")
         elif match := _LINE.fullmatch(line):
             problem = _problems.parse(match["problem"] + '"')
-            layers.append(Layer(suite, problem, int(match["count"] or 1), bool(match["transposed"])))
+            layers.append(Layer(suite, problem, int(match["count"] or 1), bool(match["transposed"]), line))
         else:
             raise ValueError(f"{line}: not in the syntax that suites.txt describes")
     names = [layer.name for layer in layers]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"{', '.join(sorted(twice))}: there twice")
     return layers
+
+
+def lines(layers):
+    """The lines from which ``parse`` makes these layers."""
+    found = []
+    for before, layer in zip([None, *layers], layers, strict=False):
+        if before is None or before.suite != layer.suite:
+            found.append(f"[{layer.suite}]")
+        found.append(layer.line)
+    return found
 
 
 LAYERS = parse(Path(__file__).with_name("suites.txt").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Arithmetic on the rows of a result: rates, ratios, means. Works on the decoded JSON file alone."""
+"""Arithmetic on the rows of a result: rates, ratios, means. It needs the result alone, as ``results.read`` gives it."""
 
 from math import exp, fsum, log
 

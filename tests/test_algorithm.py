@@ -259,14 +259,15 @@ def test_errors_are_those_of_each_tile(tmp_path):
 
     names = ("F(2x2, 3x3)", "F(4x4, 3x3)")
     tiles = {name: accuracy.TILES[name] for name in names}
-    table = list(accuracy.measured((16, 64), ("normal",), tiles))
-    assert [name for name, _, _ in table] == list(names)
-    for (small, direct), (large, same) in zip(table[0][2], table[1][2], strict=True):
-        assert 0 < small < large < 2e-5 and direct == same < 2e-5
+    rows = list(accuracy.measured((16, 64), ("normal",), tiles))
+    assert [row["tile"] for row in rows] == list(names)
+    for small, large in zip(*(row["winograd"] for row in rows), strict=True):
+        assert 0 < small < large < 2e-5
+    assert rows[0]["direct"] == rows[1]["direct"] and max(rows[0]["direct"]) < 2e-5
     pytest.importorskip("matplotlib")
     from bench import plots
 
-    plots.errors((16, 64), table, tmp_path / "errors.png")
+    plots.errors({"channels": (16, 64), "rows": rows}, tmp_path / "errors.png")
     assert (tmp_path / "errors.png").stat().st_size > 10_000
 
 

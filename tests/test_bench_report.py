@@ -1,6 +1,5 @@
 """What the benchmark suite makes of its measurements: arithmetic, tables, reports, the command line."""
 
-import json
 import sys
 from importlib.util import find_spec
 from math import log
@@ -11,7 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1]))
 
 from bench import __main__ as command
-from bench import measure, report, suites, summary, table
+from bench import measure, report, results, suites, summary, table
 
 FIRST = measure.description(suites.rows(["tiny"])[0])
 
@@ -24,7 +23,6 @@ def result_of(ours, peers, **fields):
 
 
 DATA = {
-    "format": 1,
     "machine": {"processor": "one", "family": ["1", None], "system": "s", "date": "2026-01-01T00:00:00", "commit": "c"}
     | {"load_at_start": 0.0},
     "threads": 2,
@@ -79,7 +77,7 @@ def test_markdown():
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
 def test_report_files(tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps(DATA))
+    results.write({**DATA, "layers": suites.lines([suites.rows(["tiny"])[0].layer])}, tmp_path / "run.json")
     report.main([str(tmp_path / "run.json"), "--out", str(tmp_path / "out")])
     names = {path.name: path.read_bytes()[:4] for path in (tmp_path / "out").iterdir()}
     assert set(names) == {"run.md", "run_ratios.png", "run_roofline.png"}
@@ -92,7 +90,7 @@ def test_command_line(capsys, tmp_path):
     assert command.main([*arguments.split(), "--seconds", "0.001", "--passes", "2", "--json", str(file)]) == 0
     printed = capsys.readouterr().out
     assert "1 rows; this will take about" in printed and printed.count("tiny_digits  ") == 2
-    data = json.loads(file.read_text())
+    data = results.read(file)
     assert [row["layer"] for row in data["rows"]] == ["tiny_digits"] and data["threads"] == 1
     assert report.markdown(data)
 

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import models
+from bench import models, results
 from bench.training import __main__ as command
 from bench.training import report, summary, table
 
@@ -54,7 +54,6 @@ def row_of(model="resnet50", torch=(2.0, 2.2, 1.8), ours=(1.0, 1.0, 1.0), **fiel
 
 
 DATA = {
-    "format": 1,
     "kind": "training",
     "machine": {"processor": "one", "date": "2026-01-01T00:00:00", "commit": "c", "load_at_start": 0.0},
     "threads": 2,
@@ -196,8 +195,8 @@ def test_lines():
 
 
 def test_markdown(capsys, tmp_path):
-    file = tmp_path / "2026-01-01-a-training-one.json"
-    file.write_text(json.dumps(DATA))
+    file = tmp_path / "training.json"
+    results.write(DATA, file)
     report.main([str(file)])
     text = capsys.readouterr().out
     assert "| float32 | eager, channels first | eager, channels last |" in text
@@ -207,11 +206,6 @@ def test_markdown(capsys, tmp_path):
     assert "| bfloat16 | compiled, channels first |" in text and "| ResNet-50 | wrong |" in text
     report.main([str(file), "--all"])
     assert "1.80–2.20" in capsys.readouterr().out
-    (tmp_path / "2025-01-01-z-training-one.json").touch()
-    (tmp_path / "2027-01-01-a-suites.json").touch()
-    assert report.newest(tmp_path) == file
-    with pytest.raises(FileNotFoundError, match="has no result"):
-        report.newest(tmp_path / "nowhere")
     with pytest.raises(SystemExit):
         report.main([str(tmp_path / "nothing.json")])
 

@@ -93,17 +93,20 @@ def test_readme_gives_two_commands():
 
 @pytest.mark.checkout
 def test_links_of_the_documents_lead_somewhere():
-    for document in (
-        "README.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "SECURITY.md",
-        "docs/pytorch.md",
-        "docs/support.md",
-    ):
-        path = ROOT / document
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
-            assert (path.parent / target).exists(), f"{document} links to {target}"
+    """To a file that is there, and to one of its headings."""
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "bench" / "README.md"]:
+        for target, heading in re.findall(
+            r"\]\((?!https?:)([^)#\s]*)#?([^)]*)\)", document.read_text(encoding="utf-8")
+        ):
+            path = document.parent / target if target else document
+            assert path.exists(), f"{document} links to {target}"
+            assert not heading or heading in anchors(path), f"{document} links to {target}#{heading}"
+
+
+def anchors(document):
+    """The headings of a document as GitHub names them in links."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_metadata():

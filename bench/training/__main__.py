@@ -1,14 +1,13 @@
 """``python -m bench.training``: times training steps of whole networks, with PyTorch's kernels and with ours."""
 
 import argparse
-import json
 import os
 import signal
 import sys
 import tempfile
 from pathlib import Path
 
-from bench import machine, models, processes
+from bench import machine, models, processes, results
 from bench.__main__ import listed, terminated
 from bench.table import Progress
 
@@ -69,15 +68,6 @@ def asked(folder, threads, do, **fields):
         process.end()
 
 
-def written(data, path):
-    """The file is whole at any time, so that a fault costs one row."""
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_name(path.name + ".new")
-        new.write_text(json.dumps(data, indent=1) + "\n")
-        new.replace(path)
-
-
 def measured(folder, options, row, references):
     """A row with its results. The losses in float64 are those of all rows of a model."""
     name = row["model"]
@@ -97,7 +87,7 @@ def measured(folder, options, row, references):
 
 def run(options):
     """The results of all rows, printed and written as they come; Ctrl-C ends the run and keeps what there is."""
-    data = {"format": 1, "kind": "training", "machine": machine.about(), "threads": options.threads}
+    data = {"kind": "training", "machine": machine.about(), "threads": options.threads}
     data |= {"small": options.small, "libraries": {}, "rows": []}
     if data["machine"]["load_at_start"] > 0.5:
         print(f"the machine is busy (load {data['machine']['load_at_start']:.1f}): these times are not to be trusted")
@@ -114,12 +104,14 @@ def run(options):
                 data["rows"].append(measured(folder, options, row, references))
                 progress.clear()
                 print(table.line(data["rows"][-1]), flush=True)
-                written(data, options.output)
+                if options.output:
+                    results.write(data, options.output)
         except KeyboardInterrupt:
             progress.clear()
             data["stopped"] = "interrupted"
             print(data["stopped"])
-            written(data, options.output)
+            if options.output:
+                results.write(data, options.output)
     return data
 
 

@@ -2,8 +2,8 @@
 
 An element of a convolution's result may differ from the exact one by a share of the greatest element (verify.py). What
 becomes of that after tens of layers, and after several steps, depends on the network, so it is measured: the same steps
-run with every result of a convolution, and every gradient of one, changed by so much with random signs. How far these
-losses lie from the undisturbed ones is what the kernels' freedom does to a loss. Both libraries are held to it.
+run with every result of a convolution, and every gradient of one, changed by that share with random signs. How far
+these losses lie from the undisturbed ones is what the kernels' freedom does to a loss. Both libraries are held to it.
 
 The runs with noise are in float32: its own rounding, 6e-8, is nothing beside a noise of 2e-5.
 """

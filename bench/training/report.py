@@ -1,31 +1,21 @@
-"""A result of ``python -m bench.training`` as Markdown: python -m bench.training.report [FILE.json] [--plot FILE].
+"""A result of ``python -m bench.training`` as Markdown: python -m bench.training.report FILE.json [--plot FILE].
 
-Without a file it is the newest of bench/results/ that has such a result.
+A result in bench/results/ is named without folder and ending.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
+from bench import results
 from bench.models import MODELS
-from bench.processes import ROOT
 from bench.report import markdown_table
 
 from . import summary
 
-RESULTS = ROOT / "bench" / "results"
 COLUMNS = tuple((mode, layout) for mode in ("eager", "compile") for layout in ("NCX", "NXC"))
 LAYOUT_NAMES = {"NCX": "channels first", "NXC": "channels last"}
 MODE_NAMES = {"eager": "eager", "compile": "compiled"}
-
-
-def newest(folder=RESULTS):
-    """Names begin with the date and a letter."""
-    files = sorted(folder.glob("*-training-*.json"))
-    if not files:
-        raise FileNotFoundError(f"{folder} has no result of python -m bench.training: *-training-*.json")
-    return files[-1]
 
 
 def origin(data):
@@ -48,7 +38,13 @@ def cell(rows):
 
 
 def ratios(data, dtype):
-    """Models as rows; modes and layouts as columns. Of each the ratio, and the one without any convolution."""
+    """Models as rows; modes and layouts as columns. Each cell has the ratio, and the one without any convolution."""
+    names, lines = cells(data, dtype)
+    return markdown_table([dtype, *names], lines)
+
+
+def cells(data, dtype):
+    """The names of the columns, and the cells of each model."""
     rows = [row for row in data["rows"] if row["dtype"] == dtype]
     columns = [column for column in COLUMNS if any((row["mode"], row["layout"]) == column for row in rows)]
     lines = [
@@ -66,7 +62,7 @@ def ratios(data, dtype):
         for column in columns
     ]
     lines.append(["geometric mean", *(f"{mean:.2f}" if mean else "–" for mean in means)])
-    return markdown_table([dtype, *named], lines)
+    return named, lines
 
 
 def times(data):
@@ -91,12 +87,12 @@ def markdown(data, whole=False):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m bench.training.report", description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, nargs="?", help="the newest in bench/results/, if not given")
+    parser.add_argument("file", type=results.path_of, help="or the name of a result in bench/results/")
     parser.add_argument("--all", action="store_true", help="also the times of all rows")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write the plot of ratios to this file")
     options = parser.parse_args(argv)
     try:
-        data = json.loads((options.file or newest()).read_text())
+        data = results.read(options.file)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     sys.stdout.write(markdown(data, options.all))

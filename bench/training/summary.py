@@ -1,4 +1,4 @@
-"""Arithmetic on the rows of a result: medians, ratios pair by pair, means. Works on the decoded JSON file alone."""
+"""Arithmetic on the rows of a result: medians, ratios pair by pair, means. It needs the result alone."""
 
 from statistics import median
 

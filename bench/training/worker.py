@@ -95,7 +95,7 @@ class Worker:
         return {"exact": exact, "allowed": allowed}
 
     def measure(self, model, dtype, layout, mode, exact, allowed, seconds, pairs, small=False):
-        """Check the losses of both libraries, then time them in turn for so long, at least so many pairs."""
+        """Check the losses of both libraries, then time them in turn: for ``seconds``, and at least ``pairs`` pairs."""
         steps = steps_of(models.chosen(model, small), dtype=dtype, layout=layout, mode=mode)
         found = {"losses": {}, "parameters": sum(p.numel() for p in steps.network.parameters())}
         for side in SIDES:

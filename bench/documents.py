@@ -1,0 +1,242 @@
+"""``python -m bench.documents [--check]``: makes the tables of README.md and docs/ anew from bench/results/.
+
+A table follows a line ``<!-- NAME: made by python -m bench.documents -->``. With --check nothing is written, and the
+status is 1 where a table is not the one that the results give.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from statistics import median
+
+from . import results, suites, summary
+from .peers import OURS
+from .report import markdown_table
+from .slow_layers import reason
+from .training import DTYPES
+from .training import report as training
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "docs/performance.md")
+_TABLE = re.compile(r"(<!-- (\S+): made by python -m bench\.documents -->\n)(?:\|.*\n)*")
+
+#: The machines of the tables, with the instruction set that is chosen there: title -> how the names of results begin.
+MACHINES = {"Zen 5": "zen5-x86_64_v4", "Zen 4": "zen4-x86_64_v4", "Zen 3": "zen3-x86_64_v3"}
+LIBRARIES = {OURS: "convgrad_cy", "torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+LAYOUTS = {"NCX": "channels first", "NXC": "channels last"}
+OPERATIONS = {"fprop": "forward", "dgrad": "gradient of x", "wgrad": "gradient of w"}
+SUITES = {
+    "resnet50": "ResNet-50",
+    "vgg16": "VGG-16",
+    "unet": "U-Net",
+    "dcgan": "DCGAN",
+    "mobilenet": "MobileNetV2",
+    "resnext": "ResNeXt-50, grouped layers",
+    "unet3d": "3-D U-Net",
+    "hifigan": "HiFi-GAN",
+    "vit": "patch embeddings",
+    "five": "5×5 layers of AlexNet and GoogLeNet",
+    "dilated": "dilated layers",
+    "inference": "decoders at batch 1",
+    "tiny": "tiny layers",
+}
+#: A row is as fast as the others from here on, and slow below there: ratios are not measured more finely.
+AS_FAST, SLOW = 0.95, 0.9
+#: Channels from which on a layer's products take most of its time; bytes of arrays that leave a core's own caches.
+DENSE_CHANNELS, LARGE_BYTES = 64, 4 << 20
+
+
+def read_all(what):
+    """title of a machine -> its result of a kind."""
+    return {title: results.read(f"{begin}-{what}") for title, begin in MACHINES.items()}
+
+
+def mean_of(rows):
+    """The geometric mean of the ratios of rows, as a cell."""
+    mean = summary.geometric_mean(ratio for ratio, _ in summary.ratios(rows))
+    return "–" if mean is None else f"{mean:.2f}"
+
+
+def parted(rows, *fields):
+    """The rows with each combination of values of some fields."""
+    groups = summary.grouped(rows, *fields)
+    return lambda *values: groups.get(values, [])
+
+
+def by_layout(titles):
+    """A header with the two layouts of each machine."""
+    return [f"{title}, {layout}" for title in titles for layout in LAYOUTS.values()]
+
+
+def machines():
+    """What was measured on, what the machines can do, and which versions were compared."""
+    one, two, direct = (read_all(what) for what in ("1thread", "2threads", "direct"))
+    cells = []
+    for title, data in read_all("float32").items():
+        isa = MACHINES[title].partition("-")[2]
+        tile, copy = summary.tile_rate(data["rows"], "float32"), data["copy"]
+        versions = {name: about["version"].partition("+")[0] for name, about in data["libraries"].items()}
+        others = ", ".join(f"{LIBRARIES[name]} {versions[name]}" for name in summary.peers_of(data))
+        speedup = ", ".join(
+            f"{step_seconds(one[title], layout) / step_seconds(two[title], layout):.2f}" for layout in LAYOUTS
+        )
+        limits = f"{tile * 1e-9:.0f} GFLOP/s", share_of_tile(direct[title]), f"{copy * 1e-9:.0f} GB/s"
+        cells.append([f"{data['machine']['processor']}, {title}, `{isa}`", *limits, speedup, others])
+    header = ["two cores of", "register tile", "direct layers", "copy", "two threads to one", "compared with"]
+    return markdown_table(header, cells)
+
+
+def step_seconds(data, layout):
+    """Our time for all layers of a network."""
+    return summary.step_seconds([row for row in data["rows"] if row["layout"] == layout], OURS)
+
+
+def layers():
+    """Means of each suite, on each machine."""
+    runs = read_all("float32").values()
+    parts = [parted(data["rows"], "suite") for data in runs]
+    cells = [[title, *(mean_of(rows(suite)) for rows in parts)] for suite, title in SUITES.items()]
+    return markdown_table(["layers", *MACHINES], [*cells, ["**all**", *(mean_of(data["rows"]) for data in runs)]])
+
+
+def layers_by_layout():
+    """The same in each layout, and how many rows are at least as fast as the others."""
+    runs = read_all("float32")
+    parts = [parted(data["rows"], "suite", "layout") for data in runs.values()]
+    cells = [
+        [title, *(mean_of(rows(suite, layout)) for rows in parts for layout in LAYOUTS)]
+        for suite, title in SUITES.items()
+    ]
+    groups = [parted(data["rows"], "layout")(layout) for data in runs.values() for layout in LAYOUTS]
+    cells.append(["**all**", *map(mean_of, groups)])
+    cells.append([f"rows at {AS_FAST} or more", *map(fast_rows, groups)])
+    return markdown_table(["layers", *by_layout(runs)], cells)
+
+
+def fast_rows(rows):
+    ratios = [ratio for ratio, _ in summary.ratios(rows)]
+    return f"{sum(ratio >= AS_FAST for ratio in ratios)} of {len(ratios)}"
+
+
+def types():
+    """Means for the types other than float32."""
+    runs = {
+        title: [
+            row for path in sorted(results.FOLDER.glob(f"{begin}-types*.json")) for row in results.read(path)["rows"]
+        ]
+        for title, begin in MACHINES.items()
+    }
+    parts = [parted(rows, "dtype", "layout") for rows in runs.values()]
+    cells = [
+        [dtype, *(mean_of(rows(dtype, layout)) for rows in parts for layout in LAYOUTS)]
+        for dtype in ("float64", "float16", "bfloat16", "int32")
+    ]
+    return markdown_table(["type", *by_layout(runs)], cells)
+
+
+def share_of_tile(data):
+    """The part of the tile's rate that dense layers reach by the direct algorithm: medians of kernels and layouts."""
+    wide = {layer.name for layer in suites.parse("\n".join(data["layers"])) if is_dense(layer.problem)}
+    groups = summary.grouped([row for row in data["rows"] if row["layer"] in wide], "layout", "kernel").values()
+    shares = [median(summary.share_of_tile(row, data["rows"]) for row in rows) for rows in groups]
+    return f"{min(shares):.0%} to {max(shares):.0%}"
+
+
+def is_dense(problem):
+    return problem.groups == 1 and min(problem.x_channels, problem.y_channels) >= DENSE_CHANNELS
+
+
+def slow_layers():
+    """Rows below SLOW on one of the machines, and why."""
+    found = {}
+    for title, data in read_all("float32").items():
+        for ratio, row in summary.ratios(data["rows"]):
+            found.setdefault((row["layer"], row["kernel"], row["layout"]), {})[title] = ratio
+    slow = {key: ratios for key, ratios in found.items() if min(ratios.values()) < SLOW}
+    cells = [
+        [
+            f"`{layer}`",
+            f"{OPERATIONS[kernel]}, {LAYOUTS[layout]}",
+            *(f"{slow[layer, kernel, layout][title]:.2f}" for title in MACHINES),
+            reason(layer),
+        ]
+        for layer, kernel, layout in sorted(slow)
+    ]
+    return markdown_table(["layer", "operation", *MACHINES, "why"], cells)
+
+
+def memory():
+    """Memory beside the arrays as a multiple of their bytes, for rows whose arrays are large."""
+    rows = [row for row in results.read(f"{MACHINES['Zen 4']}-float32")["rows"] if row["bytes"] >= LARGE_BYTES]
+    cells = []
+    for name, title in LIBRARIES.items():
+        measured = [row for row in rows if row["results"][name].get("memory") is not None]
+        shares = sorted(row["results"][name]["memory"] / row["bytes"] for row in measured)
+        most = max(row["results"][name]["memory"] for row in measured)
+        marks = shares[len(shares) // 2], shares[len(shares) * 9 // 10], shares[-1]
+        cells.append([title, len(shares), *(f"{mark:.2f}" for mark in marks), f"{most / 2**20:.0f} MiB"])
+    return markdown_table(["library", "rows", "half of them at most", "nine tenths", "all", "the most"], cells)
+
+
+def errors():
+    """Errors in millionths, the greatest of all kinds of data: Winograd's algorithm, in brackets the direct one."""
+    data = results.read(f"{MACHINES['Zen 4']}-errors")
+    cells = []
+    for (tile,), rows in summary.grouped(data["rows"], "tile").items():
+        winograd, direct = (map(max, zip(*(row[how] for row in rows), strict=True)) for how in ("winograd", "direct"))
+        pairs = zip(winograd, direct, strict=True)
+        cells.append([tile, *(f"{one * 1e6:.1f} ({other * 1e6:.1f})" for one, other in pairs)])
+    return markdown_table(["tile", *(f"{channels} channels" for channels in data["channels"])], cells)
+
+
+def steps_float32():
+    """Training steps in float32."""
+    return training.ratios(results.read(f"{MACHINES['Zen 4']}-training"), "float32")
+
+
+def steps():
+    """Training steps in both types."""
+    data = results.read(f"{MACHINES['Zen 4']}-training")
+    (names, lines), (_, more) = (training.cells(data, dtype) for dtype in DTYPES)
+    header = [f"{dtype}, {name}" for dtype in DTYPES for name in names]
+    return markdown_table(["step of", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])
+
+
+TABLES = {
+    "machines": machines,
+    "layers": layers,
+    "layers-by-layout": layers_by_layout,
+    "types": types,
+    "slow-layers": slow_layers,
+    "memory": memory,
+    "errors": errors,
+    "steps": steps,
+    "steps-float32": steps_float32,
+}
+
+
+def made_anew(text):
+    """A document's text with its tables as the results give them."""
+    return _TABLE.sub(lambda match: match[1] + TABLES[match[2]](), text)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m bench.documents", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 where a table differs")
+    options = parser.parse_args(argv)
+    status = 0
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        new = made_anew(text)
+        if new == text:
+            continue
+        status = 1 if options.check else 0
+        print(f"{name}: {'a table differs from bench/results/' if options.check else 'written'}")
+        if not options.check:
+            (ROOT / name).write_text(new, encoding="utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

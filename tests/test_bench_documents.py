@@ -1,0 +1,63 @@
+"""The tables of README.md and docs/ are those that the results give."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from bench import documents, results, slow_layers, suites
+
+pytestmark = pytest.mark.checkout
+TEXTS = {name: (documents.ROOT / name).read_text(encoding="utf-8") for name in documents.DOCUMENTS}
+
+
+@pytest.mark.parametrize("name", documents.DOCUMENTS)
+def test_tables_are_those_of_the_results(name):
+    """``python -m bench.documents`` makes them anew."""
+    assert documents.made_anew(TEXTS[name]).splitlines() == TEXTS[name].splitlines()
+
+
+def test_every_table_stands_somewhere():
+    found = [name for text in TEXTS.values() for name in re.findall(r"<!-- (\S+): made by", text)]
+    assert sorted(found) == sorted(documents.TABLES)
+
+
+def test_a_table_that_differs_is_seen_and_made_anew(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(documents, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(re.sub(r"(\| VGG-16 \| )\d", r"\g<1>7", text), encoding="utf-8")
+    assert documents.main(["--check"]) == 1
+    assert capsys.readouterr().out.count("a table differs") == len(TEXTS)
+    assert documents.main([]) == 0 and documents.main(["--check"]) == 0
+    assert {name: (tmp_path / name).read_text(encoding="utf-8") for name in TEXTS} == TEXTS
+
+
+def test_a_mean_is_that_of_the_numbers_in_the_file():
+    """By other means than the tables': from the arrays of the file."""
+    data = json.loads((results.FOLDER / "zen4-x86_64_v4-float32.json").read_text())
+    product, count = 1.0, 0
+    for layer, _, layout, _, ours, *others in data["rows"]:
+        if layer.startswith("vgg16_") and layout == "NCX":
+            product *= min(other[0] for other in others if isinstance(other, list)) / ours[0]
+            count += 1
+    (line,) = (line for line in documents.layers_by_layout().splitlines() if line.startswith("| VGG-16 |"))
+    zen4_first = line.split("|")[2 + list(documents.MACHINES).index("Zen 4") * len(documents.LAYOUTS)]
+    assert count >= 24 and float(zen4_first) == pytest.approx(product ** (1 / count), abs=0.005)
+
+
+def test_all_suites_have_a_line():
+    assert list(documents.SUITES) == [name for name in documents.SUITES if name in suites.NAMES]
+    assert set(documents.SUITES) == set(suites.NAMES)
+
+
+def test_reasons():
+    names = [layer.name for layer in suites.LAYERS]
+    for pattern, _ in slow_layers.REASONS:
+        assert any(re.fullmatch(pattern, name) for name in names), f"no layer is {pattern}"
+    assert "two outputs" in slow_layers.reason("unet_classes")
+    assert slow_layers.reason("unet_classes_2") == slow_layers.NOT_KNOWN
