@@ -133,6 +133,10 @@ def bound_arrays(most, name):
     most_bytes, name_of_most_bytes = most, name
 
 
+class TooLittleMemory(MemoryError):
+    """A MemoryError that says of which array, or of which call's."""
+
+
 cpdef check_bound(shape, dtype):
     """Refuse a new array that is beyond the bound."""
     if most_bytes is None:
@@ -140,7 +144,7 @@ cpdef check_bound(shape, dtype):
     size = prod(shape) * dtype.itemsize
     if size > most_bytes:
         asked = f"an array of shape {tuple(shape)} and dtype {dtype}"
-        raise MemoryError(f"{name_of_most_bytes} must be at least {size} for {asked}, not {most_bytes}")
+        raise TooLittleMemory(f"{name_of_most_bytes} must be at least {size} for {asked}, not {most_bytes}")
 
 
 def new_array(tuple shape, cnp.dtype dtype not None, like=None):
@@ -167,8 +171,8 @@ def aligned_array(tuple shape, dtype):
     size = prod(shape) * dtype.itemsize
     try:
         memory = empty(size + LINE_BYTES, uint8)
-    except ValueError as error:  # NumPy's answer to a size that does not fit into its index type
-        raise MemoryError(f"no memory for an array of shape {shape} and dtype {dtype}") from error
+    except (MemoryError, ValueError) as error:  # the second: NumPy has no index for so many
+        raise MemoryError(f"no {size} bytes for an array") from error
     begin = -<size_t>cnp.PyArray_DATA(memory) % LINE_BYTES
     return memory[begin : begin + size].view(dtype).reshape(shape)
 
