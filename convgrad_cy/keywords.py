@@ -111,7 +111,7 @@ def entries(value):
     if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")):
         return None
     try:
-        members = iter(value)
+        members = tuple.__iter__(value) if isinstance(value, tuple) else iter(value)  # as ``call_key`` reads it
     except (TypeError, ValueError):  # of an array without axes, of a shape that is not known
         return None
     return list(islice(members, _MOST_MEMBERS))

@@ -42,14 +42,21 @@ cdef object plain(tuple values, int depth):
     (True is equal to 1, but is refused in its place.) Keywords are pairs within tuples at the most.
     """
     cdef list changed = None
+    cdef tuple members
     cdef Py_ssize_t i
     for i in range(len(values)):
         kind = type(values[i])
         if kind is int or kind is str or values[i] is None:
             continue
-        if depth == 0 or (kind is not tuple and kind is not list):
+        if depth == 0:
             return None
-        inner = plain(tuple(values[i]), depth - 1)
+        if kind is tuple or kind is list:
+            members = tuple(values[i])
+        elif isinstance(values[i], tuple):  # such as torch.Size; its own members, whatever a subclass says
+            members = (<tuple>values[i])[:]
+        else:
+            return None
+        inner = plain(members, depth - 1)
         if inner is None:
             return None
         if inner is not values[i]:
