@@ -121,10 +121,8 @@ def _foreign(library, function, first, second, asked, keywords, out):
 
 def too_little(function, shape, dtype, error):
     """The exception for a call of which some part found no memory, in the words of an ``error``."""
-    asked = f"a result of shape {shape} and dtype {lookup(dtype).name}"
-    return TooLittleMemory(
-        f"{function.name} needs more memory than there is for {asked}{f': {error}' if str(error) else ''}"
-    )
+    asked, said = f"a result of shape {shape} and dtype {lookup(dtype).name}", str(error)
+    return TooLittleMemory(f"{function.name} needs more memory than there is for {asked}{said and f': {said}'}")
 
 
 def nothing():

@@ -63,7 +63,7 @@ def shown(value):
 def array_shape(value):
     """The shape of an array of any library, or None for what has no axes or is no array."""
     try:
-        return tuple(value.shape) if value.ndim else None
+        return tuple(value.shape) if getattr(value, "ndim", 0) else None
     except Exception:  # whatever it is, it is no array
         return None
 
@@ -72,7 +72,7 @@ def choice(value, name, table, any_case=False):
     """The table's entry of a string."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, not {shown(value)}")
-    if any_case:
+    if any_case and value not in table:
         value = next((known for known in table if known.lower() == str.lower(value)), value)
     if value not in table:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, table))}, not {shown(value)}")
@@ -106,9 +106,9 @@ def entries(value):
     A sequence has a length and is indexed. Text, mappings and arrays without axes are none.
     """
     kind = type(value)
-    if isinstance(value, (str, bytes, bytearray, Mapping)):
+    if kind is int or isinstance(value, (str, bytes, bytearray)):
         return None
-    if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")):
+    if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")) or isinstance(value, Mapping):
         return None
     try:
         members = tuple.__iter__(value) if isinstance(value, tuple) else iter(value)  # as ``call_key`` reads it
