@@ -21,7 +21,11 @@ class Function:
 
     first: str
     second: str
-    geometry: Callable
+    geometry: Callable  # of the function's name
+
+    @property
+    def name(self):
+        return self.geometry.__name__
 
 
 CONV = Function("x", "w", geometry.conv)

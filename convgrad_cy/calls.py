@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import arguments, cpu
-from ._repeat import are_apart, call_key
+from ._repeat import TooLittleMemory, are_apart, call_key
 from .arrays import NUMPY, Foreign, Library, is_addressable, library_of, reach
 from .bounded import Bounded, counted
 from .choices import DGRAD, FPROP, WGRAD
 from .default_algorithm import on_change
+from .dtypes import lookup
 
 #: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
 _KNOWN = Bounded()
@@ -118,6 +119,12 @@ def _foreign(library, function, first, second, asked, keywords, out):
     return library.returned(call(function, one, other, asked, keywords, target, library.empty), out, first)
 
 
+def too_little(function, shape, dtype, error):
+    """The exception for a call of which some part found no memory, in the words of an ``error``."""
+    asked, said = f"a result of shape {shape} and dtype {lookup(dtype).name}", str(error)
+    return TooLittleMemory(f"{function.name} needs more memory than there is for {asked}{said and f': {said}'}")
+
+
 def nothing():
     """What a call does before it writes into the caller's array, so that all its memory is there by then."""
 
@@ -152,32 +159,39 @@ def call(function, first, second, asked, keywords, out, empty=None, before=None)
         copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
         known = Known(library, geometry.shape, copied, None)
     library, shape, copied, work, reaches = known
-    if out is None:
-        target = out = (empty or library.empty)(shape, first.dtype, first)
-    else:
-        target = out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
-        if library is NUMPY:
-            apart, before = are_apart(target, first, second), before or nothing
+    try:
+        if out is None:
+            target = out = (empty or library.empty)(shape, first.dtype, first)
         else:
-            reaches = reaches or (reach(first), reach(second), reach(target))
-            apart = are_apart_on_gpu(reaches, (first, second, target), 2)
-        if not apart:  # of what was checked, this alone may be new
-            seen = library.seen(target)
-            arguments.check_no_overlap("out", seen, function.first, library.seen(first))
-            arguments.check_no_overlap("out", seen, function.second, library.seen(second))
-    if copied:
-        first, second = [
-            array if is_addressable(library.seen(array)) else library.copy(array) for array in (first, second)
-        ]
-    if work is None:
-        if target.size == 0:
-            if before is not None:
-                before()
-            return out
-        work = prepare(library, [part_of(function, geometry)], (first, second, target))
-        remember(key, Known(library, shape, copied, work, reaches))
-    if before is None:
-        work.run(first, second, target)
-    else:
-        work.run(first, second, target, before)
-    return out
+            target = (
+                out if work is not None else arguments.checked_out(library, "out", function.first, first, out, shape)
+            )
+            if library is NUMPY:
+                apart, before = are_apart(target, first, second), before or nothing
+            else:
+                reaches = reaches or (reach(first), reach(second), reach(target))
+                apart = are_apart_on_gpu(reaches, (first, second, target), 2)
+            if not apart:  # of what was checked, this alone may be new
+                seen = library.seen(target)
+                arguments.check_no_overlap("out", seen, function.first, library.seen(first))
+                arguments.check_no_overlap("out", seen, function.second, library.seen(second))
+        if copied:
+            first, second = [
+                array if is_addressable(library.seen(array)) else library.copy(array) for array in (first, second)
+            ]
+        if work is None:
+            if target.size == 0:
+                if before is not None:
+                    before()
+                return out
+            work = prepare(library, [part_of(function, geometry)], (first, second, target))
+            remember(key, Known(library, shape, copied, work, reaches))
+        if before is None:
+            work.run(first, second, target)
+        else:
+            work.run(first, second, target, before)
+        return out
+    except MemoryError as error:
+        if library is not NUMPY or type(error) is TooLittleMemory:  # CuPy's has its own words; the other has these
+            raise
+        raise too_little(function, shape, first.dtype, error) from error

@@ -6,17 +6,21 @@ from textwrap import indent
 
 _SECTIONS = {
     "keywords": """stride, dilation : int or sequence of int
-        One value, or one for each spatial axis; at least 1.
+        One value, or one for each spatial axis; at least 1. A sequence is what has a length and is indexed: a tuple, a
+        list, a range, an array of one axis, another library's shape.
     padding : int, sequence or str
-        One int, or for each spatial axis one int or one (begin, end) pair; "valid": none; "same" or "same_upper": the
-        output's extent is ceil(input / stride), or input * stride if transposed, and an odd element of padding is at
-        the end; "same_lower": it is at the beginning. Padding of a transposed convolution crops its output.
+        One int, or for each spatial axis one int or one (begin, end) pair, as ((2, 0),) of a causal 1-D convolution;
+        "valid": none; "same" or "same_upper": the output's extent is ceil(input / stride), or input * stride if
+        transposed, and an odd element of padding is at the end; "same_lower": it is at the beginning. In any case.
+        Padding of a transposed convolution crops its output.
     groups : int
         Convolutions side by side, each with its share of the channels.
     data_format : str
-        "NCX" (the shapes given here), "NXC" (channels last), or this rank's spelling of one, such as "NHWC".
+        "NCX" (the shapes given here), "NXC" (channels last), or this rank's spelling of one, such as "NHWC"; in any
+        case.
     filter_format : str
-        "OIX" (the shapes given here) or "XIO" (spatial axes first, output channels last).
+        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or this rank's spelling of
+        one, such as "HWIO"; in any case.
     algorithm : str, optional
         "auto": the faster one, whose error may be 2e-5 of the greatest element of a float32 result, also in elements
         that do not depend on what made that one so great, and which may take subnormal bfloat16 for zero; "direct": the
@@ -36,7 +40,8 @@ _SECTIONS = {
     ValueError
         A shape, size or keyword that is impossible, or an `out` that cannot be written.
     MemoryError
-        There is too little memory. As with the other two, `out` is as it was.
+        There is too little memory; on a CPU it names the function, and its result's shape and dtype. As with the other
+        two, `out` is as it was.
     Exception
         What a signal handler raises, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
         times a second. What is in `out` is then undefined.

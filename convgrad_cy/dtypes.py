@@ -1,6 +1,7 @@
 """The dtype table: what is stored, what it is computed in, and its names in C and CUDA."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -56,6 +57,7 @@ _BY_NAME = {row.name: row for row in TABLE}
 BFLOAT16_BITS = np.dtype([("bfloat16", np.uint16)])
 
 
+@lru_cache(maxsize=64)
 def lookup(dtype):
     """The table's row of a NumPy dtype, or None if the kernels do not know it.
 

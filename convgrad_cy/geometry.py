@@ -15,6 +15,7 @@ from .keywords import (
     DATA_ORDERS,
     FILTER_ORDERS,
     PRECISIONS,
+    array_shape,
     choice,
     entries,
     integer,
@@ -135,11 +136,14 @@ class Common(NamedTuple):
 
     def asked(self, name, shape, order):
         """The tensor of which the caller gives the shape."""
-        sizes = entries(shape)
+        axes = array_shape(shape)
+        given = shown(shape) if axes is None else f"an array of shape {shown(axes)}"
+        sizes = entries(shape) if axes is None or len(axes) == 1 else None
         if sizes is None:
-            raise TypeError(f"{name} must be a sequence of integers, not {shown(shape)}")
+            hint = "" if axes is None else ": give its shape"
+            raise TypeError(f"{name} must be a sequence of integers, not {given}{hint}")
         if len(sizes) != len(order):
-            raise ValueError(f"{name} must have {len(order)} entries, as the arrays have axes, not {shown(shape)}")
+            raise ValueError(f"{name} must have {len(order)} entries, as the arrays have axes, not {given}")
         sizes = [integer(size, f"{name}[{i}]", 0) for i, size in enumerate(sizes)]
         return Tensor(name, _permuted(sizes, order), order)
 
@@ -189,8 +193,8 @@ def common(first_name, first, second_name, second, options):
         per_axis(options.dilation, "dilation", rank, 1),
         padding_of(options.padding, rank),
         integer(options.groups, "groups", 1),
-        choice(options.data_format, "data_format", DATA_ORDERS[rank]),
-        choice(options.filter_format, "filter_format", FILTER_ORDERS[rank]),
+        choice(options.data_format, "data_format", DATA_ORDERS[rank], any_case=True),
+        choice(options.filter_format, "filter_format", FILTER_ORDERS[rank], any_case=True),
         _algorithm(options.algorithm),
         choice(options.precision, "precision", PRECISIONS),
     )

@@ -1,9 +1,9 @@
 """What the keywords of the functions may be: one function for each kind of value, with its errors."""
 
 import operator
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from .problem import INDEX_LIMIT
 
@@ -38,16 +38,16 @@ def _tables(*formats):
     return {rank: {name: order for table in formats for name, order in table[rank].items()} for rank in _RANKS}
 
 
-#: rank -> format -> the caller's axes in the order (batch, channels, spatial ones).
+#: rank -> format -> the caller's axes in the order (batch, channels, spatial ones); in any case.
 DATA_ORDERS = _tables(
     _orders("NCX", ("NCW", "NCHW", "NCDHW"), lambda rank: tuple(range(rank + 2))),
     _orders("NXC", ("NWC", "NHWC", "NDHWC"), lambda rank: (0, rank + 1, *range(1, rank + 1))),
 )
 
-#: rank -> format -> the caller's axes in the order (out, in, spatial ones).
+#: rank -> format -> the caller's axes in the order (out, in, spatial ones); in any case.
 FILTER_ORDERS = _tables(
-    _orders("OIX", (), lambda rank: tuple(range(rank + 2))),
-    _orders("XIO", (), lambda rank: (rank + 1, rank, *range(rank))),
+    _orders("OIX", ("OIW", "OIHW", "OIDHW"), lambda rank: tuple(range(rank + 2))),
+    _orders("XIO", ("WIO", "HWIO", "DHWIO"), lambda rank: (rank + 1, rank, *range(rank))),
 )
 
 
@@ -60,10 +60,20 @@ def shown(value):
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def choice(value, name, table):
+def array_shape(value):
+    """The shape of an array of any library, or None for what has no axes or is no array."""
+    try:
+        return tuple(value.shape) if getattr(value, "ndim", 0) else None
+    except Exception:  # whatever it is, it is no array
+        return None
+
+
+def choice(value, name, table, any_case=False):
     """The table's entry of a string."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, not {shown(value)}")
+    if any_case and value not in table:
+        value = next((known for known in table if known.lower() == str.lower(value)), value)
     if value not in table:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, table))}, not {shown(value)}")
     return table[value]
@@ -86,21 +96,42 @@ def integer(value, name, least, kind="an integer"):
     return value
 
 
+#: Members that are read of a sequence: more than any keyword takes, and few of one that does not end.
+_MOST_MEMBERS = 6
+
+
 def entries(value):
-    """The members of a tuple, a list or an array, or None for anything else."""
-    if isinstance(value, (tuple, list)):
-        return value
-    return list(value) if isinstance(value, np.ndarray) and value.ndim else None
+    """The first members of a sequence, each read once, or None for what is none.
+
+    A sequence has a length and is indexed. Text, mappings and arrays without axes are none.
+    """
+    kind = type(value)
+    if kind is int or isinstance(value, (str, bytes, bytearray)):
+        return None
+    if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")) or isinstance(value, Mapping):
+        return None
+    try:
+        members = tuple.__iter__(value) if isinstance(value, tuple) else iter(value)  # as ``call_key`` reads it
+    except (TypeError, ValueError):  # of an array without axes, of a shape that is not known
+        return None
+    return list(islice(members, _MOST_MEMBERS))
 
 
 def per_axis(value, name, rank, least, kind="an integer or one for each spatial axis"):
     """One integer for each spatial axis."""
-    members = entries(value)
+    return _per_axis(value, entries(value), name, rank, least, kind)
+
+
+def _per_axis(value, members, name, rank, least, kind, hint=""):
     if members is None:
         return (integer(value, name, least, kind),) * rank
+    _check_count(value, members, name, rank, hint)
+    return tuple([integer(member, f"{name}[{i}]", least) for i, member in enumerate(members)])
+
+
+def _check_count(value, members, name, rank, hint=""):
     if len(members) != rank:
-        raise ValueError(f"{name} must have one entry for each spatial axis, {rank}, not {shown(value)}")
-    return tuple(integer(member, f"{name}[{i}]", least) for i, member in enumerate(members))
+        raise ValueError(f"{name} must have one entry for each spatial axis, {rank}, not {shown(value)}{hint}")
 
 
 _PADDING = "an integer, an integer or a (begin, end) pair for each spatial axis, or a string"
@@ -109,21 +140,23 @@ _PADDING = "an integer, an integer or a (begin, end) pair for each spatial axis,
 def padding_of(value, rank):
     """A (begin, end) pair for each spatial axis, or "same_upper" or "same_lower"."""
     if isinstance(value, str):
-        return choice(value, "padding", _named_paddings(rank))
+        return choice(value, "padding", _named_paddings(rank), any_case=True)
     members = entries(value)
-    if members is None or not any(entries(member) is not None for member in members):
-        return tuple([(pad, pad) for pad in per_axis(value, "padding", rank, 0, _PADDING)])
-    if len(members) != rank:
-        raise ValueError(f"padding must have one entry for each spatial axis, {rank}, not {shown(value)}")
-    return tuple(_pair(member, f"padding[{i}]") for i, member in enumerate(members))
+    pairs = [entries(member) for member in members or ()]
+    if all(pair is None for pair in pairs):
+        hint = ""
+        if rank == 1 and len(pairs) == 2:  # meant as one pair, such as that of a causal convolution
+            hint = f": a (begin, end) pair of one axis is ({_pair(members, members, 'padding')},)"
+        return tuple([(pad, pad) for pad in _per_axis(value, members, "padding", rank, 0, _PADDING, hint)])
+    _check_count(value, members, "padding", rank)
+    return tuple([_pair(members[i], pair, f"padding[{i}]") for i, pair in enumerate(pairs)])
 
 
 def _named_paddings(rank):
     return {"valid": ((0, 0),) * rank, "same": "same_upper", "same_upper": "same_upper", "same_lower": "same_lower"}
 
 
-def _pair(value, name):
-    members = entries(value)
+def _pair(value, members, name):
     if members is None or len(members) != 2:
         raise ValueError(f"{name} must be a (begin, end) pair like those of the other axes, not {shown(value)}")
-    return tuple(integer(member, f"{name}[{i}]", 0) for i, member in enumerate(members))
+    return tuple([integer(member, f"{name}[{i}]", 0) for i, member in enumerate(members)])

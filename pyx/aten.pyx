@@ -45,23 +45,29 @@ cdef class Result:
 
     ``run(one, other, result)`` computes; it takes addresses, or tensors if not ``by_address``. ``new(shape, strides)``
     makes the result, or ``new_like(tensor)`` where it is not None: a gradient mostly lies in memory as its tensor does,
-    and PyTorch makes it so in half the time.
+    and PyTorch makes it so in half the time. ``too_little(error)`` is the exception where memory is short.
     """
-    cdef object run, new, new_like
+    cdef object run, new, new_like, too_little
     cdef bint by_address
     cdef readonly tuple shape, strides
     cdef size_t itemsize
 
-    def __init__(self, run, bint by_address, new, new_like, tuple shape, tuple strides, size_t itemsize):
+    def __init__(
+        self, run, bint by_address, new, new_like, tuple shape, tuple strides, size_t itemsize, too_little,
+    ):
         self.run, self.by_address, self.new, self.new_like = run, by_address, new, new_like
+        self.too_little = too_little
         self.shape, self.strides, self.itemsize = shape, strides, itemsize
 
     cdef object of(self, first, second, like):
         result = self.new(self.shape, self.strides) if self.new_like is None else self.new_like(like)
-        if self.by_address:
-            self.run(first.data_ptr(), second.data_ptr(), result.data_ptr())
-        else:
-            self.run(first, second, result)
+        try:
+            if self.by_address:
+                self.run(first.data_ptr(), second.data_ptr(), result.data_ptr())
+            else:
+                self.run(first, second, result)
+        except MemoryError as error:
+            raise self.too_little(error) from error
         return result
 
     cdef bint takes(self, tensor) except -1:

@@ -42,14 +42,21 @@ cdef object plain(tuple values, int depth):
     (True is equal to 1, but is refused in its place.) Keywords are pairs within tuples at the most.
     """
     cdef list changed = None
+    cdef tuple members
     cdef Py_ssize_t i
     for i in range(len(values)):
         kind = type(values[i])
         if kind is int or kind is str or values[i] is None:
             continue
-        if depth == 0 or (kind is not tuple and kind is not list):
+        if depth == 0:
             return None
-        inner = plain(tuple(values[i]), depth - 1)
+        if kind is tuple or kind is list:
+            members = tuple(values[i])
+        elif isinstance(values[i], tuple):  # such as torch.Size; its own members, whatever a subclass says
+            members = (<tuple>values[i])[:]
+        else:
+            return None
+        inner = plain(members, depth - 1)
         if inner is None:
             return None
         if inner is not values[i]:
@@ -133,6 +140,10 @@ def bound_arrays(most, name):
     most_bytes, name_of_most_bytes = most, name
 
 
+class TooLittleMemory(MemoryError):
+    """A MemoryError that says of which array, or of which call's."""
+
+
 cpdef check_bound(shape, dtype):
     """Refuse a new array that is beyond the bound."""
     if most_bytes is None:
@@ -140,7 +151,7 @@ cpdef check_bound(shape, dtype):
     size = prod(shape) * dtype.itemsize
     if size > most_bytes:
         asked = f"an array of shape {tuple(shape)} and dtype {dtype}"
-        raise MemoryError(f"{name_of_most_bytes} must be at least {size} for {asked}, not {most_bytes}")
+        raise TooLittleMemory(f"{name_of_most_bytes} must be at least {size} for {asked}, not {most_bytes}")
 
 
 def new_array(tuple shape, cnp.dtype dtype not None, like=None):
@@ -167,8 +178,8 @@ def aligned_array(tuple shape, dtype):
     size = prod(shape) * dtype.itemsize
     try:
         memory = empty(size + LINE_BYTES, uint8)
-    except ValueError as error:  # NumPy's answer to a size that does not fit into its index type
-        raise MemoryError(f"no memory for an array of shape {shape} and dtype {dtype}") from error
+    except (MemoryError, ValueError) as error:  # the second: NumPy has no index for so many
+        raise MemoryError(f"no {size} bytes for an array") from error
     begin = -<size_t>cnp.PyArray_DATA(memory) % LINE_BYTES
     return memory[begin : begin + size].view(dtype).reshape(shape)
 

@@ -33,6 +33,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "checkout: reads the sources; skipped where a wheel is tested without them")
     config.addinivalue_line("markers", "onednn: needs the real library in the environment CONVGRAD_CY_ONEDNN_VENV")
     config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped where g++ is not installed")
+    config.addinivalue_line("markers", "tuning: pins what fitted numbers choose; may change with them, as no bit may")
     config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: whatever the share")
 
 

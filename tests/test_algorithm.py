@@ -33,6 +33,7 @@ def problem_of(batch, groups, ins, outs, x, kernel, stride=(1, 1, 1), dilation=(
     return ConvProblem(batch, groups, ins, outs, x, y, kernel, stride, dilation, pad)
 
 
+@pytest.mark.tuning
 def test_choices():
     """Large 3x3 layers, and no others."""
 
@@ -176,6 +177,7 @@ def test_accuracy(layer, kind):
         assert error > 0
 
 
+@pytest.mark.tuning
 def test_auto_is_winograd_where_it_is_chosen():
     x, w = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
     auto, direct, tiled = (cg.conv(x, w, padding=1, algorithm=name) for name in ("auto", "direct", "winograd"))

@@ -76,6 +76,15 @@ KEYWORDS = [
     ({"stride": (1, 1, 1)}, ValueError, "stride must have one entry for each spatial axis, 2, not (1, 1, 1)"),
     ({"stride": ()}, ValueError, "stride must have one entry for each spatial axis, 2, not ()"),
     ({"stride": np.array([[1, 1], [1, 1]])}, TypeError, "stride[0] must be an integer, not array([1, 1])"),
+    ({"stride": range(3)}, ValueError, "stride must have one entry for each spatial axis, 2, not range(0, 3)"),
+    (
+        {"stride": range(LIMIT)},
+        ValueError,
+        f"stride must have one entry for each spatial axis, 2, not range(0, {LIMIT})",
+    ),
+    ({"stride": range(2)}, ValueError, "stride[0] must be at least 1, not 0"),
+    ({"stride": b"11"}, TypeError, f"stride must be {PER_AXIS}, not b'11'"),
+    ({"stride": {0: 1, 1: 1}}, TypeError, f"stride must be {PER_AXIS}, not {{0: 1, 1: 1}}"),
     ({"stride": LIMIT}, ValueError, f"stride must be less than 2**62, not {LIMIT}"),
     ({"stride": 10**5000}, ValueError, "stride must be less than 2**62, not <int>"),
     ({"dilation": 0}, ValueError, "dilation must be at least 1, not 0"),
@@ -110,7 +119,7 @@ KEYWORDS = [
         ValueError,
         "padding[1] must be a (begin, end) pair like those of the other axes, not (0, 0, 0)",
     ),
-    ({"padding": "SAME"}, ValueError, f"padding must be one of {PADDINGS}, not 'SAME'"),
+    ({"padding": "full"}, ValueError, f"padding must be one of {PADDINGS}, not 'full'"),
     ({"padding": ""}, ValueError, f"padding must be one of {PADDINGS}, not ''"),
     ({"padding": LIMIT}, ValueError, f"padding must be less than 2**62, not {LIMIT}"),
     (
@@ -118,10 +127,15 @@ KEYWORDS = [
         ValueError,
         "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'NCDHW'",
     ),
-    ({"data_format": "ncx"}, ValueError, "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'ncx'"),
+    ({"data_format": "nwc"}, ValueError, "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'nwc'"),
     ({"data_format": None}, TypeError, "data_format must be a string, not None"),
     ({"data_format": ["NCX"]}, TypeError, "data_format must be a string, not ['NCX']"),
-    ({"filter_format": "OIHW"}, ValueError, "filter_format must be one of 'OIX', 'XIO', not 'OIHW'"),
+    (
+        {"filter_format": "WIO"},
+        ValueError,
+        "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'WIO'",
+    ),
+    ({"filter_format": "OHWI"}, ValueError, "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'OHWI'"),
     ({"filter_format": 3}, TypeError, "filter_format must be a string, not 3"),
     ({"algorithm": "fft"}, ValueError, "algorithm must be one of 'auto', 'direct', 'winograd', not 'fft'"),
     ({"algorithm": 1}, TypeError, "algorithm must be a string, not 1"),
@@ -169,7 +183,14 @@ SHAPES = [
     (None, TypeError, "{0} must be a sequence of integers, not None"),
     (9, TypeError, "{0} must be a sequence of integers, not 9"),
     ("2489", TypeError, "{0} must be a sequence of integers, not '2489'"),
+    (b"2489", TypeError, "{0} must be a sequence of integers, not b'2489'"),
+    ({9}, TypeError, "{0} must be a sequence of integers, not {{9}}"),
+    (zeros(*X), TypeError, "{0} must be a sequence of integers, not an array of shape (2, 4, 9, 8): give its shape"),
+    (zeros(4, 4), TypeError, "{0} must be a sequence of integers, not an array of shape (4, 4): give its shape"),
+    (zeros(9), ValueError, "{0} must have 4 entries, as the arrays have axes, not an array of shape (9,)"),
+    (np.array(9), TypeError, "{0} must be a sequence of integers, not array(9)"),
     ((2, 4, 9), ValueError, "{0} must have 4 entries, as the arrays have axes, not (2, 4, 9)"),
+    (range(LIMIT), ValueError, f"{{0}} must have 4 entries, as the arrays have axes, not range(0, {LIMIT})"),
     ((9, 8.0, 9, 8), TypeError, "{0}[1] must be an integer, not 8.0"),
     ((9, True, 9, 8), TypeError, "{0}[1] must be an integer, not True"),
     ((9, 8, 9, -8), ValueError, "{0}[3] must be at least 0, not -8"),
@@ -496,21 +517,26 @@ def test_out_with_interleaved_strides_is_accepted():
     np.testing.assert_array_equal(out, x)
 
 
+HUGE = 2**50
+WIDE = lazy(1, 2**26, 5)  # channels without memory; their filter would need 2**54 bytes
+# function -> the changes to its valid call that make its result too large for any memory, and that result's shape
+TOO_LARGE = {
+    "conv": ({"padding": (HUGE, 0)}, (2, 6, 2 * HUGE + 7, 7)),
+    "conv_backward_data": ({"x_shape": (2, 4, 7 * HUGE, 8), "stride": (HUGE, 1)}, (2, 4, 7 * HUGE, 8)),
+    "conv_backward_filter": ({"x": WIDE, "dy": WIDE, "w_shape": (2**26, 2**26, 1)}, (2**26, 2**26, 1)),
+    "conv_transpose": ({"stride": (HUGE, 1)}, (2, 4, 6 * HUGE + 3, 8)),
+    "conv_transpose_backward_data": ({"padding": (HUGE, 0)}, (2, 6, 2 * HUGE + 7, 7)),
+    "conv_transpose_backward_filter": ({"x": WIDE, "dy": WIDE, "w_shape": (2**26, 2**26, 1)}, (2**26, 2**26, 1)),
+}
+
+
 @pytest.mark.parametrize("function", BASE)
 def test_too_much_memory_is_a_memory_error(function):
-    call, _ = BASE[function]
-    huge = 2**50
-    wide = np.broadcast_to(F4(1), (1, 2**26, 5))  # channels without memory; their filter would need 2**54 bytes
-    changes = {
-        "conv": {"padding": (huge, 0)},
-        "conv_backward_data": {"x_shape": (2, 4, 7 * huge, 8), "stride": (huge, 1)},
-        "conv_backward_filter": {"x": wide, "dy": wide, "w_shape": (2**26, 2**26, 1)},
-        "conv_transpose": {"stride": (huge, 1)},
-        "conv_transpose_backward_data": {"padding": (huge, 0)},
-        "conv_transpose_backward_filter": {"x": wide, "dy": wide, "w_shape": (2**26, 2**26, 1)},
-    }
-    with pytest.raises(MemoryError):
-        getattr(cg, function)(**call | changes[function])
+    """It says of which call."""
+    change, shape = TOO_LARGE[function]
+    message = f"{function} needs more memory than there is for a result of shape {shape} and dtype float32: no "
+    with pytest.raises(MemoryError, match=f"^{re.escape(message)}"):
+        getattr(cg, function)(**BASE[function][0] | change)
 
 
 @pytest.mark.parametrize("function", ("conv_backward_filter", "conv_transpose_backward_filter"))
@@ -555,6 +581,32 @@ def test_absurd_but_possible_values():
 
 
 RANKS = [(1, "NCW", "NWC"), (2, "NCHW", "NHWC"), (3, "NCDHW", "NDHWC")]
+FILTERS = [(1, "OIW", "WIO"), (2, "OIHW", "HWIO"), (3, "OIDHW", "DHWIO")]
+
+
+@pytest.mark.parametrize("change", (str, str.lower, str.title))
+@pytest.mark.parametrize("data, filter", list(zip(RANKS, FILTERS, strict=True)))
+def test_spellings(data, filter, change):
+    """The names of an order's axes, one for each rank, are the general name; in upper, lower and mixed case."""
+    rank, *data = data
+    x, w = zeros(2, 3, *range(5, 5 + rank)), zeros(3, 3, *range(3, 3 + rank))
+    x[...], w[...] = (np.arange(array.size).reshape(array.shape) % 7 for array in (x, w))
+    x_last = np.moveaxis(x, 1, -1)
+    arrays = (x, x_last), (w, np.moveaxis(w, (0, 1), (-1, -2)))
+    same = cg.conv(x, w, padding="same")
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        formats = {"data_format": change(data[i]), "filter_format": change(filter[1 + j])}
+        result = cg.conv(arrays[0][i], arrays[1][j], padding=change("SAME"), **formats)
+        np.testing.assert_array_equal(np.moveaxis(result, -1, 1) if i else result, same)
+        formats = {"data_format": change(("NCX", "NXC")[i]), "filter_format": change(("OIX", "XIO")[j])}
+        result = cg.conv(arrays[0][i], arrays[1][j], padding=change("SAME_UPPER"), **formats)
+        np.testing.assert_array_equal(np.moveaxis(result, -1, 1) if i else result, same)
+    np.testing.assert_array_equal(cg.conv(x, w, padding=change("VALID")), cg.conv(x, w))
+    lower = change("SAME_LOWER")
+    np.testing.assert_array_equal(cg.conv(x, w, padding=lower), cg.conv(x, w, padding="same_lower"))
+    wrong = next(other for other_rank, other, _ in FILTERS if other_rank != rank)
+    with pytest.raises(ValueError, match=f"not '{change(wrong)}'$"):
+        cg.conv(x, w, filter_format=change(wrong))
 
 
 @pytest.mark.parametrize("rank, first, last", RANKS)

@@ -64,6 +64,7 @@ def test_compact_box(extents, kernel, batch, most):
     assert compact == box or (compact[3] % 8 == 0 and kernel > 1)
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize(
     "channels, kernel, stride, batch, tile, dtype, larger",
     (
@@ -85,6 +86,7 @@ def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
     assert (MOST_POSITIONS < positions <= LARGER_POSITIONS) if larger else positions <= MOST_POSITIONS
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("operation", (FPROP, DGRAD))
 @pytest.mark.parametrize(
     "groups, channels, kernel, most",
@@ -118,6 +120,7 @@ def test_positions_cut_no_chunk(problem):
         assert len(chunks) == 2
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("tile", (0, 1))
 @pytest.mark.parametrize("size, most", ((28, LONG_DEPTH_BYTES), (2, DEPTH_BYTES)))
 def test_depth_of_chunks(size, most, tile):

@@ -51,6 +51,7 @@ def bundles(monkeypatch):
     forget()
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_are_planned(operation):
     """Of channels last, with enough tasks left."""
@@ -60,6 +61,7 @@ def test_are_planned(operation):
         assert Blocks(*plan(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("threads, expected", ((1, 4), (2, 4), (3, 2), (4, 2), (100, 2)))
 def test_leave_tasks_for_each_thread(threads, expected):
     """wgrad of 32 groups in one slice: 256 bytes of channels, or what leaves four tasks for each of few threads."""
@@ -68,6 +70,7 @@ def test_leave_tasks_for_each_thread(threads, expected):
     assert Blocks(*plan(WGRAD, problem, TABLE[2], False, machine).blocks).groups == expected
 
 
+@pytest.mark.tuning
 def test_are_whole_lines():
     """Of groups of 48 bytes, four make three lines of the cache, where five would fit."""
     machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256)
@@ -75,6 +78,7 @@ def test_are_whole_lines():
     assert Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks).groups == 4
 
 
+@pytest.mark.tuning
 def test_phases_are_planned():
     """Of a part of a line of the cache, several groups make whole lines together; and so do all phases of rows."""
     machine = Machine(6, 64, 32, False, 32 << 20, 2)
@@ -130,6 +134,7 @@ def test_bits_and_nonfinite_values(operation, text):
             np.testing.assert_array_equal(last, first)
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_are_planned_by_winograd(operation):
     """Two groups of eight, where tasks are left; the outputs of others do not fill vectors."""

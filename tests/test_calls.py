@@ -1,6 +1,7 @@
 """What is remembered of a call: nothing that another call could get wrong, and not without end."""
 
 import threading
+from collections import namedtuple
 from itertools import permutations
 
 import numpy as np
@@ -37,8 +38,28 @@ def test_a_call_like_an_earlier_one_is_not_checked_again(monkeypatch, few_known)
     np.testing.assert_array_equal(cg.conv(x, w, padding=(1, 1)), first)
     subclass = x.view(type("Subclass", (np.ndarray,), {}))
     np.testing.assert_array_equal(cg.conv(subclass, w, padding=(1, 1)), first)
+    fields = namedtuple("Fields", ("height", "width"))
+    np.testing.assert_array_equal(cg.conv(x, w, padding=fields(1, 1)), first)
     with pytest.raises(TypeError, match="not callable"):
         cg.conv(x, w, padding=(1, 2))
+
+
+def test_a_tuple_that_says_otherwise(few_known):
+    """It is read as what it is, for what is remembered and for what is computed."""
+
+    class Other(tuple):
+        def __iter__(self):
+            return iter((2, 2))
+
+        def __getitem__(self, i):
+            return 2
+
+        def __len__(self):
+            return 3
+
+    x, w = arrays()
+    assert cg.conv(x, w, padding=Other((1, 1))).shape == cg.conv(x, w, padding=(1, 1)).shape == (2, 6, 5, 5)
+    assert len(few_known) == 1
 
 
 @pytest.mark.parametrize("one, other", list(permutations(INPUTS, 2)), ids=lambda layout: layout.__name__)

@@ -13,6 +13,7 @@ from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 CUBES = algorithm.TILINGS[2]  # six points on each axis for three taps
 
 
+@pytest.mark.tuning
 def test_kept_tiles_count_once():
     """In wgrad, where many blocks need the transformed tiles, these may be kept for all."""
     small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
@@ -24,6 +25,7 @@ def test_kept_tiles_count_once():
     assert work == 6**3 * 4**3 * (1024 * -(-128 // again.outputs) + 128 * -(-1024 // again.chunk))
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("channels", (256, 512))
 def test_vectors_of_a_line_have_larger_boxes(channels):
     """More sums than narrower ones, with filters that are transformed once or by each task."""
@@ -33,6 +35,7 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
     assert sums[1] <= winograd.SUMS_BYTES < sums[0] <= winograd.WIDE_SUMS_BYTES
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize(
     ("operation", "size", "kernel", "stride", "machine", "chunk"),
     (

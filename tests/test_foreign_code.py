@@ -64,3 +64,20 @@ def test_stride_that_reshapes_an_array():
         x.shape, w.shape = (8, 8, 4, 1), (3, 3, 4, 2)
 
     assert bits(cg.conv(x, w, stride=index_that(reshape, 1))) == bits(expected)
+
+
+def test_sequence_that_reshapes_an_array():
+    dy, w = np.ones((1, 2, 6, 6), np.float32), np.ones((2, 4, 3, 3), np.float32)
+    expected = cg.conv_backward_data(dy, w, (1, 4, 8, 8))
+
+    class Shape:
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            if i == 0:
+                dy.shape, w.shape = (6, 6, 2, 1), (3, 3, 4, 2)
+            return (1, 4, 8, 8)[i]
+
+    assert bits(cg.conv_backward_data(dy, w, Shape())) == bits(expected)
+    assert dy.shape == (6, 6, 2, 1)

@@ -74,6 +74,7 @@ def test_strided_groups_of_eight(monkeypatch, operation, text):
     assert len(found) == 1
 
 
+@pytest.mark.tuning
 def test_split_vectors_are_planned():
     """Where the halves of a vector are multiplied one after the other, tiles of half a vector are full tiles.
 
@@ -124,6 +125,7 @@ def test_split_vectors(text, dtype, splits, monkeypatch):
     calls.forget()
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize(
     "operation, channels, outputs, width, expected",
     [

@@ -26,7 +26,7 @@ ALLOWED = {
     "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "arrays", "calls", "choices", "documentation"},
-    "calls": {"arguments", "arrays", "bounded", "choices", "cpu", "default_algorithm", "gpu", "_repeat"},
+    "calls": {"arguments", "arrays", "bounded", "choices", "cpu", "default_algorithm", "dtypes", "gpu", "_repeat"},
     "arguments": {"arrays", "dtypes", "geometry", "keywords"},
     "geometry": {"algorithm", "choices", "default_algorithm", "keywords", "shapes", "dtypes", "problem"},
     "algorithm": {"choices", "costs", "winograd", "tile_walks"},

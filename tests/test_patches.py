@@ -63,6 +63,7 @@ def products(monkeypatch):
     return counted
 
 
+@pytest.mark.tuning
 @problems
 def test_pays(problem):
     problem = conv_problem(problem)
@@ -178,6 +179,7 @@ def test_taps_as_channels(problem, dtype, name):
             assert bits(other) == bits(plain)
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("problem", JOINED, ids=str)
 def test_which_are_dense(problem):
     assert patches.is_dense(conv_problem(problem)) == (problem.name in ("one_position", "one_output", "many_taps"))

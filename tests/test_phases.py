@@ -45,6 +45,7 @@ PROBLEMS = [
 ]
 
 
+@pytest.mark.tuning
 def test_phases_are_joined():
     problem = ConvProblem(8, 1, 3, 64, (1, 64, 64), (1, 32, 32), (1, 4, 4), (1, 2, 2), (1, 1, 1), (0, 1, 1))
     for adjacent in (False, True):
@@ -52,6 +53,7 @@ def test_phases_are_joined():
         assert Blocks(*made.blocks.tolist()).phases == 4 == len(made.steps)
 
 
+@pytest.mark.tuning
 def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
     problem = ConvProblem(8, 1, 64, 128, (1, 1, 4096), (1, 1, 2048), (1, 1, 4), (1, 1, 2), pad_begin=(0, 0, 1))
     machine = Machine(6, 256, 64, True, 32 << 20, 2)

@@ -169,6 +169,7 @@ def test_nothing_to_sum(operation, channels):
     assert min(blocks.images, blocks.chunk, blocks.outputs, blocks.slices) == 1
 
 
+@pytest.mark.tuning
 def test_choices():
     """Tiles across positions where output channels are few; slices where the filter is small and positions are many."""
 
@@ -184,6 +185,7 @@ def test_choices():
     assert blocks(WGRAD, 512, 512, 56).slices == 1
 
 
+@pytest.mark.tuning
 def test_tile_cycles():
     """Whole tiles run at two multiplications a cycle; a lone row or vector waits for its additions."""
     machine = Machine(*TILES[0], threads=1)
@@ -192,6 +194,7 @@ def test_tile_cycles():
     assert tile_cycles(7, 64, machine, 4) == 12 + tile_cycles(1, 64, machine, 4)
 
 
+@pytest.mark.tuning
 def test_mirrored():
     """wgrad of few channels of y: y is the source then, and its walk is that of dgrad."""
     machine = Machine(*TILES[0], 1)
@@ -209,6 +212,7 @@ def test_mirrored():
     assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("machine", [Machine(*tile, 1) for tile in TILES])
 def test_pointwise_is_mirrored(machine):
     """The columns of a pointwise wgrad's tiles are those channels that fill the vectors."""
@@ -219,6 +223,7 @@ def test_pointwise_is_mirrored(machine):
     assert not is_better_mirrored(replace(problem, y_channels=6 * strip), machine, 4)
 
 
+@pytest.mark.tuning
 def test_gathered_windows_serve_more_outputs():
     """Rows of every second position: fewer blocks of outputs gather them, in the boxes and slices of other layouts."""
     machine = Machine(*TILES[0], 2)
@@ -257,6 +262,7 @@ def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
     assert seen == [adjacent]
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize(
     ("batch", "size", "kernel", "stride", "packs"),
     (

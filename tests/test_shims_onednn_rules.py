@@ -100,11 +100,13 @@ class TestAutoPadRow:
         "pads", [{}, {"pads_begin": [9, 7], "pads_end": [8, 8]}, {"pads_begin": ..., "pads_end": ...}]
     )
     def test_pads_are_ignored_and_may_be_omitted(self, operation, pads):
-        """Both documents' note, and DECISIONS, ranges."""
-        _, (first, second), _ = OPERATIONS[operation]
+        """Both documents' note, and DECISIONS, ranges: what is computed is what the pads of "same" would give."""
+        _, shapes, _ = OPERATIONS[operation]
+        first, second = (np.random.default_rng(1).integers(-4, 5, a.shape).astype(np.float32) for a in shapes)
         inputs = (first[:, :, :3], second) if operation.makes == "x" else (first[:, :, :3], second[:, :, :3])
         shape = {operation.shape: (2, 6, 3, 3)} if operation.makes == "x" else {}
-        call(operation, inputs, auto_pad="same_upper", **shape, **pads)
+        expected = call(operation, inputs, pads_begin=[0, 2], pads_end=[0, 2], **shape)
+        np.testing.assert_array_equal(call(operation, inputs, auto_pad="same_upper", **shape, **pads), expected)
 
     def test_pads_must_be_well_formed(self, operation):
         """DECISIONS, ranges."""

@@ -30,6 +30,7 @@ def no_cache(monkeypatch):
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize(
     "groups, channels, vector_bytes, vectors, expected",
     (
@@ -53,6 +54,7 @@ def test_are_planned(groups, channels, vector_bytes, vectors, expected):
         assert (blocks.streams, blocks.fetches) == (streams, fetches if groups > 1 else 0)
 
 
+@pytest.mark.tuning
 def test_phases_are_planned():
     """Whole lines of several groups, of all phases of a row."""
     sizes = (1, 9, 9), (1, 5, 5), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
@@ -97,6 +99,7 @@ def test_rows_are_exact(operation, dtype, size):
     assert_exact(operation.call(problem, tensors, "NCX", "OIX"), expected, dtype)
 
 
+@pytest.mark.tuning
 def test_rows_are_planned():
     problem = ConvProblem(2, 1, 3, 64, (1, 32, 32), (1, 32, 32), (1, 3, 3), pad_begin=(0, 1, 1))
     blocks = Blocks(*plan(FPROP, problem, TABLE[2], True, cpu.machine()).blocks)
@@ -143,6 +146,7 @@ def test_bits_of_winograd(monkeypatch, dtype):
     assert results[0].tobytes() == results[1].tobytes()
 
 
+@pytest.mark.tuning
 def test_winograd_is_planned():
     problem = ConvProblem(1, 1, 64, 64, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
     tiling = (((1, 1),), ((3, 6),), ((3, 6),))

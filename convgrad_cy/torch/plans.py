@@ -132,6 +132,7 @@ def result_of(call, format, like=None):
         found.shape,
         laid_out,
         target.itemsize,
+        partial(calls.too_little, function, found.shape, target.dtype),
     )
 
 

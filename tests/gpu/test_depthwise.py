@@ -101,6 +101,7 @@ def test_wide_reads(dtype, layer):
             assert width >= (4 if kernel == "wgrad" else 8)
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("layer", LAYERS)
 @kernels
 def test_blocks_fill_the_gpu(layer, kernel):

@@ -1,5 +1,7 @@
 """The functions on arrays of CuPy, from end to end, with the simulator in the place of the GPU."""
 
+import sys
+
 import fake_cupy
 import numpy as np
 import pytest
@@ -61,6 +63,21 @@ def test_out_in_any_layout(operation, layout):
         out = fake_cupy.array(np.full(operation.result_shape(SAME), 77, F4), layout)
         assert operation.call(SAME, tensors, layout=fake_cupy.array, out=out) is out
         np.testing.assert_array_equal(out.get(), operation.expected(SAME, tensors))
+
+
+def test_too_little_memory(monkeypatch):
+    """CuPy's own error, by which its users know it."""
+
+    class OutOfMemoryError(MemoryError):
+        pass
+
+    def empty(shape, dtype=float):
+        raise OutOfMemoryError(f"Out of memory: {shape}")
+
+    monkeypatch.setattr(sys.modules["cupy"], "empty", empty)
+    x, w = (fake_cupy.array(np.ones(shape, F4)) for shape in ((1, 2, 5), (3, 2, 3)))
+    with pytest.raises(OutOfMemoryError, match=r"^Out of memory: \(1, 3, 3\)$"):
+        cg.conv(x, w)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

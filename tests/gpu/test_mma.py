@@ -55,6 +55,7 @@ def test_sum_of_several_stages(kernel, kind):
         np.testing.assert_array_equal(run(case), results[kernel])
 
 
+@pytest.mark.tuning
 @pytest.mark.parametrize("processors, splits", [(1, {1}), (40, range(4, 20)), (10_000, range(20, 30))])
 def test_splits(processors, splits):
     """wgrad of 722 positions, 23 stages of them, in one part, in several and in one for each stage."""

@@ -106,6 +106,7 @@ def test_splits_cover_the_depth_once(processors):
         assert simt_tiles.choice(extents._replace(walks=2), float32, processors)[1] == 1
 
 
+@pytest.mark.tuning
 def test_large_products_take_large_tiles():
     """By the model: the largest tile where there are blocks for all processors; never more than twice the work."""
     float32 = dtypes.lookup(np.dtype(np.float32))

@@ -5,6 +5,8 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.9")
 
 import convgrad_cy.torch as override  # noqa: E402
+from convgrad_cy import calls  # noqa: E402
+from convgrad_cy.torch import kernels  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -132,3 +134,25 @@ def test_after_errors():
         for call in WRONG.values():
             message(call)
             assert torch.equal(functional.conv2d(X, W), expected)
+
+
+class WithoutMemory:
+    """Work of which no part fits."""
+
+    def run(self, *tensors):
+        raise MemoryError("no 5 bytes")
+
+
+def test_too_little_memory(monkeypatch):
+    """Ours says of which result."""
+    with override.enabled(), monkeypatch.context() as patched:
+        patched.setattr(calls, "prepare", lambda *arguments: WithoutMemory())
+        kernels.forget()
+        needs = "needs more memory than there is for a result of shape"
+        with pytest.raises(MemoryError, match=rf"^conv {needs} \(2, 6, 3, 3\) and dtype float32: no 5 bytes$"):
+            functional.conv2d(X, W)
+        with pytest.raises(MemoryError, match=rf"^conv_backward_filter {needs} \(6, 4, 3, 3\) and dtype bfloat16: no"):
+            aten.convolution_backward(
+                *(tensor.bfloat16() for tensor in (DY, X, W)), None, *LISTS, False, [0, 0], 1, (False, True, False)
+            )
+    kernels.forget()

@@ -2,7 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from ...keywords import choice, entries, integer, shown
+import numpy as np
+
+from ...keywords import choice, integer, shown
 
 
 class GraphError(Exception):
@@ -28,6 +30,13 @@ class GraphTypeError(GraphError, TypeError):
 
 class GraphValueError(GraphError, ValueError):
     """A value that is out of range, or shapes that do not agree."""
+
+
+def entries(value):
+    """The members of a tuple, a list or an array, or None for anything else."""
+    if isinstance(value, (tuple, list)):
+        return value
+    return list(value) if isinstance(value, np.ndarray) and value.ndim else None
 
 
 class Attribute(NamedTuple):
