@@ -190,11 +190,6 @@ def errors():
     return markdown_table(["tile", *(f"{channels} channels" for channels in data["channels"])], cells)
 
 
-def steps_float32():
-    """Training steps in float32."""
-    return training.ratios(results.read(f"{MACHINES['Zen 4']}-training"), "float32")
-
-
 def steps():
     """Training steps in both types."""
     data = results.read(f"{MACHINES['Zen 4']}-training")
@@ -212,7 +207,6 @@ TABLES = {
     "memory": memory,
     "errors": errors,
     "steps": steps,
-    "steps-float32": steps_float32,
 }
 
 
