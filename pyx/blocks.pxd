@@ -8,9 +8,6 @@ from scalar cimport compute
 from ukernel cimport LINE_BYTES, whole_vectors
 from window cimport Window, WindowAxis
 
-cdef extern from "<stdlib.h>" nogil:
-    void *aligned_alloc(size_t alignment, size_t size)
-
 cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
     int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
@@ -39,23 +36,13 @@ cdef struct Step:  # a row of plan.Plan.steps: one walk
 cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
     """Memory for three parts, whole cache lines each, that lie one after the other from ``first_line`` on.
 
-    One malloc: three calls of aligned_alloc would take as long as the products of a small convolution.
+    One malloc: three calls would take as long as the products of a small convolution.
     """
     cdef void *memory = NULL
     if max(one, two, three) < <int64_t>1 << 60:  # so that their sum fits into an int64
         memory = malloc(<size_t>(one + two + three + 64))
     if memory == NULL:
         raise MemoryError(f"no {one}, {two} and {three} bytes of scratch memory for the convolution")
-    return memory
-
-
-cdef inline void *allocate_lines(int64_t size) except NULL:
-    """size bytes at the start of a cache line."""
-    cdef void *memory = NULL
-    if size < <int64_t>1 << 60:
-        memory = aligned_alloc(64, <size_t>in_lines(max(size, 64)))
-    if memory == NULL:
-        raise MemoryError(f"no {size} bytes of scratch memory for the convolution")
     return memory
 
 
