@@ -23,7 +23,7 @@ from exact cimport any_nan
 from packing cimport count_packs, pack_filter, pack_steps, packs_together
 from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
-from products cimport Bundle, Part, add_products
+from products cimport Bundle, DepthChunk, add_products
 from repair cimport repair
 from scalar cimport compute, scalar
 from stream cimport end_stream
@@ -60,7 +60,7 @@ cdef inline void correlate_block(
     cdef Box box
     cdef Zones zones
     cdef const Zone *zone
-    cdef Part part
+    cdef DepthChunk part
     cdef Bundle bundle
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window

@@ -12,13 +12,13 @@ ctypedef fused element:
     unsigned long long
 
 cdef enum:
-    ROWS = 32  # of a task
-    PIECES = 32  # into which rows are cut at most
-    COLUMNS = 2048  # of a piece, at least
-    LINE = 16  # elements of 4 bytes
-    MANY_LINES = 8  # of a row, for there to be tasks
+    ROWS = 32  # rows that a task copies
+    PIECES = 32  # pieces that a row is cut into, at most
+    COLUMNS = 2048  # elements of a piece, at least
+    LINE = 16  # elements of a cache line, if they have 4 bytes
+    MANY_LINES = 8  # lines of rows: with fewer there would be too few tasks
     SHARING_PITCH = 4096  # bytes between rows that share their place in the cache
-    MOST_THREADS = 64  # that copy: memory is no faster for more, and so the ranges of tasks need no memory of a call
+    MOST_THREADS = 64  # threads that copy: more make memory no faster, and the ranges of so many fit on the stack
 
 cdef struct CopyJob:  # what all tasks of a copy share, beside the source
     int64_t rows, columns  # of a task
@@ -49,7 +49,7 @@ cdef inline void copy_part(
 
 
 cdef inline void copy_task(const CopyJob *c, const element *source, void *scratch, int64_t task) noexcept nogil:
-    """A part of what the last two axes span, at one place or all of the axis before them, and at one of the others."""
+    """Copy some rows and columns of the last two axes, at one place or all of axis 4, and at one of the axes before."""
     cdef element *target = <element *>c.target
     cdef int64_t parts = count_blocks(c.shape[5], c.rows), pieces = count_blocks(c.shape[6], c.columns)
     cdef int64_t axis, i, row = task % parts * c.rows, column = task // parts % pieces * c.columns
@@ -72,9 +72,9 @@ cdef inline int rearrange_elements(
 ) except -1:
     """target = source, element by element; the two have one shape, without an extent of zero.
 
-    Of rows of the target that share their place in the cache few are written at a time, at one place after the other,
-    for what is written then continues where it ended. Long rows are cut, for there to be tasks. No memory is needed, so
-    that a copy never fails between two others.
+    Rows of the target may share their place in the cache. A task then writes few of them, at all places of axis 4: what
+    it writes at one place continues what it wrote at the place before. Long rows are cut, so that there are enough
+    tasks. A copy takes no memory, so that it cannot fail where other results are written already.
     """
     cdef CopyJob c
     cdef team all

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from accumulation cimport (
-    Accumulation, Part, describe_accumulation, list_tables, pack_target, pair_window, part_of, row_lines,
+    Accumulation, FilterBlock, describe_accumulation, list_tables, pack_target, pair_window, part_of, row_lines,
 )
 from blocks cimport Blocks, Step, in_lines
 from convolution cimport Convolution
@@ -32,10 +32,13 @@ cdef struct WgradJob:  # what all tasks of a step share, beside the source
 
 
 cdef inline int64_t list_rows(
-    const Accumulation *c, const Part *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
+    const Accumulation *c, const FilterBlock *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
     int64_t *place,
 ) noexcept nogil:
-    """The rows of a zone: where they are in the window, and their sums; in the order of all. How many they are."""
+    """List the rows of a zone, in the order of all rows: where each is in the window, and where its sums are.
+
+    Returns the number of rows.
+    """
     cdef int64_t i = 0, k, t, d, h, w, row, repeats = part.channels if c.taps_inside else 1
     cdef const conv_axis *axis = c.conv.walk.axis
     cdef const Range *r = zone.axis
@@ -52,7 +55,7 @@ cdef inline int64_t list_rows(
 
 
 cdef inline void add_rows(
-    const Accumulation *c, const Part *part, const Zone *zone, int64_t rows, const compute *window,
+    const Accumulation *c, const FilterBlock *part, const Zone *zone, int64_t rows, const compute *window,
     const int32_t *column, const int32_t *position, const compute *panel, const int32_t *line, compute *sums,
     const int64_t *place, bint begins,
 ) noexcept nogil:
@@ -70,8 +73,8 @@ cdef inline void add_rows(
 
 
 cdef inline void accumulate(
-    const Accumulation *c, const Part *part, int64_t groups, const scalar *source, const scalar *target, compute *sums,
-    int64_t sums_g, char *scratch, int64_t slice,
+    const Accumulation *c, const FilterBlock *part, int64_t groups, const scalar *source, const scalar *target,
+    compute *sums, int64_t sums_g, char *scratch, int64_t slice,
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
@@ -132,7 +135,8 @@ cdef inline void accumulate(
 
 
 cdef inline void finish(
-    const Accumulation *c, const Part *part, const scalar *source, scalar *filter, const scalar *target, compute *sums
+    const Accumulation *c, const FilterBlock *part, const scalar *source, scalar *filter, const scalar *target,
+    compute *sums,
 ) noexcept nogil:
     """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
@@ -173,7 +177,7 @@ cdef inline void wgrad_task(
     cdef int64_t first = (task // (blocks * slices) * blocks + task % blocks) * conv.blocks.groups, g
     cdef int64_t groups = min(conv.blocks.groups, c.block_count - first)
     cdef compute *sums = <compute *>job.partial + (first * slices + slice) * c.sums_size
-    cdef Part part
+    cdef FilterBlock part
     if slices == 1:
         sums = scratch + conv.window_size + c.panel_size
     part_of(c, first, &part)
@@ -188,7 +192,7 @@ cdef inline void finish_task(
 ) noexcept nogil:
     """The slices of a block of the filter."""
     cdef const Accumulation *c = job.c
-    cdef Part part
+    cdef FilterBlock part
     part_of(c, block, &part)
     finish(c, &part, source, <scalar *>job.filter, <const scalar *>job.target,
            <compute *>job.partial + block * c.conv.blocks.slices * c.sums_size)

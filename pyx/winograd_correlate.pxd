@@ -20,9 +20,9 @@ from winograd_tiling cimport TileBlocks, TileStep, find_tiles
 
 
 cdef enum:
-    MOST_STRIPS = 4  # of filters, transformed by one task,
-    FILTER_CHANNELS = 32  # and channels: one strip is all there is of 64 outputs
-    FILTER_TASKS = 8  # that are wanted for all threads
+    MOST_STRIPS = 4  # strips of filters that a task transforms
+    FILTER_CHANNELS = 32  # channels of filters that a task transforms: 64 outputs are one strip, so channels make tasks
+    FILTER_TASKS = 8  # tasks wanted that transform filters, whatever the number of threads
 
 cdef struct TiledJob:  # what all tasks of a loop share, beside the source
     const TiledCorrelation *c
@@ -45,7 +45,7 @@ cdef inline void share_task(const TiledJob *job, const stored *source, Extremes 
 
 
 cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
-    """Strips whose filters are transformed together, of so many of a group: few enough for there to be tasks."""
+    """How many of a group's strips a task transforms the filters of: few enough that there are FILTER_TASKS tasks."""
     return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // FILTER_TASKS))
 
 
@@ -78,7 +78,7 @@ cdef inline int64_t share_tasks_of(const TiledCorrelation *c) noexcept nogil:
 
 
 cdef inline int64_t filter_tasks(const TiledCorrelation *c, int64_t outputs) noexcept nogil:
-    """Tasks that transform the filters of so many outputs; none if tasks of products transform their own."""
+    """Tasks that transform the filters of ``outputs`` outputs; none if each task of products transforms its own."""
     cdef int64_t strips = count_blocks(outputs, c.filters.width)
     if not c.blocks.group:
         return 0

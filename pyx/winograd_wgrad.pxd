@@ -20,7 +20,7 @@ from winograd cimport (
     LINE_LANES, WINOGRAD_LANES, magnitudes, stored, transform_box, winograd_add_slices, winograd_largest,
 )
 from winograd_parts cimport (
-    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, find_piece, note_window,
+    FINISHED_CHANNELS, FilterRows, TiledAccumulation, TileFilterBlock, describe_tiled_sums, find_piece, note_window,
     part_of_tiles, transform_piece,
 )
 from winograd_range cimport Extremes, clear_extremes, is_lost, stands
@@ -82,8 +82,8 @@ cdef inline void share_task(const TiledSumsJob *job, const stored *source, Extre
 
 
 cdef inline void accumulate_tiles(
-    const TiledSumsJob *job, const TilePart *part, const stored *source, float *sums, float *window, magnitudes *seen,
-    int64_t slice,
+    const TiledSumsJob *job, const TileFilterBlock *part, const stored *source, float *sums, float *window,
+    magnitudes *seen, int64_t slice,
 ) noexcept nogil:
     """The products of one slice of a part, and the magnitudes of the target where its tiles are not shared."""
     cdef const TiledAccumulation *c = job.c
@@ -122,7 +122,7 @@ cdef inline void accumulate_tiles(
 
 
 cdef inline uint32_t store_piece(
-    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *block, stored *filter
+    const TiledAccumulation *c, const TileFilterBlock *part, const FilterRows *piece, const float *block, stored *filter
 ) noexcept nogil:
     """Store that; its largest magnitude."""
     cdef int64_t i, t
@@ -150,8 +150,8 @@ cdef inline void sum_task(const TiledSumsJob *job, const stored *source, Extreme
     cdef float *sums = <float *>(seen + 1)
     cdef float *rest = sums + c.sums_size
     cdef float *block = rest
-    cdef TilePart part
-    cdef TilePiece piece
+    cdef TileFilterBlock part
+    cdef FilterRows piece
     if is_lost(seen):
         return
     part_of_tiles(c, task // c.blocks.slices, &part)
@@ -170,8 +170,8 @@ cdef inline void add_task(const TiledSumsJob *job, const stored *source, Extreme
     cdef const TiledAccumulation *c = job.c
     cdef float *partial = job.partial
     cdef int64_t i, index = task % c.pieces
-    cdef TilePart part
-    cdef TilePiece piece
+    cdef TileFilterBlock part
+    cdef FilterRows piece
     part_of_tiles(c, task // c.pieces, &part)
     find_piece(c, &part, index, &piece)
     partial += (task // c.pieces * c.blocks.slices * c.pieces + index) * c.piece_size
