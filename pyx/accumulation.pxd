@@ -31,12 +31,12 @@ cdef struct Accumulation:
     bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
     bint taps_adjacent  # in the filter, and nothing else is
 
-cdef struct Part:  # of the filter of group g: output channels o0 .. , input channels c0 ..
+cdef struct FilterBlock:  # of the filter of group g: output channels o0 .. , input channels c0 ..
     int64_t g, o0, outputs, c0, channels
     int64_t tap_rows, channel_rows  # of sums, between neighbours
 
 
-cdef inline void part_of(const Accumulation *c, int64_t block, Part *part) noexcept nogil:
+cdef inline void part_of(const Accumulation *c, int64_t block, FilterBlock *part) noexcept nogil:
     cdef const Convolution *conv = &c.conv
     part.o0 = block % conv.output_blocks * conv.blocks.outputs
     part.outputs = min(conv.blocks.outputs, conv.outputs - part.o0)

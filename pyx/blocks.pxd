@@ -8,24 +8,21 @@ from scalar cimport compute
 from ukernel cimport LINE_BYTES, whole_vectors
 from window cimport Window, WindowAxis
 
-cdef extern from "<stdlib.h>" nogil:
-    void *aligned_alloc(size_t alignment, size_t size)
-
 cdef struct Blocks:  # plan.Blocks, field for field
     int64_t threads
     int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
     int64_t positions_across  # whether the columns of a tile are positions, not output channels
-    int64_t images  # of a box; its other axes are in the step's WindowAxis
+    int64_t images  # images of a box; the box's other extents are in the step's WindowAxis
     int64_t chunk  # channels of a window
     int64_t outputs  # output channels of a block
-    int64_t slices  # of the positions in wgrad, summed in order
+    int64_t slices  # slices of the positions in wgrad, each a task; their sums are added in order
     int64_t streams  # whether the target is stored past the cache where that is possible
-    int64_t fetches  # how the source of lanes is fetched before it is read: not, in the row, or a row ahead
-    int64_t packs  # whether each task packs its part of the filter, a strip of outputs
-    int64_t pairs  # whether the tile takes pairs of bfloat16: of channels, in wgrad of positions
-    int64_t groups  # neighbours that a task takes, all their channels in one window
+    int64_t fetches  # how far ahead the source of lanes is fetched: 0 not at all, 1 within the row, 2 a row
+    int64_t packs  # whether each task packs its own part of the filter, a strip of outputs
+    int64_t pairs  # whether the tile multiplies pairs of bfloat16: pairs of channels, in wgrad pairs of positions
+    int64_t groups  # groups side by side that a task takes, all their channels in one window
     int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
-    int64_t far  # whether the target, which wgrad reads, comes from memory
+    int64_t far  # whether wgrad reads the target from memory: it is too large for the last cache
 
 cdef enum:
     PACKS = -1  # a step that packs its filter, and no more: parts of its walk are steps of their own
@@ -33,29 +30,19 @@ cdef enum:
 cdef struct Step:  # a row of plan.Plan.steps: one walk
     conv_walk walk
     WindowAxis axis[3]
-    int64_t packed  # number of the step whose packed filter it uses, most often its own; or PACKS
+    int64_t packed  # number of the step whose packed filter it uses, most often itself; or PACKS
 
 
 cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
     """Memory for three parts, whole cache lines each, that lie one after the other from ``first_line`` on.
 
-    One malloc: three calls of aligned_alloc would take as long as the products of a small convolution.
+    One malloc: three calls would take as long as the products of a small convolution.
     """
     cdef void *memory = NULL
     if max(one, two, three) < <int64_t>1 << 60:  # so that their sum fits into an int64
         memory = malloc(<size_t>(one + two + three + 64))
     if memory == NULL:
         raise MemoryError(f"no {one}, {two} and {three} bytes of scratch memory for the convolution")
-    return memory
-
-
-cdef inline void *allocate_lines(int64_t size) except NULL:
-    """size bytes at the start of a cache line."""
-    cdef void *memory = NULL
-    if size < <int64_t>1 << 60:
-        memory = aligned_alloc(64, <size_t>in_lines(max(size, 64)))
-    if memory == NULL:
-        raise MemoryError(f"no {size} bytes of scratch memory for the convolution")
     return memory
 
 

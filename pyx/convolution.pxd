@@ -36,35 +36,36 @@ cdef struct Convolution:
 cdef inline bint reads_in_place(
     const Convolution *c, const Step *step, bint sums_positions, compute kind
 ) noexcept nogil:
-    """Whether the window can be the source itself, and that is faster.
-
-    Vectors are read whole, and beyond a tensor's last one there may be no memory. Tiles of narrow vectors reuse what
-    the first level of the cache holds, so neighbours in the depth must lie in one line or in different sets. A source
-    of several taps is read from scattered places, once for each strip of outputs: with many of them and of positions,
-    a copy pays, if taps share what they see or positions skip neighbours. Phases share their window. Every other
-    element of a row, in wgrad, would be read again for each strip. What shares its sets would be fetched again for each
-    tile, which shows where the source comes from far away.
-    """
+    """Whether the window can be the source itself, and that is faster."""
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
     cdef int64_t seen = step.axis[0].extent * step.axis[1].extent * step.axis[2].extent
     cdef int64_t read = c.taps * step.axis[0].positions * step.axis[1].positions * box_row
     cdef bint scattered = c.x.channel != 1
+    # Padding has to be copied as zeros. Phases share their window.
     if c.taps == 0 or c.padded or c.blocks.phases > 1:
         return False
+    # Several taps, many outputs and positions: tiles would read scattered places once for each strip of outputs. A copy
+    # reads them once, which pays if taps share elements or positions skip some.
     if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
             and (read > SHARED * seen or c.walk.axis[2].source_step > 1)
             and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
         return False
+    # wgrad with a stride, positions adjacent: a copy reads each line once, tiles would read it once for each strip.
     if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:
         return False
+    # wgrad, channels adjacent, positions whose lines share cache sets: each tile would fetch them again, which takes
+    # longer than a copy where the source is too large for the nearer caches.
     if (sums_positions and c.x.channel == 1 and c.walk.axis[2].source_step == 1
             and c.x.axis[2] * <int64_t>sizeof(compute) % SAME_SETS_BYTES == 0
             and c.batch * c.x.batch * <int64_t>sizeof(compute) > LARGE_BYTES):
         return False
     if sums_positions:
         scattered = c.x.axis[2] * c.walk.axis[2].source_step * <int64_t>sizeof(compute) % SHARING_BYTES == 0
+    # Vectors are read whole, and beyond a tensor's last one there may be no memory.
     if c.blocks.positions_across and (row != whole_vectors(row, kind) or box_row != whole_vectors(box_row, kind)):
         return False
+    # Tiles of narrow vectors use a line more than once, so neighbours in the depth must lie in one line or in different
+    # cache sets.
     if VECTOR_BYTES < LINE_BYTES and not c.blocks.positions_across and scattered:
         return False
     return is_in_place(&c.window, &c.walk, &c.x, c.blocks.positions_across, sizeof(compute))

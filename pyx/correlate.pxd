@@ -9,8 +9,7 @@ products to its sums, and in the end it stores them.
     positions across    output channels     positions of a row
 """
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -24,18 +23,24 @@ from exact cimport any_nan
 from packing cimport count_packs, pack_filter, pack_steps, packs_together
 from pairs cimport words_of
 from phases cimport correlate_phases, join_boxes, phases_scratch
-from products cimport Bundle, Part, add_products
+from products cimport Bundle, DepthChunk, add_products
 from repair cimport repair
 from scalar cimport compute, scalar
 from stream cimport end_stream
-from tasks cimport (
-    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
-    team_size, workers_of,
-)
+from tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
 from tensor cimport target_offset
 from ukernel cimport whole_vectors
 from window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
 from zones cimport WORTH, Zone, Zones, find_zones, list_places
+
+cdef struct CorrelateJob:  # what all tasks of a call share, beside the source
+    const Correlation *steps
+    int64_t count  # of the steps
+    bint together  # the filters of all steps are packed together
+    const void *filter
+    void *target
+    void *packed
+
 
 cdef inline void correlate_block(
     const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
@@ -55,7 +60,7 @@ cdef inline void correlate_block(
     cdef Box box
     cdef Zones zones
     cdef const Zone *zone
-    cdef Part part
+    cdef DepthChunk part
     cdef Bundle bundle
     cdef compute *window = <compute *>scratch
     cdef const compute *seen = window
@@ -158,26 +163,29 @@ cdef inline const Correlation *step_of(
     return steps + low
 
 
-cdef inline void run_tasks(
-    const Correlation *steps, int64_t count, bint packing, bint together, const scalar *source, const scalar *filter,
-    scalar *target, compute *packed, char *scratch, team *workers, int worker,
+cdef inline void pack_task(
+    const CorrelateJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
-    """Pack strips of the filter, of one step or of all together, or compute blocks, until none is left."""
+    """Pack strips of the filter, of one step or of all together."""
     cdef const Correlation *c
-    cdef uint64_t state = enter_loop(workers)
-    cdef int64_t task = take_task(workers, worker)
-    while task >= 0:
-        c = step_of(steps, count, packing, task)
-        if packing and together:
-            pack_steps(steps, count, filter, packed, task)
-        elif packing:
-            pack_filter(c, filter, packed, task - c.first_pack)
-        elif c.conv.blocks.phases > 1:
-            correlate_phases(c, source, filter, target, packed, scratch, task)
-        else:
-            correlate_block(c, source, filter, target, packed + c.packing.packed, scratch, task - c.first_task)
-        task = next_task(workers, worker)
-    leave_loop(workers, state)
+    if job.together:
+        pack_steps(job.steps, job.count, <const scalar *>job.filter, <compute *>job.packed, task)
+        return
+    c = step_of(job.steps, job.count, True, task)
+    pack_filter(c, <const scalar *>job.filter, <compute *>job.packed, task - c.first_pack)
+
+
+cdef inline void correlate_task(
+    const CorrelateJob *job, const scalar *source, compute *scratch, int64_t task
+) noexcept nogil:
+    cdef const Correlation *c = step_of(job.steps, job.count, False, task)
+    cdef const scalar *filter = <const scalar *>job.filter
+    cdef scalar *target = <scalar *>job.target
+    cdef const compute *packed = <const compute *>job.packed
+    if c.conv.blocks.phases > 1:
+        correlate_phases(c, source, filter, target, packed, <char *>scratch, task)
+    else:
+        correlate_block(c, source, filter, target, packed + c.packing.packed, <char *>scratch, task - c.first_task)
 
 
 cdef inline int correlate_steps(
@@ -186,25 +194,18 @@ cdef inline int correlate_steps(
 ) except -1:
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef int64_t i, count = step_array.shape[0], packed_size = 0, scratch_size = 0, tables_size = 0
-    cdef int64_t turn, first, end, zeros, packs = 0, tasks = 0
-    cdef bint together
-    cdef int worker, workers, threads = team_size(<int>blocks.threads)
+    cdef int64_t zeros, packs = 0, tasks = 0
     cdef team all
+    cdef CorrelateJob job
     cdef void *steps = NULL
-    cdef void *memory = NULL
     cdef int32_t nonfinite = blocks.packs or blocks.pairs  # or seen when the filter is packed
     cdef Correlation *c
     cdef char *tables
-    cdef compute *packed
-    cdef char *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
-    cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
-    cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
+    form_team(&all, blocks.threads)
     try:
-        # All memory comes first: where there is too little, nothing has been written.
-        steps = allocate(in_lines(count * sizeof(Correlation)), threads * sizeof(task_range), 0)
+        steps = allocate(count * sizeof(Correlation), 0, 0)
         c = <Correlation *>first_line(steps)
-        begin_team(&all, threads, first_line(steps) + in_lines(count * sizeof(Correlation)))
         for i in range(count):
             describe_correlation(c + i, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c[i].workers, c[i].nonfinite = &all, &nonfinite
@@ -218,38 +219,26 @@ cdef inline int correlate_steps(
         if blocks.phases > 1:
             join_boxes(c)
             scratch_size = phases_scratch(c, kind)
-        together = packs_together(c, count, packed_size)
-        if together:
+        job.steps, job.count, job.together = c, count, packs_together(c, count, packed_size)
+        if job.together:
             packs = count_packs(c)
         for i in range(count):
             c[i].first_task = tasks
             if i % blocks.phases == 0 and not c[i].packs_only:
                 tasks += c[i].conv.bundles * c[i].conv.box_count * c[i].conv.output_blocks
-        memory = allocate(tables_size, packed_size * sizeof(compute), workers_of(threads, tasks) * scratch_size)
-        if before is not None and before():
+        if not begin_call(&all, tables_size + packed_size * sizeof(compute), tasks, scratch_size, before):
             return 0
-        tables = first_line(memory)
-        packed = <compute *>(tables + tables_size)
-        scratch = <char *>(packed + packed_size)
+        tables = all.shared
         for i in range(count):
             make_filter_tables(c + i, tables, kind)
             tables += filter_tables_size(c + i)
+        job.filter, job.target, job.packed = &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0], tables
         # The filter is packed first. Then a first step without taps leaves zeros everywhere, before any sum.
         zeros = c[1].first_task if count > 1 and c.conv.taps == 0 else 0
-        for turn in range(3):
-            first, end = zeros if turn == 2 else 0, packs if turn == 0 else zeros if turn == 1 else tasks
-            if first == end:
-                continue
-            workers = share_tasks(&all, first, end)
-            if threads == 1:  # a team of one would cost a system call
-                with nogil:
-                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch, &all, 0)
-            else:
-                for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
-                    run_tasks(c, count, turn == 0, together, x, w, y, packed, scratch + worker * scratch_size, &all,
-                              worker)
-            end_listening(&all.ears)
+        run(&all, <task_function>pack_task[scalar, compute], &job, x, 0, packs)
+        run(&all, <task_function>correlate_task[scalar, compute], &job, x, 0, zeros)
+        run(&all, <task_function>correlate_task[scalar, compute], &job, x, zeros, tasks)
     finally:
         free(steps)
-        free(memory)
+        end_call(&all)
     return 0

@@ -29,16 +29,17 @@ cdef enum:
 cdef struct Correlation:
     Convolution conv
     bint packs_only
-    const Correlation *packing  # the step whose packed filter it uses: this one, or that of which it is a part
+    const Correlation *packing  # the step whose packed filter it uses: itself, or the step that it is a part of
     int64_t strip  # elements of a line of a packed strip
     int64_t filter_strips, filter_chunks  # of outputs and of channels, of the packed filter of a group
-    int64_t filter_outputs, filter_size  # of it; the last in elements
-    int64_t bank_size  # of a strip of a chunk, where each task packs what it needs
+    int64_t filter_outputs  # outputs of a group's packed filter, filled up to whole strips
+    int64_t filter_size  # elements of a group's packed filter
+    int64_t bank_size  # elements of a strip of a chunk, where each task packs what it needs
     bint strips_in_place  # tiles can read strips of the filter itself
     int64_t row  # elements between rows of a block of sums
     int64_t sums_size, scratch  # of one thread: elements, and bytes in all
     bint taps_adjacent  # in the filter: tap t is t elements from the first
-    int64_t first_pack, first_task  # of all steps' tasks
+    int64_t first_pack, first_task  # the numbers of its first tasks: all steps' tasks are counted through
     int64_t packed  # where its packed filter begins
     team *workers
     int32_t *nonfinite  # whether the filter may have a value that is not finite; of all steps

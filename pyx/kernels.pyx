@@ -8,7 +8,7 @@ algorithm. Here begins what Python calls; each function picks its types once.
 
 from libc.stdint cimport int64_t
 
-from blocks cimport Blocks
+from blocks cimport Blocks, Step
 from correlate cimport correlate_steps
 from lanes_correlate cimport correlate_lanes
 from lanes_wgrad cimport wgrad_lanes
@@ -18,6 +18,7 @@ from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
 from wgrad cimport wgrad_steps
 from winograd_correlate cimport correlate_tiled
+from winograd_tiling cimport TileBlocks, TileStep
 from winograd_wgrad cimport wgrad_tiled
 
 cdef extern from "threads.h" nogil:
@@ -35,12 +36,36 @@ def openmp():
 
 
 cdef class Program:
-    """The ``steps`` and ``blocks`` of a Plan, received once for all calls with this plan."""
+    """The ``steps`` and ``blocks`` of a Plan or a TilePlan, received once for all calls with this plan.
+
+    Rows of steps are structs here, and so are blocks: Step and Blocks, or TileStep and TileBlocks.
+    """
     cdef const int64_t[:, ::1] steps
     cdef const int64_t[::1] blocks
+    cdef bint tiled  # a TilePlan's
 
     def __cinit__(self, steps, blocks):
         self.steps, self.blocks = steps, blocks
+        found = (self.steps.shape[1], self.blocks.shape[0])
+        plain = (sizeof(Step) // sizeof(int64_t), sizeof(Blocks) // sizeof(int64_t))
+        tiled = (sizeof(TileStep) // sizeof(int64_t), sizeof(TileBlocks) // sizeof(int64_t))
+        if found != plain and found != tiled:
+            raise ValueError(
+                f"a step and the blocks must have {plain} integers in a Plan or {tiled} in a TilePlan, had {found}"
+            )
+        if self.steps.shape[0] == 0:
+            raise ValueError("steps must have at least one row, had none")
+        self.tiled = found == tiled
+
+    cdef int check(self, bint tiled) except -1:
+        if self.tiled != tiled:
+            names = "a Plan", "a TilePlan"
+            raise TypeError(f"plan must be the program of {names[tiled]}, was that of {names[self.tiled]}")
+        return 0
+
+
+cdef object unknown_dtype(int dtype, expected):
+    return ValueError(f"dtype must be one of {expected}, numbers of dtypes.TABLE, was {dtype}")
 
 
 cdef int correlate_arrays(source, filter, target, Program plan, before, scalar *storage, compute kind) except -1:
@@ -67,6 +92,7 @@ def correlate(int dtype, source, filter, target, Program plan not None, before=N
     channel, depth, height, width); the target is not empty. ``before`` is called when all memory is there and nothing
     is written yet; if what it returns is true, the result is there already.
     """
+    plan.check(tiled=False)
     if dtype == F16:
         correlate_arrays(source, filter, target, plan, before, <f16 *>NULL, <float>0)
     elif dtype == BF16:
@@ -77,10 +103,13 @@ def correlate(int dtype, source, filter, target, Program plan not None, before=N
         correlate_arrays(source, filter, target, plan, before, <double *>NULL, <double>0)
     elif dtype == I32:
         correlate_arrays(source, filter, target, plan, before, <int *>NULL, <int>0)
+    else:
+        raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
 
 
 def wgrad(int dtype, source, filter, target, Program plan not None, before=None):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``."""
+    plan.check(tiled=False)
     if dtype == F16:
         wgrad_arrays(source, filter, target, plan, before, <f16 *>NULL, <float>0)
     elif dtype == BF16:
@@ -91,6 +120,8 @@ def wgrad(int dtype, source, filter, target, Program plan not None, before=None)
         wgrad_arrays(source, filter, target, plan, before, <double *>NULL, <double>0)
     elif dtype == I32:
         wgrad_arrays(source, filter, target, plan, before, <int *>NULL, <int>0)
+    else:
+        raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
 
 
 def winograd_correlate(int dtype, source, filter, target, Program plan not None, before=None):
@@ -98,20 +129,26 @@ def winograd_correlate(int dtype, source, filter, target, Program plan not None,
 
     False where it has met NaN, infinity, overflow or nothing but tiny values: the result is then to be formed directly.
     """
+    plan.check(tiled=True)
     if dtype == F16:
         return bool(correlate_tiled[f16](source, filter, target, plan.steps, plan.blocks, before))
     if dtype == BF16:
         return bool(correlate_tiled[bf16](source, filter, target, plan.steps, plan.blocks, before))
-    return bool(correlate_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
+    if dtype == F32:
+        return bool(correlate_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
+    raise unknown_dtype(dtype, (F16, BF16, F32))
 
 
 def winograd_wgrad(int dtype, source, filter, target, Program plan not None, before=None):
     """``wgrad`` by Winograd's algorithm; arguments and result as those of ``winograd_correlate``."""
+    plan.check(tiled=True)
     if dtype == F16:
         return bool(wgrad_tiled[f16](source, filter, target, plan.steps, plan.blocks, before))
     if dtype == BF16:
         return bool(wgrad_tiled[bf16](source, filter, target, plan.steps, plan.blocks, before))
-    return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
+    if dtype == F32:
+        return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
+    raise unknown_dtype(dtype, (F16, BF16, F32))
 
 
 def rearrange(source, target, int threads):
@@ -120,8 +157,10 @@ def rearrange(source, target, int threads):
         rearrange_elements[ushort](source, target, threads)
     elif target.itemsize == 4:
         rearrange_elements[uint](source, target, threads)
-    else:
+    elif target.itemsize == 8:
         rearrange_elements[ulonglong](source, target, threads)
+    else:
+        raise ValueError(f"target must have elements of 2, 4 or 8 bytes, had {target.itemsize}")
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
@@ -133,4 +172,6 @@ def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
         return repeat_tiles(SCALARS, depth, count, threads, <double>0)
     if dtype == I32:
         return repeat_tiles(SCALARS, depth, count, threads, <int>0)
-    return repeat_tiles(PAIRS if dtype == BF16 and has_pairs() else SCALARS, depth, count, threads, <float>0)
+    if dtype == F16 or dtype == BF16 or dtype == F32:
+        return repeat_tiles(PAIRS if dtype == BF16 and has_pairs() else SCALARS, depth, count, threads, <float>0)
+    raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))

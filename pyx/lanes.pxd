@@ -22,8 +22,10 @@ from tensor cimport Tensor, describe_filter, describe_tensor
 from ukernel cimport whole_vectors
 
 cdef extern from "expand.h" nogil:
-    void expand_words(void *to, const void *of, const int32_t *index, int64_t lanes, bint local, bint near)
-    void expand_double_words(void *to, const void *of, const int32_t *index, int64_t lanes, bint local, bint near)
+    void spread_channels_of_4(
+        void *to, const void *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors)
+    void spread_channels_of_8(
+        void *to, const void *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors)
 
 cdef struct Lanes:
     Tensor x, w, y  # source, filter, target
@@ -46,8 +48,8 @@ cdef struct Lanes:
     bint streamed  # the target is so large that it is stored past the cache
     bint incomplete  # the steps do not reach all of the target: it is zero there
     int64_t part_size, plain_size, result_size  # elements of a task's memory
-    bint local  # an expansion stays inside a vector,
-    bint near  # or inside two
+    bint same_shuffle  # an expansion takes each vector from one vector, by one permutation for all
+    bint two_vectors  # an expansion takes each vector from two vectors side by side
     int32_t *expansion  # where in the channels of a position lane l takes channel i from: [i][lane]
 
 cdef struct LaneBox:
@@ -130,9 +132,9 @@ cdef inline void describe_lanes(
         c.result_size = c.result.axis[0] * made[0]
     elif c.streamed:
         c.result_size = c.extent[2] * pad
-    c.local = c.channels == c.outputs and whole_vectors(1, kind) % c.channels == 0
+    c.same_shuffle = c.channels == c.outputs and whole_vectors(1, kind) % c.channels == 0
     # A vector's lanes are those of at most so many groups.
-    c.near = (count_blocks(whole_vectors(1, kind) - 1, c.outputs) + 1) * c.channels <= 2 * whole_vectors(1, kind)
+    c.two_vectors = (count_blocks(whole_vectors(1, kind) - 1, c.outputs) + 1) * c.channels <= 2 * whole_vectors(1, kind)
     c.incomplete = False
 
 
@@ -185,13 +187,13 @@ cdef inline int64_t joined(
     return count[2]
 
 
-cdef inline void expand(
-    compute *to, const compute *of, const int32_t *index, int64_t lanes, bint local, bint near
+cdef inline void spread_channels(
+    compute *to, const compute *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors
 ) noexcept nogil:
     if sizeof(compute) == 4:
-        expand_words(to, of, index, lanes, local, near)
+        spread_channels_of_4(to, of, index, lanes, same_shuffle, two_vectors)
     else:
-        expand_double_words(to, of, index, lanes, local, near)
+        spread_channels_of_8(to, of, index, lanes, same_shuffle, two_vectors)
 
 
 cdef inline void load_part(
@@ -219,8 +221,8 @@ cdef inline void load_part(
             load_block(plain, pitch, 1, of, c.x.axis[2], c.x_lane, row, channels)
             for w in range(row):
                 for i in range(c.channels):
-                    expand(to + w * c.part.axis[2] + i * pad, plain + w * pitch, c.expansion + i * pad,
-                           whole_vectors(box.lanes, part[0]), c.local, c.near)
+                    spread_channels(to + w * c.part.axis[2] + i * pad, plain + w * pitch, c.expansion + i * pad,
+                                    whole_vectors(box.lanes, part[0]), c.same_shuffle, c.two_vectors)
 
 
 cdef inline void load_result(

@@ -4,8 +4,7 @@ The filter is packed once. A task is a box of positions and a block of lanes, al
 strided dgrad see is copied once for all of them.
 """
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -16,11 +15,16 @@ from lanes cimport (
 )
 from scalar cimport compute, scalar, widen
 from stream cimport holds_lines
-from tasks cimport (
-    begin_team, end_listening, enter_loop, leave_loop, next_task, share_tasks, take_task, task_range, team, team_size,
-    workers_of,
-)
+from tasks cimport begin_call, end_call, form_team, run, task_function, team
 from tensor cimport filter_offset
+
+cdef struct LanesJob:  # what all tasks of a call share, beside the source
+    const Lanes *c
+    const LaneWalk *walks
+    int64_t count  # of the walks
+    const void *filter
+    void *target
+    void *packed
 
 
 cdef inline void pack_block(
@@ -91,22 +95,22 @@ cdef inline void correlate_lane_box(
         store_result(c, &box, result, target)
 
 
-cdef inline void lane_tasks(
-    const Lanes *c, const LaneWalk *walks, int64_t count, const scalar *source, const scalar *filter, scalar *target,
-    compute *packed, compute *scratch, bint packing, int worker,
+cdef inline void pack_lanes_task(
+    const LanesJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
-    cdef uint64_t state = enter_loop(c.workers)
-    cdef int64_t task = take_task(c.workers, worker)
-    cdef const LaneWalk *walk
-    while task >= 0:
-        if packing:
-            walk = walks + task // c.blocks
-            pack_block(c, walk, filter,
-                       packed + walk.packed + task % c.blocks * walk.line * walk.taps * c.channels, task % c.blocks)
-        else:
-            correlate_lane_box(c, walks, count, source, target, packed, scratch, task)
-        task = next_task(c.workers, worker)
-    leave_loop(c.workers, state)
+    """The filter of one walk, for a block of lanes."""
+    cdef const Lanes *c = job.c
+    cdef const LaneWalk *walk = job.walks + task // c.blocks
+    cdef int64_t block = task % c.blocks
+    pack_block(c, walk, <const scalar *>job.filter,
+               <compute *>job.packed + walk.packed + block * walk.line * walk.taps * c.channels, block)
+
+
+cdef inline void correlate_lanes_task(
+    const LanesJob *job, const scalar *source, compute *scratch, int64_t task
+) noexcept nogil:
+    correlate_lane_box(job.c, job.walks, job.count, source, <scalar *>job.target, <const compute *>job.packed, scratch,
+                       task)
 
 
 cdef inline int correlate_lanes(
@@ -114,64 +118,46 @@ cdef inline int correlate_lanes(
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
     cdef Lanes c
+    cdef LanesJob job
+    cdef team all
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *steps = <const Step *>&step_array[0, 0]
-    cdef int64_t i, count = step_array.shape[0], walks_size, packed_size = 0, tables_size, scratch_size, tasks
-    cdef int worker, workers, turn, threads = team_size(<int>blocks.threads)
-    cdef team all
+    cdef int64_t i, count = step_array.shape[0], packed_size = 0, tables_size, scratch_size, tasks
     cdef bint incomplete = count > 1 and steps[0].walk.axis[2].taps == 0
-    cdef void *walk_memory = NULL
     cdef void *memory = NULL
     cdef LaneWalk *walks
     cdef char *tables
-    cdef compute *packed
-    cdef compute *scratch
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
-    cdef const scalar *w = &filter[0, 0, 0, 0, 0, 0]
-    cdef scalar *y = &target[0, 0, 0, 0, 0, 0]
+    form_team(&all, blocks.threads)
     if incomplete:  # the first step leaves zeros everywhere; here each task leaves them where its box is
         steps += 1
         count -= 1
     describe_lanes(&c, source, filter, target, steps, count, blocks, kind)
     c.incomplete, c.workers = incomplete, &all
     tasks = c.batch * c.box_count * c.blocks
-    walks_size = in_lines(count * sizeof(LaneWalk))
-    scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
+    scratch_size = (c.part_size + c.plain_size + c.result_size) * sizeof(compute)
     tables_size = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
     try:
-        # All memory comes first: where there is too little, nothing has been written.
-        walk_memory = allocate(walks_size, threads * sizeof(task_range), 0)
-        walks = <LaneWalk *>first_line(walk_memory)
-        begin_team(&all, threads, first_line(walk_memory) + walks_size)
+        memory = allocate(count * sizeof(LaneWalk), 0, 0)
+        walks = <LaneWalk *>first_line(memory)
         for i in range(count):
             describe_walk(walks + i, &c, steps + i, kind)
             walks[i].packed = packed_size
             packed_size += c.blocks * walks[i].line * walks[i].taps * c.channels
             tables_size += walk_tables_size(walks + i, &c)
-        packed_size = in_lines(packed_size * sizeof(compute)) // sizeof(compute)
-        memory = allocate(
-            tables_size, packed_size * sizeof(compute), workers_of(threads, tasks) * scratch_size * sizeof(compute)
-        )
-        if before is not None and before():
+        if not begin_call(&all, tables_size + packed_size * sizeof(compute), tasks, scratch_size, before):
             return 0
-        tables = first_line(memory)
-        packed = <compute *>(tables + tables_size)
-        scratch = packed + packed_size
+        tables = all.shared
         make_expansion(&c, <int32_t *>tables, kind)
         tables += in_lines(expansion_size(&c, kind) * sizeof(int32_t))
         for i in range(count):
             make_walk_tables(walks + i, &c, tables, walks[i].line)
             tables += walk_tables_size(walks + i, &c)
-        for turn in range(2):
-            workers = share_tasks(&all, 0, count * c.blocks if turn == 0 else tasks)
-            if threads == 1:  # a team of one would cost a system call
-                with nogil:
-                    lane_tasks(&c, walks, count, x, w, y, packed, scratch, turn == 0, 0)
-            else:
-                for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
-                    lane_tasks(&c, walks, count, x, w, y, packed, scratch + worker * scratch_size, turn == 0, worker)
-            end_listening(&all.ears)
+        job.c, job.walks, job.count = &c, walks, count
+        job.filter, job.target, job.packed = &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0], tables
+        run(&all, <task_function>pack_lanes_task[scalar, compute], &job, x, 0, count * c.blocks)
+        run(&all, <task_function>correlate_lanes_task[scalar, compute], &job, x, 0, tasks)
     finally:
-        free(walk_memory)
         free(memory)
+        end_call(&all)
     return 0

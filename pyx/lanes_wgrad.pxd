@@ -3,23 +3,27 @@
 A task is a slice of the boxes and a block of lanes; the slices are added in order.
 """
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from blocks cimport Blocks, Step, allocate, first_line, in_lines
+from blocks cimport Blocks, Step, in_lines
 from lane_rows cimport LaneWalk, accumulate_rows, describe_walk, make_walk_tables, walk_tables_size
 from lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
 )
 from scalar cimport compute, narrow, scalar
-from tasks cimport (
-    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
-    team_size, workers_of,
-)
+from tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
 from tensor cimport filter_offset
 from ukernel cimport whole_vectors
+
+cdef struct LaneSumsJob:  # what all tasks of a call share, beside the source
+    const Lanes *c
+    const LaneWalk *walk
+    int64_t slices
+    int64_t size  # elements of the sums of a block of lanes
+    void *filter
+    const void *target
+    void *partial  # [block][slice] of sums
 
 
 cdef inline void accumulate_lane_box(
@@ -47,27 +51,33 @@ cdef inline void accumulate_lane_box(
     accumulate_rows(walk, &box, seen, grad, sums, whole_vectors(c.block, sums[0]))
 
 
-cdef inline void lane_slice(
-    const Lanes *c, const LaneWalk *walk, int64_t slices, const scalar *source, const scalar *target, compute *partial,
-    compute *scratch, int64_t size, int64_t task,
+cdef inline void sum_lanes_task(
+    const LaneSumsJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
     """partial[block][slice] = the sums of its boxes."""
+    cdef const Lanes *c = job.c
+    cdef int64_t slices = job.slices, size = job.size
     cdef int64_t block = task // slices, slice = task % slices, boxes = c.batch * c.box_count, box
-    cdef compute *sums = partial + task * size
+    cdef compute *sums = <compute *>job.partial + task * size
     memset(sums, 0, size * sizeof(compute))
     for box in range(boxes * slice // slices, boxes * (slice + 1) // slices):
         if is_stopped(c.workers):
             return
-        accumulate_lane_box(c, walk, source, target, sums, scratch, box * c.blocks + block)
+        accumulate_lane_box(c, job.walk, source, <const scalar *>job.target, sums, scratch, box * c.blocks + block)
 
 
-cdef inline void store_lanes(
-    const Lanes *c, const LaneWalk *walk, int64_t slices, scalar *filter, compute *partial, int64_t size, int64_t block
+cdef inline void store_lanes_task(
+    const LaneSumsJob *job, const scalar *source, compute *scratch, int64_t block
 ) noexcept nogil:
-    cdef int64_t i, slice, t, _channel, lane, l0 = block * c.block, pad = whole_vectors(c.block, partial[0])
-    cdef compute *sums = partial + block * slices * size
+    """Add the slices of a block in order and store it."""
+    cdef const Lanes *c = job.c
+    cdef const LaneWalk *walk = job.walk
+    cdef int64_t size = job.size
+    cdef int64_t i, slice, t, _channel, lane, l0 = block * c.block, pad = whole_vectors(c.block, scratch[0])
+    cdef compute *sums = <compute *>job.partial + block * job.slices * size
+    cdef scalar *filter = <scalar *>job.filter
     cdef scalar *to
-    for slice in range(1, slices):
+    for slice in range(1, job.slices):
         for i in range(size):
             sums[i] += sums[slice * size + i]
     for t in range(walk.taps):
@@ -80,67 +90,37 @@ cdef inline void store_lanes(
             to += c.w.channel
 
 
-cdef inline void wgrad_lane_tasks(
-    const Lanes *c, const LaneWalk *walk, int64_t slices, const scalar *source, scalar *filter, const scalar *target,
-    compute *partial, compute *scratch, int64_t size, bint finishing, int worker,
-) noexcept nogil:
-    cdef uint64_t state = enter_loop(c.workers)
-    cdef int64_t task = take_task(c.workers, worker)
-    while task >= 0:
-        if finishing:
-            store_lanes(c, walk, slices, filter, partial, size, task)
-        else:
-            lane_slice(c, walk, slices, source, target, partial, scratch, size, task)
-        task = next_task(c.workers, worker)
-    leave_loop(c.workers, state)
-
-
 cdef inline int wgrad_lanes(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
     cdef Lanes c
     cdef LaneWalk walk
+    cdef LaneSumsJob job
+    cdef team all
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
     cdef const Step *step = <const Step *>&step_array[0, 0]
-    cdef int64_t slices = blocks.slices, expansion, tables_size, partial_size, scratch_size, size
-    cdef int worker, workers, turn, threads = team_size(<int>blocks.threads)
-    cdef team all
-    cdef void *memory = NULL
-    cdef compute *partial
-    cdef compute *scratch
+    cdef int64_t slices = blocks.slices, expansion, tables_size, partial_size, scratch_size
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
-    cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
-    cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
+    form_team(&all, blocks.threads)
     describe_lanes(&c, source, filter, target, step, 1, blocks, kind)
     describe_walk(&walk, &c, step, kind)
     c.workers = &all
-    size = walk.taps * c.channels * whole_vectors(c.block, kind)
-    scratch_size = in_lines((c.part_size + c.plain_size + c.result_size) * sizeof(compute)) // sizeof(compute)
+    job.c, job.walk, job.slices = &c, &walk, slices
+    job.size = walk.taps * c.channels * whole_vectors(c.block, kind)
+    job.filter, job.target = &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
+    scratch_size = (c.part_size + c.plain_size + c.result_size) * sizeof(compute)
     expansion = in_lines(expansion_size(&c, kind) * sizeof(int32_t))
-    tables_size = expansion + walk_tables_size(&walk, &c) + in_lines(threads * sizeof(task_range))
-    partial_size = in_lines(c.blocks * slices * size * sizeof(compute))
+    tables_size = expansion + walk_tables_size(&walk, &c)
+    partial_size = c.blocks * slices * job.size * sizeof(compute)
     try:
-        memory = allocate(
-            tables_size, partial_size, workers_of(threads, c.blocks * slices) * scratch_size * sizeof(compute)
-        )
-        if before is not None and before():
+        if not begin_call(&all, tables_size + partial_size, c.blocks * slices, scratch_size, before):
             return 0
-        make_expansion(&c, <int32_t *>first_line(memory), kind)
-        make_walk_tables(&walk, &c, first_line(memory) + expansion, 1)
-        begin_team(&all, threads, first_line(memory) + expansion + walk_tables_size(&walk, &c))
-        partial = <compute *>(first_line(memory) + tables_size)
-        scratch = <compute *>(first_line(memory) + tables_size + partial_size)
-        for turn in range(2):
-            workers = share_tasks(&all, 0, c.blocks * slices if turn == 0 else c.blocks)
-            if threads == 1:  # a team of one would cost a system call
-                with nogil:
-                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch, size, turn == 1, 0)
-            else:
-                for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
-                    wgrad_lane_tasks(&c, &walk, slices, x, w, y, partial, scratch + worker * scratch_size, size,
-                                     turn == 1, worker)
-            end_listening(&all.ears)
+        make_expansion(&c, <int32_t *>all.shared, kind)
+        make_walk_tables(&walk, &c, all.shared + expansion, 1)
+        job.partial = all.shared + tables_size
+        run(&all, <task_function>sum_lanes_task[scalar, compute], &job, x, 0, c.blocks * slices)
+        run(&all, <task_function>store_lanes_task[scalar, compute], &job, x, 0, c.blocks)
     finally:
-        free(memory)
+        end_call(&all)
     return 0

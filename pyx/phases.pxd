@@ -17,7 +17,7 @@ from copy cimport store_block
 from correlation cimport Correlation
 from exact cimport any_nan
 from problem cimport conv_walk
-from products cimport Bundle, Part, add_products
+from products cimport Bundle, DepthChunk, add_products
 from repair cimport repair
 from scalar cimport compute, scalar
 from stream cimport end_stream, holds_lines, stream_lines
@@ -242,7 +242,7 @@ cdef inline void correlate_phases(
     cdef int64_t o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
     cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
     cdef int64_t i, positions, step = steps.conv.walk.axis[2].target_step
-    cdef Part part
+    cdef DepthChunk part
     cdef Bundle bundle
     cdef Zones zones
     cdef bint across = steps.conv.blocks.positions_across

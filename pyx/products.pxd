@@ -14,7 +14,7 @@ from ukernel cimport (
 from window cimport Box
 from zones cimport Range, Zone, Zones, count_runs, first_tap
 
-cdef struct Part:  # of the depth: a chunk of channels under all taps
+cdef struct DepthChunk:  # a part of the depth: a chunk of channels under all taps
     int64_t begin, channels
 
 cdef struct Bundle:  # of groups, and from one to the next
@@ -22,7 +22,7 @@ cdef struct Bundle:  # of groups, and from one to the next
     int64_t window, filter, packed, sums
 
 
-cdef inline int64_t run_of(const Correlation *c, const Part *part) noexcept nogil:
+cdef inline int64_t run_of(const Correlation *c, const DepthChunk *part) noexcept nogil:
     """Steps of the depth that both operands have evenly spaced: a tap's channels, or those of a row of taps."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t words = words_of(part.channels, conv.blocks.pairs)
@@ -33,8 +33,8 @@ cdef inline int64_t run_of(const Correlation *c, const Part *part) noexcept nogi
 
 
 cdef inline const compute *find_strip(
-    const Correlation *c, const scalar *filter, const compute *packed, compute *bank, const Part *part, int64_t outputs,
-    const int32_t **lines,
+    const Correlation *c, const scalar *filter, const compute *packed, compute *bank, const DepthChunk *part,
+    int64_t outputs, const int32_t **lines,
 ) noexcept nogil:
     """A strip of a chunk's filter, and where its lines are: packed before, as it is in the filter, or packed now."""
     cdef const Convolution *conv = &c.conv
@@ -105,7 +105,7 @@ cdef inline void multiply_row(
 
 
 cdef inline void add_strips(
-    const Correlation *c, const Zones *zones, int64_t outputs, const Part *part, const Bundle *bundle,
+    const Correlation *c, const Zones *zones, int64_t outputs, const DepthChunk *part, const Bundle *bundle,
     const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
     const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row, int begin,
 ) noexcept nogil:
@@ -125,8 +125,9 @@ cdef inline void add_strips(
 
 
 cdef inline void add_rows(
-    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const compute *window,
-    const compute *packed, const int32_t *position, const int32_t *column, compute *sums, int64_t sums_row, int begin,
+    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const DepthChunk *part,
+    const compute *window, const compute *packed, const int32_t *position, const int32_t *column, compute *sums,
+    int64_t sums_row, int begin,
 ) noexcept nogil:
     """The products across positions, of one group."""
     cdef int64_t i, n, d, h, r, k, row = box.count[3], sums_h = whole_vectors(row, sums[0])
@@ -145,16 +146,17 @@ cdef inline void add_rows(
 
 
 cdef inline void add_products(
-    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const Part *part, const Bundle *bundle,
-    const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
-    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row, bint streamed,
+    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const DepthChunk *part,
+    const Bundle *bundle, const compute *window, const scalar *filter, const compute *packed, compute *bank,
+    const int32_t *position, const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row,
+    bint streamed,
 ) noexcept nogil:
     """sums += the products of a chunk of channels of some groups, or = those of the first one.
 
     ``filter`` and ``packed`` are the chunk's from the block's first output channel on. The tables have the positions
     zone after zone. A position's sums are at its place, or, without ``places``, so many times ``sums_row`` further on.
-    What vectors of one group's sums hold beyond its outputs, the next group overwrites. ``streamed``: there is one
-    chunk, and its sums are stored past the cache.
+    The last vector of a group's sums may reach beyond the group's outputs; the next group overwrites that.
+    ``streamed``: there is one chunk, and its sums are stored past the cache.
     """
     cdef Bundle some = bundle[0]
     cdef int64_t g = 0

@@ -1,4 +1,4 @@
-/* Rows of bytes, copied one after the other; most are short, and a call of memcpy for each would take longer than it. */
+/* Rows of bytes, copied one after the other. Most rows are short: calling memcpy for each would take longer than copying. */
 #ifndef CONVGRAD_ROWS_H
 #define CONVGRAD_ROWS_H
 

@@ -16,19 +16,16 @@ typedef struct {
 
 typedef struct {
     int threads;     /* of the parallel region, which is as large for all loops of a call */
-    int most;        /* of them that may have tasks: as many as there is scratch memory for */
+    int most;        /* of them that may have tasks: as many as there are ranges for */
     int workers;     /* of them that have tasks in this loop */
     int begun, done; /* workers in the loop, and behind it */
     task_range *ranges;
+    char *shared;         /* memory for all tasks of the call */
+    char *scratch;        /* memory of worker 0; that of the next worker follows */
+    int64_t scratch_size; /* bytes of it for each worker */
+    void *memory;         /* all of that, to be freed */
     listener ears;
 } team;
-
-static inline void begin_team(team *t, int threads, void *ranges)
-{
-    t->threads = t->most = threads;
-    t->ranges = (task_range *)ranges;
-    begin_listening(&t->ears);
-}
 
 /* How many of so many threads work at so many tasks. */
 static inline int workers_of(int threads, int64_t tasks)

@@ -5,36 +5,40 @@ and the depth is the positions of one box after the other. Where there are few b
 of its own, and the slices are added in order.
 """
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
 from accumulation cimport (
-    Accumulation, Part, describe_accumulation, list_tables, pack_target, pair_window, part_of, row_lines,
+    Accumulation, FilterBlock, describe_accumulation, list_tables, pack_target, pair_window, part_of, row_lines,
 )
-from blocks cimport Blocks, Step, allocate, first_line, in_lines
+from blocks cimport Blocks, Step, in_lines
 from convolution cimport Convolution
 from copy cimport store_block
 from exact cimport any_nan
 from problem cimport conv_axis
 from repair_filter cimport repair_filter
 from scalar cimport compute, scalar
-from tasks cimport (
-    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
-    team_size, workers_of,
-)
+from tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
 from tensor cimport filter_offset, target_offset
 from ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
 from window cimport Box, column_offsets, fill_window, find_box, window_offset
 from zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 
+cdef struct WgradJob:  # what all tasks of a step share, beside the source
+    const Accumulation *c
+    void *filter
+    const void *target
+    void *partial  # [block][slice] of sums, where there are several slices
+
 
 cdef inline int64_t list_rows(
-    const Accumulation *c, const Part *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
+    const Accumulation *c, const FilterBlock *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
     int64_t *place,
 ) noexcept nogil:
-    """The rows of a zone: where they are in the window, and their sums; in the order of all. How many they are."""
+    """List the rows of a zone, in the order of all rows: where each is in the window, and where its sums are.
+
+    Returns the number of rows.
+    """
     cdef int64_t i = 0, k, t, d, h, w, row, repeats = part.channels if c.taps_inside else 1
     cdef const conv_axis *axis = c.conv.walk.axis
     cdef const Range *r = zone.axis
@@ -51,7 +55,7 @@ cdef inline int64_t list_rows(
 
 
 cdef inline void add_rows(
-    const Accumulation *c, const Part *part, const Zone *zone, int64_t rows, const compute *window,
+    const Accumulation *c, const FilterBlock *part, const Zone *zone, int64_t rows, const compute *window,
     const int32_t *column, const int32_t *position, const compute *panel, const int32_t *line, compute *sums,
     const int64_t *place, bint begins,
 ) noexcept nogil:
@@ -69,8 +73,8 @@ cdef inline void add_rows(
 
 
 cdef inline void accumulate(
-    const Accumulation *c, const Part *part, int64_t groups, const scalar *source, const scalar *target, compute *sums,
-    int64_t sums_g, char *scratch, int64_t slice,
+    const Accumulation *c, const FilterBlock *part, int64_t groups, const scalar *source, const scalar *target,
+    compute *sums, int64_t sums_g, char *scratch, int64_t slice,
 ) noexcept nogil:
     """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
     cdef const Convolution *conv = &c.conv
@@ -131,7 +135,8 @@ cdef inline void accumulate(
 
 
 cdef inline void finish(
-    const Accumulation *c, const Part *part, const scalar *source, scalar *filter, const scalar *target, compute *sums
+    const Accumulation *c, const FilterBlock *part, const scalar *source, scalar *filter, const scalar *target,
+    compute *sums,
 ) noexcept nogil:
     """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
@@ -159,50 +164,38 @@ cdef inline void finish(
 
 
 cdef inline void wgrad_task(
-    const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
-    int64_t task,
+    const WgradJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
     """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice.
 
     Blocks of outputs innermost: what one of them has read of the source, the next one finds in the cache.
     """
+    cdef const Accumulation *c = job.c
     cdef const Convolution *conv = &c.conv
+    cdef const scalar *target = <const scalar *>job.target
     cdef int64_t blocks = conv.output_blocks, slices = conv.blocks.slices, slice = task // blocks % slices
     cdef int64_t first = (task // (blocks * slices) * blocks + task % blocks) * conv.blocks.groups, g
     cdef int64_t groups = min(conv.blocks.groups, c.block_count - first)
-    cdef compute *sums = partial + (first * slices + slice) * c.sums_size
-    cdef Part part
+    cdef compute *sums = <compute *>job.partial + (first * slices + slice) * c.sums_size
+    cdef FilterBlock part
     if slices == 1:
-        sums = <compute *>scratch + conv.window_size + c.panel_size
+        sums = scratch + conv.window_size + c.panel_size
     part_of(c, first, &part)
-    accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, scratch, slice)
+    accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, <char *>scratch, slice)
     for g in range(groups if slices == 1 else 0):
         part_of(c, first + g, &part)
-        finish(c, &part, source, filter, target, sums + g * c.sums_size)
+        finish(c, &part, source, <scalar *>job.filter, target, sums + g * c.sums_size)
 
 
 cdef inline void finish_task(
-    const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, int64_t block
+    const WgradJob *job, const scalar *source, compute *scratch, int64_t block
 ) noexcept nogil:
-    cdef const Convolution *conv = &c.conv
-    cdef Part part
+    """The slices of a block of the filter."""
+    cdef const Accumulation *c = job.c
+    cdef FilterBlock part
     part_of(c, block, &part)
-    finish(c, &part, source, filter, target, partial + block * conv.blocks.slices * c.sums_size)
-
-
-cdef inline void wgrad_tasks(
-    const Accumulation *c, const scalar *source, scalar *filter, const scalar *target, compute *partial, char *scratch,
-    bint finishing, int worker,
-) noexcept nogil:
-    cdef uint64_t state = enter_loop(c.workers)
-    cdef int64_t task = take_task(c.workers, worker)
-    while task >= 0:
-        if finishing:
-            finish_task(c, source, filter, target, partial, task)
-        else:
-            wgrad_task(c, source, filter, target, partial, scratch, task)
-        task = next_task(c.workers, worker)
-    leave_loop(c.workers, state)
+    finish(c, &part, source, <scalar *>job.filter, <const scalar *>job.target,
+           <compute *>job.partial + block * c.conv.blocks.slices * c.sums_size)
 
 
 cdef inline int wgrad_steps(
@@ -211,44 +204,29 @@ cdef inline int wgrad_steps(
 ) except -1:
     """One step after the other; each has taps of its own."""
     cdef Accumulation c
-    cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, tasks, most_tasks = 0, partial_size = 0, scratch_size = 0
-    cdef int worker, workers, turn, threads = team_size(<int>blocks.threads)
-    cdef int64_t ranges_size = in_lines(threads * sizeof(task_range))
+    cdef WgradJob job
     cdef team all
-    cdef void *memory = NULL
-    cdef compute *partial
-    cdef char *scratch
+    cdef const Blocks *blocks = <const Blocks *>&block_array[0]
+    cdef int64_t i, most_tasks = 0, partial_size = 0, scratch_size = 0
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
-    cdef scalar *w = &filter[0, 0, 0, 0, 0, 0]
-    cdef const scalar *y = &target[0, 0, 0, 0, 0, 0]
+    form_team(&all, blocks.threads)
     for i in range(step_array.shape[0]):
         describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
         scratch_size, most_tasks = max(scratch_size, c.scratch), max(most_tasks, c.bundle_count * blocks.slices)
         if blocks.slices > 1:
             partial_size = max(partial_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
     try:
-        # All memory comes first: where there is too little, nothing has been written.
-        memory = allocate(ranges_size, partial_size, workers_of(threads, most_tasks) * scratch_size)
-        if before is not None and before():
+        if not begin_call(&all, partial_size, most_tasks, scratch_size, before):
             return 0
-        begin_team(&all, threads, first_line(memory))
-        partial = <compute *>(first_line(memory) + ranges_size)
-        scratch = <char *>partial + partial_size
+        job.c, job.filter, job.target = &c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
+        job.partial = all.shared
         for i in range(step_array.shape[0]):
             if step_array.shape[0] > 1:  # else it is described already
                 describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
             c.workers = &all
-            tasks = c.bundle_count * blocks.slices
-            for turn in range(2 if blocks.slices > 1 else 1):
-                workers = share_tasks(&all, 0, tasks if turn == 0 else c.block_count)
-                if threads == 1:  # a team of one would cost a system call
-                    with nogil:
-                        wgrad_tasks(&c, x, w, y, partial, scratch, turn == 1, 0)
-                else:
-                    for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
-                        wgrad_tasks(&c, x, w, y, partial, scratch + worker * scratch_size, turn == 1, worker)
-                end_listening(&all.ears)
+            run(&all, <task_function>wgrad_task[scalar, compute], &job, x, 0, c.bundle_count * blocks.slices)
+            if blocks.slices > 1:
+                run(&all, <task_function>finish_task[scalar, compute], &job, x, 0, c.block_count)
     finally:
-        free(memory)
+        end_call(&all)
     return 0

@@ -151,13 +151,13 @@ cdef inline void column_offsets(
             offsets[t * tap_rows + c * channel_rows] = <int32_t>(offset + c * m.channel_pitch)
 
 
-cdef struct Part:  # adjacent coordinates of a window's axis
+cdef struct AxisSpan:  # coordinates of a window's axis that follow each other
     int64_t first, length
     int64_t source, source_step  # the source's coordinate at the first, and between neighbours
 
 
 cdef inline void find_part(
-    Part *part, const WindowAxis *m, const conv_axis *a, int64_t begin, int64_t count, int64_t tap
+    AxisSpan *part, const WindowAxis *m, const conv_axis *a, int64_t begin, int64_t count, int64_t tap
 ) noexcept nogil:
     """The part of a tap, or the only one."""
     if m.apart:
@@ -184,7 +184,7 @@ cdef inline void fill_row(
     """One row of a window, from the row of the source, or all zeros."""
     cdef const conv_axis *a = &walk.axis[2]
     cdef int64_t tap, begin, end, pitch = m.pitch[2], words = words_of(channels, m.pairs)
-    cdef Part part
+    cdef AxisSpan part
     cdef compute *to
     for tap in range(a.taps if m.axis[2].apart else 1):
         find_part(&part, &m.axis[2], a, box.begin[3], box.count[3], tap)
@@ -210,7 +210,7 @@ cdef inline void fill_window(
     cdef int64_t n, td, th, d, h, depth, height
     cdef const conv_axis *a = &walk.axis[0]
     cdef const conv_axis *b = &walk.axis[1]
-    cdef Part of_d, of_h
+    cdef AxisSpan of_d, of_h
     for n in range(box.count[0]):
         for td in range(a.taps if m.axis[0].apart else 1):
             find_part(&of_d, &m.axis[0], a, box.begin[1], box.count[1], td)

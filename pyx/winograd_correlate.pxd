@@ -6,17 +6,12 @@ chunk of the channels it fills a window, transforms its tiles and adds, of each 
 computed group after group.
 """
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, int64_t
 
-from blocks cimport allocate_lines, count_blocks, multiples
-from tasks cimport (
-    begin_team, end_listening, enter_loop, leave_loop, next_task, share_tasks, take_task, task_range, team, team_size,
-    workers_of,
-)
+from blocks cimport count_blocks, in_lines, multiples
+from tasks cimport begin_call, end_call, form_team, run, task_function, team, workers_of
 from window cimport Box
-from winograd cimport magnitudes, stored
+from winograd cimport stored
 from winograd_box cimport correlate_tiles, transform_chunk
 from winograd_correlation cimport TiledCorrelation, describe_tiled
 from winograd_filter cimport transform_filters
@@ -25,50 +20,65 @@ from winograd_tiling cimport TileBlocks, TileStep, find_tiles
 
 
 cdef enum:
-    MOST_STRIPS = 4  # of filters, transformed by one task,
-    FILTER_CHANNELS = 32  # and channels: one strip is all there is of 64 outputs
-    FILTER_TASKS = 8  # that are wanted for all threads
+    MOST_STRIPS = 4  # strips of filters that a task transforms
+    FILTER_CHANNELS = 32  # channels of filters that a task transforms: 64 outputs are one strip, so channels make tasks
+    FILTER_TASKS = 8  # tasks wanted that transform filters, whatever the number of threads
 
-    # Stages of a call:
-    SHARE = 0  # tiles are transformed for all blocks of outputs,
-    FILTERS = 1  # and filters for all boxes of tiles
-    PRODUCTS = 2
+cdef struct TiledJob:  # what all tasks of a loop share, beside the source
+    const TiledCorrelation *c
+    const void *filter
+    void *target
+    float *filters  # transformed
+    float *shared  # transformed tiles, for all blocks of outputs
+    int64_t first_output, outputs  # of each group, that are computed now
 
 
-cdef inline void share_chunk(
-    const TiledCorrelation *c, const stored *source, float *shared, char *scratch, int64_t task
-) noexcept nogil:
-    """One chunk of one box, for all blocks of outputs."""
-    cdef float *window = <float *>scratch
+cdef inline void share_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
+    """Transform one chunk of one box, for all blocks of outputs."""
+    cdef const TiledCorrelation *c = job.c
+    cdef float *window = <float *>(seen + 1)
     cdef int64_t chunks = c.added * c.chunks
     cdef Box tiles
     find_tiles(&c.tiling, task // chunks % c.tiling.box_count, &tiles)
     transform_chunk(c, &tiles, source, task // chunks // c.tiling.box_count, 1, task % chunks,
-                    shared + task * c.values_size, window, window + c.window_size)
+                    job.shared + task * c.values_size, window, window + c.window_size)
 
 
 cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
-    """Strips whose filters are transformed together, of so many of a group: few enough for there to be tasks."""
+    """How many of a group's strips a task transforms the filters of: few enough that there are FILTER_TASKS tasks."""
     return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // FILTER_TASKS))
 
 
-cdef inline void transform_strips(
-    const TiledCorrelation *c, const stored *filter, float *filters, int64_t first_output, int64_t group_outputs,
-    char *scratch, magnitudes *seen, int64_t task,
-) noexcept nogil:
-    cdef int64_t width = c.filters.width, strips = count_blocks(group_outputs, width)
+cdef inline void filters_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
+    """Transform the filters of some strips and channels, for all boxes of tiles."""
+    cdef const TiledCorrelation *c = job.c
+    cdef const stored *filter = <const stored *>job.filter
+    cdef int64_t width = c.filters.width, strips = count_blocks(job.outputs, width)
     cdef int64_t together = strips_of_task(c, strips), parts = count_blocks(strips, together)
     cdef int64_t chunks = count_blocks(c.channels, FILTER_CHANNELS), c0 = task % chunks * FILTER_CHANNELS
     cdef int64_t g = task // chunks // parts, first = task // chunks % parts * together, o = first * width
-    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
+    filter += g * c.filters.w.group + (job.first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
     transform_filters(
-        &c.filters, c.tiling.steps, c.added, filter, filters + (g * strips + first) * c.filters.strip + c0 * width,
-        c.channels, min(<int64_t>FILTER_CHANNELS, c.channels - c0), min(together * width, group_outputs - o),
-        <float *>scratch, seen)
+        &c.filters, c.tiling.steps, c.added, filter,
+        job.filters + (g * strips + first) * c.filters.strip + c0 * width, c.channels,
+        min(<int64_t>FILTER_CHANNELS, c.channels - c0), min(together * width, job.outputs - o), <float *>(seen + 1),
+        &seen.operand)
+
+
+cdef inline void products_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
+    if not is_lost(seen):
+        seen.result = max(seen.result, correlate_tiles(
+            job.c, source, <const stored *>job.filter, job.filters, job.shared, <stored *>job.target, job.first_output,
+            job.outputs, <char *>(seen + 1), &seen.operand, task))
+
+
+cdef inline int64_t share_tasks_of(const TiledCorrelation *c) noexcept nogil:
+    """Tasks that transform tiles for all blocks of outputs; none if tasks of products transform their own."""
+    return c.groups * c.tiling.box_count * c.added * c.chunks if c.blocks.shared else 0
 
 
 cdef inline int64_t filter_tasks(const TiledCorrelation *c, int64_t outputs) noexcept nogil:
-    """Tasks that transform the filters of so many outputs; none if tasks of products transform their own."""
+    """Tasks that transform the filters of ``outputs`` outputs; none if each task of products transforms its own."""
     cdef int64_t strips = count_blocks(outputs, c.filters.width)
     if not c.blocks.group:
         return 0
@@ -79,108 +89,59 @@ cdef inline int64_t product_tasks(const TiledCorrelation *c, int64_t outputs) no
     return c.bundles * c.tiling.box_count * count_blocks(outputs, c.blocks.outputs)
 
 
-cdef inline void tile_tasks(
-    const TiledCorrelation *c, int stage, const stored *source, const stored *filter, stored *target, float *filters,
-    float *shared, int64_t first_output, int64_t outputs, char *scratch, Extremes *seen, int worker,
-) noexcept nogil:
-    """Tasks of a stage, until none is left."""
-    cdef uint64_t state = enter_loop(c.workers)
-    cdef int64_t task = take_task(c.workers, worker)
-    while task >= 0:
-        if stage == SHARE:
-            share_chunk(c, source, shared, scratch, task)
-        elif stage == FILTERS:
-            transform_strips(c, filter, filters, first_output, outputs, scratch, &seen.operand, task)
-        elif not is_lost(seen):
-            seen.result = max(seen.result, correlate_tiles(
-                c, source, filter, filters, shared, target, first_output, outputs, scratch, &seen.operand, task))
-        task = next_task(c.workers, worker)
-    leave_loop(c.workers, state)
-
-
-cdef inline int run_stage(
-    const TiledCorrelation *c, int stage, int64_t tasks, const stored *source, const stored *filter, stored *target,
-    float *filters, float *shared, int64_t first_output, int64_t outputs, char *scratch, Extremes *seen,
-) except -1:
-    cdef int worker, threads = c.workers.threads, workers = share_tasks(c.workers, 0, tasks)
-    if threads == 1:  # a team of one would cost a system call
-        with nogil:
-            tile_tasks(c, stage, source, filter, target, filters, shared, first_output, outputs, scratch, seen, 0)
-    elif workers > 0:
-        for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
-            tile_tasks(c, stage, source, filter, target, filters, shared, first_output, outputs,
-                       scratch + worker * c.scratch, seen + worker, worker)
-    return end_listening(&c.workers.ears)
-
-
 cdef inline int correlate_tiled(
     const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter, stored[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before,
 ) except -1:
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledCorrelation c
+    cdef TiledJob job
     cdef team all
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t i = 0, o, outputs, group, shares, tasks, most_filter = 0, most_scratch = 0, most_tiles = 0
-    cdef int64_t most_shared = 0
-    cdef int workers = 0, threads = team_size(<int>blocks.threads)
-    cdef int32_t *tables = NULL
-    cdef float *filters = NULL
-    cdef float *shared = NULL
-    cdef char *scratch = NULL
-    cdef void *ranges = NULL
-    cdef Extremes *seen = NULL
+    cdef int64_t i = 0, o, outputs, group, shares, tasks = 0, most_filter = 0, most_scratch = 0, most_tiles = 0
+    cdef int64_t most_shared = 0, tables_size, filters_size
+    cdef int workers
+    cdef int32_t *tables
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
-    cdef const stored *w = &filter[0, 0, 0, 0, 0, 0]
-    cdef stored *y = &target[0, 0, 0, 0, 0, 0]
     group = blocks.group if blocks.group else filter.shape[1]
+    form_team(&all, blocks.threads)
+    while i < step_array.shape[0]:
+        describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
+        outputs = min(group, c.outputs)
+        shares = share_tasks_of(&c)
+        tasks = max(tasks, max(shares, filter_tasks(&c, outputs), product_tasks(&c, outputs)))
+        most_shared = max(most_shared, shares * c.values_size)
+        if blocks.group:
+            most_filter = max(most_filter, c.groups * count_blocks(outputs, c.filters.width) * c.filters.strip)
+        most_scratch = max(most_scratch, c.scratch)
+        most_tiles = max(most_tiles, c.tiling.box_tiles)
+        i += c.added * c.tiling.steps.siblings
+    tables_size = in_lines((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
+    filters_size = in_lines(most_filter * sizeof(float))
     try:
-        # All memory comes first: where there is too little, nothing has been written.
-        while i < step_array.shape[0]:
-            describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
-            outputs = min(group, c.outputs)
-            shares = c.groups * c.tiling.box_count * c.added * c.chunks if blocks.shared else 0
-            tasks = max(shares, filter_tasks(&c, outputs), product_tasks(&c, outputs))
-            most_shared = max(most_shared, shares * c.values_size)
-            if blocks.group:
-                most_filter = max(most_filter, c.groups * count_blocks(outputs, c.filters.width) * c.filters.strip)
-            workers = max(workers, workers_of(threads, tasks))
-            most_scratch = max(most_scratch, c.scratch)
-            most_tiles = max(most_tiles, c.tiling.box_tiles)
-            i += c.added * c.tiling.steps.siblings
-        tables = <int32_t *>allocate_lines((2 * blocks.chunk + most_tiles) * sizeof(int32_t))
-        filters = <float *>allocate_lines(most_filter * sizeof(float))
-        shared = <float *>allocate_lines(most_shared * sizeof(float))
-        scratch = <char *>allocate_lines(workers * most_scratch)
-        ranges = allocate_lines(threads * sizeof(task_range))
-        seen = <Extremes *>allocate_lines(threads * sizeof(Extremes))
-        if before is not None:
-            before()
-        begin_team(&all, threads, ranges)
-        all.most = workers
-        clear_extremes(seen, threads)
+        if not begin_call(&all, tables_size + filters_size + most_shared * sizeof(float), tasks,
+                          sizeof(Extremes) + most_scratch, before):
+            return True
+        workers = workers_of(all.threads, tasks)
+        clear_extremes(&all, workers)
+        tables = <int32_t *>all.shared
         multiples(tables, 1, blocks.chunk)
         multiples(tables + blocks.chunk, c.filters.width, blocks.chunk)
         multiples(tables + 2 * blocks.chunk, blocks.chunk, most_tiles)
+        job.c, job.filter, job.target = &c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
+        job.filters = <float *>(all.shared + tables_size)
+        job.shared = <float *>(all.shared + tables_size + filters_size)
         i = 0
         while i < step_array.shape[0]:
             describe_tiled(&c, source, filter, target, <const TileStep *>&step_array[i, 0], blocks)
             c.channel, c.filter_rows, c.tile_rows = tables, tables + blocks.chunk, tables + 2 * blocks.chunk
             c.workers = &all
-            shares = c.groups * c.tiling.box_count * c.added * c.chunks if blocks.shared else 0
-            run_stage(&c, SHARE, shares, x, w, y, filters, shared, 0, 0, scratch, seen)
+            run(&all, <task_function>share_task[stored], &job, x, 0, share_tasks_of(&c))
             for o in range(0, c.outputs, group):
-                outputs = min(group, c.outputs - o)
-                run_stage(&c, FILTERS, filter_tasks(&c, outputs), x, w, y, filters, shared, o, outputs, scratch,
-                          seen)
-                run_stage(&c, PRODUCTS, product_tasks(&c, outputs), x, w, y, filters, shared, o, outputs, scratch,
-                          seen)
+                job.first_output, job.outputs = o, min(group, c.outputs - o)
+                run(&all, <task_function>filters_task[stored], &job, x, 0, filter_tasks(&c, job.outputs))
+                run(&all, <task_function>products_task[stored], &job, x, 0, product_tasks(&c, job.outputs))
             i += c.added * c.tiling.steps.siblings
-        return stands(seen, threads, source)
+        return stands(&all, workers, source)
     finally:
-        free(tables)
-        free(filters)
-        free(shared)
-        free(scratch)
-        free(ranges)
-        free(seen)
+        end_call(&all)

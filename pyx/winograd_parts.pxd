@@ -32,7 +32,7 @@ cdef struct TiledAccumulation:
     Window window, target_window
     Tensor x, w, y
     int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
-    int64_t pieces  # of a part's channels, by group, that are transformed back together
+    int64_t pieces  # FilterRows of a block, all its groups' counted
     int64_t target_width  # outputs of a strip
     int64_t source_point, target_point, sum_point, source_line, target_strip  # elements between neighbours
     int64_t target_row  # elements of the sums from channel to channel
@@ -42,14 +42,14 @@ cdef struct TiledAccumulation:
     const int32_t *source_tiles  # multiples of a line
     const int32_t *target_tiles  # multiples of a strip's width
 
-cdef struct TilePiece:  # of a part, that is transformed back: of its group g, the channels from c0 on
+cdef struct FilterRows:  # of a block of the filter, transformed back together: channels from c0 on of its group g
     int64_t g, c0, channels
 
-cdef struct TilePart:  # of the filter of some groups from g on: in each, output channels o0 .., input channels c0 ..
+cdef struct TileFilterBlock:  # the filter of groups g ..: in each of them, output channels o0 .., input channels c0 ..
     int64_t g, groups, o0, outputs, c0, channels
 
 
-cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TilePart *part) noexcept nogil:
+cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TileFilterBlock *part) noexcept nogil:
     part.o0 = index % c.output_blocks * c.blocks.outputs
     part.outputs = min(c.blocks.outputs, c.outputs - part.o0)
     part.c0 = index // c.output_blocks % c.chunk_blocks * c.blocks.chunk
@@ -59,7 +59,7 @@ cdef inline void part_of_tiles(const TiledAccumulation *c, int64_t index, TilePa
 
 
 cdef inline void find_piece(
-    const TiledAccumulation *c, const TilePart *part, int64_t index, TilePiece *piece
+    const TiledAccumulation *c, const TileFilterBlock *part, int64_t index, FilterRows *piece
 ) noexcept nogil:
     cdef int64_t of_group = c.pieces // c.blocks.groups
     piece.g, piece.c0 = index // of_group, index % of_group * FINISHED_CHANNELS
@@ -67,7 +67,7 @@ cdef inline void find_piece(
 
 
 cdef inline void transform_piece(
-    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *sums, float *block,
+    const TiledAccumulation *c, const TileFilterBlock *part, const FilterRows *piece, const float *sums, float *block,
     float *buffer,
 ) noexcept nogil:
     """block[channel][tap][output] from the sums of a part."""

@@ -14,23 +14,30 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from scalar cimport widen
+from tasks cimport team
 from winograd cimport magnitudes, stored
 
 cdef enum:
     INFINITE_BITS = 255 << 23
     FAR_BITS = 27 << 23  # of 2^-100: differences are multiples of 2^-123, and their quotients exact enough
 
-cdef struct Extremes:  # that a worker has seen, as bits of floats: a cache line for each, and the one fetched with it
+# What a worker has seen, as bits of floats, at the head of its scratch memory: whole cache lines, the one that is
+# fetched with the first included.
+cdef struct Extremes:
     magnitudes operand  # the filter, or the target in wgrad
     uint32_t result
     char rest_of_lines[116]
 
 
-cdef inline void clear_extremes(Extremes *seen, int workers) noexcept nogil:
+cdef inline Extremes *seen_by(const team *t, int worker) noexcept nogil:
+    return <Extremes *>(t.scratch + worker * t.scratch_size)
+
+
+cdef inline void clear_extremes(const team *t, int workers) noexcept nogil:
     cdef int i
-    memset(seen, 0, workers * sizeof(Extremes))
     for i in range(workers):
-        seen[i].operand.least = <uint32_t>-1
+        memset(seen_by(t, i), 0, sizeof(Extremes))
+        seen_by(t, i).operand.least = <uint32_t>-1
 
 
 cdef inline bint is_lost(const Extremes *seen) noexcept nogil:
@@ -67,13 +74,15 @@ cdef inline float greatest_of(const stored[:, :, :, :, :, :] tensor) noexcept no
     return greatest
 
 
-cdef inline bint stands(const Extremes *seen, int workers, const stored[:, :, :, :, :, :] other) noexcept nogil:
+cdef inline bint stands(const team *t, int workers, const stored[:, :, :, :, :, :] other) noexcept nogil:
     """Whether the result is in the algorithm's range; ``other`` is the operand that nobody has looked at."""
     cdef int i
+    cdef const Extremes *seen
     cdef uint32_t most = 0, least = <uint32_t>-1, result = 0
     for i in range(workers):
-        most, least = max(most, seen[i].operand.most), min(least, seen[i].operand.least)
-        result = max(result, seen[i].result)
+        seen = seen_by(t, i)
+        most, least = max(most, seen.operand.most), min(least, seen.operand.least)
+        result = max(result, seen.result)
     if most >= INFINITE_BITS or result >= INFINITE_BITS:
         return False
     if most == 0:  # of zeros alone

@@ -18,20 +18,20 @@ cdef struct TileStep:  # a row of winograd.TilePlan.steps, field for field
     int64_t points[3]  # n of each axis
     int64_t outputs[3]  # m of each axis
     int64_t tiles[3]  # of a whole box
-    int64_t held[3]  # taps that the filter has; those of the walk beyond are zeros
-    int64_t added  # steps, from the first of them on, whose sums are added
-    int64_t siblings  # that so many steps each make, with other positions
+    int64_t held[3]  # taps that the filter has; the walk's further taps are zeros
+    int64_t added  # number of consecutive steps summed into one result
+    int64_t siblings  # number of such results that share one filter; they differ in positions
 
 cdef struct TileBlocks:  # winograd.TileBlocks, field for field
     int64_t threads
-    int64_t images  # of a box, those of each sibling counted
+    int64_t images  # images of a box; each sibling's are counted
     int64_t chunk  # channels of a window
     int64_t outputs  # output channels of a block
     int64_t group  # output channels whose transformed filters are in memory at a time; 0: each task transforms its own
     int64_t shared  # whether transformed tiles of the source are kept for all blocks of outputs
-    int64_t slices  # of the boxes in wgrad, summed in order
-    int64_t span  # chunks of all added steps that a task of fprop or dgrad transforms before it multiplies them
-    int64_t groups  # that a task takes, with all their channels in a chunk and all their outputs in a block
+    int64_t slices  # slices of the boxes in wgrad, each a task; their sums are added in order
+    int64_t span  # chunks that a task of fprop or dgrad transforms before it multiplies them, all added steps' counted
+    int64_t groups  # groups that a task takes, with all their channels in a chunk and all their outputs in a block
     int64_t streams  # whether a target of whole lines is stored past the cache
 
 cdef struct Tiling:  # the boxes of a step and its siblings

@@ -8,16 +8,11 @@ are several slices, these are added in order then: a filter has fewer taps than 
 several blocks, the transformed tiles are kept for all of them.
 """
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from blocks cimport allocate_lines, count_blocks, multiples
+from blocks cimport count_blocks, in_lines, multiples
 from copy cimport store_block
-from tasks cimport (
-    begin_team, end_listening, enter_loop, is_stopped, leave_loop, next_task, share_tasks, take_task, task_range, team,
-    team_size, workers_of,
-)
+from tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team, workers_of
 from tensor cimport filter_offset
 from ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
 from window cimport Box
@@ -25,16 +20,20 @@ from winograd cimport (
     LINE_LANES, WINOGRAD_LANES, magnitudes, stored, transform_box, winograd_add_slices, winograd_largest,
 )
 from winograd_parts cimport (
-    FINISHED_CHANNELS, TilePart, TilePiece, TiledAccumulation, describe_tiled_sums, find_piece, note_window,
+    FINISHED_CHANNELS, FilterRows, TiledAccumulation, TileFilterBlock, describe_tiled_sums, find_piece, note_window,
     part_of_tiles, transform_piece,
 )
 from winograd_range cimport Extremes, clear_extremes, is_lost, stands
 from winograd_tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find_tiles, is_held
 
-cdef enum:  # stages of a call:
-    SHARE = 0  # tiles are transformed for all blocks of the filter,
-    SUM = 1  # their products summed,
-    ADD = 2  # and slices of the sums added
+cdef struct TiledSumsJob:  # what all tasks of a loop share, beside the source
+    const TiledAccumulation *c
+    void *filter
+    const void *target
+    float *values  # transformed tiles of the source and of the target, for all blocks of the filter
+    float *gradients
+    float *partial  # [part][slice][piece] of the filter, where there are several slices
+    bint again  # the gradients are there already
 
 
 cdef inline void transform_source(
@@ -64,33 +63,30 @@ cdef inline void transform_target(
     note_window(seen, &c.target_window, &elements, window, outputs)
 
 
-cdef inline void share_tiles(
-    const TiledAccumulation *c, const stored *source, const stored *target, float *values, float *gradients,
-    float *window, bint again, magnitudes *seen, int64_t task,
-) noexcept nogil:
-    """A box of a group and one chunk or block of its channels, for all parts.
-
-    ``again``: the values of the target are there.
-    """
+cdef inline void share_task(const TiledSumsJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
+    """Transform a box of a group and one chunk or block of its channels, for all parts."""
+    cdef const TiledAccumulation *c = job.c
+    cdef float *window = <float *>(seen + 1)
     cdef int64_t kinds = c.chunk_blocks + c.output_blocks, box = task // kinds, kind = task % kinds
     cdef int64_t g = box // c.tiling.box_count
     cdef float *buffer = window + c.window_size
     cdef Box tiles
     find_tiles(&c.tiling, box % c.tiling.box_count, &tiles)
     if kind < c.chunk_blocks:
-        transform_source(c, &tiles, source, g, 1, kind, values + (box * c.chunk_blocks + kind) * c.values_size,
+        transform_source(c, &tiles, source, g, 1, kind, job.values + (box * c.chunk_blocks + kind) * c.values_size,
                          window, buffer)
-    elif not again:
+    elif not job.again:
         kind -= c.chunk_blocks
-        transform_target(c, &tiles, target, g, 1, kind, gradients + (box * c.output_blocks + kind) * c.target_size,
-                         window, buffer, seen)
+        transform_target(c, &tiles, <const stored *>job.target, g, 1, kind,
+                         job.gradients + (box * c.output_blocks + kind) * c.target_size, window, buffer, &seen.operand)
 
 
 cdef inline void accumulate_tiles(
-    const TiledAccumulation *c, const TilePart *part, const stored *source, const stored *target, float *all_values,
-    float *all_gradients, float *sums, float *window, magnitudes *seen, int64_t slice,
+    const TiledSumsJob *job, const TileFilterBlock *part, const stored *source, float *sums, float *window,
+    magnitudes *seen, int64_t slice,
 ) noexcept nogil:
     """The products of one slice of a part, and the magnitudes of the target where its tiles are not shared."""
+    cdef const TiledAccumulation *c = job.c
     cdef int64_t p, g, strip, j, column, count, even, box, index, width = strip_width(sums[0])
     cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
@@ -103,12 +99,12 @@ cdef inline void accumulate_tiles(
         count = find_tiles(&c.tiling, box, &tiles)
         if c.blocks.shared:
             index = part.g * boxes + box
-            values = all_values + (index * c.chunk_blocks + part.c0 // c.blocks.chunk) * c.values_size
-            gradients = all_gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
+            values = job.values + (index * c.chunk_blocks + part.c0 // c.blocks.chunk) * c.values_size
+            gradients = job.gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
         else:
             transform_source(c, &tiles, source, part.g, part.groups, part.c0 // c.blocks.chunk, values, window, buffer)
-            transform_target(c, &tiles, target, part.g, part.groups, part.o0 // c.blocks.outputs, gradients, window,
-                             buffer, seen)
+            transform_target(c, &tiles, <const stored *>job.target, part.g, part.groups, part.o0 // c.blocks.outputs,
+                             gradients, window, buffer, seen)
         for p in range(c.tiling.point_count):
             for g in range(part.groups):
                 even = LINE_LANES if g * part.channels % LINE_LANES == 0 else 0  # channels of a line of values
@@ -126,7 +122,7 @@ cdef inline void accumulate_tiles(
 
 
 cdef inline uint32_t store_piece(
-    const TiledAccumulation *c, const TilePart *part, const TilePiece *piece, const float *block, stored *filter
+    const TiledAccumulation *c, const TileFilterBlock *part, const FilterRows *piece, const float *block, stored *filter
 ) noexcept nogil:
     """Store that; its largest magnitude."""
     cdef int64_t i, t
@@ -147,74 +143,42 @@ cdef inline uint32_t store_piece(
     return largest
 
 
-cdef inline void sum_tiles(
-    const TiledAccumulation *c, const stored *source, stored *filter, const stored *target, float *values,
-    float *gradients, float *partial, float *scratch, Extremes *seen, int64_t task,
-) noexcept nogil:
+cdef inline void sum_task(const TiledSumsJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
     """One slice of a part, transformed back; stored as well, where it is the only one."""
+    cdef const TiledAccumulation *c = job.c
     cdef int64_t i
-    cdef float *rest = scratch + c.sums_size
+    cdef float *sums = <float *>(seen + 1)
+    cdef float *rest = sums + c.sums_size
     cdef float *block = rest
-    cdef TilePart part
-    cdef TilePiece piece
+    cdef TileFilterBlock part
+    cdef FilterRows piece
+    if is_lost(seen):
+        return
     part_of_tiles(c, task // c.blocks.slices, &part)
-    accumulate_tiles(c, &part, source, target, values, gradients, scratch, rest, &seen.operand, task % c.blocks.slices)
+    accumulate_tiles(job, &part, source, sums, rest, &seen.operand, task % c.blocks.slices)
     for i in range(c.pieces):
         find_piece(c, &part, i, &piece)
         if c.blocks.slices > 1:
-            block = partial + (task * c.pieces + i) * c.piece_size
-        transform_piece(c, &part, &piece, scratch, block, rest + c.piece_size)
+            block = job.partial + (task * c.pieces + i) * c.piece_size
+        transform_piece(c, &part, &piece, sums, block, rest + c.piece_size)
         if c.blocks.slices == 1:
-            seen.result = max(seen.result, store_piece(c, &part, &piece, block, filter))
+            seen.result = max(seen.result, store_piece(c, &part, &piece, block, <stored *>job.filter))
 
 
-cdef inline uint32_t add_slices(
-    const TiledAccumulation *c, stored *filter, float *partial, int64_t task
-) noexcept nogil:
-    """Some channels of a part that has several slices; their largest magnitude."""
+cdef inline void add_task(const TiledSumsJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
+    """Add the slices of some channels of a part in order and store them."""
+    cdef const TiledAccumulation *c = job.c
+    cdef float *partial = job.partial
     cdef int64_t i, index = task % c.pieces
-    cdef TilePart part
-    cdef TilePiece piece
+    cdef TileFilterBlock part
+    cdef FilterRows piece
     part_of_tiles(c, task // c.pieces, &part)
     find_piece(c, &part, index, &piece)
     partial += (task // c.pieces * c.blocks.slices * c.pieces + index) * c.piece_size
     for i in range(piece.channels * c.taps):
         winograd_add_slices(partial + i * c.target_row, c.pieces * c.piece_size, c.blocks.slices,
                             whole_vectors(part.outputs, partial[0]))
-    return store_piece(c, &part, &piece, partial, filter)
-
-
-cdef inline void sum_tasks(
-    const TiledAccumulation *c, int stage, bint again, const stored *source, stored *filter, const stored *target,
-    float *values, float *gradients, float *partial, char *scratch, Extremes *seen, int worker,
-) noexcept nogil:
-    """Tasks of a stage, until none is left."""
-    cdef uint64_t state = enter_loop(c.workers)
-    cdef int64_t task = take_task(c.workers, worker)
-    while task >= 0:
-        if stage == SHARE:
-            share_tiles(c, source, target, values, gradients, <float *>scratch, again, &seen.operand, task)
-        elif stage == ADD:
-            seen.result = max(seen.result, add_slices(c, filter, partial, task))
-        elif not is_lost(seen):
-            sum_tiles(c, source, filter, target, values, gradients, partial, <float *>scratch, seen, task)
-        task = next_task(c.workers, worker)
-    leave_loop(c.workers, state)
-
-
-cdef inline int run_stage(
-    const TiledAccumulation *c, int stage, bint again, int64_t tasks, const stored *source, stored *filter,
-    const stored *target, float *values, float *gradients, float *partial, char *scratch, Extremes *seen,
-) except -1:
-    cdef int worker, threads = c.workers.threads, workers = share_tasks(c.workers, 0, tasks)
-    if threads == 1:  # a team of one would cost a system call
-        with nogil:
-            sum_tasks(c, stage, again, source, filter, target, values, gradients, partial, scratch, seen, 0)
-    elif workers > 0:
-        for worker in prange(workers, schedule="static", num_threads=threads, nogil=True):
-            sum_tasks(c, stage, again, source, filter, target, values, gradients, partial,
-                      scratch + worker * c.scratch, seen + worker, worker)
-    return end_listening(&c.workers.ears)
+    seen.result = max(seen.result, store_piece(c, &part, &piece, partial, <stored *>job.filter))
 
 
 cdef inline int wgrad_tiled(
@@ -223,40 +187,35 @@ cdef inline int wgrad_tiled(
 ) except -1:
     """Whether the result stands; if not, operands or results were out of the algorithm's range."""
     cdef TiledAccumulation c
+    cdef TiledSumsJob job
     cdef team all
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
-    cdef int64_t sums, adds, shares, tiles, boxes, step = 0, i
-    cdef int workers, threads = team_size(<int>blocks.threads)
-    cdef int32_t *tables = NULL
-    cdef float *partial = NULL
-    cdef float *values = NULL
-    cdef float *gradients = NULL
-    cdef char *scratch = NULL
-    cdef void *ranges = NULL
-    cdef Extremes *seen = NULL
+    cdef int64_t sums, adds, shares, tiles, boxes, step = 0, i, most_tasks
+    cdef int64_t tables_size, values_size, gradients_size, partial_size
+    cdef int workers
+    cdef int32_t *tables
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
-    cdef stored *w = &filter[0, 0, 0, 0, 0, 0]
-    cdef const stored *y = &target[0, 0, 0, 0, 0, 0]
+    form_team(&all, blocks.threads)
     describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[0, 0], blocks)
     tiles, boxes = c.tiling.box_tiles, c.groups * c.tiling.box_count if blocks.shared else 0
     shares, sums = boxes * (c.chunk_blocks + c.output_blocks), c.parts * blocks.slices
     adds = c.parts * c.pieces if blocks.slices > 1 else 0
-    workers = workers_of(threads, max(shares, sums, adds))
+    most_tasks = max(shares, sums, adds)
+    tables_size = in_lines((blocks.chunk + 2 * tiles) * sizeof(int32_t))
+    values_size = in_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
+    gradients_size = in_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
+    partial_size = sums * c.pieces * c.piece_size * sizeof(float) if blocks.slices > 1 else 0
     try:
-        # All memory comes first: where there is too little, nothing has been written.
-        tables = <int32_t *>allocate_lines((blocks.chunk + 2 * tiles) * sizeof(int32_t))
-        if blocks.slices > 1:
-            partial = <float *>allocate_lines(sums * c.pieces * c.piece_size * sizeof(float))
-        values = <float *>allocate_lines(boxes * c.chunk_blocks * c.values_size * sizeof(float))
-        gradients = <float *>allocate_lines(boxes * c.output_blocks * c.target_size * sizeof(float))
-        scratch = <char *>allocate_lines(workers * c.scratch)
-        ranges = allocate_lines(threads * sizeof(task_range))
-        seen = <Extremes *>allocate_lines(threads * sizeof(Extremes))
-        if before is not None:
-            before()
-        begin_team(&all, threads, ranges)
-        all.most = workers
-        clear_extremes(seen, threads)
+        if not begin_call(&all, tables_size + values_size + gradients_size + partial_size, most_tasks,
+                          sizeof(Extremes) + c.scratch, before):
+            return True
+        workers = workers_of(all.threads, most_tasks)
+        clear_extremes(&all, workers)
+        tables = <int32_t *>all.shared
+        job.c, job.filter, job.target = &c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
+        job.values = <float *>(all.shared + tables_size)
+        job.gradients = <float *>(all.shared + tables_size + values_size)
+        job.partial = <float *>(all.shared + tables_size + values_size + gradients_size)
         for i in range(blocks.chunk):
             tables[i] = <int32_t>(i // LINE_LANES * c.source_line + i % LINE_LANES)
         multiples(tables + blocks.chunk, LINE_LANES, tiles)
@@ -264,17 +223,11 @@ cdef inline int wgrad_tiled(
         while step < step_array.shape[0]:  # each part has taps of its own, all the same tiles of the target
             describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[step, 0], blocks)
             c.channel, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
-            c.workers = &all
-            run_stage(&c, SHARE, step > 0, shares, x, w, y, values, gradients, partial, scratch, seen)
-            run_stage(&c, SUM, False, sums, x, w, y, values, gradients, partial, scratch, seen)
-            run_stage(&c, ADD, False, adds, x, w, y, values, gradients, partial, scratch, seen)
+            c.workers, job.again = &all, step > 0
+            run(&all, <task_function>share_task[stored], &job, x, 0, shares)
+            run(&all, <task_function>sum_task[stored], &job, x, 0, sums)
+            run(&all, <task_function>add_task[stored], &job, x, 0, adds)
             step += c.tiling.steps.siblings
-        return stands(seen, threads, source)
+        return stands(&all, workers, source)
     finally:
-        free(tables)
-        free(partial)
-        free(values)
-        free(gradients)
-        free(scratch)
-        free(ranges)
-        free(seen)
+        end_call(&all)

@@ -1,9 +1,9 @@
 """Zones of a box: on each axis a range of positions and a range of taps, all of which lie inside the source.
 
-Products with padding are zeros, so leaving them out changes no sum. In fprop and dgrad zones are parts of a box's
-positions, each with all its taps that are inside, which are multiplied run by run: neighbours in the order of all. In
-wgrad they are parts of the taps, each with all its positions. A zone that is too small takes longer than the products
-that it saves, so the axes are chosen on which a box is cut.
+Products with padding are zeros, so leaving them out changes no sum. In fprop and dgrad a zone is a part of a box's
+positions, with all taps that lie inside for these. Taps of a zone that are consecutive in the packed filter form a
+run; each run takes one call of the tile. In wgrad a zone is a part of the taps, with all positions that lie inside for
+these. A zone that is too small takes longer than the products that it saves, so a box is cut on some axes only.
 """
 
 from libc.stdint cimport int32_t, int64_t

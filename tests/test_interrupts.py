@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
+from convgrad_cy import cpu
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
 
@@ -86,6 +87,19 @@ def test_a_long_call_stops_where_a_handler_raises(name, threads, timer):
         pytest.fail("the call ended before the timer, or did not listen")
     assert (out == UNTOUCHED).any(), "the call computed to its end before the handler was heard"
     np.testing.assert_array_equal(cg.conv(np.ones((1, 1, 3)), np.ones((1, 1, 2))), [[[2, 2]]])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_long_copy_stops_where_a_handler_raises(threads, timer):
+    """A copy into another order: here of many images, which all lie in one place."""
+    image = np.arange(2**20, dtype=np.uint32).reshape(1, 1, 1, 1, 1, 1024, 1024)
+    target = np.lib.stride_tricks.as_strided(np.zeros_like(image), (3000, *image.shape[1:]), (0, *image.strides[1:]))
+    with pytest.raises(Stop):
+        timer(0.1)
+        begun = time.monotonic()
+        cpu._kernels.rearrange(np.broadcast_to(image.swapaxes(5, 6), target.shape), target, threads)
+        pytest.fail("the copy ended before the timer, or did not listen")
+    assert time.monotonic() - begun < 0.5
 
 
 def test_a_handler_that_returns_changes_nothing(timer):

@@ -232,8 +232,8 @@ DIRECT_MUTANTS = [
     *mutants_of(
         "pyx/rearrange.pxd",
         "test_orders.py::test_copy",
-        ("pieces of a row all go to its beginning", "task // parts % pieces * columns", "0"),
-        ("the last rows are a whole task", "min(rows, target.shape[5] - first)", "rows"),
+        ("pieces of a row all go to its beginning", "task // parts % pieces * c.columns", "0"),
+        ("the last rows are a whole task", "min(c.rows, c.shape[5] - row)", "c.rows"),
         (
             "swapped steps of two axes",
             "i * target_row + j * target_step",
@@ -256,6 +256,11 @@ DIRECT_MUTANTS = [
             "task < range->end - 1",
             "if (task < range->end)",
         ),
+    ),
+    *mutants_of(
+        "pyx/tasks.pxd",
+        f"{EXACT} test_teams.py::test_same_bits",
+        ("all workers share the first one's scratch memory", "t.scratch + worker * t.scratch_size", "t.scratch"),
     ),
     *mutants_of(
         "pyx/float_state.h",

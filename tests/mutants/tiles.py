@@ -34,7 +34,7 @@ TILE_MUTANTS = [
         ("tiny values beside large ones stand", "float_of(result) >= least_result(greatest_of(other))", "True"),
         ("tiny operands make tiny results stand", "<float>1", "<float>0", "max(<float>1, greatest)"),
         ("large operands count as ordinary ones", "greatest", "<float>1", "max(<float>1, greatest)"),
-        ("of the workers the last one counts", "max(result, seen[i].result)", "seen[i].result"),
+        ("of the workers the last one counts", "max(result, seen.result)", "seen.result"),
         ("negative values have no magnitude", "max(value, -value)", "value"),
         ("of an operand the first row is looked at", "rows *= tensor.shape[axis]", DROPPED),
         ("of a row the first value is looked at", "tensor.shape[5]", "1", "range(tensor.shape[5])"),
@@ -166,7 +166,12 @@ TILE_MUTANTS = [
     *mutants_of(
         "pyx/winograd_wgrad.pxd",
         RANGE,
-        ("the last piece's magnitude is kept", "seen.result", "0", "max(seen.result, store_piece("),
+        (
+            "the last piece's magnitude is kept",
+            "seen.result",
+            "0",
+            "max(seen.result, store_piece(c, &part, &piece, block,",
+        ),
     ),
     *mutants_of(
         "pyx/winograd_wgrad.pxd",
