@@ -55,6 +55,7 @@ class Editable(MADE["BuildExt"]):
 
     def steps(self):
         print(json.dumps([ext.name for ext in self.extensions]))
+        self.extensions = []  # nothing to copy
         return []
 
 

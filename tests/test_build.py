@@ -1,4 +1,4 @@
-"""setup.py: no flag from outside makes the mathematics inexact, what is missing is said at once; what changes is made."""
+"""setup.py: no flag makes the mathematics inexact, what is missing is said at once, and what has changed is made."""
 
 import json
 import os
