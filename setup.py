@@ -2,31 +2,36 @@
 
 Variables for developers (a user needs none of them):
 
-    CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated
+    CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated, or "all". Not set, an editable
+                                          install has this machine's best row, and every other build all
     CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
     CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512, in the instructions of a row:
                                           slow, for tests of what x86_64_v4 does on machines that cannot run it
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
-    CONVGRAD_CY_SANITIZE_LEVEL=0          with -O0 in the place of -O1: a fifth of the build's time, twice that of tests
+    CONVGRAD_CY_OPTIMIZE=1                -O1 in the place of -O3; those two have it anyway, and with 0 a build with
+                                          sanitizers takes a fifth of the time, and tests twice as long
 """
 
 import os
-import re
 import runpy
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from itertools import takewhile
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import CompileError, LinkError, SetupError
-from setuptools.modified import newer_group
+from setuptools.errors import SetupError
 
-# machine -> {instruction set: its compiler flags}; pyx/kernels.pyx is compiled once per row.
+build_compiler, build_steps = (
+    SimpleNamespace(**runpy.run_path(f"pyx/{name}.py")) for name in ("build_compiler", "build_steps")
+)
+
+# machine -> {instruction set: its compiler flags}; KERNELS are compiled once per row, of which pyx/cpu_features.h says
+# whether a machine runs it.
 ISA_TABLE = {
     "x86_64": {
         "x86_64_v2": ["-march=x86-64-v2"],
@@ -39,21 +44,24 @@ ISA_TABLE = {
 }
 SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
+#: The tiles are compiled while Cython translates the rest, which is translated once for all rows.
+KERNELS = ["pyx/kernels.pyx", "pyx/slide.c", "pyx/ukernel.c"]
+
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
-SANITIZE_LEVEL = os.environ.get("CONVGRAD_CY_SANITIZE_LEVEL", "1")
+WIDE = os.environ.get("CONVGRAD_CY_WIDE", "0") not in ("", "0")
+# With wider vectors than registers, more optimisation takes ten minutes and more.
+OPTIMIZE = os.environ.get("CONVGRAD_CY_OPTIMIZE") or ("1" if WIDE or SANITIZE else "3")
 
 # No -ffast-math: NaN and infinity must reach exactly the outputs that the definition says.
-COMPILE_FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-g0"]
+COMPILE_FLAGS = ["-std=gnu11", f"-O{OPTIMIZE}", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-g0"]
 COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes every combination of fused types
 LINK_FLAGS = []
-if os.environ.get("CONVGRAD_CY_WIDE", "0") not in ("", "0"):
-    # Wider vectors than registers never cross a module's border. More optimisation takes ten minutes and more.
-    COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi", "-O1"]
+if WIDE:
+    COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi"]  # such vectors never cross the border of a source
 if SANITIZE:
     LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
     COMPILE_FLAGS += [*LINK_FLAGS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]
-    COMPILE_FLAGS += [f"-O{SANITIZE_LEVEL}"]
 
 DIRECTIVES = {
     "language_level": 3,
@@ -64,60 +72,10 @@ DIRECTIVES = {
     "freethreading_compatible": True,
 }
 
-HEADERS = sorted(
-    str(path)
-    for top in ("pyx", "convgrad_cy/include")
-    for path in Path(top).rglob("*")
-    if path.suffix in (".h", ".pxd")
-)
-
-#: What to install where there is no compiler, or no Python.h.
-COMPILERS = (
-    "Debian, Ubuntu: apt install gcc python3-dev; Fedora: dnf install gcc python3-devel; "
-    "macOS: xcode-select --install; Windows: build in WSL, as on Ubuntu. A wheel needs none (packaging/README.md)"
-)
-
 TRANSFORMS = "build/generated/winograd_transforms.h"
 
 #: The oldest NumPy that is supported, as pyproject.toml has it.
 NUMPY_MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION")]
-
-#: Flags of a user, for everything that is compiled, which must not reach these modules. The first four make the linker
-#: add code that switches the whole process to flushing subnormal numbers to zero when a module is imported; the others
-#: let the compiler take NaN, infinity and the order of sums for nothing.
-FAST_MATH = re.compile(
-    r"-ffast-math|-Ofast|-funsafe-math-optimizations|-mdaz-ftz|-ffp-model=(fast|aggressive)|-ffinite-math-only"
-    r"|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-fno-honor-(nans|infinities)|-fapprox-func"
-    r"|-fcx-limited-range|-fsingle-precision-constant|-fdenormal-fp-math(-f32)?=.*|(.*/)?crtfastmath\.o"
-)
-
-EMPTY_PROGRAM = """
-int main(void) { return 0; }
-"""
-
-#: Fails to compile where fast mathematics is still in force: by a compiler's own default, or a script in its place.
-EXACT_PROGRAM = """
-#if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__ || __FINITE_MATH_ONLY__
-#error fast mathematics
-#endif
-int main(void) { return 0; }
-"""
-
-#: Fails to compile without Python's own headers.
-PYTHON_PROGRAM = """
-#include <Python.h>
-int main(void) { return 0; }
-"""
-
-OPENMP_PROGRAM = """
-#include <omp.h>
-int main(void) {
-    int n = 0;
-    #pragma omp parallel for reduction(+:n)
-    for (int i = 0; i < 4; i++) n += omp_get_num_threads() > 0;
-    return n != 4;
-}
-"""
 
 
 def write_transforms():
@@ -130,7 +88,7 @@ def write_transforms():
 
 
 def rows():
-    """The rows of the ISA table that this build compiles."""
+    """The rows of this machine's ISA table."""
     machine = sysconfig.get_platform().rsplit("-", 1)[-1].lower()
     machine = SAME_MACHINE.get(machine, machine)
     if machine not in ISA_TABLE:
@@ -138,29 +96,38 @@ def rows():
             f"convgrad_cy has no kernels for the platform {sysconfig.get_platform()!r} "
             f"(known machines: {', '.join(ISA_TABLE)}; with a universal Python for macOS, set ARCHFLAGS='-arch arm64')"
         )
-    table = ISA_TABLE[machine]
-    wanted = [name for name in os.environ.get("CONVGRAD_CY_BUILD_ISAS", "").split(",") if name] or list(table)
-    unknown = sorted(set(wanted) - set(table))
+    return ISA_TABLE[machine]
+
+
+def wanted_isas():
+    """Those that CONVGRAD_CY_BUILD_ISAS names, or None where it is not set."""
+    wanted = [name for name in os.environ.get("CONVGRAD_CY_BUILD_ISAS", "").split(",") if name]
+    if wanted == ["all"]:
+        return list(rows())
+    unknown = sorted(set(wanted) - set(rows()))
     if unknown:
-        raise SetupError(f"CONVGRAD_CY_BUILD_ISAS names {', '.join(unknown)}; this machine has {', '.join(table)}")
-    return {name: table[name] for name in wanted}
+        raise SetupError(f"CONVGRAD_CY_BUILD_ISAS names {', '.join(unknown)}; this machine has {', '.join(rows())}")
+    return wanted or None
 
 
-def extension(module, source, isa_flags=()):
-    """One compiled module: a Cython source and the flags of its row."""
-    return Extension(
+def extension(module, sources, isa=None):
+    """One compiled module: Cython and C sources, and the row that it is for."""
+    ext = Extension(
         f"convgrad_cy.{module}",
-        [source],
+        sources,
         include_dirs=["pyx", "convgrad_cy/include", str(Path(TRANSFORMS).parent), np.get_include()],
-        depends=[*HEADERS, TRANSFORMS],
-        define_macros=NUMPY_MACROS,
-        extra_compile_args=[*COMPILE_FLAGS, *isa_flags],
+        define_macros=list(NUMPY_MACROS),
+        extra_compile_args=[*COMPILE_FLAGS, *(rows()[isa] if isa else [])],
         extra_link_args=list(LINK_FLAGS),
     )
+    ext.isa = isa
+    if isa:  # the C file has the name of its source: here, that by which Python looks for the module's function
+        ext.define_macros.append(("PyInit__kernels", f"PyInit_{module}"))
+    return ext
 
 
 class BuildExt(build_ext):
-    """Add OpenMP where it works; translate each module in its own folder and compile it, the modules in parallel."""
+    """Add OpenMP where it works; translate, compile and link what has changed, sources and modules in parallel."""
 
     def finalize_options(self):
         super().finalize_options()
@@ -171,91 +138,82 @@ class BuildExt(build_ext):
         write_transforms()
 
     def build_extensions(self):
-        self.drop_fast_math()
-        self.check_compiler()
-        openmp = [] if NO_OPENMP or not self.has_openmp() else ["-fopenmp"]
+        build_compiler.drop_fast_math(self.compiler)
+        build_compiler.check(self.compiler)
+        if self.editable_mode and wanted_isas() is None:
+            self.drop_isas()
+        openmp = [] if NO_OPENMP or not build_compiler.has_openmp(self.compiler) else ["-fopenmp"]
         for ext in self.extensions:
             ext.extra_compile_args += openmp
             ext.extra_link_args += openmp
-        super().build_extensions()
+        build_steps.run_all(self.steps(), self.parallel, self.force)
 
-    def build_extension(self, ext):
-        self.translate(ext)
-        super().build_extension(ext)
+    def steps(self):
+        """Of all modules; the translations first, since others wait for them."""
+        translations, others = {}, []
+        for ext in self.extensions:
+            objects, folder = [], f"{self.build_temp}/{ext.name}"  # modules share sources, but no object file
+            for source in ext.sources:
+                if source.endswith(".pyx"):
+                    translations[source] = self.translation(source)
+                    source = translations[source].target
+                objects += self.compiler.object_filenames([source], output_dir=folder)
+                others.append(self.compilation(ext, source, folder, objects[-1]))
+            link = partial(self.link, ext, objects)
+            others.append(build_steps.Step(self.get_ext_fullpath(ext.name), objects, link))
+        return [*translations.values(), *others]
 
-    def translate(self, ext):
-        """Cython to C. Modules made from one source must share neither C nor object file, so each has a folder."""
+    def translation(self, source):
+        """Cython to C, once for all modules that have this source."""
         import Cython
 
-        folder = Path("build", "cython", ext.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        # Timestamps do not see a change of flags: what the module was built with is a file that it depends on.
-        stamp = folder / "built_with.txt"
-        flags = (self.compiler.compiler_so, ext.extra_compile_args, ext.extra_link_args)
-        built_with = repr((Cython.__version__, np.__version__, DIRECTIVES, *flags))
-        if not stamp.exists() or stamp.read_text() != built_with:
-            stamp.write_text(built_with)
-        ext.depends = [*ext.depends, *ext.sources, str(stamp)]
-        source, translated = ext.sources[0], folder / Path(ext.sources[0]).with_suffix(".c").name
-        if self.force or newer_group(ext.depends, str(translated)):
-            # In a process of its own: Cython takes a good part of the build, and threads would not run it in parallel.
-            directives = ",".join(f"{name}={value}" for name, value in DIRECTIVES.items())
-            command = [sys.executable, "-m", "cython", "--module-name", ext.name, "-I", "pyx", "-X", directives]
-            subprocess.run([*command, source, "-o", str(translated)], check=True)
-        ext.sources = [str(translated)]
+        # In a process of its own, since threads would not run it in parallel, and without the collector of garbage:
+        # there is little among millions of objects, and Cython takes two thirds of the time.
+        run = "import gc, runpy; gc.disable(); runpy.run_module('cython', run_name='__main__')"
+        directives = ",".join(f"{name}={value}" for name, value in DIRECTIVES.items())
+        options = ["-M", "-I", "pyx", "-X", directives, "--module-name", f"convgrad_cy._{Path(source).stem}"]
+        target = f"build/cython/{Path(source).stem}.c"
+        command = [sys.executable, "-c", run, *options, source, "-o", target]
+        make = partial(subprocess.run, command, check=True)
+        return build_steps.Step(target, [source], make, repr((Cython.__version__, *options)))
 
-    def drop_fast_math(self):
-        """Take the flags of fast mathematics out of the commands that CC, CFLAGS, CPPFLAGS and LDFLAGS have made."""
-        dropped = set()
-        for name in self.compiler.executables:
-            command = getattr(self.compiler, name, None)
-            if command:
-                kept = [word for word in command if not FAST_MATH.fullmatch(word)]
-                dropped.update(set(command) - set(kept))
-                setattr(self.compiler, name, kept)
-        if dropped:
-            print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, which would change results, or the process")
+    def compilation(self, ext, source, folder, target):
+        """C to an object file of one module."""
+        make = partial(
+            self.compiler.compile,
+            [source],
+            output_dir=folder,
+            macros=ext.define_macros,
+            include_dirs=ext.include_dirs,
+            debug=self.debug,
+            extra_postargs=[*ext.extra_compile_args, "-MMD", "-MF", f"{target}.dep"],
+        )
+        flags = (self.compiler.compiler_so, ext.define_macros, ext.extra_compile_args, ext.extra_link_args)
+        return build_steps.Step(target, [source], make, repr((np.__version__, *flags)))
 
-    def check_compiler(self):
-        """Say at once what is missing: translating to C alone takes a minute."""
-        command = " ".join(takewhile(lambda word: not word.startswith("-"), self.compiler.compiler_so))
-        if not self.compiles(EMPTY_PROGRAM):
-            raise SetupError(f"convgrad_cy needs a C compiler, and {command!r} cannot be run, or fails. {COMPILERS}")
-        if not self.compiles(EXACT_PROGRAM):
-            raise SetupError(
-                f"convgrad_cy must be compiled without -ffast-math and the like, which {command!r} has by itself:"
-                " set CC to another compiler"
-            )
-        if not self.compiles(PYTHON_PROGRAM):
-            raise SetupError(f"convgrad_cy needs Python.h, which {command!r} does not find. {COMPILERS}")
+    def link(self, ext, objects):
+        """Object files to a module, as setuptools does it."""
+        ext.sources, ext.extra_objects, ext.depends = [], objects, objects
+        super().build_extension(ext)
 
-    def has_openmp(self):
-        """Whether the compiler compiles and links a small OpenMP program."""
-        if self.compiles(OPENMP_PROGRAM, "-fopenmp"):
-            return True
-        print("convgrad_cy: this compiler has no OpenMP; the kernels will use one thread")
-        return False
-
-    def compiles(self, program, *flags):
-        """Whether a small program can be compiled and linked; if not, the compiler has said why."""
-        with tempfile.TemporaryDirectory() as folder:
-            source = Path(folder, "program.c")
-            source.write_text(program)
-            try:
-                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=[*flags])
-                self.compiler.link_executable(objects, "program", output_dir=folder, extra_postargs=[*flags])
-            except (CompileError, LinkError):
-                return False
-        return True
+    def drop_isas(self):
+        """Of the instruction sets keep the machine's best, and what is there already: it would be out of date."""
+        best = next((isa for isa in reversed(rows()) if build_compiler.runs_isa(self.compiler, isa)), None)
+        if best is not None:
+            self.extensions = [
+                ext
+                for ext in self.extensions
+                if ext.isa in (None, best) or Path(self.get_ext_filename(ext.name)).exists()
+            ]
 
 
 if __name__ == "__main__":
     setup(
         ext_modules=[
-            extension("_aten", "pyx/aten.pyx"),
-            extension("_cpu_features", "pyx/cpu_features.pyx"),
-            extension("_repeat", "pyx/repeat.pyx"),
-            *(extension(f"_kernels_{isa}", "pyx/kernels.pyx", flags) for isa, flags in rows().items()),
+            *(extension(f"_kernels_{isa}", KERNELS, isa) for isa in wanted_isas() or rows()),
+            extension("_aten", ["pyx/aten.pyx"]),
+            extension("_cpu_features", ["pyx/cpu_features.pyx"]),
+            extension("_repeat", ["pyx/repeat.pyx"]),
         ],
         cmdclass={"build_ext": BuildExt},
     )

@@ -25,6 +25,11 @@ static inline int runs_x86_64(int level)
 #endif
 }
 
+/* By the names of setup.py's table. */
+#define runs_x86_64_v2() runs_x86_64(2)
+#define runs_x86_64_v3() runs_x86_64(3)
+#define runs_x86_64_v4() runs_x86_64(4)
+
 /* Whether AVX-512 is computed by halves of 32 bytes, as on Zen 4: AMD's leaf 8000_001A says how wide the data path is, in bit
  * 2 for 256 and in bit 3 for 512. */
 static inline int splits_vectors(void)

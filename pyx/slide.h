@@ -1,10 +1,8 @@
-/* The sliding tile of each compute type. */
+/* The sliding tile of each compute type, which is compiled in slide.c. */
 #ifndef CONVGRAD_SLIDE_H
 #define CONVGRAD_SLIDE_H
 
 #include <stdint.h>
-
-#include "ukernel.h"
 
 /* What it visits, in elements. */
 typedef struct {
@@ -20,43 +18,14 @@ typedef struct {
     int64_t w_row, w_tap;
 } slide_shape;
 
-/* Taps of a row, positions of a chunk and rows of a block of sums: all are in registers, beside one for a column. */
-#define SLIDE_TAPS 7
-#define SLIDE_MOST 12
-#define SLIDE_ROWS 4
-#define SLIDE_AT_MOST_(most, count) ((count) < (most) ? (count) : (most))
-#define SLIDE_POSITIONS(step, taps) SLIDE_AT_MOST_((step) == 1 ? SLIDE_MOST : 8, REGISTERS - 1 - (taps))
-/* What CASE makes of each number of taps. */
-#define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
-#define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
+#define SLIDE_TAPS 7 /* of a row, at most */
 
-/* A vector of its own: not a part of the instructions that use it. With CONVGRAD_WIDE, no register may hold one. */
-#if defined(CONVGRAD_WIDE)
-#define KEEP_VECTOR(vector)
-#elif defined(__x86_64__)
-#define KEEP_VECTOR(vector) __asm__("" : "+v"(vector))
-#elif defined(__aarch64__)
-#define KEEP_VECTOR(vector) __asm__("" : "+w"(vector))
-#else
-#define KEEP_VECTOR(vector)
-#endif
-
-#define TYPE float
-#define SLIDE slide_f32
-#include "slide_template.h"
-#undef TYPE
-#undef SLIDE
-
-#define TYPE double
-#define SLIDE slide_f64
-#include "slide_template.h"
-#undef TYPE
-#undef SLIDE
-
-#define TYPE uint32_t
-#define SLIDE slide_u32
-#include "slide_template.h"
-#undef TYPE
-#undef SLIDE
+/* What slide_template.h defines for one compute type. */
+#define DECLARE_SLIDE(name, type)                                                                                      \
+    void name(const slide_shape *s, const type *x, const type *w, type *y, int fresh);                                 \
+    void name##_sums(const slide_shape *s, const type *x, const type *y, type *w);
+DECLARE_SLIDE(slide_f32, float)
+DECLARE_SLIDE(slide_f64, double)
+DECLARE_SLIDE(slide_u32, uint32_t)
 
 #endif

@@ -115,7 +115,7 @@ STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y
 #undef CASE
 
 /* One row of positions. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
-static void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
+void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
     if (s->step == 1)
         STEP(1, s, x, w, y, fresh);
@@ -188,7 +188,7 @@ SUM_TAPS(const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYP
     case count: SUM_TAPS(count, s, x, y, w); break;
 
 /* Rows of positions, heights of them. 1 <= taps <= SLIDE_TAPS. */
-static void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 {
     switch (s->taps) {
         SLIDE_CASES

@@ -1,9 +1,9 @@
-/* The register tile's shape on each instruction set, and the tile of each compute type.
+/* The register tile's shape on each instruction set, and the tiles of each compute type, which are compiled in ukernel.c.
  *
  * With CONVGRAD_WIDE the shape is that of AVX-512 whatever the instructions are: slow, but so all that follows from the
  * shape (windows, plans, masks, pairs) can be tested on a machine without AVX-512.
  *
- * This and stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x
+ * This, ukernel.c and stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x
  * TILE_VECTORS sums in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of
  * fewer vectors has at most NARROW_ROWS rows: more independent sums, since each waits for its last product.
  */
@@ -60,35 +60,6 @@
 
 enum { CARRIED, FRESH, ADDED, STREAMED }; /* how a tile's sums begin and end */
 
-/* Store a vector past the cache. */
-#if defined(__AVX512F__)
-#define STREAM_VECTOR(to, vector) _mm512_stream_si512((__m512i *)(to), (__m512i)(vector))
-#elif defined(__AVX__) && VECTOR_BYTES == 32
-#define STREAM_VECTOR(to, vector) _mm256_stream_si256((__m256i *)(to), (__m256i)(vector))
-#elif defined(__SSE2__) && VECTOR_BYTES == 16
-#define STREAM_VECTOR(to, vector) _mm_stream_si128((__m128i *)(to), (__m128i)(vector))
-#else
-#define STREAM_VECTOR(to, vector) (void)(*(to) = (vector))
-#endif
-
-#define TYPE float
-#define TILE tile_f32
-#define HALF
-#include "ukernel_template.h"
-#undef HALF
-#include "ukernel_template.h"
-#undef TYPE
-#undef TILE
-
-#define TYPE double
-#define TILE tile_f64
-#define HALF
-#include "ukernel_template.h"
-#undef HALF
-#include "ukernel_template.h"
-#undef TYPE
-#undef TILE
-
 /* The first lines of a row that the next tile will read: from there on the processor sees where it leads. */
 #define FIRST_BYTES 256
 static inline void prefetch_lines(const void *first)
@@ -97,16 +68,6 @@ static inline void prefetch_lines(const void *first)
     for (int i = 0; i < FIRST_BYTES; i += 64)
         __builtin_prefetch((const char *)first + i, 0, 3);
 }
-
-/* int32 is computed without a sign: its sums wrap modulo 2^32, which signed arithmetic in C does not promise. */
-#define TYPE uint32_t
-#define TILE tile_u32
-#define HALF
-#include "ukernel_template.h"
-#undef HALF
-#include "ukernel_template.h"
-#undef TYPE
-#undef TILE
 
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
@@ -140,26 +101,32 @@ static inline int has_pairs(void)
     return 1;
 }
 #else
-#define tile_pairs tile_f32
-#define tile_pairs_half tile_f32_half
-#define tile_pairs_tall tile_f32_tall
 static inline int has_pairs(void)
 {
     return 0;
 }
 #endif
 
+/* What ukernel_template.h defines for one compute type. */
+#define DECLARE_TILES(name, type)                                                                                      \
+    void name(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const type *a, const int32_t *a_row, \
+              const int32_t *a_depth, const type *b, const int32_t *b_depth, type *c, const int64_t *c_row, int sums); \
+    void name##_half(int rows, int64_t depth, int64_t run, const type *a, const int32_t *a_row,                        \
+                     const int32_t *a_depth, const type *b, const int32_t *b_depth, type *c, const int64_t *c_row,     \
+                     int sums);                                                                                        \
+    void name##_tall(int rows, int64_t depth, int64_t run, const type *a, int64_t a_pitch, const int32_t *a_depth,     \
+                     const type *b, const int32_t *b_depth, type *c, const int64_t *c_row, int sums);
+
+/* int32 is computed without a sign: its sums wrap modulo 2^32, which signed arithmetic in C does not promise. */
+DECLARE_TILES(tile_f32, float)
+DECLARE_TILES(tile_f64, double)
+DECLARE_TILES(tile_u32, uint32_t)
 #ifdef ADD_PAIRS
-#define PAIRS
-#define TYPE float
-#define TILE tile_pairs
-#define HALF
-#include "ukernel_template.h"
-#undef HALF
-#include "ukernel_template.h"
-#undef TYPE
-#undef TILE
-#undef PAIRS
+DECLARE_TILES(tile_pairs, float)
+#else
+#define tile_pairs tile_f32
+#define tile_pairs_half tile_f32_half
+#define tile_pairs_tall tile_f32_tall
 #endif
 
 #endif

@@ -142,9 +142,8 @@ ROWS(const int channelwise, int rows, const int vectors, int64_t depth, int64_t 
 #ifdef HALF
 
 /* 1 <= rows <= NARROW_ROWS. */
-static TARGET void
-NAME(int rows, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row, const int32_t *a_depth, const TYPE *b,
-     const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
+TARGET void NAME(int rows, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row, const int32_t *a_depth,
+                 const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
     ROWS(0, rows, 1, depth, run, a, a_row, a_depth, b, b_depth, c, c_row, sums);
 }
@@ -167,7 +166,7 @@ VECTORS(const int channelwise, int rows, int vectors, int64_t depth, int64_t run
 }
 
 /* 1 <= vectors <= TILE_VECTORS, 1 <= rows <= MOST_ROWS(vectors). */
-static TARGET void
+TARGET void
 NAME(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const TYPE *a, const int32_t *a_row,
      const int32_t *a_depth, const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
@@ -230,8 +229,8 @@ TALL_SUM(const int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pi
         break;
 
 /* One vector wide: 8 <= rows <= TALL_ROWS, a[r][k] = a[r * a_pitch + a_depth[k]], at least two steps of depth. */
-static TARGET void TALL(int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pitch, const int32_t *a_depth,
-                        const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
+TARGET void TALL(int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pitch, const int32_t *a_depth,
+                 const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
     switch (rows) {
         CASE(8)

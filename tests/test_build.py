@@ -1,14 +1,19 @@
-"""setup.py: no flag from outside makes the mathematics inexact, and what is missing is said at once."""
+"""setup.py: no flag makes the mathematics inexact, what is missing is said at once, and what has changed is made."""
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
+import time
 from pathlib import Path
 from time import perf_counter
 
 import pytest
+
+from convgrad_cy import _cpu_features
 
 pytest.importorskip("Cython")
 pytest.importorskip("setuptools", "77")
@@ -32,6 +37,42 @@ print(tiny * 1.0)
 spec = importlib.util.spec_from_file_location("convgrad_cy._cpu_features", sys.argv[1])
 spec.loader.exec_module(importlib.util.module_from_spec(spec))
 print(tiny * 1.0)
+"""
+
+
+#: In the place of the kernels: a source that is translated and compiled in a second, and names its instruction set.
+KERNELS = """
+from part cimport answer
+cdef extern from "level.h":
+    int level()
+def tell():
+    return answer(), level()
+"""
+PART = """
+cdef inline int answer():
+    return 41
+"""
+LEVEL = """
+static inline int level(void)
+{
+#if defined(__AVX512F__)
+    return 4;
+#elif defined(__AVX2__)
+    return 3;
+#else
+    return 2;
+#endif
+}
+"""
+#: Prints the name of each module, and what it tells.
+TOLD = """
+import importlib.util, sys
+for path in sys.argv[1:]:
+    name = "convgrad_cy." + path.split("/")[-1].split(".")[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    print(module.__name__, *module.tell())
 """
 
 
@@ -129,3 +170,90 @@ def test_a_compiler_that_is_fast_by_itself(folder):
     """Where no flag can be dropped, the build is refused."""
     said = refused({"CC": script(folder / "compiler", 'exec gcc -ffast-math "$@"')})
     assert said.startswith("error: convgrad_cy must be compiled without -ffast-math and the like, which ")
+
+
+@pytest.fixture
+def small_kernels(folder):
+    """Kernels of a few lines: they have a .pxd, a header that the C source reads, too, and nothing for aarch64."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("the rows are those of x86_64")
+    (folder / "pyx").unlink()
+    (folder / "pyx").mkdir()
+    for path in (HERE.parent / "pyx").iterdir():
+        if path.suffix == ".py" or path.name == "cpu_features.h":
+            (folder / "pyx" / path.name).symlink_to(path)
+    texts = {"kernels.pyx": KERNELS, "part.pxd": PART, "level.h": LEVEL, "ukernel.c": "int tile;", "slide.c": LEVEL}
+    for name, text in texts.items():
+        (folder / "pyx" / name).write_text(text)
+    return folder
+
+
+def made(*options, **variables):
+    """The files that a build makes, each by its folder and name."""
+    done = child("kernels", "lib", *options, variables={"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2,x86_64_v3"} | variables)
+    assert done.returncode == 0, done.stderr
+    return sorted(
+        line.split()[1].partition(".cpython")[0] for line in done.stdout.splitlines() if line.startswith("made ")
+    )
+
+
+MODULES = ["convgrad_cy/_kernels_x86_64_v2", "convgrad_cy/_kernels_x86_64_v3"]
+TRANSLATED, SLIDES, TILES = ["cython/kernels.c"], ["pyx/slide.o"] * 2, ["pyx/ukernel.o"] * 2
+COMPILED = ["cython/kernels.o"] * 2
+
+
+def changed(path, old, new):
+    time.sleep(0.02)  # else it would have the time of what was made from it, where a clock is coarse
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_a_build_makes_what_has_changed(small_kernels):
+    """One translation serves all rows, a header is compiled where it is read, and nothing is made twice."""
+    pyx = small_kernels / "pyx"
+    everything = sorted([*MODULES, *TRANSLATED, *COMPILED, *SLIDES, *TILES])
+    assert made() == everything
+    assert made() == []
+    changed(pyx / "part.pxd", "41", "42")
+    assert made() == sorted([*MODULES, *TRANSLATED, *COMPILED])
+    changed(pyx / "level.h", "return 2", "return 1")
+    assert made() == sorted([*MODULES, *COMPILED])
+    changed(pyx / "ukernel.c", "tile", "tiles")
+    assert made() == sorted([*MODULES, *TILES])
+    assert made(CONVGRAD_CY_OPTIMIZE="1") == sorted([*MODULES, *COMPILED, *SLIDES, *TILES])  # other flags
+    assert made("--force", CONVGRAD_CY_OPTIMIZE="1") == everything
+    files = [str(next(small_kernels.glob(f"lib/{module}.*"))) for module in MODULES[:1]]
+    done = subprocess.run([sys.executable, "-c", TOLD, *files], capture_output=True, text=True)
+    assert done.stdout == "convgrad_cy._kernels_x86_64_v2 42 1\n", done.stderr
+
+
+def test_a_step_that_fails_is_made_again(small_kernels):
+    """Its module is never linked with what was there before."""
+    pyx = small_kernels / "pyx"
+    made()
+    changed(pyx / "slide.c", "return 2;", "return 2")
+    for _ in range(2):
+        done = child("kernels", "lib", variables={"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2"})
+        assert done.returncode == 1 and "slide.c" in done.stderr
+    changed(pyx / "slide.c", "return 2", "return 2;")
+    assert "pyx/slide.o" in made()
+
+
+def modules_of_an_install(**variables):
+    done = child("editable", variables=variables)
+    assert done.returncode == 0, done.stderr
+    return [name.partition("_kernels_")[2] for name in json.loads(done.stdout) if "_kernels_" in name]
+
+
+def test_an_editable_install_has_the_best_instruction_set(folder):
+    """Of this machine; all when asked, and those that the checkout has already, which would be out of date."""
+    best = _cpu_features.supported()[-1]
+    (folder / "convgrad_cy").unlink()
+    (folder / "convgrad_cy").mkdir()
+    (folder / "convgrad_cy/include").symlink_to(HERE.parent / "convgrad_cy/include")
+    assert modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="") == [best]
+    every = modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="all")
+    assert set(every) >= set(_cpu_features.supported())
+    assert modules_of_an_install(CONVGRAD_CY_BUILD_ISAS=every[0]) == every[:1]
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    (folder / f"convgrad_cy/_kernels_{every[0]}{suffix}").touch()
+    assert set(modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="")) == {every[0], best}

@@ -1,0 +1,111 @@
+"""What a build asks of the compiler, and of the flags that it is given."""
+
+import re
+import subprocess
+import tempfile
+from itertools import takewhile
+from pathlib import Path
+
+from setuptools.errors import CompileError, LinkError, SetupError
+
+#: What to install where there is no compiler, or no Python.h.
+COMPILERS = (
+    "Debian, Ubuntu: apt install gcc python3-dev; Fedora: dnf install gcc python3-devel; "
+    "macOS: xcode-select --install; Windows: build in WSL, as on Ubuntu. A wheel needs none (packaging/README.md)"
+)
+
+#: Flags of a user, for everything that is compiled, which must not reach these modules. The first four make the linker
+#: add code that switches the whole process to flushing subnormal numbers to zero when a module is imported; the others
+#: let the compiler take NaN, infinity and the order of sums for nothing.
+FAST_MATH = re.compile(
+    r"-ffast-math|-Ofast|-funsafe-math-optimizations|-mdaz-ftz|-ffp-model=(fast|aggressive)|-ffinite-math-only"
+    r"|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-fno-honor-(nans|infinities)|-fapprox-func"
+    r"|-fcx-limited-range|-fsingle-precision-constant|-fdenormal-fp-math(-f32)?=.*|(.*/)?crtfastmath\.o"
+)
+
+EMPTY_PROGRAM = """
+int main(void) { return 0; }
+"""
+
+#: Fails to compile where fast mathematics is still in force: by a compiler's own default, or a script in its place.
+EXACT_PROGRAM = """
+#if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__ || __FINITE_MATH_ONLY__
+#error fast mathematics
+#endif
+int main(void) { return 0; }
+"""
+
+#: Fails to compile without Python's own headers.
+PYTHON_PROGRAM = """
+#include <Python.h>
+int main(void) { return 0; }
+"""
+
+#: Fails to run where the instructions of a row are missing.
+ISA_PROGRAM = """
+#include "cpu_features.h"
+int main(void) { return !runs_%s(); }
+"""
+
+OPENMP_PROGRAM = """
+#include <omp.h>
+int main(void) {
+    int n = 0;
+    #pragma omp parallel for reduction(+:n)
+    for (int i = 0; i < 4; i++) n += omp_get_num_threads() > 0;
+    return n != 4;
+}
+"""
+
+
+def drop_fast_math(compiler):
+    """Take the flags of fast mathematics out of the commands that CC, CFLAGS, CPPFLAGS and LDFLAGS have made."""
+    dropped = set()
+    for name in compiler.executables:
+        command = getattr(compiler, name, None)
+        if command:
+            kept = [word for word in command if not FAST_MATH.fullmatch(word)]
+            dropped.update(set(command) - set(kept))
+            setattr(compiler, name, kept)
+    if dropped:
+        print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, which would change results, or the process")
+
+
+def check(compiler):
+    """Say at once what is missing: translating to C alone takes a minute."""
+    command = " ".join(takewhile(lambda word: not word.startswith("-"), compiler.compiler_so))
+    if not compiles(compiler, EMPTY_PROGRAM):
+        raise SetupError(f"convgrad_cy needs a C compiler, and {command!r} cannot be run, or fails. {COMPILERS}")
+    if not compiles(compiler, EXACT_PROGRAM):
+        raise SetupError(
+            f"convgrad_cy must be compiled without -ffast-math and the like, which {command!r} has by itself:"
+            " set CC to another compiler"
+        )
+    if not compiles(compiler, PYTHON_PROGRAM):
+        raise SetupError(f"convgrad_cy needs Python.h, which {command!r} does not find. {COMPILERS}")
+
+
+def has_openmp(compiler):
+    """Whether the compiler compiles and links a small OpenMP program."""
+    if compiles(compiler, OPENMP_PROGRAM, "-fopenmp"):
+        return True
+    print("convgrad_cy: this compiler has no OpenMP; the kernels will use one thread")
+    return False
+
+
+def compiles(compiler, program, *flags, run=False):
+    """Whether a small program can be compiled and linked, and run; if not, the compiler has said why."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "program.c")
+        source.write_text(program)
+        try:
+            objects = compiler.compile([str(source)], output_dir=folder, extra_postargs=[*flags])
+            compiler.link_executable(objects, "program", output_dir=folder, extra_postargs=[*flags])
+        except (CompileError, LinkError):
+            return False
+        return not run or subprocess.run([Path(folder, "program")], check=False).returncode == 0
+
+
+def runs_isa(compiler, isa):
+    """Whether this machine has the instructions of a row."""
+    return compiles(compiler, ISA_PROGRAM % isa, "-Ipyx", run=True)
