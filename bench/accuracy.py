@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import algorithm
+from convgrad_cy.cpu.winograd import tilings
 
 from .fit_algorithm import forget
 
@@ -76,17 +76,17 @@ def grown(spatial, padding, kernel):
 
 def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
     """(tile, kind of data, [(error of Winograd's algorithm, of the direct one) for each number of channels])."""
-    kept, contract = algorithm.TILINGS, algorithm.is_accurate
+    kept, contract = tilings.TILINGS, tilings.is_accurate
     try:
-        algorithm.is_accurate = lambda *call: True
+        tilings.is_accurate = lambda *call: True
         for name, (tiling, spatial, kernel) in tiles.items():
-            algorithm.TILINGS = (kept[tiling],)
+            tilings.TILINGS = (kept[tiling],)
             forget()
             for kind in kinds:
                 random = np.random.default_rng(0)
                 yield name, kind, [errors(number, spatial, kernel, kind, random) for number in channels]
     finally:
-        algorithm.TILINGS, algorithm.is_accurate = kept, contract
+        tilings.TILINGS, tilings.is_accurate = kept, contract
         forget()
 
 

@@ -12,8 +12,8 @@ from . import arguments, cpu
 from ._repeat import are_apart, call_key
 from .arrays import NUMPY, Foreign, Library, is_addressable, library_of, reach
 from .bounded import Bounded, counted
-from .choices import DGRAD, FPROP, WGRAD
 from .default_algorithm import on_change
+from .problem import DGRAD, FPROP, WGRAD
 
 #: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
 _KNOWN = Bounded()
@@ -93,6 +93,17 @@ def part_of(function, geometry):
     return (DGRAD, WGRAD, FPROP)[places.index(2)], geometry, places
 
 
+def checked(library, function, first, second, asked, keywords):
+    """The geometry of a call, if it is legal and an algorithm that it asks for by name can compute it."""
+    geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
+    if geometry.algorithm == "winograd":
+        operation, *_ = part_of(function, geometry)
+        reason = cpu.refusal(operation, geometry.problem, geometry.dtype)
+        if reason is not None:
+            raise ValueError(f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'")
+    return geometry
+
+
 def prepare(library, parts, arrays):
     """The work of a call on these arrays, inputs before results; a GPU takes several parts at a time."""
     counted()  # what was counted before belongs to no call
@@ -148,7 +159,7 @@ def call(function, first, second, asked, keywords, out, empty=None, before=None)
         library.check_device(function.second, second, function.first, first)
         if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
             first, second = first.view(), second.view()
-        geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
+        geometry = checked(library, function, first, second, asked, keywords)
         copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
         known = Known(library, geometry.shape, copied, None)
     library, shape, copied, work, reaches = known

@@ -11,9 +11,8 @@ import pytest
 import convgrad_cy as cg
 from convgrad_cy import bounded, calls, cpu, dtypes
 from convgrad_cy.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
-from convgrad_cy.choices import DGRAD
-from convgrad_cy.plan import PLANS_BYTES, plan
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.cpu.direct.plan import PLANS_BYTES, plan
+from convgrad_cy.problem import DGRAD, ConvProblem
 
 LONG, LONGER = 700, 720  # strides of plans that are much larger than an entry
 

@@ -9,8 +9,8 @@ from problems import parse
 from test_segments import terms
 
 from convgrad_cy import calls, cpu
+from convgrad_cy.cpu.direct.padding import without_ends
 from convgrad_cy.problem import ConvProblem, conv_size
-from convgrad_cy.segments import without_ends
 
 LAYERS = (
     parse('mb2ic5iw300oc64kw3pw1n"1d_long_row"'),

@@ -17,11 +17,11 @@ from operations import (
 )
 from problems import parse
 
-from convgrad_cy import cpu, patches
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy import cpu
+from convgrad_cy.cpu import patches
+from convgrad_cy.cpu.direct.plan import Blocks, plan
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem, lift
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, lift
 
 FLOAT32 = TABLE[2]
 #: Worth it: one to three axes, kernels of unequal sides, one position of y; the first in dgrad only.

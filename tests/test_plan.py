@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 
 import convgrad_cy
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis
-from convgrad_cy.choices import (
-    DGRAD,
-    FPROP,
-    LARGE_FILTER_BYTES,
-    SERIAL_MULTIPLICATIONS,
-    WGRAD,
-    Machine,
-    tile_cycles,
-)
-from convgrad_cy.mirrored import is_better_mirrored
-from convgrad_cy.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
-from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size
+from convgrad_cy.cpu.case import LARGE_FILTER_BYTES
+from convgrad_cy.cpu.direct.boxes import WINDOW_BYTES, WindowAxis
+from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
+from convgrad_cy.cpu.direct.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
+from convgrad_cy.cpu.machines import SERIAL_MULTIPLICATIONS, Machine
+from convgrad_cy.cpu.tile import tile_cycles
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
 FLOAT32 = dtypes.TABLE[2]
 # Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/ukernel.h.

@@ -12,11 +12,12 @@ from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import parse
 
 import convgrad_cy
-from convgrad_cy import calls, cpu, segments
-from convgrad_cy.plan import Blocks
+from convgrad_cy import calls, cpu
+from convgrad_cy.cpu.direct import padding
+from convgrad_cy.cpu.direct.padding import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
+from convgrad_cy.cpu.direct.plan import Blocks
+from convgrad_cy.cpu.steps import PACKS
 from convgrad_cy.problem import ConvProblem, conv_size
-from convgrad_cy.segments import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
-from convgrad_cy.steps import PACKS
 
 #: Each has a quarter of its products in padding, or more.
 LAYERS = [
@@ -140,7 +141,7 @@ def test_infinity_meets_no_padding():
 
 
 def test_short_reach_is_left_alone(monkeypatch):
-    monkeypatch.setattr(segments, "_by_positions", None)
+    monkeypatch.setattr(padding, "_by_positions", None)
     problem = ConvProblem(8, 1, 1, 1, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
     walks = [problem.forward_walk()]
     assert without_padding(walks, [1], 8, False) == [walks]

@@ -38,9 +38,9 @@ def test_calls_have_a_team(monkeypatch):
         seen.append(("rearrange", number))
         return usual_rearrange(source, target, number)
 
-    usual_work, usual_rearrange = cpu._work, cpu._kernels.rearrange
+    usual_work, usual_rearrange = cpu._work, cpu.kernels.compiled.rearrange
     monkeypatch.setattr(cpu, "_work", work)
-    monkeypatch.setattr(cpu._kernels, "rearrange", rearrange)
+    monkeypatch.setattr(cpu.kernels.compiled, "rearrange", rearrange)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     for name, call in CALLS.items():
         seen.clear()

@@ -1,70 +1,23 @@
-"""The CPU backend: chooses the instruction set at import; ``prepare`` plans the work of a call."""
+"""The CPU backend: ``prepare`` plans the work of a call."""
 
-import os
-from importlib import import_module, util
 from math import prod
-from pathlib import Path
 
-from . import _cpu_features, orders, patches, winograd
-from ._repeat import View, Work
-from .algorithm import tiling_of
-from .choices import DGRAD, WGRAD, Machine
-from .mirrored import is_better_mirrored
-from .plan import outline
-from .plan import plan as make_plan
-from .threads import get_num_threads as threads
-
-
-def _is_built(name):
-    return util.find_spec(f"{__package__}._kernels_{name}") is not None
-
-
-def available_isas():
-    """The instruction sets that were built and that this machine runs, the best last."""
-    return tuple(name for name in _cpu_features.supported() if _is_built(name))
-
-
-def _chosen_isa():
-    allowed = available_isas()
-    wanted = os.environ.get("CONVGRAD_CY_ISA", "")
-    if not allowed:
-        supported = ", ".join(_cpu_features.supported()) or "no known level"
-        raise ImportError(f"convgrad_cy was built without kernels for this machine, which supports {supported}")
-    if wanted and wanted not in allowed:
-        raise ImportError(f"CONVGRAD_CY_ISA must be one of {', '.join(allowed)} on this machine, was {wanted!r}")
-    return wanted or allowed[-1]
-
-
-#: Name of the instruction set in use.
-isa = _chosen_isa()
-_kernels = import_module(f"._kernels_{isa}", __package__)
-_tile = _kernels.tile()
-
-
-def _cache_bytes():
-    """Size of the last cache, or a common one where the system does not say."""
-    try:
-        return int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().removesuffix("K\n")) << 10
-    except (OSError, ValueError):
-        return 32 << 20
-
-
-_last_cache = _cache_bytes()
-
-
-def openmp():
-    """The OpenMP interface that the kernels were built with."""
-    return _kernels.openmp()
-
-
-def machine():
-    """What ``plan.plan`` needs to know."""
-    return Machine(*_tile, _last_cache, threads(), _cpu_features.splits_vectors())
-
-
-def run_tiles(dtype, depth, count):
-    """Run ``count`` full register tiles on each thread and return how many FLOP that was: the kernels' limit."""
-    return _kernels.run_tiles(dtype.code, depth, count, threads())
+from .._repeat import View, Work
+from ..problem import DGRAD, WGRAD
+from . import layouts, patches
+from .direct.mirrored import is_better_mirrored
+from .direct.plan import outline
+from .direct.plan import plan as make_plan
+from .kernels import available_isas as available_isas
+from .kernels import compiled
+from .kernels import isa as isa
+from .kernels import machine as machine
+from .kernels import openmp as openmp
+from .kernels import run_tiles as run_tiles
+from .kernels import threads as threads
+from .winograd import plan as winograd
+from .winograd.tilings import refusal as refusal
+from .winograd.tilings import tiling_of
 
 
 def _merged(problem, source, target):
@@ -80,12 +33,12 @@ def _merged(problem, source, target):
 
 
 def _copier():
-    return orders.Copier(_kernels.rearrange, threads())
+    return layouts.Copier(compiled.rearrange, threads())
 
 
 def _work(kernel, plan, dtype, places, tensors, instead=None):
     views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
-    return Work(kernel, dtype.code, _kernels.Program(plan.steps, plan.blocks), *views, instead)
+    return Work(kernel, dtype.code, compiled.Program(plan.steps, plan.blocks), *views, instead)
 
 
 def _turned(places, tensors):
@@ -114,7 +67,7 @@ def _direct(operation, problem, dtype, here, places, tensors):
     channel = 1 if source.shape[2] == 1 < source.shape[1] else 2  # of groups of one channel, the groups are channels
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[channel])
     plan = make_plan(operation, problem, dtype, positions_adjacent, here, mirrored, chunk)
-    kernel = _kernels.wgrad if operation == WGRAD else _kernels.correlate
+    kernel = compiled.wgrad if operation == WGRAD else compiled.correlate
     return _work(kernel, plan, dtype, places, (source, filter, target))
 
 
@@ -123,7 +76,7 @@ def _winograd(operation, problem, dtype, plan, here, places, tensors):
     direct = _direct(operation, problem, dtype, here, places, tensors)
     if operation == DGRAD:
         places, tensors = _turned(places, tensors)
-    kernel = _kernels.winograd_wgrad if operation == WGRAD else _kernels.winograd_correlate
+    kernel = compiled.winograd_wgrad if operation == WGRAD else compiled.winograd_correlate
     return _work(kernel, plan, dtype, places, tensors, direct)
 
 
@@ -144,8 +97,8 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
     if tiling is None:
         return _direct(operation, problem, dtype, here, places, tensors)
     plan = winograd.plan(operation, problem, tiling, here)
-    wanted = orders.gathered(operation, problem, tensors, plan.chosen.group > 0)
+    wanted = layouts.gathered(operation, problem, tensors, plan.chosen.group > 0)
     work = _winograd(operation, problem, dtype, plan, here, places, wanted)
     if all(one is other for one, other in zip(tensors, wanted, strict=True)):
         return work
-    return orders.Reordered.to(wanted, work, _copier(), places, tensors)
+    return layouts.Reordered.to(wanted, work, _copier(), places, tensors)

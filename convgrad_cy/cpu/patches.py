@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .arrays import NUMPY
-from .choices import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, WGRAD
-from .orders import Axes, Copier
+from ..arrays import NUMPY
+from ..problem import DGRAD, FPROP, WGRAD
+from .layouts import Axes, Copier
+from .machines import SERIAL_MULTIPLICATIONS
 
 #: With more channels, the kernels fill most of a vector for each tap by themselves.
 MOST_CHANNELS = 16

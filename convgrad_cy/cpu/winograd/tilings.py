@@ -8,10 +8,11 @@ from collections import defaultdict
 from functools import lru_cache
 from math import prod
 
-from . import winograd
-from .choices import DGRAD, WGRAD, fits_half, tile_cycles
+from ...problem import DGRAD, WGRAD
+from ..tile import fits_half, tile_cycles
+from . import plan as winograd
 from .costs import FEW_TILES, costs_of
-from .tile_walks import first_walks, most_added, skips, tile_walks
+from .walks import first_walks, most_added, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .arrays import NUMPY
-from .choices import DGRAD, FPROP
-from .tile_walks import has_parts_of_filter, most_added, skips
+from ..arrays import NUMPY
+from ..problem import DGRAD, FPROP
+from .winograd.walks import has_parts_of_filter, most_added, skips
 
 #: The unsigned integers that stand for elements of a size.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}

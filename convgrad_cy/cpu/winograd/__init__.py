@@ -1,0 +1,1 @@
+"""Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd*.pxd``)."""
