@@ -81,7 +81,7 @@ def call_of(row, chosen, arrays):
 
 def forget():
     """Let the next calls choose anew."""
-    algorithm.tiling_of.cache_clear()
+    algorithm.decide.cache_clear()
     calls.forget()
 
 

@@ -12,7 +12,8 @@ from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import parse
 
 import convgrad_cy
-from convgrad_cy import calls, cpu
+from convgrad_cy import calls
+from convgrad_cy.cpu import direct
 from convgrad_cy.cpu.direct import padding
 from convgrad_cy.cpu.direct.padding import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
 from convgrad_cy.cpu.direct.plan import Blocks
@@ -88,7 +89,7 @@ def test_terms(extents, kernel, stride, dilation, pad):
 @pytest.mark.parametrize("kernel", ("conv", "conv_backward_data", "conv_backward_filter"))
 def test_layers_are_cut(monkeypatch, problem, kernel):
     cut = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: cut.append(make(*a)) or cut[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: cut.append(make(*a)) or cut[-1])
     calls.forget()
     tensors, _ = integer_tensors(problem, "float32")
     OPERATIONS[kernel].call(problem, tensors, algorithm="direct")
@@ -104,7 +105,7 @@ def test_layers_are_cut(monkeypatch, problem, kernel):
 
 def test_parts_of_phases_use_their_own_filter(monkeypatch):
     made = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: made.append(make(*a)) or made[-1])
     calls.forget()
     tensors, _ = integer_tensors(PHASES, "float32")
     OPERATIONS["conv_backward_data"].call(PHASES, tensors, algorithm="direct")
@@ -115,7 +116,7 @@ def test_parts_of_phases_use_their_own_filter(monkeypatch):
 
 def test_parts_keep_rows(monkeypatch):
     made = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: made.append(make(*a)) or made[-1])
     calls.forget()
     tensors, _ = integer_tensors(FEW_CHANNELS, "float32")
     OPERATIONS["conv"].call(FEW_CHANNELS, tensors, algorithm="direct")

@@ -208,13 +208,13 @@ def test_half_types(kernel, dtype):
 def test_every_tiling(kernel, tiling, monkeypatch):
     monkeypatch.setattr(tilings, "TILINGS", (tiling,))
     monkeypatch.setattr(calls, "_KNOWN", bounded.Bounded())  # calls with another tiling, before and after
-    tilings.tiling_of.cache_clear()
+    tilings.decide.cache_clear()
     try:
         for problem in SHAPES:
             tensors = real_tensors(problem, "float32")
             assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), "float32")
     finally:
-        tilings.tiling_of.cache_clear()
+        tilings.decide.cache_clear()
 
 
 @kernels

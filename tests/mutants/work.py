@@ -15,9 +15,13 @@ WORK_MUTANTS = [
             "axes[-1][1:] == (size * source_stride, size * target_stride)",
             "axes[-1][2] == size * target_stride",
         ),
-        ("an array's axes in the order of its shape", "np.argsort(axes)", "axes", "made.transpose(np.argsort(axes))"),
         ("a result is not brought back", "place == 2", "False"),
         ("an operand is not brought into order", "place < 2", "False"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/winograd/layout.py",
+        "test_orders.py",
+        ("an array's axes in the order of its shape", "np.argsort(axes)", "axes", "made.transpose(np.argsort(axes))"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/patches.py",
@@ -28,7 +32,7 @@ WORK_MUTANTS = [
         ("patches of an axis with a rest", "size == positions * kernel", "True"),
         ("a filter's elements in the other order", "1 if channels == (0,) else -1", "-1 if channels == (0,) else 1"),
         ("dgrad's patches are not brought back", "self.copier.copy(patches, x)", DROPPED),
-        ("groups of patches", "problem.groups == 1", "True"),
+        ("groups of patches", "problem.groups > 1", "False", 'problem.groups > 1:\n        return "there'),
     ),
     *mutants_of(
         "convgrad_cy/cpu/winograd/walks.py",
@@ -72,18 +76,13 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/__init__.py",
+        "convgrad_cy/cpu/task.py",
         f"{EXACT} {FORMATS}",
-        ("x and y keep their places in dgrad", "places[::-1]", "places"),
-        (
-            "the filter is not turned",
-            "filter.swapaxes(1, 2)",
-            "filter",
-            "return places[::-1], (target, filter.swapaxes(1, 2), source)",
-        ),
+        ("x and y keep their places in dgrad", "self.places[::-1]", "self.places"),
+        ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/__init__.py",
+        "convgrad_cy/cpu/direct/__init__.py",
         "test_invariance.py::test_layouts test_patches.py::test_taps_as_channels test_plan.py::test_layouts_are_seen",
         ("rows that lie apart are one axis", "height != width * tensor.shape[5]", "False"),
     ),
@@ -179,7 +178,7 @@ WORK_MUTANTS = [
         ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/__init__.py",
+        "convgrad_cy/cpu/direct/__init__.py",
         "test_plan.py::test_layouts_are_seen",
         (
             "another axis says whether positions are adjacent",
