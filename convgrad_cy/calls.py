@@ -104,15 +104,17 @@ def checked(library, function, first, second, asked, keywords):
     return geometry
 
 
+def tensors_of(geometry, places, seen):
+    """The six-dimensional views of x, w and y, which have these places among a call's arrays."""
+    views = zip(places, geometry.views, strict=True)
+    return [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
+
+
 def prepare(library, parts, arrays):
     """The work of a call on these arrays, inputs before results; a GPU takes several parts at a time."""
     counted()  # what was counted before belongs to no call
     seen = [library.seen(array) for array in arrays]
-    viewed = []
-    for operation, geometry, places in parts:
-        views = zip(places, geometry.views, strict=True)
-        tensors = [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
-        viewed.append((operation, geometry, places, tensors))
+    viewed = [(*part, tensors_of(*part[1:], seen)) for part in parts]
     if library is NUMPY:
         ((operation, geometry, places, tensors),) = viewed
         return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)

@@ -16,8 +16,9 @@ PACKAGE = ROOT / "convgrad_cy"
 #: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
 #: a decision about the design.
 ALLOWED = {
-    "": {"api", "both", "default_algorithm", "threads"},
-    "__main__": {"demo", "info", "operations", "report", "run_file"},
+    "": {"api", "both", "default_algorithm", "explanation", "threads"},
+    "__main__": {"demo", "explain_command", "info", "operations", "report", "run_file"},
+    "explain_command": {"", "dtypes", "explanation", "problem_text", "report"},
     "demo": {"", "report", "whole_file"},
     "info": {"", "cpu", "dtypes", "gpu", "problem", "report"},
     "run_file": {"operations", "report", "whole_file", "_repeat"},
@@ -27,6 +28,8 @@ ALLOWED = {
     "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "arrays", "calls", "problem", "documentation"},
+    "explanation": {"arguments", "arrays", "calls", "cpu", "dtypes"},
+    "problem_text": set(),
     "calls": {"arguments", "arrays", "bounded", "problem", "cpu", "default_algorithm", "gpu", "_repeat"},
     "arguments": {"arrays", "dtypes", "geometry", "keywords"},
     "geometry": {"default_algorithm", "keywords", "shapes", "dtypes", "problem"},
@@ -35,7 +38,17 @@ ALLOWED = {
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
     "arrays": {"dtypes", "_repeat"},
-    "cpu": {"cpu.families", "cpu.kernels", "cpu.task", "cpu.winograd"},
+    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.task", "cpu.winograd"},
+    "cpu.details": {
+        "cpu.direct",
+        "cpu.direct.boxes",
+        "cpu.families",
+        "cpu.layouts",
+        "cpu.patches",
+        "cpu.steps",
+        "cpu.winograd",
+        "problem",
+    },
     "cpu.families": {"cpu.direct", "cpu.patches", "cpu.winograd"},
     "cpu.patches": {"arrays", "cpu.layouts", "cpu.machines", "problem"},
     "cpu.winograd": {

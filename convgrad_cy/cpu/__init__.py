@@ -5,6 +5,7 @@ it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` r
 """
 
 from . import families
+from .details import explained as explained
 from .kernels import available_isas as available_isas
 from .kernels import isa as isa
 from .kernels import machine as machine

@@ -8,7 +8,7 @@ from .plan import plan as make_plan
 from .tilings import decide
 
 
-def _decision(task):
+def decide_for(task):
     """What the model says of a task, whatever its threads."""
     operation, problem, dtype, algorithm, _, _, here = task
     return decide(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
@@ -18,13 +18,13 @@ def suits(task):
     """Why another family computes a task, or None."""
     if task.algorithm == "direct":
         return "the call asks for the algorithm 'direct'"
-    return _decision(task).reason
+    return decide_for(task).reason
 
 
 def job(task, rest):
     """The job, with the sum itself for values that leave the algorithm's range; its arrays in an order that suits."""
     operation, problem, *_ = task
-    steps = make_plan(operation, problem, _decision(task).tiling, task.machine)
+    steps = make_plan(operation, problem, decide_for(task).tiling, task.machine)
     wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0)
     ordered = task._replace(tensors=wanted)
     instead = rest(ordered)
