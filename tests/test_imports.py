@@ -74,6 +74,7 @@ ALLOWED = {
         "cpu.patches",
         "cpu.small_groups",
         "cpu.steps",
+        "cpu.task",
         "cpu.tile",
         "problem",
     },

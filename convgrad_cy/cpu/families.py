@@ -26,5 +26,7 @@ def declined(task, families=PREFERENCE):
 
 def job(task, families=PREFERENCE):
     """What the first family that suits makes of a task."""
-    family = next(family for family in families if family.suits(task) is None)
-    return family.job(task, partial(job, families=families[families.index(family) + 1 :]))
+    for number, family in enumerate(families, 1):
+        if family.suits(task) is None:
+            return family.job(task, partial(job, families=families[number:]))
+    raise ValueError("no family takes this task")

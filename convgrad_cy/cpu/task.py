@@ -23,5 +23,5 @@ class Task(NamedTuple):
 
     def turned(self):
         """The same with x and y in each other's place, as dgrad takes them."""
-        source, filter, target = self.tensors
-        return self._replace(places=self.places[::-1], tensors=(target, filter.swapaxes(1, 2), source))
+        *what, places, (source, filter, target), machine = self
+        return Task(*what, places[::-1], (target, filter.swapaxes(1, 2), source), machine)

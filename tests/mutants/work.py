@@ -78,7 +78,7 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/task.py",
         f"{EXACT} {FORMATS}",
-        ("x and y keep their places in dgrad", "self.places[::-1]", "self.places"),
+        ("x and y keep their places in dgrad", "places[::-1]", "places"),
         ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),
     ),
     *mutants_of(

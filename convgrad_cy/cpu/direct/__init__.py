@@ -8,6 +8,7 @@ from math import prod
 from ...problem import DGRAD, WGRAD
 from ..job import Job
 from ..patches import is_dense, taps_as_channels
+from ..task import Task
 from .mirrored import is_better_mirrored
 from .plan import outline
 from .plan import plan as make_plan
@@ -39,13 +40,14 @@ def suits(task):
 
 def job(task, rest=None):
     """The ``Job`` of a task."""
-    operation, _, dtype, _, _, _, here = task
+    operation, _, dtype, algorithm, _, _, here = task
     if operation == WGRAD and is_dense(task.problem):
         task = _with_fewer_taps(task)
     mirrored = operation == WGRAD and is_better_mirrored(task.problem, here, dtype.compute_itemsize)
     if operation == DGRAD or mirrored:
         task = task.turned()
-    problem, (source, filter, target), chunk = task.problem, task.tensors, None
+    _, problem, _, _, places, (source, filter, target), _ = task
+    chunk = None
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
         if joined != problem:  # the order of each sum stays as it is for other layouts
@@ -56,4 +58,4 @@ def job(task, rest=None):
     positions_adjacent = abs(source.strides[5]) < abs(source.strides[channel])
     made = make_plan(operation, problem, dtype, positions_adjacent, here, mirrored, chunk)
     kernel = "wgrad" if operation == WGRAD else "correlate"
-    return Job(kernel, made, task._replace(problem=problem, tensors=(source, filter, target)))
+    return Job(kernel, made, Task(operation, problem, dtype, algorithm, places, (source, filter, target), here))
