@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import algorithm, cpu
+from convgrad_cy import cpu
+from convgrad_cy.cpu.winograd import tilings
 
 from . import machine, results
 from .fit_algorithm import forget
@@ -78,11 +79,11 @@ def grown(spatial, padding, kernel):
 
 def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
     """The rows of the result: for a tile and a kind of data, the errors for each number of channels."""
-    kept, contract = algorithm.TILINGS, algorithm.is_accurate
+    kept, contract = tilings.TILINGS, tilings.is_accurate
     try:
-        algorithm.is_accurate = lambda *call: True
+        tilings.is_accurate = lambda *call: True
         for name, (tiling, spatial, kernel) in tiles.items():
-            algorithm.TILINGS = (kept[tiling],)
+            tilings.TILINGS = (kept[tiling],)
             forget()
             for kind in kinds:
                 random = np.random.default_rng(0)
@@ -91,7 +92,7 @@ def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
                 )
                 yield {"tile": name, "data": kind, "winograd": winograd, "direct": direct}
     finally:
-        algorithm.TILINGS, algorithm.is_accurate = kept, contract
+        tilings.TILINGS, tilings.is_accurate = kept, contract
         forget()
 
 

@@ -11,9 +11,11 @@ import time
 
 import numpy as np
 
-from convgrad_cy import algorithm, calls, cpu, dtypes, winograd
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD
-from convgrad_cy.tile_walks import first_walks, tile_walks
+from convgrad_cy import calls, cpu, dtypes
+from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd import tilings as algorithm
+from convgrad_cy.cpu.winograd.walks import first_walks, tile_walks
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 from .peers import ALGORITHM
 from .peers.convgrad_cy import Library
@@ -79,7 +81,7 @@ def call_of(row, chosen, arrays):
 
 def forget():
     """Empty the caches of choices, so that the next calls choose anew."""
-    algorithm.tiling_of.cache_clear()
+    algorithm.decide.cache_clear()
     calls.forget()
 
 

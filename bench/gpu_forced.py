@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from convgrad_cy import calls, gpu
-from convgrad_cy.choices import WGRAD
 from convgrad_cy.gpu import depthwise, families, mma, simt, simt_tiles, thread_shape, tiles
+from convgrad_cy.problem import WGRAD
 
 FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
 #: Into how many parts sums are split: one, whose result is final, and several, which ``reduce.cu`` adds.

@@ -9,6 +9,7 @@ from .api import conv_transpose_backward_filter as conv_transpose_backward_filte
 from .both import conv_backward as conv_backward
 from .default_algorithm import get_default_algorithm as get_default_algorithm
 from .default_algorithm import set_default_algorithm as set_default_algorithm
+from .explanation import explain as explain
 from .threads import get_num_threads as get_num_threads
 from .threads import num_threads as num_threads
 from .threads import set_num_threads as set_num_threads
@@ -22,6 +23,7 @@ __all__ = [
     "conv_transpose",
     "conv_transpose_backward_data",
     "conv_transpose_backward_filter",
+    "explain",
     "get_default_algorithm",
     "get_num_threads",
     "num_threads",

@@ -8,6 +8,7 @@ import sys
 
 from convgrad_cy import report
 from convgrad_cy.demo import plot, training
+from convgrad_cy.explain_command import BadProblem, add_arguments, print_explanation
 from convgrad_cy.info import print_info
 from convgrad_cy.operations import OPERATIONS, table
 from convgrad_cy.run_file import BadInput, run
@@ -85,6 +86,10 @@ def make_parser():
     command.add_argument("--epochs", type=natural_number(1), default=30, help="passes over the digits (%(default)s)")
     command.add_argument("--seed", type=natural_number(0), default=0, help="of weights and batches (%(default)s)")
 
+    about = "how a call would be computed on this machine's CPU: by which kernels, and why not by others"
+    command = commands.add_parser("explain", help=about, description=f"Print {about}.")
+    add_arguments(command)
+
     command = commands.add_parser(
         "run",
         help="run one operation on arrays from a file",
@@ -136,11 +141,13 @@ def main(arguments=None):
         prefix = f"{parser.prog} {options.command}"
         if options.command == "info":
             print_info()
+        elif options.command == "explain":
+            print_explanation(options)
         elif options.command == "run":
             return run_command(options, prefix)
         else:
             return demo_command(options)
-    except (BadInput, plot.NoPlot) as error:
+    except (BadInput, BadProblem, plot.NoPlot) as error:
         report.complain(f"{prefix}: error: {report.one_line(error)}")
         return 2
     except report.ReaderLeft:

@@ -4,8 +4,8 @@ from contextlib import nullcontext
 
 from . import arguments, calls
 from .arrays import NUMPY, Foreign, is_addressable, library_of, reach
-from .choices import DGRAD, WGRAD
 from .documentation import documented
+from .problem import DGRAD, WGRAD
 
 _NAMES = ("dy", "x", "w")
 

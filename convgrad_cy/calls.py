@@ -12,9 +12,9 @@ from . import arguments, cpu
 from ._repeat import TooLittleMemory, are_apart, call_key
 from .arrays import NUMPY, Foreign, Library, is_addressable, library_of, reach
 from .bounded import Bounded, counted
-from .choices import DGRAD, FPROP, WGRAD
 from .default_algorithm import on_change
 from .dtypes import lookup
+from .problem import DGRAD, FPROP, WGRAD
 
 #: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
 _KNOWN = Bounded()
@@ -94,15 +94,28 @@ def part_of(function, geometry):
     return (DGRAD, WGRAD, FPROP)[places.index(2)], geometry, places
 
 
+def checked(library, function, first, second, asked, keywords):
+    """The geometry of a call, if it is legal and an algorithm that it asks for by name can compute it."""
+    geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
+    if geometry.algorithm == "winograd":
+        operation, *_ = part_of(function, geometry)
+        reason = cpu.refusal(operation, geometry.problem, geometry.dtype)
+        if reason is not None:
+            raise ValueError(f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'")
+    return geometry
+
+
+def tensors_of(geometry, places, seen):
+    """The six-dimensional views of x, w and y, which have these places among a call's arrays."""
+    views = zip(places, geometry.views, strict=True)
+    return [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
+
+
 def prepare(library, parts, arrays):
     """The work of a call on these arrays, inputs before results; a GPU takes several parts at a time."""
     counted()  # what was counted before belongs to no call
     seen = [library.seen(array) for array in arrays]
-    viewed = []
-    for operation, geometry, places in parts:
-        views = zip(places, geometry.views, strict=True)
-        tensors = [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
-        viewed.append((operation, geometry, places, tensors))
+    viewed = [(*part, tensors_of(*part[1:], seen)) for part in parts]
     if library is NUMPY:
         ((operation, geometry, places, tensors),) = viewed
         return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
@@ -155,7 +168,7 @@ def call(function, first, second, asked, keywords, out, empty=None, before=None)
         library.check_device(function.second, second, function.first, first)
         if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
             first, second = first.view(), second.view()
-        geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
+        geometry = checked(library, function, first, second, asked, keywords)
         copied = not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))
         known = Known(library, geometry.shape, copied, None)
     library, shape, copied, work, reaches = known

@@ -7,8 +7,7 @@ the shapes that the caller asks for.
 from math import prod
 from typing import Any, NamedTuple
 
-from . import algorithm, dtypes
-from .choices import DGRAD, FPROP, WGRAD
+from . import dtypes
 from .default_algorithm import get_default_algorithm
 from .keywords import (
     ALGORITHMS,
@@ -232,10 +231,5 @@ def _geometry(common, axes, x, w, y):
         (w.order, (groups, outs // groups, ins, *problem.kernel)),
         (y.order, (x.sizes[0], groups, outs // groups, *problem.y)),
     )
-    if common.algorithm == "winograd":
-        operation = {id(x): DGRAD, id(w): WGRAD, id(y): FPROP}[id(result)]
-        reason = algorithm.refusal(operation, problem, common.dtype)
-        if reason is not None:
-            raise ValueError(f"algorithm must be 'auto' or 'direct' for {reason}, not 'winograd'")
     names = (x.name, w.name, y.name)
     return Geometry(problem, common.dtype, common.algorithm, common.precision, names, result.shape, views)

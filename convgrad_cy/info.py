@@ -9,8 +9,7 @@ import numpy as np
 
 import convgrad_cy as cg
 from convgrad_cy import cpu, dtypes, gpu, report
-from convgrad_cy.choices import DGRAD
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.problem import DGRAD, ConvProblem
 from convgrad_cy.report import one_line
 
 #: Files of the OpenMP runtimes of GNU, Intel and LLVM; those that a wheel brings have a hash in their names.

@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+#: The operations: y from x and w, x from y and w, w from x and y.
+FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
+
 #: Sizes in bytes and positions stay below this, so that no sum or product of two of them leaves an int64.
 INDEX_LIMIT = 2**62
 

@@ -1,4 +1,4 @@
-"""The blocks that ``plan.py`` cuts the work into, and their memory."""
+"""The blocks that ``cpu/direct/plan.py`` cuts the work into, and their memory."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport malloc
@@ -8,7 +8,7 @@ from scalar cimport compute
 from ukernel cimport LINE_BYTES, whole_vectors
 from window cimport Window, WindowAxis
 
-cdef struct Blocks:  # plan.Blocks, field for field
+cdef struct Blocks:  # Blocks of cpu/direct/plan.py, field for field
     int64_t threads
     int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
     int64_t positions_across  # whether the columns of a tile are positions, not output channels

@@ -6,7 +6,7 @@ neither the box nor the source,
 
     window[position[p] + tap[t] + c * pitch of channels]
 
-and no element is copied once for each tap. The window's coordinate on an axis, which ``plan.py`` chooses, is
+and no element is copied once for each tap. The window's coordinate on an axis, which ``cpu/direct/boxes.py`` chooses, is
 
     p * step + t * tap + begin      step and tap are the walk's, and neighbours share elements, or, where the taps of
                                     a box lie apart from each other, 1 and the box's extent: a part for each tap.
@@ -25,7 +25,7 @@ from ukernel cimport LINE_BYTES
 cdef enum:
     SHARING_BYTES = 256
 
-cdef struct WindowAxis:  # plan.WindowAxis, field for field
+cdef struct WindowAxis:  # WindowAxis of cpu/direct/boxes.py, field for field
     int64_t positions  # of a whole box
     int64_t extent
     int64_t apart  # whether there is a part for each tap

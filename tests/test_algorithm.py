@@ -14,9 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convgrad_cy as cg
-from convgrad_cy import algorithm, cpu, dtypes, tile_walks, winograd
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
-from convgrad_cy.problem import ConvProblem, conv_size
+from convgrad_cy import dtypes
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd import tilings
+from convgrad_cy.cpu.winograd import walks as tile_walks
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, conv_size
 
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
 # The tiles of x86-64-v4, -v3 and -v2: those of pyx/ukernel.h.
@@ -39,7 +42,7 @@ def test_choices():
 
     def tiled(operation, *sizes, dtype=FLOAT32):
         problem = problem_of(*sizes)
-        return [algorithm.tiling_of(operation, problem, dtype, False, machine) is not None for machine in MACHINES]
+        return [tilings.tiling_of(operation, problem, dtype, False, machine) is not None for machine in MACHINES]
 
     for operation in (FPROP, DGRAD, WGRAD):
         assert all(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3)))
@@ -51,13 +54,13 @@ def test_choices():
         eights = 8, 32, 8, 8, (1, 28, 28), (1, 3, 3)
         assert tiled(operation, *eights)[0] == (operation == WGRAD)
         split = MACHINES[0]._replace(splits_vectors=True)
-        assert algorithm.tiling_of(operation, problem_of(*eights), FLOAT32, False, split) is not None
+        assert tilings.tiling_of(operation, problem_of(*eights), FLOAT32, False, split) is not None
         for row in dtypes.TABLE:
             if row.name != "float32":
                 assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3), dtype=row))
 
 
-def test_threads_choose_nothing(monkeypatch):
+def test_threads_choose_nothing():
     """Else the bits of a result would depend on them."""
     x, w = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 30, 29), (70, 64, 3, 3)))
     dy = RANDOM.standard_normal((2, 70, 30, 29)).astype(np.float32)
@@ -70,8 +73,8 @@ def test_threads_choose_nothing(monkeypatch):
 
     expected = [result.tobytes() for result in results()]
     for threads in (1, 2, 3, 5):
-        monkeypatch.setattr(cpu, "threads", lambda threads=threads: threads)
-        assert [result.tobytes() for result in results()] == expected
+        with cg.num_threads(threads):
+            assert [result.tobytes() for result in results()] == expected
 
 
 ARRAYS = {"x": (2, 8, 9, 9), "w": (8, 8, 3, 3)}
@@ -198,10 +201,10 @@ problems = st.builds(
 
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
-@given(problem=problems, machine=st.sampled_from(MACHINES), tiling=st.sampled_from(algorithm.TILINGS))
+@given(problem=problems, machine=st.sampled_from(MACHINES), tiling=st.sampled_from(tilings.TILINGS))
 def test_plans(operation, problem, machine, tiling):
     """Walks that reach every target once, whole vectors and strips, and no plan but for its threads depends on them."""
-    if algorithm.refusal(operation, problem, FLOAT32) is not None:
+    if tilings.refusal(operation, problem, FLOAT32) is not None:
         return
     _, parts, numbers = tile_walks.tile_walks(operation, problem)
     extents = problem.x if operation == DGRAD else problem.y
@@ -281,7 +284,7 @@ def test_contract_refuses_large_tiles_and_many_channels():
         strides = tuple(stride if taps > 1 else 1 for taps in kernel)
         y = tuple(-(-n // s) for n, s in zip(x, strides, strict=True))
         problem = ConvProblem(1, 1, channels, 8, x, y, kernel, strides, pad_begin=tuple(taps // 2 for taps in kernel))
-        return [algorithm.is_accurate(FPROP, problem, tiling) for tiling in algorithm.TILINGS]
+        return [tilings.is_accurate(FPROP, problem, tiling) for tiling in tilings.TILINGS]
 
     assert allowed(64, (1, 1, 3)) == [True] * 5
     assert allowed(64, (1, 3, 3)) == [True, True, True, True, False]

@@ -11,9 +11,9 @@ import pytest
 import convgrad_cy as cg
 from convgrad_cy import bounded, calls, cpu, dtypes
 from convgrad_cy.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
-from convgrad_cy.choices import DGRAD
-from convgrad_cy.plan import PLANS_BYTES, plan
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.cpu.direct.plan import PLANS_BYTES, plan
+from convgrad_cy.cpu.job import Job
+from convgrad_cy.problem import DGRAD, ConvProblem
 
 LONG, LONGER = 700, 720  # strides of plans that are much larger than an entry
 
@@ -115,13 +115,13 @@ def test_a_child_does_not_wait_for_the_parents_thread():
 def test_calls_know_their_plans(monkeypatch):
     """The bytes of both algorithms' steps, where there are two."""
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
-    kept, work = [], cpu._work
+    kept, ready = [], Job.ready
 
-    def noted(kernel, plan, *rest):
-        kept.append(plan)
-        return work(kernel, plan, *rest)
+    def noted(job):
+        kept.append(job.plan)
+        return ready(job)
 
-    monkeypatch.setattr(cpu, "_work", noted)
+    monkeypatch.setattr(Job, "ready", noted)
     x, w = np.ones((1, 8, 20, 20), np.float32), np.ones((8, 8, 3, 3), np.float32)
     for call in (lambda: transposed(LONG), lambda: cg.conv(x, w, algorithm="winograd")):
         kept.clear()

@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
-from convgrad_cy.plan import DEPTH_BYTES, LARGER_POSITIONS, LONG_DEPTH_BYTES, MANY_POSITIONS, SUMS_BYTES, plan
-from convgrad_cy.problem import backward_axis_phases, conv_size, forward_axis
+from convgrad_cy.cpu.direct.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
+from convgrad_cy.cpu.direct.plan import (
+    DEPTH_BYTES,
+    LARGER_POSITIONS,
+    LONG_DEPTH_BYTES,
+    MANY_POSITIONS,
+    SUMS_BYTES,
+    plan,
+)
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, backward_axis_phases, conv_size, forward_axis
 
 
 @given(
@@ -114,7 +121,7 @@ def test_positions_cut_no_chunk(problem):
         for adjacent in (False, True):
             for many in (1, MANY_POSITIONS):
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr("convgrad_cy.plan.MANY_POSITIONS", many)
+                    patch.setattr("convgrad_cy.cpu.direct.plan.MANY_POSITIONS", many)
                     found = plan.__wrapped__(operation, problem, FLOAT32, adjacent, Machine(*TILES[0], threads=2))
                 chunks.add((unpacked(found)[2].chunk, adjacent))
         assert len(chunks) == 2

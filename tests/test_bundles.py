@@ -5,11 +5,14 @@ import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import PROBLEMS, parse
 
-from convgrad_cy import algorithm, boxes, calls, cpu, winograd
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
+from convgrad_cy import calls, cpu
+from convgrad_cy.cpu.direct import boxes
+from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
 LAYERS = (
     "g4ic32ih9oc32kh3ph1",
@@ -142,7 +145,7 @@ def test_are_planned_by_winograd(operation):
     for groups, outputs, expected in ((32, 8, 2), (32, 6, 1), (32, 16, 1), (1, 8, 1)):
         channels = (outputs, 8) if operation == DGRAD else (8, outputs)
         problem = ConvProblem(1, groups, *channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-        made = winograd.choose(operation, problem, algorithm.TILINGS[1], machine).chosen
+        made = winograd.choose(operation, problem, tilings.TILINGS[1], machine).chosen
         assert (made.groups, made.chunk) == (expected, 8 * expected)
 
 

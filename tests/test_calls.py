@@ -13,6 +13,7 @@ from operations import DTYPES, dtype_of
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arguments, calls, cpu
 from convgrad_cy.bounded import ENTRY_BYTES, Bounded
+from convgrad_cy.cpu import direct
 
 RANDOM = np.random.default_rng(5)
 X, W = RANDOM.integers(-4, 5, (2, 4, 5, 5)), RANDOM.integers(-4, 5, (6, 4, 3, 3))
@@ -143,7 +144,7 @@ def test_other_types_are_refused_after_these_were_accepted():
 @pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
 def test_other_numbers_of_threads_are_other_calls(monkeypatch, few_known):
     seen = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: seen.append(a[4].threads) or make(*a))
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: seen.append(a[4].threads) or make(*a))
     for number in (1, 3, 1, 3):
         with cg.num_threads(number):
             cg.conv(*arrays(), algorithm="direct")

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from test_algorithm import MACHINES, problem_of
 
-from convgrad_cy import algorithm, costs, winograd
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD
+from convgrad_cy.cpu.winograd import costs, tilings
+from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
-CUBES = algorithm.TILINGS[2]  # six points on each axis for three taps
+CUBES = tilings.TILINGS[2]  # six points on each axis for three taps
 
 
 @pytest.mark.tuning
@@ -18,10 +19,10 @@ def test_kept_tiles_count_once():
     """In wgrad, where many blocks need the transformed tiles, these may be kept for all."""
     small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
     assert winograd.choose(WGRAD, small, CUBES, MACHINES[0]).chosen.shared
-    assert algorithm.tiled_work(WGRAD, small, CUBES, MACHINES[0])["wgrad value"] == 6**3 * 4**3 * (128 + 128)
+    assert tilings.tiled_work(WGRAD, small, CUBES, MACHINES[0])["wgrad value"] == 6**3 * 4**3 * (128 + 128)
     again = winograd.choose(WGRAD, large, CUBES, MACHINES[0]).chosen
     assert not again.shared
-    work = algorithm.tiled_work(WGRAD, large, CUBES, MACHINES[0])["wgrad value"]
+    work = tilings.tiled_work(WGRAD, large, CUBES, MACHINES[0])["wgrad value"]
     assert work == 6**3 * 4**3 * (1024 * -(-128 // again.outputs) + 128 * -(-1024 // again.chunk))
 
 
@@ -30,7 +31,7 @@ def test_kept_tiles_count_once():
 def test_vectors_of_a_line_have_larger_boxes(channels):
     """More sums than narrower ones, with filters that are transformed once or by each task."""
     problem = problem_of(8, 1, channels, channels, (1, 25, 25), (1, 3, 3))
-    wide, narrow = (winograd.choose(FPROP, problem, algorithm.TILINGS[3], machine) for machine in MACHINES[:2])
+    wide, narrow = (winograd.choose(FPROP, problem, tilings.TILINGS[3], machine) for machine in MACHINES[:2])
     sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]
     assert sums[1] <= winograd.SUMS_BYTES < sums[0] <= winograd.WIDE_SUMS_BYTES
 
@@ -48,7 +49,7 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
 def test_chunks_whose_filters_stay_in_the_cache(operation, size, kernel, stride, machine, chunk):
     """Where each task transforms its own, vectors are lines, and twice as many channels do not leave the L2 cache."""
     problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), (1, stride, stride))
-    made = winograd.choose(operation, problem, algorithm.TILINGS[3], MACHINES[machine])
+    made = winograd.choose(operation, problem, tilings.TILINGS[3], MACHINES[machine])
     assert made.chosen.group == 0 and made.chosen.chunk == chunk
 
 
@@ -57,7 +58,7 @@ def test_fit(monkeypatch, capsys):
     sys.path.append(str(Path(__file__).parents[1]))
     from bench import fit_algorithm
 
-    kept = algorithm.TILINGS
+    kept = tilings.TILINGS
     monkeypatch.setattr(fit_algorithm, "SECONDS", 0)
     monkeypatch.setattr(fit_algorithm, "ROUNDS", 1)
     monkeypatch.setattr(fit_algorithm, "MOST_PRODUCTS", 4e7)
@@ -67,7 +68,7 @@ def test_fit(monkeypatch, capsys):
     assert set(made) <= set(costs.NARROW.each) == set(costs.WIDE.each) and min(made.values()) >= 0
     fit_algorithm.judge(found)
     assert "of the best choices' time" in capsys.readouterr().out
-    assert kept is algorithm.TILINGS
+    assert kept is tilings.TILINGS
 
 
 def test_fit_finds_costs():

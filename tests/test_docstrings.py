@@ -75,7 +75,7 @@ def test_sections(function):
 def test_every_parameter_is_described(function):
     described = []
     for line in sections(function).get("Parameters", "").splitlines():
-        match = re.fullmatch(r"([a-z_]+(?:, [a-z_]+)*) : .+", line)
+        match = re.fullmatch(r"\*{0,2}([a-z_]+(?:, [a-z_]+)*) : .+", line)
         if match:
             described += match.group(1).split(", ")
     assert sorted(described) == sorted(inspect.signature(function).parameters)

@@ -8,9 +8,10 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from problems import parse
 from test_segments import terms
 
-from convgrad_cy import calls, cpu
+from convgrad_cy import calls
+from convgrad_cy.cpu import direct
+from convgrad_cy.cpu.direct.padding import without_ends
 from convgrad_cy.problem import ConvProblem, conv_size
-from convgrad_cy.segments import without_ends
 
 LAYERS = (
     parse('mb2ic5iw300oc64kw3pw1n"1d_long_row"'),
@@ -47,7 +48,7 @@ def test_terms(stride, dilation, pad, row):
 def test_are_cut(monkeypatch, problem, dtype, data_format):
     """Long rows of channels last, where elements can be read as they are."""
     made = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: made.append(make(*a)) or made[-1])
     calls.forget()
     tensors, _ = integer_tensors(problem, dtype)
     OPERATIONS["conv"].call(problem, tensors, data_format, layout=np.ascontiguousarray)

@@ -11,10 +11,11 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from problems import parse
 
 from convgrad_cy import calls, cpu
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine, tile_cycles
+from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.tile import tile_cycles
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
 #: (groups, channels of x and of y in each); what an expansion makes a vector of lies in one, in two, or further apart.
 GROUPS = ((40, 1, 2), (20, 1, 4), (40, 2, 1), (10, 4, 1), (40, 2, 2), (10, 2, 4), (10, 4, 2), (12, 3, 3), (7, 3, 6))
@@ -63,7 +64,7 @@ def test_strided_groups_of_eight(monkeypatch, operation, text):
     tensors, of_reals = integer_tensors(problem, "float32")[0], real_tensors(problem, "float32")
     found = set()
     for cache_bytes in (0, 1 << 40):
-        monkeypatch.setattr(cpu, "_last_cache", cache_bytes)
+        monkeypatch.setattr(cpu.kernels, "_last_cache", cache_bytes)
         calls.forget()
         for formats in (("NCX", "OIX"), ("NXC", "XIO")):
             run = OPERATIONS[operation].call

@@ -7,9 +7,9 @@ from problems import Problem
 
 import convgrad_cy
 from convgrad_cy import dtypes
-from convgrad_cy.choices import FPROP, Machine
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem, conv_size
+from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 MANY = 241  # channels: two chunks of 3 x 3 taps, of which no task packs a part for itself, whatever vectors are

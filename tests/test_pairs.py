@@ -15,10 +15,9 @@ from operations import (
 from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
-from convgrad_cy.choices import FPROP
+from convgrad_cy.cpu.direct.plan import Blocks, plan
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.problem import FPROP, ConvProblem
 
 pytestmark = [
     pytest.mark.skipif(not cpu.machine().multiplies_pairs, reason="this processor or build multiplies no pairs"),

@@ -5,10 +5,10 @@ import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import Problem
 
-from convgrad_cy.choices import DGRAD, Machine
+from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem, conv_size
+from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NXC", "OIX"))
 DGRAD_OF = OPERATIONS["conv_backward_data"]

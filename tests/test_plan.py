@@ -9,20 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convgrad_cy
-from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.boxes import WINDOW_BYTES, WindowAxis
-from convgrad_cy.choices import (
-    DGRAD,
-    FPROP,
-    LARGE_FILTER_BYTES,
-    SERIAL_MULTIPLICATIONS,
-    WGRAD,
-    Machine,
-    tile_cycles,
-)
-from convgrad_cy.mirrored import is_better_mirrored
-from convgrad_cy.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
-from convgrad_cy.problem import AxisWalk, ConvProblem, backward_axis_phases, conv_size
+from convgrad_cy import calls, dtypes
+from convgrad_cy.cpu import direct
+from convgrad_cy.cpu.case import LARGE_FILTER_BYTES
+from convgrad_cy.cpu.direct.boxes import WINDOW_BYTES, WindowAxis
+from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
+from convgrad_cy.cpu.direct.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
+from convgrad_cy.cpu.machines import SERIAL_MULTIPLICATIONS, Machine
+from convgrad_cy.cpu.tile import tile_cycles
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
 FLOAT32 = dtypes.TABLE[2]
 # Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/ukernel.h.
@@ -254,7 +249,7 @@ def test_gathered_windows_change_no_bits():
 def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
     """Whether positions are adjacent; of groups of one channel, the stride between channels says nothing."""
     seen = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *arguments: seen.append(arguments[3]) or plan(*arguments))
+    monkeypatch.setattr(direct, "make_plan", lambda *arguments: seen.append(arguments[3]) or plan(*arguments))
     calls.forget()
     x = np.ones((1, 16, 9, 9) if layout == "NCX" else (1, 9, 9, 16), np.float32)
     convgrad_cy.conv(x, np.ones((16, channels, 3, 3), np.float32), groups=groups, data_format=layout)

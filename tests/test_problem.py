@@ -155,7 +155,8 @@ def test_benchdnn_syntax():
 
 @pytest.mark.parametrize(
     "text",
-    ['ic4oc4iw5kw3', 'ic4oc4iw5kw3"no n"', 'ic4oc4iw5kw9n"too_large"', 'ic4ic5oc4iw5n"twice"', 'g3ic4oc3iw5n"groups"',
+    ['ic4oc4', 'ic4iw5kw3',
+     'ic4oc4iw5kw3"no n"', 'ic4oc4iw5kw9n"too_large"', 'ic4ic5oc4iw5n"twice"', 'g3ic4oc3iw5n"groups"',
      'ic4oc4iw5kh3n"axis"', 'ic4oc4iw5ow9kw3pw0sw2n"fine"x'],
 )  # fmt: skip
 def test_malformed_problems(text):

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from convgrad_cy import cpu
 from convgrad_cy.boxes import WindowAxis
 from convgrad_cy.plan import Blocks
-from convgrad_cy.problem import AxisWalk
 from convgrad_cy.winograd import TileBlocks
+
+from convgrad_cy import cpu
+from convgrad_cy.problem import AxisWalk
 
 ROOT = Path(__file__).parents[1]
 kernels = cpu._kernels

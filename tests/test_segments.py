@@ -12,11 +12,13 @@ from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import parse
 
 import convgrad_cy
-from convgrad_cy import calls, cpu, segments
-from convgrad_cy.plan import Blocks
+from convgrad_cy import calls
+from convgrad_cy.cpu import direct
+from convgrad_cy.cpu.direct import padding
+from convgrad_cy.cpu.direct.padding import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
+from convgrad_cy.cpu.direct.plan import Blocks
+from convgrad_cy.cpu.steps import PACKS
 from convgrad_cy.problem import ConvProblem, conv_size
-from convgrad_cy.segments import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
-from convgrad_cy.steps import PACKS
 
 #: Each has a quarter of its products in padding, or more.
 LAYERS = [
@@ -87,7 +89,7 @@ def test_terms(extents, kernel, stride, dilation, pad):
 @pytest.mark.parametrize("kernel", ("conv", "conv_backward_data", "conv_backward_filter"))
 def test_layers_are_cut(monkeypatch, problem, kernel):
     cut = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: cut.append(make(*a)) or cut[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: cut.append(make(*a)) or cut[-1])
     calls.forget()
     tensors, _ = integer_tensors(problem, "float32")
     OPERATIONS[kernel].call(problem, tensors, algorithm="direct")
@@ -103,7 +105,7 @@ def test_layers_are_cut(monkeypatch, problem, kernel):
 
 def test_parts_of_phases_use_their_own_filter(monkeypatch):
     made = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: made.append(make(*a)) or made[-1])
     calls.forget()
     tensors, _ = integer_tensors(PHASES, "float32")
     OPERATIONS["conv_backward_data"].call(PHASES, tensors, algorithm="direct")
@@ -114,7 +116,7 @@ def test_parts_of_phases_use_their_own_filter(monkeypatch):
 
 def test_parts_keep_rows(monkeypatch):
     made = []
-    monkeypatch.setattr(cpu, "make_plan", lambda *a, make=cpu.make_plan: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: made.append(make(*a)) or made[-1])
     calls.forget()
     tensors, _ = integer_tensors(FEW_CHANNELS, "float32")
     OPERATIONS["conv"].call(FEW_CHANNELS, tensors, algorithm="direct")
@@ -140,7 +142,7 @@ def test_infinity_meets_no_padding():
 
 
 def test_short_reach_is_left_alone(monkeypatch):
-    monkeypatch.setattr(segments, "_by_positions", None)
+    monkeypatch.setattr(padding, "_by_positions", None)
     problem = ConvProblem(8, 1, 1, 1, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
     walks = [problem.forward_walk()]
     assert without_padding(walks, [1], 8, False) == [walks]

@@ -6,12 +6,13 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, dtype_of, integer
 from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, arrays, calls, cpu, winograd
+from convgrad_cy import _repeat, arrays, calls, cpu
 from convgrad_cy.bounded import Bounded
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD, Machine
+from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.dtypes import TABLE
-from convgrad_cy.plan import Blocks, plan
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
 LAYERS = (
     "g64ic64ih9oc64kh3ph1",
@@ -22,7 +23,7 @@ LAYERS = (
 
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch):
-    monkeypatch.setattr(cpu, "_last_cache", 0)
+    monkeypatch.setattr(cpu.kernels, "_last_cache", 0)
     library = arrays.NUMPY._replace(empty=lambda shape, dtype, like=None: _repeat.aligned_array(shape, dtype))
     for module in (arrays, calls):
         monkeypatch.setattr(module, "NUMPY", library)
@@ -114,7 +115,7 @@ def test_target_from_memory(monkeypatch, dtype, outputs):
     tensors, results = integer_tensors(problem, dtype)
     real, found = real_tensors(problem, dtype), set()
     for cache in (0, 1 << 30):
-        monkeypatch.setattr(cpu, "_last_cache", cache)
+        monkeypatch.setattr(cpu.kernels, "_last_cache", cache)
         monkeypatch.setattr(calls, "_KNOWN", Bounded())
         assert_exact(operation.call(problem, tensors, "NXC", layout=np.ascontiguousarray), results["wgrad"], dtype)
         found.add(bits(operation.call(problem, real, "NXC", layout=np.ascontiguousarray)))
@@ -140,7 +141,7 @@ def test_bits_of_winograd(monkeypatch, dtype):
     x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 13, 17, 32), (3, 3, 32, 64)))
     results = []
     for cache_bytes in (0, 1 << 40):
-        monkeypatch.setattr(cpu, "_last_cache", cache_bytes)
+        monkeypatch.setattr(cpu.kernels, "_last_cache", cache_bytes)
         calls.forget()
         results.append(cg.conv(x, w, padding=1, data_format="NXC", filter_format="XIO", algorithm="winograd"))
     assert results[0].tobytes() == results[1].tobytes()

@@ -13,6 +13,7 @@ from test_invariance import run_python
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu
 from convgrad_cy.bounded import Bounded
+from convgrad_cy.cpu.job import Job
 
 TESTS = Path(__file__).parent
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
@@ -29,18 +30,18 @@ def test_calls_have_a_team(monkeypatch):
     """What ``loops`` says of its calls is so: otherwise the tests of teams would test nothing."""
     seen = []
 
-    def work(kernel, plan, *rest):
-        lanes = " lanes" if not kernel.__name__.startswith("winograd") and plan.blocks[1] else ""
-        seen.append((f"{kernel.__name__}{lanes}", int(plan.blocks[0])))
-        return usual_work(kernel, plan, *rest)
+    def ready(job):
+        lanes = " lanes" if not job.kernel.startswith("winograd") and job.plan.blocks[1] else ""
+        seen.append((f"{job.kernel}{lanes}", int(job.plan.blocks[0])))
+        return usual_ready(job)
 
     def rearrange(source, target, number):
         seen.append(("rearrange", number))
         return usual_rearrange(source, target, number)
 
-    usual_work, usual_rearrange = cpu._work, cpu._kernels.rearrange
-    monkeypatch.setattr(cpu, "_work", work)
-    monkeypatch.setattr(cpu._kernels, "rearrange", rearrange)
+    usual_ready, usual_rearrange = Job.ready, cpu.kernels.compiled.rearrange
+    monkeypatch.setattr(Job, "ready", ready)
+    monkeypatch.setattr(cpu.kernels.compiled, "rearrange", rearrange)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     for name, call in CALLS.items():
         seen.clear()

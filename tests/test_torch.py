@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy import _repeat, calls
 from convgrad_cy.bounded import Bounded
+from convgrad_cy.cpu.job import Job
 
 pytestmark = pytest.mark.torch
 
@@ -226,13 +227,13 @@ LARGE = [
 @pytest.mark.parametrize("geometry", LARGE, ids=str)
 def test_no_mismatch_of_a_team(geometry, monkeypatch):
     threads = set()
-    work = cpu._work
+    ready = Job.ready
 
-    def noted(kernel, plan, *rest):
-        threads.add(int(plan.blocks[0]))
-        return work(kernel, plan, *rest)
+    def noted(job):
+        threads.add(int(job.plan.blocks[0]))
+        return ready(job)
 
-    monkeypatch.setattr(cpu, "_work", noted)
+    monkeypatch.setattr(Job, "ready", noted)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     random = Random(SEED)
     assert conv_mismatches(geometry, random) == [], SEED

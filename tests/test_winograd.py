@@ -20,9 +20,10 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-from convgrad_cy import algorithm, bounded, calls, cpu, dtypes, winograd
-from convgrad_cy.choices import WGRAD
-from convgrad_cy.problem import ConvProblem
+from convgrad_cy import bounded, calls, cpu, dtypes
+from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd import tilings
+from convgrad_cy.problem import WGRAD, ConvProblem
 
 PYX = Path(__file__).parents[1] / "pyx"
 COOK_TOOM, CODE = (
@@ -144,7 +145,7 @@ def test_code_is_the_matrices(count):
 
 @pytest.mark.checkout
 def test_points_that_the_choice_knows():
-    for table in (algorithm.SMALL, algorithm.LARGE, algorithm.LARGEST):
+    for table in (tilings.SMALL, tilings.LARGE, tilings.LARGEST):
         assert all(points in POINTS and points >= taps for taps, points in table.items())
 
 
@@ -163,7 +164,7 @@ def test_values(kernel, data_format, filter_format, problem):
 @pytest.mark.parametrize("problem", PHASES, ids=str)
 def test_values_of_phases(kernel, problem, data_format, filter_format):
     tensors = real_tensors(problem, "float32")
-    if algorithm.refusal(kernel, problem_of(problem), FLOAT32) is None:
+    if tilings.refusal(kernel, problem_of(problem), FLOAT32) is None:
         expected = OPERATIONS[BY_KERNEL[kernel]].expected(problem, tensors, data_format, filter_format)
         assert_close(call(kernel, problem, tensors, data_format, filter_format), expected, "float32")
 
@@ -172,7 +173,7 @@ def test_values_of_phases(kernel, problem, data_format, filter_format):
 @pytest.mark.parametrize("problem", SLICED, ids=str)
 def test_slices(problem, data_format, filter_format):
     """A single element of the last slice, finite or not, reaches what it reaches in the direct algorithm."""
-    taken = algorithm.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.machine())
+    taken = tilings.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.machine())
     assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.machine()).chosen.slices > 1
     tensors = real_tensors(problem, "float32")
     expected = OPERATIONS[BY_KERNEL["wgrad"]].expected(problem, tensors, data_format, filter_format)
@@ -190,7 +191,7 @@ def test_slices(problem, data_format, filter_format):
 
 @kernels
 def test_phases_are_covered(kernel):
-    assert sum(algorithm.refusal(kernel, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 12
+    assert sum(tilings.refusal(kernel, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 12
 
 
 @kernels
@@ -203,17 +204,17 @@ def test_half_types(kernel, dtype):
 
 
 @kernels
-@pytest.mark.parametrize("tiling", algorithm.TILINGS, ids=range(len(algorithm.TILINGS)))
+@pytest.mark.parametrize("tiling", tilings.TILINGS, ids=range(len(tilings.TILINGS)))
 def test_every_tiling(kernel, tiling, monkeypatch):
-    monkeypatch.setattr(algorithm, "TILINGS", (tiling,))
+    monkeypatch.setattr(tilings, "TILINGS", (tiling,))
     monkeypatch.setattr(calls, "_KNOWN", bounded.Bounded())  # calls with another tiling, before and after
-    algorithm.tiling_of.cache_clear()
+    tilings.decide.cache_clear()
     try:
         for problem in SHAPES:
             tensors = real_tensors(problem, "float32")
             assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), "float32")
     finally:
-        algorithm.tiling_of.cache_clear()
+        tilings.decide.cache_clear()
 
 
 @kernels

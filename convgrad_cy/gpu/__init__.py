@@ -1,6 +1,6 @@
 """The GPU backend: CUDA kernels for CuPy arrays. Importing it imports neither CuPy nor anything of CUDA."""
 
-from ..choices import DGRAD
+from ..problem import DGRAD
 from .families import family_of as family_of
 from .families import plan
 from .plan import task_of as task_of

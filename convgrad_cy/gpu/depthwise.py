@@ -5,7 +5,7 @@
 
 from math import isqrt, prod
 
-from ..choices import WGRAD
+from ..problem import WGRAD
 from . import reduce
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .thread_shape import channel_stride, shape_of

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from ..choices import DGRAD, WGRAD
+from ..problem import DGRAD, WGRAD
 from .plan import FILTER, SOURCE, TARGET, Launch, Plan, integers
 from .walk_sets import parts
 

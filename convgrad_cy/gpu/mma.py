@@ -10,7 +10,7 @@ says.
 from itertools import product
 from math import prod
 
-from ..choices import DGRAD, WGRAD
+from ..problem import DGRAD, WGRAD
 from . import reduce
 from .pack import CHANNELS, can_pack, lies_in_chunks, pack
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers

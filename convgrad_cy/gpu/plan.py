@@ -6,9 +6,8 @@ which an executor carries out: CuPy on a GPU (``module.py``), or the simulator o
 
 from typing import Any, NamedTuple
 
-from ..choices import DGRAD, WGRAD
 from ..dtypes import DType
-from ..problem import ConvProblem
+from ..problem import DGRAD, WGRAD, ConvProblem
 
 #: The operands of a task by number, as in ``Launch.pointers``. Workspace ``i`` is ``WORKSPACE + i``.
 SOURCE, FILTER, TARGET, WORKSPACE = range(4)

@@ -5,7 +5,7 @@
 
 from math import prod
 
-from ..choices import WGRAD
+from ..problem import WGRAD
 from . import reduce
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .simt_tiles import Extents, choice

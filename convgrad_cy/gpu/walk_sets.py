@@ -1,6 +1,6 @@
 """The walks of a task in sets that are small enough for the arguments of one launch."""
 
-from ..choices import DGRAD
+from ..problem import DGRAD
 
 #: Walks of the three axes that one launch takes: each is 80 bytes, of 4 KB of arguments.
 MOST_WALKS = 36

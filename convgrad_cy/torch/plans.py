@@ -91,7 +91,7 @@ def checked(function, first, second, asked, geometry):
     """The call; before PyTorch is asked about its arguments, some of which crash older releases."""
     keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", algorithm, "high")
     try:
-        found = arguments.geometry_of(NUMPY, function, array_of(first), array_of(second), asked, keywords)
+        found = calls.checked(NUMPY, function, array_of(first), array_of(second), asked, keywords)
     except (TypeError, ValueError) as error:
         raise Declined(str(error)) from error
     if 0 in found.shape:

@@ -8,10 +8,9 @@ from operations import dtype_of
 from sim.executor import POISON, execute
 
 from convgrad_cy import dtypes
-from convgrad_cy.choices import DGRAD, FPROP, WGRAD
 from convgrad_cy.gpu import module
 from convgrad_cy.gpu.plan import task_of
-from convgrad_cy.problem import ConvProblem, lift
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, lift
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
 #: How x and y, and how w lie in memory: the order of the axes of NCX and OIX, the spatial ones as X.

@@ -42,7 +42,7 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/boxes.py",
+        "convgrad_cy/cpu/direct/boxes.py",
         f"{BOXES} {EXACT} {PLAN}",
         (
             "a window's axis without the last element",
@@ -60,7 +60,7 @@ PLANNER_MUTANTS = [
         ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
     ),
     *mutants_of(
-        "convgrad_cy/boxes.py",
+        "convgrad_cy/cpu/direct/boxes.py",
         f"{PHASES} {BUNDLES}",
         ("a shared window of the longest phase alone", "count + max(ends) - min(ends)", "count"),
         ("phases begin a shared window together", "axis.source_begin - min(ends)", "0"),
@@ -72,7 +72,7 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/segments.py",
+        "convgrad_cy/cpu/direct/padding.py",
         SEGMENTS,
         (
             "a tap's last position is left out",
@@ -88,7 +88,7 @@ PLANNER_MUTANTS = [
         ("parts of a walk have its first tap", "axis.filter_begin + tap * axis.filter_step", "axis.filter_begin"),
     ),
     *mutants_of(
-        "convgrad_cy/segments.py",
+        "convgrad_cy/cpu/direct/padding.py",
         f"{ENDS}",
         (
             "padding of other axes is not looked at",
@@ -98,42 +98,46 @@ PLANNER_MUTANTS = [
         ("the end of a row is what lies between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
     ),
     *mutants_of(
-        "convgrad_cy/choices.py",
+        "convgrad_cy/cpu/direct/choices.py",
         f"{PHASES} {EXACT} {PLAN}",
-        ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
         (
             "phases that lack one are joined",
             "1 < case.every.extents[2] == case.walks[0][2].target_step",
             "1 < case.every.extents[2]",
         ),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/case.py",
+        f"{PHASES} {EXACT} {PLAN}",
+        ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
         ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
     ),
     *mutants_of(
-        "convgrad_cy/mirrored.py",
+        "convgrad_cy/cpu/direct/mirrored.py",
         f"{PLAN}::test_mirrored {EXACT}",
         ("a strided problem is mirrored", "problem.stride != (1, 1, 1)", "False"),
         ("groups are mirrored", "problem.groups > 1", "False"),
     ),
     *mutants_of(
-        "convgrad_cy/boxes.py",
+        "convgrad_cy/cpu/direct/boxes.py",
         "test_pairs.py::test_formats test_pairs.py::test_exact",
         ("the last pair of a row has no room", "positions + positions % 2", "positions"),
         needs="pairs",
     ),
     *mutants_of(
-        "convgrad_cy/boxes.py",
+        "convgrad_cy/cpu/direct/boxes.py",
         "test_plan.py::test_blocks",
         ("a box as large as its window may not be", "elements * chunk * itemsize <= WINDOW_BYTES", "True"),
     ),
     *mutants_of(
-        "convgrad_cy/steps.py",
+        "convgrad_cy/cpu/steps.py",
         "test_segments.py::test_exact test_phases.py::test_exact",
         ("walks use the filter of the first", "first", "0", "== PACKS, 0, first"),
         ("a filter is packed with a part's taps alone", "_row(walk, own[0][1], PACKS)", "_row(*own[0], PACKS)"),
         ("parts use the filter of the first part", "_row(*each, 0)", "_row(*each, 1)"),
     ),
     *mutants_of(
-        "convgrad_cy/walks.py",
+        "convgrad_cy/cpu/walks.py",
         "test_walks.py",
         ("walks begin where the last of their kind does", "made[:, _COLUMNS] += shifts", DROPPED),
         ("each walk is of its own kind", "alike[:, _BEGINS] = 0", DROPPED),
@@ -152,12 +156,12 @@ PLANNER_MUTANTS = [
         ("what was asked for is counted again", "_counts.bytes = 0", DROPPED),
     ),
     *mutants_of(
-        "convgrad_cy/plan.py",
+        "convgrad_cy/cpu/direct/plan.py",
         "test_plan.py::test_threads_change_nothing_else",
         ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.machine.threads // blocks)"),
     ),
     *mutants_of(
-        "convgrad_cy/plan.py",
+        "convgrad_cy/cpu/direct/plan.py",
         "test_bundles.py::test_exact",
         (
             "groups of several chunks are bundled",
@@ -167,7 +171,7 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/plan.py",
+        "convgrad_cy/cpu/direct/plan.py",
         "test_streams.py::test_are_planned",
         (
             "sums of several chunks are stored past the cache",
@@ -177,12 +181,12 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/plan.py",
+        "convgrad_cy/cpu/direct/plan.py",
         "test_phases.py::test_exact",
         ("windows of phases are their own", "phases > 1", "False", "shared=phases > 1)\n    many"),
     ),
     *mutants_of(
-        "convgrad_cy/lanes.py",
+        "convgrad_cy/cpu/small_groups.py",
         f"{EXACT}[2d_depthwise40_multiplier3",
         ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
     ),

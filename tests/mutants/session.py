@@ -128,7 +128,7 @@ def choose(number):
     from convgrad_cy import _mutant, _repeat, cpu, threads
 
     _mutant.number = number
-    for module in (_repeat, cpu._kernels):
+    for module in (_repeat, cpu.kernels.compiled):
         library = ctypes.CDLL(module.__file__)
         if hasattr(library, "convgrad_mutant"):  # else it has no mutants
             ctypes.c_int.in_dll(library, "convgrad_mutant").value = number

@@ -8,19 +8,23 @@ WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phas
 
 WORK_MUTANTS = [
     *mutants_of(
-        "convgrad_cy/orders.py",
+        "convgrad_cy/cpu/layouts.py",
         "test_orders.py",
         (
             "axes nest if they do in the target",
             "axes[-1][1:] == (size * source_stride, size * target_stride)",
             "axes[-1][2] == size * target_stride",
         ),
-        ("an array's axes in the order of its shape", "np.argsort(axes)", "axes", "made.transpose(np.argsort(axes))"),
         ("a result is not brought back", "place == 2", "False"),
         ("an operand is not brought into order", "place < 2", "False"),
     ),
     *mutants_of(
-        "convgrad_cy/patches.py",
+        "convgrad_cy/cpu/winograd/layout.py",
+        "test_orders.py",
+        ("an array's axes in the order of its shape", "np.argsort(axes)", "axes", "made.transpose(np.argsort(axes))"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/patches.py",
         f"{PATCHES}::test_pays {PATCHES}::test_exact {PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("patches with padding", "problem.pad_begin[axis] == 0", "True"),
         ("patches with dilation", "problem.dilation[axis] == 1", "True"),
@@ -28,10 +32,10 @@ WORK_MUTANTS = [
         ("patches of an axis with a rest", "size == positions * kernel", "True"),
         ("a filter's elements in the other order", "1 if channels == (0,) else -1", "-1 if channels == (0,) else 1"),
         ("dgrad's patches are not brought back", "self.copier.copy(patches, x)", DROPPED),
-        ("groups of patches", "problem.groups == 1", "True"),
+        ("groups of patches", "problem.groups > 1", "False", 'problem.groups > 1:\n        return "there'),
     ),
     *mutants_of(
-        "convgrad_cy/tile_walks.py",
+        "convgrad_cy/cpu/winograd/walks.py",
         f"{WINOGRAD} test_algorithm.py",
         ("the last piece of a filter holds all its taps", "min(PIECE_TAPS, walk.taps - first)", "PIECE_TAPS"),
         (
@@ -51,7 +55,7 @@ WORK_MUTANTS = [
         ("phases of taps have every tap", "walk.filter_step * apart", "walk.filter_step"),
     ),
     *mutants_of(
-        "convgrad_cy/winograd.py",
+        "convgrad_cy/cpu/winograd/plan.py",
         f"{WINOGRAD} {BUNDLES} test_algorithm.py test_winograd.py::test_half_types",
         ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
         (
@@ -62,7 +66,7 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/algorithm.py",
+        "convgrad_cy/cpu/winograd/tilings.py",
         "test_algorithm.py",
         ("larger tiles than are accurate", "n <= most", "True"),
         (
@@ -72,23 +76,18 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu.py",
+        "convgrad_cy/cpu/task.py",
         f"{EXACT} {FORMATS}",
         ("x and y keep their places in dgrad", "places[::-1]", "places"),
-        (
-            "the filter is not turned",
-            "filter.swapaxes(1, 2)",
-            "filter",
-            "return places[::-1], (target, filter.swapaxes(1, 2), source)",
-        ),
+        ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu.py",
+        "convgrad_cy/cpu/direct/__init__.py",
         "test_invariance.py::test_layouts test_patches.py::test_taps_as_channels test_plan.py::test_layouts_are_seen",
         ("rows that lie apart are one axis", "height != width * tensor.shape[5]", "False"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu.py",
+        "convgrad_cy/cpu/__init__.py",
         "test_values.py::test_every_value",
         ("direct multiplies pairs", "here._replace(multiplies_pairs=False)", "here"),
         needs="pairs",
@@ -154,12 +153,12 @@ WORK_MUTANTS = [
         ("an array of negative strides begins at its first element", "begin[0] += span", DROPPED),
     ),
     *mutants_of(
-        "convgrad_cy/orders.py",
+        "convgrad_cy/cpu/layouts.py",
         f"{PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("axes that lie apart are taken as one", "outer != size * inner", "False"),
     ),
     *mutants_of(
-        "convgrad_cy/patches.py",
+        "convgrad_cy/cpu/patches.py",
         f"{PATCHES}::test_taps_as_channels",
         (
             "taps that are not one in memory are channels",
@@ -168,18 +167,18 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/patches.py",
+        "convgrad_cy/cpu/patches.py",
         f"{PATCHES}::test_layouts",
         ("a copied filter is empty", "arrays[filter_place][...] = filter", DROPPED),
         ("a copied filter of wgrad is not brought back", "filter[...] = arrays[filter_place]", DROPPED),
     ),
     *mutants_of(
-        "convgrad_cy/winograd.py",
+        "convgrad_cy/cpu/winograd/plan.py",
         "test_algorithm.py::test_plans",
         ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu.py",
+        "convgrad_cy/cpu/direct/__init__.py",
         "test_plan.py::test_layouts_are_seen",
         (
             "another axis says whether positions are adjacent",

@@ -8,6 +8,7 @@ from operations import OPERATIONS
 from watched import built, needs_linux, run_child
 
 from convgrad_cy import calls, cpu
+from convgrad_cy.cpu.job import Job
 
 pytestmark = needs_linux
 #: The cases that are always run.
@@ -67,18 +68,18 @@ def test_cases_reach_the_kernels(monkeypatch):
     """What the cases say of themselves is so: otherwise they would test nothing."""
     seen = set()
 
-    def work(kernel, plan, *rest):
-        lanes = " lanes" if not kernel.__name__.startswith("winograd") and plan.blocks[1] else ""
-        seen.add(kernel.__name__ + lanes)
-        return usual_work(kernel, plan, *rest)
+    def ready(job):
+        lanes = " lanes" if not job.kernel.startswith("winograd") and job.plan.blocks[1] else ""
+        seen.add(job.kernel + lanes)
+        return usual_ready(job)
 
     def prepare(*arguments):
         prepared = usual_prepare(*arguments)
         seen.add(type(prepared).__name__)
         return prepared
 
-    usual_work, usual_prepare = cpu._work, cpu.prepare
-    monkeypatch.setattr(cpu, "_work", work)
+    usual_ready, usual_prepare = Job.ready, cpu.prepare
+    monkeypatch.setattr(Job, "ready", ready)
     monkeypatch.setattr(cpu, "prepare", prepare)
     calls.forget()
     for case in CASES.values():

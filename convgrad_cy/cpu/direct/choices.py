@@ -1,27 +1,26 @@
-"""The choices of a plan: what they depend on, and what is faster when. None of them depends on the threads."""
+"""The choices of a plan: what is faster when. None of them depends on the threads."""
 
 from itertools import chain, repeat
-from math import prod
-from typing import NamedTuple
 
-from .memory import is_far, operand_bytes
-from .segments import without_ends, without_padding
-from .walks import Walks, walks_of
+from ...problem import WGRAD
+from ..cache import is_far
+from ..case import LARGE_FILTER_BYTES
+from ..machines import LINE_BYTES, SERIAL_MULTIPLICATIONS
+from ..tile import tile_cycles
+from .padding import without_ends, without_padding
 
-FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
-LINE_BYTES = 64  # of the cache
-
-#: A filter of so many bytes for so few positions is packed where it is used: it would fall out of the cache before.
-#: Any filter is where the positions are one box; for so few, it may even be read in place (pyx/correlation.pxd).
-LARGE_FILTER_BYTES, FEW_POSITIONS, FEW_TAPS, ONE_BOX = 1 << 20, 512, 64, 24
+#: Each task packs its own part of the filter where there are at most FEW_POSITIONS positions and that part has at least
+#: LARGE_FILTER_BYTES a group, with taps that overlap: packed before, it would fall out of the cache. So it does up to
+#: ONE_BOX positions, whatever the filter, which may then even be read in place (pyx/correlation.pxd).
+FEW_POSITIONS, ONE_BOX = 512, 24
+#: With more taps, no task packs: each copies all of them.
+FEW_TAPS = 64
 #: So few tasks have to be about equal: their blocks of outputs filled to this part.
 FEW_TASKS, LEAST_FILLED = 4, 0.75
 #: Outputs for which a window pays, as it is read again for each strip of them (pyx/convolution.pxd).
 MANY_OUTPUTS = 128
 #: Cycles for each element of a source that is transposed for tiles across positions.
 TRANSPOSING = 0.4
-#: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
-HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 #: Channels of a source that make the sums so short that transposing their result would count.
 FEW_CHANNELS = 4
 #: Products of a sum of a stride phase, up to which transposing the sums of whole rows would count.
@@ -30,119 +29,6 @@ MOST_TERMS = 32
 FEW_PRODUCTS = 16384
 #: Stride phases of a task, whose sums for a tile's outputs have to stay in the cache.
 MOST_PHASES = 8
-#: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
-#: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
-SERIAL_MULTIPLICATIONS = 4_000_000
-
-
-class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
-
-    tile_rows: int
-    tile_column_bytes: int
-    vector_bytes: int
-    multiplies_pairs: bool  # of bfloat16
-    cache_bytes: int  # of the last cache
-    threads: int
-    splits_vectors: bool = False  # vectors of 64 bytes, into halves, of which it multiplies twice as many
-
-    @property
-    def halves(self):
-        """Whether it gains from tiles of half a vector, which there are of 64 bytes alone."""
-        return self.splits_vectors and self.vector_bytes >= LINE_BYTES
-
-    def unsplit(self):
-        """As if it did not, for models that were fitted so."""
-        return self._replace(splits_vectors=False)
-
-
-class Case(NamedTuple):
-    """What a plan depends on. In dgrad, and where mirrored, y is the source and x the target."""
-
-    operation: str
-    batch: int
-    groups: int
-    channels: int  # of the source, in a group
-    outputs: int  # of the target
-    every: Walks
-    walks: list  # one of each kind, or its parts; the last walk's come last
-    counts: list  # how many there are of each
-    multiplications: int
-    source_bytes: int
-    filter_bytes: int
-    positions_adjacent: bool  # in the source's memory
-    dtype: object
-    machine: Machine
-
-    @property
-    def itemsize(self):
-        return self.dtype.compute_itemsize
-
-    @property
-    def lanes(self):
-        return self.machine.vector_bytes // self.itemsize
-
-    @property
-    def strip(self):
-        return self.machine.tile_column_bytes // self.itemsize
-
-    @property
-    def count(self):
-        """Of all walks."""
-        return sum(self.counts)
-
-    @property
-    def taps(self):
-        return max(prod(axis.taps for axis in walk) for walk in self.walks)
-
-    @property
-    def positions(self):
-        return self.batch * max(prod(axis.positions for axis in walk) for walk in self.walks)
-
-    @property
-    def threads(self):
-        serial = self.multiplications < SERIAL_MULTIPLICATIONS and self.filter_bytes < LARGE_FILTER_BYTES
-        return 1 if serial else self.machine.threads
-
-    def alone(self):
-        """The same of one image."""
-        each = self._replace(batch=1, multiplications=self.multiplications // self.batch)
-        return each._replace(source_bytes=self.source_bytes // self.batch)
-
-    @property
-    def multiplies_pairs(self):
-        return self.dtype.name == "bfloat16" and self.machine.multiplies_pairs
-
-
-def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
-    channels, outputs = problem.x_channels, problem.y_channels
-    filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
-    if backward:
-        channels, outputs = outputs, channels
-    every = walks_of(problem, backward)
-    counts = (problem.batch, problem.groups, channels, outputs)
-    sizes = (problem.multiplications, operand_bytes(problem, dtype)[1 if backward else 0], filter_bytes)
-    return Case(operation, *counts, every, every.kinds, every.counts, *sizes, positions_adjacent, dtype, machine)
-
-
-def fits_half(columns, machine, itemsize):
-    """Whether tiles of half a vector hold so many columns, and the machine gains from them."""
-    return machine.halves and 2 * columns * itemsize <= machine.vector_bytes
-
-
-def tile_cycles(rows, columns, machine, itemsize):
-    """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
-    lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
-    if columns and fits_half(columns, machine, itemsize):
-        return HALF_TILE * (rows // HALF_ROWS) + (LEAST_HALF_TILE if rows % HALF_ROWS else 0)
-    split = 2 if machine.halves else 1  # two cycles are one of the model
-    cycles = 0
-    for width, strips in ((strip, columns // strip), (columns % strip, 1)):
-        vectors = -(-width // lanes)
-        for height, tiles in ((machine.tile_rows, rows // machine.tile_rows), (rows % machine.tile_rows, 1)):
-            if vectors and height:
-                cycles += strips * tiles * max(vectors * height, vectors + (height + 2) / split, 8 / split) / 2
-    return cycles
 
 
 def suits_halves(case):

@@ -3,7 +3,7 @@
 from math import gcd, prod
 from typing import NamedTuple
 
-from .choices import LINE_BYTES
+from ..machines import LINE_BYTES
 
 #: What one task holds is meant to stay in the L2 cache: its window, beside its sums and a strip of the other operand.
 WINDOW_BYTES = 256 * 1024

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from .choices import tile_cycles
+from ..tile import tile_cycles
 
 #: Channels of y that leave most of a vector empty.
 FEW_COLUMNS = 4

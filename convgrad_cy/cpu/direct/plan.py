@@ -7,17 +7,17 @@ speed. Some reach the last bits of a result, for they decide the order of a sum;
 from math import prod
 from typing import NamedTuple
 
-from .bounded import bounded
+from ...bounded import bounded
+from ...problem import DGRAD, FPROP, WGRAD
+from ..cache import memory_ways
+from ..case import case_of
+from ..machines import LINE_BYTES, SERIAL_MULTIPLICATIONS
+from ..small_groups import lanewise
+from ..steps import Outline, cut_rows, whole_rows
 from .boxes import MOST_POSITIONS, WANTED_TASKS, WindowAxis, boxed, bundled, count_boxes, even
 from .choices import (
-    DGRAD,
     FEW_POSITIONS,
     FEW_PRODUCTS,
-    FPROP,
-    LINE_BYTES,
-    SERIAL_MULTIPLICATIONS,
-    WGRAD,
-    case_of,
     crosses_positions,
     cut_ends,
     cut_walks,
@@ -31,9 +31,6 @@ from .choices import (
     takes_halves,
     takes_larger_boxes,
 )
-from .lanes import lanewise
-from .memory import memory_ways
-from .steps import Outline, cut_rows, whole_rows
 
 #: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
 SUMS_BYTES = 192 * 1024

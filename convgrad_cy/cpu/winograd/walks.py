@@ -11,9 +11,8 @@ from math import prod
 from operator import mul
 from typing import NamedTuple
 
-from .choices import DGRAD, WGRAD
-from .problem import AxisWalk
-from .walks import Walks, walks_of
+from ...problem import DGRAD, WGRAD, AxisWalk
+from ..walks import Walks, walks_of
 
 #: Longer filters are cut into pieces of PIECE_TAPS on an axis.
 MOST_TAPS, PIECE_TAPS = 5, 4

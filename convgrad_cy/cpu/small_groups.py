@@ -2,8 +2,9 @@
 
 from math import prod
 
-from .boxes import WANTED_TASKS, box_of, even
-from .choices import LINE_BYTES, tile_cycles
+from .direct.boxes import WANTED_TASKS, box_of, even
+from .machines import LINE_BYTES
+from .tile import tile_cycles
 
 #: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
 LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024

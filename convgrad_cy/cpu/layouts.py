@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .arrays import NUMPY
-from .choices import DGRAD, FPROP
-from .tile_walks import has_parts_of_filter, most_added, skips
+from ..arrays import NUMPY
+from .kernels import compiled
 
 #: The unsigned integers that stand for elements of a size.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
@@ -43,6 +42,10 @@ class Copier(NamedTuple):
     rearrange: Callable
     threads: int
 
+    @classmethod
+    def of(cls, threads):
+        return cls(compiled.rearrange, threads)
+
     def copy(self, source, target):
         """target = source, with the axes in the order of the target's memory, and those that nest taken as one.
 
@@ -67,51 +70,6 @@ class Copier(NamedTuple):
             self.rearrange(*part, self.threads)
 
 
-#: Of a filter whose taps lie side by side; more take longer than to reorder it.
-MOST_READS = 4
-
-#: Axes from the outermost to the innermost: of a tensor (N, G, C, D, H, W) with channels last; of a filter
-#: (G, O, C, D, H, W) with taps first and, of each tap, output or input channels adjacent.
-_CHANNELS_LAST, _OUTPUTS_LAST, _INPUTS_LAST = (0, 3, 4, 5, 1, 2), (3, 4, 5, 0, 2, 1), (3, 4, 5, 0, 1, 2)
-
-
-def _ordered(array, axes):
-    """An array of the same shape, with its axes in memory in this order."""
-    made = NUMPY.empty(tuple(array.shape[axis] for axis in axes), array.dtype)
-    return made.transpose(np.argsort(axes))
-
-
-def _is_nearest(array, axis, others):
-    """Whether neighbours on an axis are nearer to each other in memory than those on others."""
-    others = [other for other in others if array.shape[other] > 1]
-    return bool(others) and all(abs(array.strides[axis]) < abs(array.strides[other]) for other in others)
-
-
-def gathered(operation, problem, tensors, keeps_filter):
-    """The tensors x, w and y; in the place of those whose neighbours are taken apart, arrays of another order.
-
-    Elements that lie apart are read and written one by one, and each line of the cache again for every walk. So where
-    walks skip adjacent positions, channels become last, and where they have some of a filter's adjacent taps, taps
-    become first. Not so where their sums are added, and all taps, side by side, are read at once: by a step that keeps
-    the transformed filter for all tasks once, else for each walk.
-    """
-    x, w, y = tensors
-    skipped = [
-        is_skipped and _is_nearest(tensor, 5, (2,))
-        for is_skipped, tensor in zip(skips(operation, problem), (x, y), strict=True)
-    ]
-    reads = 1 if keeps_filter else most_added(operation, problem)
-    together = operation == FPROP and reads <= MOST_READS and Axes(w.shape[3:], w.strides[3:]).nested() == w.itemsize
-    parted = has_parts_of_filter(operation, problem) and any(
-        w.shape[axis] > 1 and _is_nearest(w, axis, (1, 2)) for axis in (3, 4, 5)
-    )
-    return [
-        _ordered(x, _CHANNELS_LAST) if skipped[0] else x,
-        _ordered(w, _INPUTS_LAST if operation == DGRAD else _OUTPUTS_LAST) if parted and not together else w,
-        _ordered(y, _CHANNELS_LAST) if skipped[1] else y,
-    ]
-
-
 class Reordered(NamedTuple):
     """What computes a result from, or into, arrays of another order: as ``_repeat.Work``."""
 
@@ -120,11 +78,15 @@ class Reordered(NamedTuple):
     orders: tuple  # of those brought into it: the place among a call's arrays, and the axes before and after
 
     @classmethod
-    def to(cls, wanted, work, copier, places, tensors):
+    def to(cls, wanted, work, threads, places, tensors):
         """From ``work`` on the tensors that are wanted; ``places`` says which of a call's arrays the tensors view."""
         together = zip(places, tensors, wanted, strict=True)
         changed = ((place, Axes.of(one), Axes.of(other)) for place, one, other in together if one is not other)
-        return cls(work, copier, tuple(changed))
+        return cls(work, Copier.of(threads), tuple(changed))
+
+    def ready(self):
+        """The same with its work ready to run."""
+        return self._replace(work=self.work.ready())
 
     def run(self, first, second, result, before=None):
         """Write the result; ``before`` is called before that, when all memory is there."""

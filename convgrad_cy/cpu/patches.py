@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from .arrays import NUMPY
-from .choices import DGRAD, FPROP, SERIAL_MULTIPLICATIONS, WGRAD
-from .orders import Axes, Copier
+from ..arrays import NUMPY
+from ..problem import DGRAD, FPROP, WGRAD
+from .layouts import Axes, Copier
+from .machines import SERIAL_MULTIPLICATIONS
 
 #: With more channels, the kernels fill most of a vector for each tap by themselves.
 MOST_CHANNELS = 16
@@ -39,16 +40,39 @@ def _is_cut(problem, axis):
     )
 
 
-def pays(operation, problem):
-    """Whether a gradient is formed from patches. (fprop is not: its sums would have another order for each layout.)"""
-    return (
-        operation != FPROP
-        and problem.multiplications >= SERIAL_MULTIPLICATIONS
-        and problem.groups == 1
-        and problem.x_channels <= MOST_CHANNELS
-        and problem.x_channels * prod(problem.kernel) >= LEAST_ELEMENTS[operation]
-        and all(_is_cut(problem, axis) for axis in range(3))
-    )
+def refusal(operation, problem):
+    """Why a gradient is not formed from patches, or None.
+
+    (fprop is not: its sums would have another order for each layout.)
+    """
+    if operation == FPROP:
+        return "the operation is no gradient"
+    if problem.multiplications < SERIAL_MULTIPLICATIONS:
+        return f"there are fewer than {SERIAL_MULTIPLICATIONS} products"
+    if problem.groups > 1:
+        return "there are groups"
+    if problem.x_channels > MOST_CHANNELS:
+        return f"x has more than {MOST_CHANNELS} channels"
+    if problem.x_channels * prod(problem.kernel) < LEAST_ELEMENTS[operation]:
+        return f"a patch has fewer than {LEAST_ELEMENTS[operation]} elements"
+    if not all(_is_cut(problem, axis) for axis in range(3)):
+        return "the kernel does not cut x into patches"
+    return None
+
+
+def suits(task):
+    """Why another family computes a task, or None."""
+    if task.algorithm == "winograd":
+        return "the call asks for the algorithm 'winograd'"
+    return refusal(task.operation, task.problem)
+
+
+def job(task, rest):
+    """The product of matrices, which others plan, between copies of x and of the filter."""
+    source, filter, target = task.tensors
+    found, product = layout(task.problem, source, filter), pointwise(task.problem)
+    inner = rest(task._replace(problem=product, tensors=found.operands(product, filter, target)))
+    return Patched(inner, Copier.of(task.machine.threads), task.operation, tuple(task.places[:2]), found)
 
 
 def is_dense(problem):
@@ -140,6 +164,10 @@ class Patched(NamedTuple):
     operation: str
     places: tuple  # of x and of the filter among the arrays of a call
     layout: Layout
+
+    def ready(self):
+        """The same with its product ready to run."""
+        return self._replace(product=self.product.ready())
 
     def run(self, first, second, result, before=None):
         """Write the result; ``before`` is called before that, when all memory is there."""

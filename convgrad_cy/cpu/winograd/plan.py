@@ -1,6 +1,6 @@
 """How Winograd's algorithm is carried out: tiles, boxes of tiles and blocks of channels, as integers for the kernels.
 
-Pure, like ``plan.py``, and as there nothing depends on the threads but their number itself.
+Pure, like ``direct/plan.py``, and as there nothing depends on the threads but their number itself.
 """
 
 from functools import lru_cache
@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bounded import count
-from .choices import DGRAD, LINE_BYTES, SERIAL_MULTIPLICATIONS, WGRAD
-from .memory import is_streamed
-from .tile_walks import first_walks, tile_walks
+from ...bounded import count
+from ...problem import DGRAD, WGRAD
+from ..cache import is_streamed
+from ..machines import LINE_BYTES, SERIAL_MULTIPLICATIONS
+from .walks import first_walks, tile_walks
 
 #: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums. These
 #: are more where vectors are lines and points are few: the more tiles, the less often are filters read.

@@ -1,11 +1,11 @@
-"""What the two algorithms' work costs, by the width of vectors: tables fitted from measurements, for ``algorithm.py``.
+"""What the two algorithms' work costs, by the width of vectors: tables fitted from measurements, for ``tilings.py``.
 
 ``python -m bench.fit_algorithm`` measures and fits anew.
 """
 
 from typing import NamedTuple
 
-from .choices import DGRAD, FPROP, WGRAD
+from ...problem import DGRAD, FPROP, WGRAD
 
 #: Of a box: a register tile has six rows, and the filter is read for each box.
 FEW_TILES = 12

@@ -7,11 +7,13 @@ the bits of the result.
 from collections import defaultdict
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
-from . import winograd
-from .choices import DGRAD, WGRAD, fits_half, tile_cycles
+from ...problem import DGRAD, WGRAD
+from ..tile import fits_half, tile_cycles
+from . import plan as winograd
 from .costs import FEW_TILES, costs_of
-from .tile_walks import first_walks, most_added, skips, tile_walks
+from .walks import first_walks, most_added, skips, tile_walks
 
 #: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
@@ -171,13 +173,36 @@ def is_accurate(operation, problem, tiling):
     )
 
 
+class Decision(NamedTuple):
+    """What the model says of an operation.
+
+    Attributes
+    ----------
+    tiling : tuple or None
+        To compute by, or None for another family.
+    reason : str or None
+        Why another family computes it, or None.
+    seconds : tuple of float
+        On one thread, by the tiling and by the direct algorithm, as far as they were asked for.
+    """
+
+    tiling: tuple | None
+    reason: str | None = None
+    seconds: tuple = ()
+
+
 @lru_cache(maxsize=1024)
-def tiling_of(operation, problem, dtype, forced, machine):
-    """The tiling to compute by, or None for the direct algorithm. ``forced``: not to compare it with that."""
-    if not forced and (dtype.name != "float32" or problem.multiplications < LEAST_PRODUCTS):
-        return None
-    if problem.multiplications == 0 or refusal(operation, problem, dtype) is not None:
-        return None
+def decide(operation, problem, dtype, forced, machine):
+    """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
+    if not forced and dtype.name != "float32":
+        return Decision(None, f"the dtype {dtype.name} is not computed by it unless a call asks for it")
+    if not forced and problem.multiplications < LEAST_PRODUCTS:
+        return Decision(None, f"there are fewer than {LEAST_PRODUCTS} products")
+    if problem.multiplications == 0:
+        return Decision(None, "there are no products")
+    refused = refusal(operation, problem, dtype)
+    if refused is not None:
+        return Decision(None, f"it cannot compute {refused}")
     least_tiles = LEAST_WGRAD_TILES if operation == WGRAD else 1
     times = {
         tiling: tiled_seconds(operation, problem, tiling, machine)
@@ -186,19 +211,31 @@ def tiling_of(operation, problem, dtype, forced, machine):
         and (forced or winograd.choose(operation, problem, tiling, machine).tiles >= least_tiles)
     }
     if not times:
-        return TILINGS[0] if forced else None
+        few = "no tiles are accurate enough, or too few make a box"
+        return Decision(TILINGS[0]) if forced else Decision(None, few)
     best = min(times, key=times.get)
     if forced:
-        return best
+        return Decision(best, None, (times[best],))
     saving = _saving(operation, problem, best)
     if saving < LEAST_SAVING:
-        return None
+        return Decision(None, f"it saves too few products, {saving:.2f} to 1", (times[best],))
     plan = winograd.choose(operation, problem, best, machine)
-    if plan.memory > SCRATCH_BYTES or plan.tasks < LEAST_TASKS:
-        return None
+    if plan.memory > SCRATCH_BYTES:
+        return Decision(None, f"it would take {plan.memory} bytes beside the arrays", (times[best],))
+    if plan.tasks < LEAST_TASKS:
+        return Decision(None, "one task would have all the products", (times[best],))
     whole = sum(tile_walks(operation, problem).counts) == 1 and saving >= FULL_SAVING
     if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], machine, 4):
-        return best  # many products are saved, and tiles of half a vector are full: the model knows whole ones alone
+        # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
+        return Decision(best, None, (times[best],))
     costs = costs_of(machine)
     gain = costs.least_gain if saving >= FULL_SAVING else costs.least_gain_of_little[operation]
-    return best if times[best] * gain < direct_seconds(operation, problem, machine) else None
+    seconds = times[best], direct_seconds(operation, problem, machine)
+    if times[best] * gain < seconds[1]:
+        return Decision(best, None, seconds)
+    return Decision(None, f"it has to be {gain} times as fast, and is {seconds[1] / seconds[0]:.2f} times", seconds)
+
+
+def tiling_of(operation, problem, dtype, forced, machine):
+    """The tiling to compute by, or None for the direct algorithm."""
+    return decide(operation, problem, dtype, forced, machine).tiling

@@ -1,0 +1,32 @@
+"""The CPU backend: ``prepare`` plans the work of a call.
+
+A ``Task`` (task.py) is one result of one call. The first of the families that suits it (families.py) makes a ``Job`` of
+it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` runs on any arrays like the call's.
+"""
+
+from . import families
+from .details import explained as explained
+from .kernels import available_isas as available_isas
+from .kernels import isa as isa
+from .kernels import machine as machine
+from .kernels import openmp as openmp
+from .kernels import run_tiles as run_tiles
+from .kernels import threads as threads
+from .task import Task
+from .winograd.tilings import refusal as refusal
+
+
+def task_of(operation, problem, dtype, algorithm, places, tensors):
+    """The ``Task`` on this machine."""
+    here = machine()
+    if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
+        here = here._replace(multiplies_pairs=False)
+    return Task(operation, problem, dtype, algorithm, places, tensors, here)
+
+
+def prepare(operation, problem, dtype, algorithm, places, tensors):
+    """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
+
+    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
+    """
+    return families.job(task_of(operation, problem, dtype, algorithm, places, tensors)).ready()

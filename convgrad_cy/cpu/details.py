@@ -1,0 +1,140 @@
+"""What a planned task will do, in names and numbers that a reader knows.
+
+Bytes beside the arrays are about those of a call; each thread has a window and sums of its own in addition.
+"""
+
+from math import prod
+
+from ..problem import WGRAD, AxisWalk
+from .direct.boxes import WindowAxis
+from .direct.plan import Blocks
+from .families import declined, job, name_of
+from .layouts import Reordered
+from .patches import Patched
+from .steps import PACKS
+from .winograd import decide_for
+from .winograd.plan import choose
+from .winograd.walks import first_walks, tile_walks
+
+_NAMES = ("x", "w", "y")
+
+
+def explained(task):
+    """(pairs of a family that declines and its reason, the family that takes the task, pairs of a name and a value)."""
+    reasons, family = declined(task)
+    named = [(name_of(other), reason) for other, reason in reasons]
+    return named, name_of(family), _details(job(task), task)
+
+
+def _bytes(axes, itemsize):
+    return prod(axes.shape) * itemsize
+
+
+def _details(made, task):
+    """Pairs of a name and a value, of what a family made of a task."""
+    itemsize = task.dtype.itemsize
+    if isinstance(made, Patched):
+        copied = _bytes(made.layout.x, itemsize) + (_bytes(made.layout.filter, itemsize) if made.layout.copied else 0)
+        own = dict(_details(made.product, made.product.task))
+        own["copied"] = "x into patches" + (", and the filter" if made.layout.copied else "")
+        own["bytes beside the arrays"] += copied
+        return list(own.items())
+    if isinstance(made, Reordered):
+        names = [_NAMES[task.places.index(place)] for place, _, _ in made.orders]
+        copied = sum(_bytes(after, itemsize) for _, _, after in made.orders)
+        own = dict(_details(made.work, task))
+        return [
+            *own.items(),
+            ("copied", ", ".join(names)),
+            ("bytes beside the arrays", copied + own["bytes beside the arrays"]),
+        ]
+    return (_tiled if made.kernel.startswith("winograd") else _direct)(made, task)
+
+
+def _tiled(job, task):
+    operation, problem, *_ = task
+    tiling, _, seconds = decide_for(task)
+    choice, walks = choose(operation, problem, tiling, task.machine), first_walks(tile_walks(operation, problem).parts)
+    chosen, points = choice.chosen, dict(tiling[2])[walks[0][2].taps]
+    return [
+        ("kernel", job.kernel),
+        ("points of a tile on an axis", [dict(table)[axis.taps] for table, axis in zip(tiling, walks[0], strict=True)]),
+        ("outputs of a tile along a row", points + 1 - walks[0][2].taps),
+        ("predicted seconds of one thread", round(seconds[0], 6) if seconds else None),
+        ("predicted seconds of the direct sum", round(seconds[1], 6) if len(seconds) > 1 else None),
+        ("box", [chosen.images, *choice.box]),
+        ("chunk of channels", chosen.chunk),
+        ("block of outputs", chosen.outputs),
+        ("groups of a task", chosen.groups),
+        ("tasks", choice.tasks),
+        ("threads", chosen.threads),
+        ("copied", "nothing into another layout"),
+        ("bytes beside the arrays", choice.memory),
+    ]
+
+
+def _tile(blocks):
+    if blocks.lanewise:
+        return "lanes are channels of small groups side by side"
+    return "columns are positions of a row" if blocks.positions_across else "columns are output channels"
+
+
+def _boxes(walk, window, problem, images):
+    extents = zip(walk, window, strict=True)
+    return -(-problem.batch // images) * prod(-(-axis.positions // max(part.positions, 1)) for axis, part in extents)
+
+
+def _tasks(job, blocks, rows):
+    """Tasks of all walks."""
+    operation, problem = job.task.operation, job.task.problem
+    channels, outputs = job.task.tensors[0].shape[2], job.task.tensors[2].shape[2]
+    if blocks.lanewise:
+        parts = -(-problem.groups * outputs // blocks.outputs)
+    else:
+        parts = -(-problem.groups // blocks.groups) * -(-outputs // blocks.outputs)
+    if operation == WGRAD:
+        return parts * -(-channels // blocks.chunk) * blocks.slices * len(rows)
+    return parts * sum(_boxes(*row, problem, blocks.images) for row in rows) // blocks.phases
+
+
+def _direct_bytes(job, blocks):
+    """Of the packed filter, or of what the slices of wgrad sum before they are added."""
+    problem, dtype = job.task.problem, job.task.dtype
+    size = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel) * dtype.compute_itemsize
+    if job.task.operation == WGRAD:
+        return size * blocks.slices if blocks.slices > 1 else 0
+    return 0 if blocks.packs else size // 2 if blocks.pairs else size
+
+
+def _packed(job, blocks):
+    if job.task.operation == WGRAD:
+        return None
+    return "each task" if blocks.packs else "all tasks, before the others"
+
+
+def _direct(job, task):
+    blocks, fields, others = Blocks(*job.plan.blocks.tolist()), len(AxisWalk._fields), len(WindowAxis._fields)
+    rows = []
+    for row in job.plan.steps.tolist():
+        if row[-1] != PACKS:
+            walk = [AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)]
+            ends = [3 * fields + i * others for i in range(3)]
+            rows.append((walk, [WindowAxis(*row[begin : begin + others]) for begin in ends]))
+    _, window = max(rows, key=lambda row: prod(axis.positions for axis in row[0]))
+    return [
+        ("kernel", job.kernel),
+        ("tile", _tile(blocks)),
+        ("walks", len(rows)),
+        ("box", [blocks.images, *(axis.positions for axis in window)]),
+        ("chunk of channels", blocks.chunk),
+        ("block of outputs", blocks.outputs),
+        ("groups of a task", blocks.groups),
+        ("slices of a sum", blocks.slices),
+        ("stride phases of a task", blocks.phases),
+        ("filter packed by", _packed(job, blocks)),
+        ("target stored past the cache", bool(blocks.streams)),
+        ("tasks", _tasks(job, blocks, rows)),
+        ("threads", blocks.threads),
+        ("copied", "windows of the source, where the kernel does not read it in place"),
+        ("bytes beside the arrays", _direct_bytes(job, blocks)),
+    ]

@@ -1,0 +1,142 @@
+"""``explain`` says what a call does."""
+
+import json
+
+import numpy as np
+import pytest
+from problems import PROBLEMS
+
+import convgrad_cy as cg
+from convgrad_cy import calls, cpu, explanation
+from convgrad_cy.__main__ import main
+from convgrad_cy.cpu import families
+from convgrad_cy.cpu.job import Job
+from convgrad_cy.problem_text import parse
+
+COMMON = "mb8ic64ih56oc64kh3ph1"
+
+
+def explained(capsys, *arguments):
+    assert main(["explain", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "keywords", "family", "reasons"),
+    (
+        (COMMON, "conv", {}, "winograd", ["the operation is no gradient"]),
+        (
+            COMMON,
+            "conv",
+            {"algorithm": "direct"},
+            "direct",
+            ["the operation is no gradient", "the call asks for the algorithm 'direct'"],
+        ),
+        (COMMON, "conv", {"algorithm": "winograd"}, "winograd", ["the call asks for the algorithm 'winograd'"]),
+        (
+            "mb16ic3ih224oc768oh14kh16sh16",
+            "conv_backward_data",
+            {},
+            "patches",
+            [],
+        ),
+        (
+            "mb8ic64ih56oc64kh1",
+            "conv",
+            {},
+            "direct",
+            ["the operation is no gradient", "it cannot compute a filter of one tap"],
+        ),
+        (
+            "mb1ic2ih8oc2kh3",
+            "conv_backward_data",
+            {},
+            "direct",
+            ["there are fewer than 4000000 products", "there are fewer than 2000000 products"],
+        ),
+    ),
+)
+def test_families_and_reasons(text, function, keywords, family, reasons):
+    problem = parse(text)
+    shapes = (problem.x_shape if function == "conv" else problem.y_shape, problem.w_shape)
+    if function == "conv_backward_data":
+        keywords = {**keywords, "x_shape": problem.x_shape}
+    found = cg.explain(function, shapes, **problem.keywords, **keywords)
+    assert found.family == family and [reason for _, reason in found.declined] == reasons
+    assert all(f"not {name}: {reason}" in str(found) for name, reason in found.declined) and family in str(found)
+
+
+def test_the_last_family_declines_nothing():
+    assert [family.suits(None) for family in families.PREFERENCE[-1:]] == [None]
+
+
+@pytest.mark.parametrize("problem", [p for p in PROBLEMS.values() if len(p.x) == 2][:12], ids=str)
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
+def test_is_what_a_call_does(problem, dtype, monkeypatch):
+    """The kernel, the threads and the blocks are those that a call of these arrays is prepared with."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    x, w = (np.ones(shape, np.dtype(dtype)) for shape in (problem.x_shape, problem.w_shape))
+    jobs, ready = [], Job.ready
+    monkeypatch.setattr(Job, "ready", lambda job: jobs.append(job) or ready(job))
+    calls.forget()
+    cg.conv(x, w, **problem.keywords)
+    found = cg.explain(cg.conv, (x.shape, w.shape), dtype, **problem.keywords)
+    calls.forget()
+    assert found.details["kernel"] == jobs[0].kernel and found.details["threads"] == jobs[0].plan.blocks[0]
+    if found.family == "direct":
+        assert found.details["chunk of channels"] == jobs[0].plan.blocks[4]
+
+
+def test_nothing_is_computed_or_kept(monkeypatch):
+    monkeypatch.setattr(cpu, "prepare", None)
+    size = len(calls._KNOWN)
+    cg.explain("conv", [(64, 512, 300, 300), (512, 512, 3, 3)], "float64")
+    assert len(calls._KNOWN) == size
+
+
+def test_nothing_to_compute():
+    found = cg.explain("conv", [(0, 2, 9), (4, 2, 3)])
+    assert (found.family, found.shape, found.declined) == (None, (0, 4, 7), ())
+    assert "nothing to compute" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "function", "shapes", "keywords"),
+    (
+        (ValueError, "function must be one of conv, .*, not convolve", "convolve", [(1, 2, 9), (4, 2, 3)], {}),
+        (ValueError, "shapes must have two entries, for x and w, not 1", "conv", [(1, 2, 9)], {}),
+        (TypeError, "shapes must have the shape of w as a sequence", "conv", [(1, 2, 9), "a"], {}),
+        (TypeError, "conv has no keyword 'strides'", "conv", [(1, 2, 9), (4, 2, 3)], {"strides": 2}),
+        (ValueError, "stride must be", "conv", [(1, 2, 9), (4, 2, 3)], {"stride": 0}),
+        (
+            ValueError,
+            "algorithm must be 'auto' or 'direct' for a filter of one tap, not 'winograd'",
+            "conv",
+            [(1, 2, 9), (4, 2, 1)],
+            {"algorithm": "winograd"},
+        ),
+    ),
+)
+def test_refusals(error, match, function, shapes, keywords):
+    with pytest.raises(error, match=match):
+        cg.explain(function, shapes, **keywords)
+
+
+@pytest.mark.parametrize("function", explanation.FUNCTIONS)
+@pytest.mark.parametrize("data_format", ("NCX", "NXC"))
+def test_command(capsys, function, data_format):
+    text = explained(capsys, function, "--problem", COMMON, "--data-format", data_format)
+    assert text.startswith(f"{function} -> float32, ") and "  threads: " in text
+
+
+def test_command_json(capsys):
+    found = json.loads(explained(capsys, "conv_backward_data", "--problem", COMMON, "--json"))
+    assert found["family"] == "winograd" and found["shape"] == [8, 64, 56, 56]
+    assert found["details"]["predicted seconds of one thread"] > 0
+
+
+@pytest.mark.parametrize("text", ("foo", "mb8", "ic64ih2oc64kh5"))
+def test_command_refuses(text, capsys):
+    assert main(["explain", "conv", "--problem", text]) == 2
+    assert capsys.readouterr().err.startswith("convgrad_cy explain: error: ")
