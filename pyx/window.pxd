@@ -6,7 +6,7 @@ neither the box nor the source,
 
     window[position[p] + tap[t] + c * pitch of channels]
 
-and no element is copied once for each tap. The window's coordinate on an axis, which ``cpu/direct/boxes.py`` chooses, is
+and no element is copied once for each tap. The window's coordinate on an axis (cpu/direct/boxes.py chooses it) is
 
     p * step + t * tap + begin      step and tap are the walk's, and neighbours share elements, or, where the taps of
                                     a box lie apart from each other, 1 and the box's extent: a part for each tap.
