@@ -5,15 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convgrad_cy.boxes import WindowAxis
-from convgrad_cy.plan import Blocks
-from convgrad_cy.winograd import TileBlocks
 
-from convgrad_cy import cpu
+from convgrad_cy.cpu.direct.boxes import WindowAxis
+from convgrad_cy.cpu.direct.plan import Blocks
+from convgrad_cy.cpu.kernels import compiled as kernels
+from convgrad_cy.cpu.winograd.plan import TileBlocks
 from convgrad_cy.problem import AxisWalk
 
 ROOT = Path(__file__).parents[1]
-kernels = cpu._kernels
 WALK = 3 * len(AxisWalk._fields)
 #: Integers of a row of steps, and of the blocks.
 PLAIN = (WALK + 3 * len(WindowAxis._fields) + 1, len(Blocks._fields))

@@ -55,7 +55,7 @@ class Task(NamedTuple):
     ========= ====== ====== ======
     """
 
-    operation: int  # FPROP, DGRAD or WGRAD of convgrad_cy.plan
+    operation: str  # FPROP, DGRAD or WGRAD of convgrad_cy.problem
     problem: ConvProblem
     dtype: DType
     precision: str  # "ieee", "high" or "medium"; of float32 only
