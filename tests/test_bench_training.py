@@ -89,12 +89,15 @@ def test_networks_are_the_standard_ones(name):
     [(name, layout) for name in models.NAMES for layout in ("NCX", "NXC")[: 1 + models.MODELS[name].blocked]],
 )
 def test_a_step(name, dtype, layout, one_thread):
+    import convgrad_cy.torch
     from bench.training.steps import steps_of
 
-    steps = steps_of(models.chosen(name, small=True), dtype=dtype, layout=layout)
-    first, second = steps.losses(2)
-    assert isfinite(first) and isfinite(second) and first != second
-    assert steps.losses(1) == pytest.approx([first], rel=1e-5), "it starts again from the same weights"
+    # PyTorch's own kernels of bfloat16 give NaN now and then: 3-D U-Net, channels last, in 2 of 40 runs (2.13, AVX512-BF16).
+    with convgrad_cy.torch.enabled():
+        steps = steps_of(models.chosen(name, small=True), dtype=dtype, layout=layout)
+        first, second = steps.losses(2)
+        assert isfinite(first) and isfinite(second) and first != second
+        assert steps.losses(1) == pytest.approx([first], rel=1e-5), "it starts again from the same weights"
 
 
 # the check of the losses
