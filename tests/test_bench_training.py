@@ -92,7 +92,7 @@ def test_a_step(name, dtype, layout, one_thread):
     import convgrad_cy.torch
     from bench.training.steps import steps_of
 
-    # PyTorch's own kernels of bfloat16 give NaN now and then: 3-D U-Net, channels last, in 2 of 40 runs (2.13, AVX512-BF16).
+    # PyTorch's own kernels of bfloat16 give NaN now and then (2.13: 3-D U-Net, channels last, in 2 of 40 runs).
     with convgrad_cy.torch.enabled():
         steps = steps_of(models.chosen(name, small=True), dtype=dtype, layout=layout)
         first, second = steps.losses(2)
