@@ -38,7 +38,8 @@ class Explanation(NamedTuple):
     family : str or None
         The one that does; None where the result or a sum is empty.
     details : dict
-        Its plan: a value for each name, such as ``tasks``, ``threads`` and ``bytes beside the arrays``.
+        Its plan: a value for each name, such as ``tasks``, ``threads`` and ``bytes beside the arrays``. These bytes are
+        an estimate of what all threads share; each thread has a window and sums of its own in addition.
     """
 
     function: str
