@@ -27,7 +27,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import SetupError
 
 build_compiler, build_steps = (
-    SimpleNamespace(**runpy.run_path(f"pyx/{name}.py")) for name in ("build_compiler", "build_steps")
+    SimpleNamespace(**runpy.run_path(f"pyx/setup/{name}.py")) for name in ("compiler", "steps")
 )
 
 # machine -> {instruction set: its compiler flags}; KERNELS are compiled once per row, of which pyx/cpu_features.h says
@@ -45,7 +45,7 @@ ISA_TABLE = {
 SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 #: The tiles are compiled while Cython translates the rest, which is translated once for all rows.
-KERNELS = ["pyx/kernels.pyx", "pyx/slide.c", "pyx/ukernel.c"]
+KERNELS = ["pyx/kernels.pyx", "pyx/tile/slide.c", "pyx/tile/ukernel.c"]
 
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
@@ -80,7 +80,7 @@ NUMPY_MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_V
 
 def write_transforms():
     """The header with the transforms of Winograd's algorithm, made from their exact matrices."""
-    text = runpy.run_path("pyx/transform_code.py")["header"](runpy.run_path("pyx/cook_toom.py"))
+    text = runpy.run_path("pyx/winograd/transform_code.py")["header"](runpy.run_path("pyx/winograd/cook_toom.py"))
     path = Path(TRANSFORMS)
     if not path.exists() or path.read_text() != text:  # its time says when it has changed
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ class DType:
     Attributes
     ----------
     code : int
-        Its number in ``pyx/scalar.pxd``.
+        Its number in ``pyx/base/scalar.pxd``.
     name : str
         NumPy's name of the type.
     compute : str

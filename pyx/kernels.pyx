@@ -1,27 +1,26 @@
 """fprop, dgrad and wgrad as products of gathered matrices: fill a window, multiply, store, block by block.
 
 Compiled once for each instruction set. A block of the result belongs to one thread from its first product to its store,
-so the bits do not depend on the threads. Read correlate.pxd and wgrad.pxd for the loops, window.pxd for what they
-multiply, ukernel_template.h for the multiplication; lanes.pxd for many small groups, winograd.pxd for Winograd's
-algorithm. Here begins what Python calls; each function picks its types once.
+so the bits do not depend on the threads. README.md, beside this file, says which folder has what. Here begins
+what Python calls; each function picks its types once.
 """
 
 from libc.stdint cimport int64_t
 
-from blocks cimport Blocks, Step
-from correlate cimport correlate_steps
-from lanes_correlate cimport correlate_lanes
-from lanes_wgrad cimport wgrad_lanes
-from peak cimport repeat_tiles
-from rearrange cimport rearrange_elements
-from scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
-from ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
-from wgrad cimport wgrad_steps
-from winograd_correlate cimport correlate_tiled
-from winograd_tiling cimport TileBlocks, TileStep
-from winograd_wgrad cimport wgrad_tiled
+from base.scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
+from copy.rearrange cimport rearrange_elements
+from direct.blocks cimport Blocks, Step
+from direct.correlate cimport correlate_steps
+from direct.wgrad cimport wgrad_steps
+from small_groups.correlate cimport correlate_lanes
+from small_groups.wgrad cimport wgrad_lanes
+from tile.peak cimport repeat_tiles
+from tile.ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
+from winograd.correlate cimport correlate_tiled
+from winograd.tiling cimport TileBlocks, TileStep
+from winograd.wgrad cimport wgrad_tiled
 
-cdef extern from "threads.h" nogil:
+cdef extern from "parallel/threads.h" nogil:
     const char *threads_runtime()
 
 

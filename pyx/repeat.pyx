@@ -12,7 +12,7 @@ from math import prod
 
 from numpy import empty, uint8
 
-cdef extern from "threads.h" nogil:
+cdef extern from "parallel/threads.h" nogil:
     int threads_available()
     bint has_threads()
 

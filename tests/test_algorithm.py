@@ -22,7 +22,7 @@ from convgrad_cy.cpu.winograd import walks as tile_walks
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, conv_size
 
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
-# The tiles of x86-64-v4, -v3 and -v2: those of pyx/ukernel.h.
+# The tiles of x86-64-v4, -v3 and -v2: those of pyx/tile/ukernel.h.
 MACHINES = [
     Machine(*tile, multiplies_pairs=False, cache_bytes=32 << 20, threads=1)
     for tile in ((6, 256, 64), (6, 64, 32), (4, 32, 16))

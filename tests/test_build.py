@@ -179,10 +179,11 @@ def small_kernels(folder):
         pytest.skip("the rows are those of x86_64")
     (folder / "pyx").unlink()
     (folder / "pyx").mkdir()
-    for path in (HERE.parent / "pyx").iterdir():
-        if path.suffix == ".py" or path.name == "cpu_features.h":
-            (folder / "pyx" / path.name).symlink_to(path)
-    texts = {"kernels.pyx": KERNELS, "part.pxd": PART, "level.h": LEVEL, "ukernel.c": "int tile;", "slide.c": LEVEL}
+    (folder / "pyx/tile").mkdir()
+    for name in ("setup", "winograd", "cpu_features.h"):
+        (folder / "pyx" / name).symlink_to(HERE.parent / "pyx" / name)
+    texts = {"kernels.pyx": KERNELS, "part.pxd": PART, "level.h": LEVEL}
+    texts |= {"tile/ukernel.c": "int tile;", "tile/slide.c": LEVEL}
     for name, text in texts.items():
         (folder / "pyx" / name).write_text(text)
     return folder
@@ -198,7 +199,7 @@ def made(*options, **variables):
 
 
 MODULES = ["convgrad_cy/_kernels_x86_64_v2", "convgrad_cy/_kernels_x86_64_v3"]
-TRANSLATED, SLIDES, TILES = ["cython/kernels.c"], ["pyx/slide.o"] * 2, ["pyx/ukernel.o"] * 2
+TRANSLATED, SLIDES, TILES = ["cython/kernels.c"], ["tile/slide.o"] * 2, ["tile/ukernel.o"] * 2
 COMPILED = ["cython/kernels.o"] * 2
 
 
@@ -217,7 +218,7 @@ def test_a_build_makes_what_has_changed(small_kernels):
     assert made() == sorted([*MODULES, *TRANSLATED, *COMPILED])
     changed(pyx / "level.h", "return 2", "return 1")
     assert made() == sorted([*MODULES, *COMPILED])
-    changed(pyx / "ukernel.c", "tile", "tiles")
+    changed(pyx / "tile/ukernel.c", "tile", "tiles")
     assert made() == sorted([*MODULES, *TILES])
     assert made(CONVGRAD_CY_OPTIMIZE="1") == sorted([*MODULES, *COMPILED, *SLIDES, *TILES])  # other flags
     assert made("--force", CONVGRAD_CY_OPTIMIZE="1") == everything
@@ -230,12 +231,12 @@ def test_a_step_that_fails_is_made_again(small_kernels):
     """Its module is never linked with what was there before."""
     pyx = small_kernels / "pyx"
     made()
-    changed(pyx / "slide.c", "return 2;", "return 2")
+    changed(pyx / "tile/slide.c", "return 2;", "return 2")
     for _ in range(2):
         done = child("kernels", "lib", variables={"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2"})
         assert done.returncode == 1 and "slide.c" in done.stderr
-    changed(pyx / "slide.c", "return 2", "return 2;")
-    assert "pyx/slide.o" in made()
+    changed(pyx / "tile/slide.c", "return 2", "return 2;")
+    assert "tile/slide.o" in made()
 
 
 def modules_of_an_install(**variables):

@@ -20,7 +20,7 @@ from convgrad_cy.cpu.tile import tile_cycles
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
 FLOAT32 = dtypes.TABLE[2]
-# Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/ukernel.h.
+# Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/tile/ukernel.h.
 TILES = [(6, 256, 64, True, 32 << 20), (6, 64, 32, False, 8 << 20), (4, 32, 16, False, 1 << 20)]
 
 

@@ -85,10 +85,10 @@ def fields(file, struct):
 @pytest.mark.parametrize(
     "file, struct, expected",
     [
-        ("problem.pxd", "conv_axis", AxisWalk),
-        ("window.pxd", "WindowAxis", WindowAxis),
-        ("blocks.pxd", "Blocks", Blocks),
-        ("winograd_tiling.pxd", "TileBlocks", TileBlocks),
+        ("base/problem.pxd", "conv_axis", AxisWalk),
+        ("copy/window.pxd", "WindowAxis", WindowAxis),
+        ("direct/blocks.pxd", "Blocks", Blocks),
+        ("winograd/tiling.pxd", "TileBlocks", TileBlocks),
     ],
 )
 def test_structs(file, struct, expected):

@@ -1,4 +1,4 @@
-"""The plan of many small groups side by side (pyx/lanes.pxd)."""
+"""The plan of many small groups side by side (pyx/small_groups/lanes.pxd)."""
 
 from math import prod
 
@@ -22,7 +22,7 @@ MOST_SHARING_CHANNELS = 4
 MOST_EXPANDED_CHANNELS = 4
 #: Products that take as long as a tile's own work for each sum; positions adjacent, rows are copied for it, too.
 SHORT_SUM, SHORT_SUM_ADJACENT = 9, 18
-#: Entries of a table of taps (pyx/runs.pxd), of all runs together.
+#: Entries of a table of taps (pyx/small_groups/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
 

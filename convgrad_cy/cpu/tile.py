@@ -1,4 +1,4 @@
-"""How long the register tile takes (``pyx/ukernel.h``)."""
+"""How long the register tile takes (``pyx/tile/ukernel.h``)."""
 
 #: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
 HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2

@@ -14,7 +14,7 @@ PAIRS = "test_pairs.py::test_formats test_pairs.py::test_exact"
 
 DIRECT_MUTANTS = [
     *mutants_of(
-        "pyx/accumulation.pxd",
+        "pyx/direct/wgrad_tasks.pxd",
         EXACT,
         (
             "strips of a panel are the first",
@@ -30,34 +30,36 @@ DIRECT_MUTANTS = [
         ("a panel's next rows begin too early", "together * lines * c.strip", "lines * c.strip"),
     ),
     *mutants_of(
-        "pyx/accumulation.pxd",
+        "pyx/direct/wgrad_tasks.pxd",
         PAIRS,
         ("positions of pairs are neighbours", "step[3] *= 2", DROPPED),
         ("the last position has no pair", "(row + row % 2)", "row"),
         needs="pairs",
     ),
     *mutants_of(
-        "pyx/wgrad.pxd",
+        "pyx/direct/wgrad.pxd",
         f"{EXACT} test_zones.py::test_exact",
         ("slices after the first are one", "slice * c.sums_size + i", "c.sums_size + i"),
         ("a zone's rows are those of the first channel", "column[row + k * part.channel_rows]", "column[row]"),
     ),
     *mutants_of(
-        "pyx/wgrad.pxd",
+        "pyx/direct/wgrad.pxd",
         f"{INFINITE} {MANY_VALUES}",
         ("infinity meets padding in wgrad", "conv.padded and any_nan(sums, rows, part.outputs, c.row)", "False"),
     ),
     *mutants_of(
-        "pyx/correlate.pxd",
+        "pyx/direct/correlate.pxd",
         f"{INFINITE} {EXACT}",
         ("infinity meets padding in fprop", "any_nan(sums + g * sums_g, rows, columns, sums_row)", "False"),
         ("rows of sums lie one row apart", "together", "1", "row += together"),
     ),
     *mutants_of(
-        "pyx/correlate.pxd", ZEROS, ("zeros come among the sums", "c[1].first_task", "0", "zeros = c[1].first_task")
+        "pyx/direct/correlate.pxd",
+        ZEROS,
+        ("zeros come among the sums", "c[1].first_task", "0", "zeros = c[1].first_task"),
     ),
     *mutants_of(
-        "pyx/products.pxd",
+        "pyx/direct/products.pxd",
         f"{CHUNKS} {PHASES} {EXACT} test_zones.py::test_exact",
         (
             "the last chunk's rows are as long as others",
@@ -69,7 +71,7 @@ DIRECT_MUTANTS = [
         ("the sums of all strips are the first's", "sums + j", "sums", "sums + j, places, sums_row, begin"),
     ),
     *mutants_of(
-        "pyx/phases.pxd",
+        "pyx/direct/phases.pxd",
         PHASES,
         ("the last position of an odd row is left out", "count[0] > count[1]", "False"),
         (
@@ -93,7 +95,7 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/phases.pxd",
+        "pyx/direct/phases.pxd",
         "test_phases.py::test_infinity",
         (
             "phases are formed again as if they began a row",
@@ -102,13 +104,13 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/lanes.pxd",
+        "pyx/small_groups/lanes.pxd",
         LANES,
         ("lanes have the channels of the first group", "lane // c.outputs * c.channels + i", "i"),
         ("a box of lanes is stored beyond its end", "i + 1 < c.boxes[axis]", "False"),
     ),
     *mutants_of(
-        "pyx/lanes.pxd",
+        "pyx/small_groups/lanes.pxd",
         LANES,
         ("a block of lanes begins with the first group", "box.lane // c.outputs * c.channels * c.x_lane", "0"),
         (
@@ -126,7 +128,7 @@ DIRECT_MUTANTS = [
         ("lanes side by side have channels of groups", "c.x.group if c.channels == 1 else c.x.channel", "c.x.channel"),
     ),
     *mutants_of(
-        "pyx/lanes_correlate.pxd",
+        "pyx/small_groups/correlate.pxd",
         f"{SLIDING} {LANES}",
         ("lanes of a group have its first filter", "(l0 + lane) % c.outputs * c.w.batch", "0"),
         ("no zeros where no tap reaches, in place", "zero_target(c, &box, made)", DROPPED),
@@ -134,7 +136,7 @@ DIRECT_MUTANTS = [
         ("a block of lanes has the first one's filter", "box.lane // c.block * line * walks[i].taps", "0"),
     ),
     *mutants_of(
-        "pyx/lanes_wgrad.pxd",
+        "pyx/small_groups/wgrad.pxd",
         LANES,
         ("slices of lanes after the first are one", "slice * size + i", "size + i"),
         (
@@ -147,7 +149,7 @@ DIRECT_MUTANTS = [
         ("channels of lanes have one filter", "to += c.w.channel", DROPPED),
     ),
     *mutants_of(
-        "pyx/lane_rows.pxd",
+        "pyx/small_groups/rows.pxd",
         f"{SLIDING} {LANES}",
         ("taps in reverse, positions not", "-target_step", "target_step", "s.y_position = -target_step"),
         ("a row begins with the filter's first row", "run.table + row.first * run.taps", "run.table"),
@@ -173,7 +175,7 @@ DIRECT_MUTANTS = [
         ("positions without taps keep their sums", "not row.depths", "False"),
     ),
     *mutants_of(
-        "pyx/slide.pxd",
+        "pyx/tile/slide.pxd",
         SLIDING,
         ("padding of a part is that of the first", "s.begin - t", "s.begin"),
         ("each part of a row begins anew", "fresh and r == t == 0", "fresh"),
@@ -185,7 +187,7 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/slide_template.h",
+        "pyx/tile/slide_template.h",
         SLIDING,
         ("padding moves too slowly", "count * step", "count", "begin -= count * step"),
         ("the last column is padding", "s->end", "s->end - 1", "begin = s->begin, end = s->end"),
@@ -193,27 +195,27 @@ DIRECT_MUTANTS = [
         ("blocks of wgrad's rows are the first", "count * s->w_row", "0"),
     ),
     *mutants_of(
-        "pyx/runs.pxd",
+        "pyx/small_groups/runs.pxd",
         SLIDING,
         ("taps in reverse begin one further", "a.source_size - 1 - source", "a.source_size - source"),
         ("a run has the taps of all", "next_first != first or next_count != count", "next_count != count"),
         ("tables of runs begin at the first", "walk.axis[1].taps * count", "0", "table += walk.axis[1].taps * count"),
     ),
     *mutants_of(
-        "pyx/ukernel_template.h",
+        "pyx/tile/ukernel_template.h",
         f"{CHUNKS} {EXACT}",
         ("the last product is left out", "k < depth", "k < depth - 1", "k < depth; k++)\n            STEP"),
         ("each chunk begins anew", "sums != CARRIED", "1", "sum[r][v] = sums != CARRIED"),
     ),
     *mutants_of(
-        "pyx/ukernel_template.h",
+        "pyx/tile/ukernel_template.h",
         "test_zones.py::test_exact",
         ("rows of a tall tile begin with the first run", "a_depth[k]", "a_depth[0]", "a + a_depth[k] + 4 * q"),
         ("each chunk of a tall tile begins anew", "sums != CARRIED", "1", "sum[r] = sums != CARRIED"),
         needs="lines",
     ),
     *mutants_of(
-        "pyx/ukernel.pxd",
+        "pyx/tile/ukernel.pxd",
         f"{EXACT} test_zones.py::test_exact",
         ("every tile reads the first rows", "a_row + r", "a_row", "vectors, depth, run, a, a_row + r"),
         ("rows that do not lie evenly pass for such", "row[i] - row[i - 1] != row[1] - row[0]", "False"),
@@ -225,12 +227,12 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/stream.pxd",
+        "pyx/copy/stream.pxd",
         "test_streams.py::test_targets_between_lines",
         ("targets between lines are stored past the cache", "<int64_t>first % 64 == 0", "True"),
     ),
     *mutants_of(
-        "pyx/rearrange.pxd",
+        "pyx/copy/rearrange.pxd",
         "test_orders.py::test_copy",
         ("pieces of a row all go to its beginning", "task // parts % pieces * c.columns", "0"),
         ("the last rows are a whole task", "min(c.rows, c.shape[5] - row)", "c.rows"),
@@ -242,7 +244,7 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/tasks.h",
+        "pyx/parallel/tasks.h",
         f"{EXACT} test_teams.py::test_same_bits",
         (
             "the last task is left out",
@@ -258,28 +260,28 @@ DIRECT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/tasks.pxd",
+        "pyx/parallel/tasks.pxd",
         f"{EXACT} test_teams.py::test_same_bits",
         ("all workers share the first one's scratch memory", "t.scratch + worker * t.scratch_size", "t.scratch"),
     ),
     *mutants_of(
-        "pyx/float_state.h",
+        "pyx/parallel/float_state.h",
         "test_float_state.py",
         ("a thread keeps the caller's rounding", "set_float_state(STANDARD_STATE);", DROPPED),
         ("a thread does not give the caller's state back", "set_float_state(before);", DROPPED),
     ),
     *mutants_of(
-        "pyx/lane_rows.pxd",
+        "pyx/small_groups/rows.pxd",
         f"{EXACT}[1d_depthwise80_long",
         ("a piece begins where its run does", "max(run.begin, box.begin[2])", "run.begin"),
     ),
     *mutants_of(
-        "pyx/ukernel_template.h",
+        "pyx/tile/ukernel_template.h",
         "test_winograd.py::test_values[",
         ("sums are not added to those before", "sum[r][v] += *to;", DROPPED),
     ),
     *mutants_of(
-        "pyx/products.pxd",
+        "pyx/direct/products.pxd",
         f"{PHASES} {EXACT}",
         ("images of a box have the sums of the first", "(n * box.count[1] + d)", "d"),
     ),

@@ -9,19 +9,19 @@ NONFINITE = f"{ONE_VALUE} {INFINITE} {MANY_VALUES}"
 
 NONFINITE_MUTANTS = [
     *mutants_of(
-        "pyx/exact.pxd",
+        "pyx/direct/exact.pxd",
         f"{NONFINITE} {EXACT}",
         ("the last column is not looked at", "columns", "columns - 1", "range(columns):\n            found |= sums"),
         ("the last value is not looked at", "count", "count - 1", "range(count):\n        found |= values"),
     ),
     *mutants_of(
-        "pyx/exact.pxd",
+        "pyx/direct/exact.pxd",
         EXACT,
         ("padding at the end is not known", "p * (walk.axis[axis].positions - 1)", "0"),
         ("padding under the last tap is not known", "t * (walk.axis[axis].taps - 1)", "0"),
     ),
     *mutants_of(
-        "pyx/repair.pxd",
+        "pyx/direct/repair.pxd",
         NONFINITE,
         (
             "a position of which the last tap is outside stays",
@@ -61,7 +61,7 @@ NONFINITE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/repair_filter.pxd",
+        "pyx/direct/repair_filter.pxd",
         NONFINITE,
         ("a tap's last position does not count", "end - begin", "end - begin - 1", "by.count[axis] = end - begin"),
         ("padding of the last axis alone counts", "some or end - begin < a.positions", "end - begin < a.positions"),

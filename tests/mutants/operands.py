@@ -24,19 +24,19 @@ OPERAND_MUTANTS = [
         ("the source's first element is padding", "source >= 0", "source > 0"),
     ),
     *mutants_of(
-        "pyx/blocks.pxd",
+        "pyx/base/memory.pxd",
         EXACT,
         ("a last block that is not full is left out", "length + block - 1", "length"),
     ),
     *mutants_of(
-        "pyx/tensor.pxd",
+        "pyx/base/tensor.pxd",
         EXACT,
         ("swapped strides of the filter", "w.axis[axis]", "w.axis[2 - axis]", "tap[axis]) * w.axis[axis]"),
         ("swapped strides of the target", "y.axis[1]", "y.axis[2]", "conv_target(&walk.axis[1], h) * y.axis[1]"),
         ("swapped taps", "axis", "2 - axis", "axis] = t %"),
     ),
     *mutants_of(
-        "pyx/window.pxd",
+        "pyx/copy/window.pxd",
         EXACT,
         ("a window without its last column", "(a.taps - 1) * llabs(m.tap) + 1", "(a.taps - 1) * llabs(m.tap)"),
         ("where padding ends is rounded down", "limit - coordinate + step - 1", "limit - coordinate"),
@@ -61,7 +61,7 @@ OPERAND_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/window.pxd",
+        "pyx/copy/window.pxd",
         PAIRS,
         ("images of pairs in place lie twice as far apart", "x.batch // 2 if m.pairs else x.batch", "x.batch"),
         (
@@ -72,14 +72,14 @@ OPERAND_MUTANTS = [
         needs="pairs",
     ),
     *mutants_of(
-        "pyx/convolution.pxd",
+        "pyx/direct/walk.pxd",
         f"{EXACT} {ZONES}",
         ("rows that lie apart are stored as one", "c.walk.axis[1].target_step * c.y.axis[1] == length", "True"),
         ("rows of a box lie one position apart", "step[axis] * box.count[axis]", "step[axis]"),
         ("padding is read in place", "c.padded", "False", "c.taps == 0 or c.padded or"),
     ),
     *mutants_of(
-        "pyx/copy.pxd",
+        "pyx/copy/load_store.pxd",
         f"{FORMATS} {EXACT} test_values.py::test_layouts_of_operands test_values.py::test_out[",
         ("elements are loaded as neighbours", "of[i * tensor_step]", "of[i]"),
         ("elements are stored as neighbours", "j * tensor_step", "j", "to[j * tensor_step] = narrow"),
@@ -103,14 +103,14 @@ OPERAND_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/transpose.h",
+        "pyx/copy/transpose.h",
         f"{FORMATS} {EXACT}",
         ("columns beyond whole squares are left out", "column_end < columns", "column_end < columns - 1"),
         ("rows beyond whole squares are left out", "row_end < rows", "row_end < rows - 1"),
         ("swapped lines of a square", "i + k", "i + (k ^ 1)", "transpose_row(t, i + k) + j) = lines[k]"),
     ),
     *mutants_of(
-        "pyx/rows.h",
+        "pyx/copy/rows.h",
         f"{EXACT} {PHASES}",
         (
             "what is left of a row is not copied",
@@ -126,7 +126,7 @@ OPERAND_MUTANTS = [
         ("words are spread as neighbours", "i * step", "i", "to[i * step] = of[i];"),
     ),
     *mutants_of(
-        "pyx/scalar.h",
+        "pyx/base/scalar.h",
         f"{ROUNDED} {ONE_VALUE}",
         ("float16's infinity is widened to a number", "magnitude >= 0x7c00", "magnitude > 0x7c00"),
         ("float16 is rounded half up", "(magnitude >> 13 & 1)", "1"),
@@ -134,13 +134,13 @@ OPERAND_MUTANTS = [
         ("bfloat16 is rounded half up", "(bits >> 16 & 1)", "1"),
     ),
     *mutants_of(
-        "pyx/bfloat.h",
+        "pyx/base/bfloat.h",
         f"{ROUNDED} {ONE_VALUE}",
         ("rows of bfloat16 are rounded down", "0x7fff", "0u", "(bits + 0x7fff + (high & 1))"),
         ("every vector of a row is the first", "of + i", "of", "low_##length(of + i) << 16"),
     ),
     *mutants_of(
-        "pyx/pairs.pxd",
+        "pyx/copy/pairs.pxd",
         f"{PAIRS} {FILLED} test_pairs.py::test_arrays_between_words",
         ("an odd channel has no word", "columns % 2", "False", "positions if columns % 2 else 0"),
         ("an odd channel has no words of its own", "(channels + 1) // 2", "channels // 2"),
@@ -156,7 +156,7 @@ OPERAND_MUTANTS = [
         needs="pairs",
     ),
     *mutants_of(
-        "pyx/zones.pxd",
+        "pyx/direct/zones.pxd",
         ZONES,
         ("zones begin too early, and end so", "distance + a.source_step - 1", "distance"),
         ("a zone without its last tap", "t + 1 - r.tap", "t - r.tap"),
@@ -172,7 +172,7 @@ OPERAND_MUTANTS = [
         ("a zone has what the one before leaves", "begin += z.positions", DROPPED),
     ),
     *mutants_of(
-        "pyx/packing.pxd",
+        "pyx/direct/packing.pxd",
         f"{PACKING} {EXACT} {INFINITE} test_packing.py::test_infinity",
         (
             "each channel is packed from the first",
@@ -186,13 +186,13 @@ OPERAND_MUTANTS = [
         ("a strip has the outputs of the one before", "task // c.filter_chunks % c.filter_strips * c.strip", "0"),
     ),
     *mutants_of(
-        "pyx/packing.pxd",
+        "pyx/direct/packing.pxd",
         f"{PAIRS}",
         ("the last channel of a pair is joined with the next tap's", "2 * i + 1 < channels", "True"),
         needs="pairs",
     ),
     *mutants_of(
-        "pyx/correlation.pxd",
+        "pyx/direct/correlate_tasks.pxd",
         f"{CHUNKS} {EXACT} {ZONES} test_segments.py::test_exact",
         ("a cut walk has the taps of the whole", "(a.filter_begin - b.filter_begin) // b.filter_step", "0"),
         (
@@ -203,7 +203,7 @@ OPERAND_MUTANTS = [
         ("sums beyond the target's outputs are stored", "across != stored", "False"),
     ),
     *mutants_of(
-        "pyx/tensor.pxd",
+        "pyx/base/tensor.pxd",
         PHASES,
         (
             "every second tap passes for adjacent",
@@ -212,13 +212,13 @@ OPERAND_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/convolution.pxd",
+        "pyx/direct/walk.pxd",
         PAIRS,
         ("words of odd rows pass for pairs", "c.channels % 2 or c.blocks.chunk % 2 or steps % 2", "False"),
         needs="pairs",
     ),
     *mutants_of(
-        "pyx/convolution.pxd",
+        "pyx/direct/walk.pxd",
         f"{FORMATS} {PHASES} test_groups.py::test_strided",
         (
             "places without the target's stride",
@@ -227,17 +227,17 @@ OPERAND_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/rows.h",
+        "pyx/copy/rows.h",
         f"{FORMATS} {ZONES}",
         ("every strip is the first one", "i * of_row + s * bytes", "i * of_row"),
     ),
     *mutants_of(
-        "pyx/packing.pxd",
+        "pyx/direct/packing.pxd",
         f"{INFINITE} test_packing.py::test_infinity",
         ("infinity in a filter is not noted", "raise_flag(c.nonfinite)", DROPPED),
     ),
     *mutants_of(
-        "pyx/correlation.pxd",
+        "pyx/direct/correlate_tasks.pxd",
         f"{FORMATS} {ZONES} test_patches.py::test_taps_as_channels",
         ("images pass for adjacent", "box.count[0] == 1 or conv.y.batch == spaced", "True"),
     ),

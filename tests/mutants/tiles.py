@@ -10,7 +10,7 @@ BUNDLES = "test_bundles.py::test_winograd"
 
 TILE_MUTANTS = [
     *mutants_of(
-        "pyx/winograd.h",
+        "pyx/winograd/transform.h",
         f"{SLICES} {RANGE}",
         ("the last slice is not added", "i < slices", "i < slices - 1"),
         (
@@ -21,7 +21,7 @@ TILE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/winograd_range.pxd",
+        "pyx/winograd/range.pxd",
         RANGE,
         (
             "infinity stands",
@@ -40,7 +40,7 @@ TILE_MUTANTS = [
         ("of a row the first value is looked at", "tensor.shape[5]", "1", "range(tensor.shape[5])"),
     ),
     *mutants_of(
-        "pyx/winograd.pxd",
+        "pyx/winograd/transform.pxd",
         f"{VALUES} {PARTS}",
         ("tiles of a row lie one element apart", "w * f.step[2] * pitch[2]", "w * pitch[2]"),
         ("images of a box are the first", "n * m.batch_pitch", "0", "window + v + n * m.batch_pitch"),
@@ -50,7 +50,7 @@ TILE_MUTANTS = [
         ("rows of a tile are the first", "h * f.step[1] * pitch[1]", "0"),
     ),
     *mutants_of(
-        "pyx/winograd_filter.pxd",
+        "pyx/winograd/filter.pxd",
         f"{VALUES} {PARTS}",
         (
             "taps are neighbours in a filter",
@@ -77,7 +77,7 @@ TILE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/winograd_box.pxd",
+        "pyx/winograd/box.pxd",
         f"{VALUES} {PARTS} {BUNDLES}",
         ("a row is stored beyond its end", "min(columns, walk.axis[2].positions - column)", "columns"),
         ("rows below the last one are stored", "walk.axis[1].positions - at[1]", "t.outputs[1]"),
@@ -106,7 +106,7 @@ TILE_MUTANTS = [
         ("groups have the first one's tiles", "g * channels", "0", "p * c.value_point + g * channels"),
     ),
     *mutants_of(
-        "pyx/winograd_tiling.pxd",
+        "pyx/winograd/tiling.pxd",
         f"{VALUES} {PARTS} {SLICES}",
         ("the last box of tiles is a whole one", "min(whole, limit - box.begin[axis])", "whole"),
         ("the filter has a tap more", "tap[2] < step.held[2]", "tap[2] <= step.held[2]"),
@@ -126,7 +126,7 @@ TILE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/winograd_parts.pxd",
+        "pyx/winograd/wgrad_tasks.pxd",
         f"{VALUES} {SLICES} {BUNDLES} {PARTS}",
         ("a part begins with the first outputs", "index % c.output_blocks * c.blocks.outputs", "0"),
         ("a part begins with the first channels", "index // c.output_blocks % c.chunk_blocks * c.blocks.chunk", "0"),
@@ -134,7 +134,7 @@ TILE_MUTANTS = [
         ("the last bundle has all its groups", "min(c.blocks.groups, c.groups - part.g)", "c.blocks.groups"),
     ),
     *mutants_of(
-        "pyx/winograd_wgrad.pxd",
+        "pyx/winograd/wgrad.pxd",
         f"{SLICES} {VALUES} {PARTS} {BUNDLES}",
         ("each box begins anew", "box == first_box", "True"),
         (
@@ -154,7 +154,7 @@ TILE_MUTANTS = [
         ("lines of channels lie on each other", "i // LINE_LANES * c.source_line + i % LINE_LANES", "i"),
     ),
     *mutants_of(
-        "pyx/winograd_wgrad.pxd",
+        "pyx/winograd/wgrad.pxd",
         "test_winograd_sums.py",
         (
             "the last output is not looked at",
@@ -164,7 +164,7 @@ TILE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/winograd_wgrad.pxd",
+        "pyx/winograd/wgrad.pxd",
         RANGE,
         (
             "the last piece's magnitude is kept",
@@ -174,7 +174,7 @@ TILE_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/winograd_wgrad.pxd",
+        "pyx/winograd/wgrad.pxd",
         SLICES,
         ("strips of gradients are the first", "column // c.target_width * c.target_strip", "0"),
     ),

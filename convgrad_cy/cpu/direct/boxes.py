@@ -1,4 +1,4 @@
-"""Boxes of positions and their windows (pyx/window.pxd): how large each is, so that it stays in the L2 cache."""
+"""Boxes of positions and their windows (pyx/copy/window.pxd): how large each is, so that it stays in the L2 cache."""
 
 from math import gcd, prod
 from typing import NamedTuple
@@ -21,7 +21,7 @@ WANTED_TASKS = 16
 
 
 class WindowAxis(NamedTuple):
-    """One axis of a window (pyx/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
+    """One axis of a window (pyx/copy/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
 
     positions: int
     extent: int

@@ -11,13 +11,13 @@ from .padding import without_ends, without_padding
 
 #: Each task packs its own part of the filter where there are at most FEW_POSITIONS positions and that part has at least
 #: LARGE_FILTER_BYTES a group, with taps that overlap: packed before, it would fall out of the cache. So it does up to
-#: ONE_BOX positions, whatever the filter, which may then even be read in place (pyx/correlation.pxd).
+#: ONE_BOX positions, whatever the filter, which may then even be read in place (pyx/direct/correlate_tasks.pxd).
 FEW_POSITIONS, ONE_BOX = 512, 24
 #: With more taps, no task packs: each copies all of them.
 FEW_TAPS = 64
 #: So few tasks have to be about equal: their blocks of outputs filled to this part.
 FEW_TASKS, LEAST_FILLED = 4, 0.75
-#: Outputs for which a window pays, as it is read again for each strip of them (pyx/convolution.pxd).
+#: Outputs for which a window pays, as it is read again for each strip of them (pyx/direct/walk.pxd).
 MANY_OUTPUTS = 128
 #: Cycles for each element of a source that is transposed for tiles across positions.
 TRANSPOSING = 0.4
@@ -139,7 +139,7 @@ def reads_rows(case):
 def packs_phases(case):
     """Whether the taps of a filter are likely to be adjacent in memory, as the positions of the source are.
 
-    The filters of stride phases are then better packed together, before all tasks (pyx/packing.pxd).
+    The filters of stride phases are then better packed together, before all tasks (pyx/direct/packing.pxd).
     """
     return case.count > 1 and case.positions_adjacent
 

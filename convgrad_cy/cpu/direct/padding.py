@@ -9,7 +9,7 @@ from math import prod
 from operator import mul
 
 #: Products that may be left of those with padding, for it to be worth while; walks; and positions that each must have.
-#: Where taps are near each other, a box has positions of all parts, and leaves out most of it itself (pyx/zones.pxd).
+#: Where taps are near each other, a box has positions of all parts, and leaves out most of it (pyx/direct/zones.pxd).
 MOST_LEFT, MOST_WALKS, LEAST_POSITIONS = 0.82, 64, 32
 MOST_LEFT_UNDILATED = 0.5
 #: Where taps reach less far than this part of the positions, little of them can lie in padding.

@@ -66,7 +66,7 @@ PLANS_BYTES = 16 << 20
 class Blocks(NamedTuple):
     """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
 
-    ``lanewise``: small groups side by side (pyx/lanes.pxd), a block of outputs being lanes. ``positions_across``: the
+    ``lanewise``: small groups side by side, a block of outputs being lanes. ``positions_across``: the
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
     one block of the filter. ``streams``: the target is stored past the cache, where it is whole lines.

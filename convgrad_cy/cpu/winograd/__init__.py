@@ -1,4 +1,4 @@
-"""Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd*.pxd``)."""
+"""Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd/``)."""
 
 from ...problem import DGRAD, WGRAD
 from ..job import Job

@@ -52,7 +52,7 @@ SHARING_PARTS, SHARING_LANES = 16, 16
 
 
 class TileBlocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/winograd*.pxd``; the fields are those of ``TileBlocks`` there.
+    """The integers that steer the loops of ``pyx/winograd/``; the fields are those of ``TileBlocks`` there.
 
     ``images``: of a box of tiles, those of each sibling counted. ``chunk``: channels of a window. ``outputs``: output
     channels of a block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task

@@ -15,7 +15,7 @@ from . import plan as winograd
 from .costs import FEW_TILES, costs_of
 from .walks import first_walks, most_added, skips, tile_walks
 
-#: Points on an axis with so many taps (pyx/cook_toom.py has the sets), from small tiles to large ones.
+#: Points on an axis with so many taps (pyx/winograd/cook_toom.py has the sets), from small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
 LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6}
 LARGER = {1: 1, 2: 5, 3: 7, 4: 7, 5: 7}

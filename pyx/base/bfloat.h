@@ -1,0 +1,129 @@
+/* Rows of bfloat16: widened, narrowed as bf16_narrow does, or two of them joined to a row of pairs, low half and high half.
+ *
+ * By vectors of as many words as the instruction set has; the last of a row may overlap the one before. GCC makes scalar
+ * code of what is left of a row, which in images of 28 or 7 columns is half of it or all.
+ */
+#ifndef CONVGRAD_BFLOAT_H
+#define CONVGRAD_BFLOAT_H
+
+#include <stdint.h>
+
+#include "base/scalar.h"
+#include "tile/ukernel.h"
+
+#define DEFINE_ROWS(length)                                                                                            \
+    typedef uint16_t halves_##length __attribute__((vector_size(2 * length), aligned(2), may_alias));                  \
+    typedef uint32_t words_##length __attribute__((vector_size(4 * length), aligned(4), may_alias));                   \
+    typedef int32_t signed_##length __attribute__((vector_size(4 * length), aligned(4), may_alias));                   \
+    static inline words_##length low_##length(const bf16 *of)                                                          \
+    {                                                                                                                  \
+        return __builtin_convertvector(*(const halves_##length *)of, words_##length);                                  \
+    }                                                                                                                  \
+    static inline void widen_##length(float *to, const bf16 *of, int64_t count)                                        \
+    {                                                                                                                  \
+        for (int64_t first = 0; first < count; first += length) {                                                      \
+            const int64_t i = first + length <= count ? first : count - length;                                        \
+            *(words_##length *)(to + i) = low_##length(of + i) << 16;                                                  \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void narrow_##length(bf16 *to, const float *of, int64_t count)                                       \
+    {                                                                                                                  \
+        for (int64_t first = 0; first < count; first += length) {                                                      \
+            const int64_t i = first + length <= count ? first : count - length;                                        \
+            const words_##length bits = *(const words_##length *)(of + i), high = bits >> 16;                          \
+            const words_##length rounded = (bits + 0x7fff + (high & 1)) >> 16;                                         \
+            const words_##length nan = (words_##length)((signed_##length)(bits & 0x7fffffff) > 0x7f800000);            \
+            const words_##length result = (nan & (high | 0x40)) | (~nan & rounded);                                    \
+            *(halves_##length *)(to + i) = __builtin_convertvector(result, halves_##length);                           \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void pair_##length(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)                   \
+    {                                                                                                                  \
+        for (int64_t first = 0; first < count; first += length) {                                                      \
+            const int64_t i = first + length <= count ? first : count - length;                                        \
+            *(words_##length *)(to + i) = low_##length(low + i) | low_##length(high + i) << 16;                        \
+        }                                                                                                              \
+    }
+
+#if VECTOR_BYTES >= 64
+DEFINE_ROWS(16)
+#define ROW_OF_16(name, ...)                                                                                           \
+    if (count >= 16) {                                                                                                 \
+        name##_16(__VA_ARGS__, count);                                                                                 \
+        return;                                                                                                        \
+    }
+#else
+#define ROW_OF_16(name, ...)
+#endif
+#if VECTOR_BYTES >= 32
+DEFINE_ROWS(8)
+#define ROW_OF_8(name, ...)                                                                                            \
+    if (count >= 8) {                                                                                                  \
+        name##_8(__VA_ARGS__, count);                                                                                  \
+        return;                                                                                                        \
+    }
+#else
+#define ROW_OF_8(name, ...)
+#endif
+DEFINE_ROWS(4)
+#define BY_VECTORS(name, ...)                                                                                          \
+    ROW_OF_16(name, __VA_ARGS__)                                                                                       \
+    ROW_OF_8(name, __VA_ARGS__)                                                                                        \
+    if (count >= 4) {                                                                                                  \
+        name##_4(__VA_ARGS__, count);                                                                                  \
+        return;                                                                                                        \
+    }
+
+static inline void bf16_widen_row(float *to, const bf16 *of, int64_t count)
+{
+    BY_VECTORS(widen, to, of)
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bf16_widen(of[i]);
+}
+
+#if defined(__AVX512F__) && defined(ADD_PAIRS)
+/* The instruction takes subnormal numbers for zero, so vectors that have any go the other way. */
+static PAIRS_TARGET void narrow_natively(bf16 *to, const float *of, int64_t count)
+{
+    enum { SUBNORMAL = 1 << 5 };
+    for (int64_t first = 0; first < count; first += 16) {
+        const int64_t i = first + 16 <= count ? first : count - 16;
+        const __m512 line = _mm512_loadu_ps(of + i);
+        if (__builtin_expect(_mm512_fpclass_ps_mask(line, SUBNORMAL) != 0, 0))
+            narrow_16(to + i, of + i, 16);
+        else
+            _mm256_storeu_si256((__m256i *)(to + i), (__m256i)_mm512_cvtneps_pbh(line));
+    }
+}
+#define NARROW_NATIVELY                                                                                                \
+    if (count >= 16 && has_pairs()) {                                                                                  \
+        narrow_natively(to, of, count);                                                                                \
+        return;                                                                                                        \
+    }
+#else
+#define NARROW_NATIVELY
+#endif
+
+static inline void bf16_narrow_row(bf16 *to, const float *of, int64_t count)
+{
+    NARROW_NATIVELY
+    BY_VECTORS(narrow, to, of)
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bf16_narrow(of[i]);
+}
+
+/* to[i] = the pair of low[i] and high[i] */
+static inline void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
+{
+    BY_VECTORS(pair, to, low, high)
+    for (int64_t i = 0; i < count; i++)
+        to[i] = low[i].bits | (uint32_t)high[i].bits << 16;
+}
+
+#undef NARROW_NATIVELY
+#undef DEFINE_ROWS
+#undef ROW_OF_16
+#undef ROW_OF_8
+#undef BY_VECTORS
+
+#endif

@@ -1,0 +1,45 @@
+"""The blocks that ``cpu/direct/plan.py`` cuts the work into."""
+
+from libc.stdint cimport int64_t
+
+from base.problem cimport conv_walk
+from base.scalar cimport compute
+from copy.window cimport Window, WindowAxis
+from tile.ukernel cimport LINE_BYTES, whole_vectors
+
+cdef struct Blocks:  # Blocks of cpu/direct/plan.py, field for field
+    int64_t threads
+    int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
+    int64_t positions_across  # whether the columns of a tile are positions, not output channels
+    int64_t images  # images of a box; the box's other extents are in the step's WindowAxis
+    int64_t chunk  # channels of a window
+    int64_t outputs  # output channels of a block
+    int64_t slices  # slices of the positions in wgrad, each a task; their sums are added in order
+    int64_t streams  # whether the target is stored past the cache where that is possible
+    int64_t fetches  # how far ahead the source of lanes is fetched: 0 not at all, 1 within the row, 2 a row
+    int64_t packs  # whether each task packs its own part of the filter, a strip of outputs
+    int64_t pairs  # whether the tile multiplies pairs of bfloat16: pairs of channels, in wgrad pairs of positions
+    int64_t groups  # groups side by side that a task takes, all their channels in one window
+    int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
+    int64_t far  # whether wgrad reads the target from memory: it is too large for the last cache
+
+cdef enum:
+    PACKS = -1  # a step that packs its filter, and no more: parts of its walk are steps of their own
+
+cdef struct Step:  # a row of plan.Plan.steps: one walk
+    conv_walk walk
+    WindowAxis axis[3]
+    int64_t packed  # number of the step whose packed filter it uses, most often itself; or PACKS
+
+
+cdef inline int64_t padded_row(int64_t columns, compute kind) noexcept nogil:
+    """Elements between rows of sums: never a power of two, whose rows would share cache sets."""
+    return whole_vectors(columns, kind) + LINE_BYTES // <int64_t>sizeof(compute)
+
+
+cdef inline void window_of(Window *m, const Blocks *blocks, const Step *step) noexcept nogil:
+    cdef int axis
+    m.images = blocks.images
+    m.channels, m.pairs = blocks.groups * blocks.chunk, False
+    for axis in range(3):
+        m.axis[axis] = step.axis[axis]

@@ -1,0 +1,43 @@
+"""What has to be looked at for NaN to reach exactly the results that the definition says: padding, and values.
+
+A window holds zero where a tap lies in padding, and zero times infinity is NaN, but by the definition there is no such
+term. A NaN among sums that padding took part in is therefore formed again, one term after the other (repair.pxd,
+repair_filter.pxd), unless it belongs there. What shows that is found out once for all sums that have it in common,
+since a training run that has diverged has NaN everywhere.
+"""
+
+from libc.stdint cimport int64_t
+
+from base.problem cimport conv_inside, conv_source, conv_walk
+from base.scalar cimport compute, real
+
+
+cdef inline bint is_padded(const conv_walk *walk) noexcept nogil:
+    """Whether some tap of some position lies outside the source; the extremes are at the ends of both."""
+    cdef int axis, p, t
+    cdef int64_t source
+    for axis in range(3):
+        for p in range(2):
+            for t in range(2):
+                source = conv_source(&walk.axis[axis], p * (walk.axis[axis].positions - 1),
+                                     t * (walk.axis[axis].taps - 1))
+                if not conv_inside(&walk.axis[axis], source):
+                    return True
+    return False
+
+
+cdef inline bint any_nan(const real *sums, int64_t rows, int64_t columns, int64_t row_stride) noexcept nogil:
+    cdef int64_t r, j
+    cdef int found = 0
+    for r in range(rows):
+        for j in range(columns):
+            found |= sums[r * row_stride + j] != sums[r * row_stride + j]
+    return found
+
+
+cdef inline bint is_finite(const compute *values, int64_t count) noexcept nogil:
+    cdef int64_t i
+    cdef int found = 0
+    for i in range(count):
+        found |= values[i] - values[i] != 0
+    return not found

@@ -1,0 +1,167 @@
+"""The filter of fprop or dgrad, packed: a strip of output channels at a time (correlate_tasks.pxd has the layout)."""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.string cimport memset
+
+from base.scalar cimport compute, scalar
+from base.tensor cimport filter_offset
+from copy.load_store cimport PIECE, load_block, load_transposed
+from copy.pairs cimport join_lines, load_paired_rows, load_paired_taps, shift_line, words_of
+from direct.correlate_tasks cimport Correlation
+from direct.exact cimport is_finite
+from direct.walk cimport Convolution
+from parallel.tasks cimport raise_flag
+
+cdef enum:
+    MOST_TAPS = 64  # of all steps that are packed together
+
+
+cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:
+    """From a line for each (tap, channel) to one for each (tap, pair of channels), in the same memory."""
+    cdef int64_t t, i, words = words_of(channels, True)
+    for t in range(taps):
+        for i in range(words):
+            if 2 * i + 1 < channels:
+                join_lines(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width,
+                           packed + (t * channels + 2 * i + 1) * width, width)
+            else:
+                shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
+
+
+cdef inline void pack_chunk(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
+) noexcept nogil:
+    """At most a strip of output channels by at most a chunk of channels, from the first of each on."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t width = c.strip, depth = conv.taps * channels, together, t, i
+    cdef const int32_t *line
+    if not conv.blocks.positions_across and outputs < width:
+        memset(packed, 0, depth * width * sizeof(compute))
+    if conv.blocks.positions_across:
+        for t in range(conv.taps):
+            load_block(packed + t * channels, depth, 1, filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
+                       conv.w.channel, outputs, channels)
+    elif conv.blocks.pairs and c.taps_adjacent and 1 < conv.taps <= PIECE:
+        load_paired_taps(packed, width, filter + filter_offset(&conv.w, &conv.walk, 0), conv.w.channel, conv.w.batch,
+                         conv.taps, channels, outputs)
+    elif conv.blocks.pairs:
+        for t in range(conv.taps):
+            load_paired_rows(packed + t * words_of(channels, True) * width, width,
+                             filter + filter_offset(&conv.w, &conv.walk, t), conv.w.channel, conv.w.batch, channels,
+                             outputs)
+    elif c.taps_adjacent:
+        # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
+        line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
+        together = channels if conv.w.channel == conv.taps else 1
+        filter += filter_offset(&conv.w, &conv.walk, 0)
+        for i in range(channels // together):
+            load_transposed(packed + i * width, line, filter + i * conv.w.channel, conv.w.batch, together * conv.taps,
+                            outputs)
+    else:
+        for t in range(conv.taps):
+            load_block(packed + t * channels * width, 1, width, filter + filter_offset(&conv.w, &conv.walk, t),
+                       conv.w.batch, conv.w.channel, outputs, channels)
+
+
+cdef inline void note_nonfinite(
+    const Correlation *c, const compute *strip, int64_t channels, int64_t width
+) noexcept nogil:
+    """Raise the flag if a packed strip has a value that is not finite, and padding could meet it."""
+    if compute is not int:
+        if c.conv.padded and not c.conv.blocks.pairs and not is_finite(strip, c.conv.taps * channels * width):
+            raise_flag(c.nonfinite)
+
+
+cdef inline int64_t first_of_strip(
+    const Correlation *c, int64_t g, int64_t c0, int64_t o0, int64_t channels
+) noexcept nogil:
+    """Where the packed strip from output channel o0 on begins, of the chunk of so many channels from c0 on."""
+    return c.packed + g * c.filter_size + (c0 * c.filter_outputs + o0 * channels) * c.conv.taps
+
+
+cdef inline int64_t count_packs(const Correlation *c) noexcept nogil:
+    """Tasks that pack the filter of a step, or of all steps together."""
+    return c.conv.groups * c.filter_strips * c.filter_chunks
+
+
+cdef inline void find_part_of_filter(
+    const Correlation *c, int64_t task, int64_t *g, int64_t *o0, int64_t *c0
+) noexcept nogil:
+    """The group, the first output channel and the first channel of what a task packs: a strip of a chunk."""
+    c0[0] = task % c.filter_chunks * c.conv.blocks.chunk
+    o0[0] = task // c.filter_chunks % c.filter_strips * c.strip
+    g[0] = task // c.filter_chunks // c.filter_strips
+
+
+cdef inline void pack_filter(
+    const Correlation *c, const scalar *filter, compute *packed, int64_t task
+) noexcept nogil:
+    """A part of the filter of one step."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t g, o0, c0, outputs, channels
+    cdef compute *strip
+    if conv.taps == 0:
+        return
+    find_part_of_filter(c, task, &g, &o0, &c0)
+    outputs, channels = min(c.strip, conv.outputs - o0), min(conv.blocks.chunk, conv.channels - c0)
+    strip = packed + first_of_strip(c, g, c0, o0, channels)
+    pack_chunk(c, filter + g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel, strip, outputs, channels)
+    note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else c.strip)
+
+
+cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t packed_size) noexcept nogil:
+    """Whether the taps of all steps are those of the filter, which lie side by side: as with stride phases.
+
+    Each step by itself would read every line of the filter for a few of its elements.
+    """
+    cdef const Convolution *conv
+    cdef int64_t i, t, place, taps = 0, packers = 0
+    cdef bint[MOST_TAPS] seen
+    memset(seen, 0, sizeof(seen))
+    for i in range(count):
+        conv = &steps[i].conv
+        if steps[i].packing == steps + i:
+            packers += 1
+            taps += conv.taps
+    if (packers < 2 or taps < 2 or taps > MOST_TAPS or steps.conv.blocks.packs
+            or steps.conv.blocks.positions_across or steps.conv.w.batch == 1 or packed_size > INT32_MAX):
+        return False
+    for i in range(count):
+        conv = &steps[i].conv
+        for t in range(conv.taps if steps[i].packing == steps + i else 0):
+            place = filter_offset(&conv.w, &conv.walk, t)
+            if place < 0 or place >= taps or seen[place]:
+                return False
+            seen[place] = True
+    return True
+
+
+cdef inline void pack_steps(
+    const Correlation *steps, int64_t count, const scalar *filter, compute *packed, int64_t task
+) noexcept nogil:
+    """The same part of the filters of all steps: all taps of a channel are transposed at once."""
+    cdef const Correlation *c
+    cdef const Convolution *conv = &steps.conv
+    cdef int64_t g, o0, c0, outputs, channels, i, t, channel, first, taps = 0, width = steps.strip
+    cdef int32_t[MOST_TAPS] lines  # of a tap's first channel
+    find_part_of_filter(steps, task, &g, &o0, &c0)
+    outputs, channels = min(width, conv.outputs - o0), min(conv.blocks.chunk, conv.channels - c0)
+    filter += g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel
+    for i in range(count):
+        c = steps + i
+        if c.packing == c:
+            first = first_of_strip(c, g, c0, o0, channels)
+            for t in range(c.conv.taps):
+                lines[filter_offset(&c.conv.w, &c.conv.walk, t)] = <int32_t>(first + t * channels * width)
+            taps += c.conv.taps
+            if outputs < width:
+                memset(packed + first, 0, c.conv.taps * channels * width * sizeof(compute))
+    for channel in range(channels):
+        load_transposed(packed + channel * width, lines, filter + channel * conv.w.channel, conv.w.batch, taps, outputs)
+    for i in range(count):
+        c = steps + i
+        if c.packing == c:
+            first = first_of_strip(c, g, c0, o0, channels)
+            if c.conv.blocks.pairs:
+                join_channels(packed + first, c.conv.taps, channels, width)
+            note_nonfinite(c, packed + first, channels, width)

@@ -1,0 +1,233 @@
+"""wgrad: filter(o, t, c) = sum over positions p of source(p, t, c) * target(p, o).
+
+A block is all taps of a chunk of input channels, by a block of output channels: rows of a tile are (t, c), columns o,
+and the depth is the positions of one box after the other. Where there are few blocks, each slice of the boxes is a task
+of its own, and the slices are added in order.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
+
+from base.memory cimport in_lines
+from base.problem cimport conv_axis
+from base.scalar cimport compute, scalar
+from base.tensor cimport filter_offset, target_offset
+from copy.load_store cimport store_block
+from copy.window cimport Box, column_offsets, fill_window, find_box, window_offset
+from direct.blocks cimport Blocks, Step
+from direct.exact cimport any_nan
+from direct.repair_filter cimport repair_filter
+from direct.walk cimport Convolution
+from direct.wgrad_tasks cimport (
+    Accumulation, FilterBlock, describe_accumulation, list_tables, pack_target, pair_window, part_of, row_lines,
+)
+from direct.zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
+from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
+from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_even, multiply_rows
+
+cdef struct WgradJob:  # what all tasks of a step share, beside the source
+    const Accumulation *c
+    void *filter
+    const void *target
+    void *partial  # [block][slice] of sums, where there are several slices
+
+
+cdef inline int64_t list_rows(
+    const Accumulation *c, const FilterBlock *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
+    int64_t *place,
+) noexcept nogil:
+    """List the rows of a zone, in the order of all rows: where each is in the window, and where its sums are.
+
+    Returns the number of rows.
+    """
+    cdef int64_t i = 0, k, t, d, h, w, row, repeats = part.channels if c.taps_inside else 1
+    cdef const conv_axis *axis = c.conv.walk.axis
+    cdef const Range *r = zone.axis
+    for k in range(repeats):
+        for d in range(r[0].tap, r[0].tap + r[0].taps):
+            for h in range(r[1].tap, r[1].tap + r[1].taps):
+                for w in range(r[2].tap, r[2].tap + r[2].taps):
+                    t = (d * axis[1].taps + h) * axis[2].taps + w
+                    for row in range(t * part.tap_rows, t * part.tap_rows + (1 if c.taps_inside else part.channels)):
+                        zone_column[i] = column[row + k * part.channel_rows]
+                        place[i] = (row + k * part.channel_rows) * c.row
+                        i += 1
+    return i
+
+
+cdef inline void add_rows(
+    const Accumulation *c, const FilterBlock *part, const Zone *zone, int64_t rows, const compute *window,
+    const int32_t *column, const int32_t *position, const compute *panel, const int32_t *line, compute *sums,
+    const int64_t *place, bint begins,
+) noexcept nogil:
+    """sums += the products of the rows of a zone with a panel, at its positions; without ``place``, of all rows."""
+    cdef int64_t j = 0, even = 0
+    if not c.taps_inside or c.conv.taps == 1:  # else neighbours are taps
+        even = count_even(column, part.channels, rows)
+    while j < part.outputs:
+        multiply_rows(
+            PAIRS if c.conv.blocks.pairs else SCALARS, c.conv.in_place, rows, even, min(c.strip, part.outputs - j),
+            zone.positions, min(zone.axis[2].count, zone.positions), window, column, position,
+            panel + j // c.strip * c.panel_strip, line, sums + j, place, c.row, FRESH if begins else CARRIED,
+        )
+        j += c.strip
+
+
+cdef inline void accumulate(
+    const Accumulation *c, const FilterBlock *part, int64_t groups, const scalar *source, const scalar *target,
+    compute *sums, int64_t sums_g, char *scratch, int64_t slice,
+) noexcept nogil:
+    """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t g, i, box_index, first_box, rows
+    cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # pairs of positions have to stay together
+    cdef bint cut
+    cdef Zones zones
+    cdef Box box
+    cdef Box lines  # of the panel, as many as positions or pairs of them
+    cdef Box seen_box  # with the positions that fill up pairs
+    cdef compute *window = <compute *>scratch
+    cdef const compute *seen
+    cdef compute *panel = window + conv.window_size
+    cdef int32_t *position = <int32_t *>(panel + c.panel_size + conv.blocks.groups * c.sums_size)
+    cdef int32_t *column = position + conv.box_positions
+    cdef int32_t *line = column + conv.taps * conv.blocks.chunk
+    cdef int32_t *zone_column = line + conv.box_positions
+    cdef int64_t *place = <int64_t *>in_lines(<int64_t>(zone_column + conv.taps * conv.blocks.chunk))
+    cdef const compute *taken = panel
+    source += part.g * conv.x.group + part.c0 * conv.x.channel
+    target += part.g * conv.y.group + part.o0 * conv.y.channel
+    column_offsets(&conv.window, &conv.walk, part.channels, part.tap_rows, part.channel_rows, column)
+    first_box = conv.box_count * slice // conv.blocks.slices
+    if conv.box_count == 0:
+        for g in range(groups):
+            memset(sums + g * sums_g, 0, conv.taps * part.channels * c.row * sizeof(compute))
+    for box_index in range(first_box, conv.box_count * (slice + 1) // conv.blocks.slices):
+        if box_index > first_box and is_stopped(c.workers):
+            return
+        find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes, box_index)
+        lines = seen_box = box
+        lines.count[3] = row_lines(c, &box)
+        seen_box.count[3] = 2 * lines.count[3] if conv.blocks.pairs else lines.count[3]
+        find_zones(&zones, &conv.walk, &lines, True, True, part.channels, cut_outputs,
+                   WORTH_TAPS if c.taps_inside and VECTOR_BYTES < LINE_BYTES else WORTH)
+        cut, rows = zones.count > 1, conv.taps * part.channels
+        if not conv.in_place:
+            fill_window(window, &conv.window, &conv.walk, &seen_box, source, &conv.x, groups * part.channels)
+        if conv.blocks.pairs:
+            pair_window(c, window)
+        for g in range(groups):
+            seen = window + g * part.channels * conv.window.channel_pitch
+            if not c.panel_in_place:
+                pack_target(c, &box, target + g * conv.y.group, part.outputs, panel)
+            if scalar is compute:
+                if conv.in_place:
+                    seen = source + g * conv.x.group + window_offset(&box, &conv.walk, &conv.x)
+                if c.panel_in_place:
+                    taken = target + g * conv.y.group + target_offset(
+                        &conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
+            for i in range(zones.count):
+                if cut or g == 0:
+                    list_tables(c, &zones.zone[i], &lines, position, line)
+                if cut:
+                    rows = list_rows(c, part, &zones.zone[i], column, zone_column, place)
+                add_rows(c, part, &zones.zone[i], rows, seen, zone_column if cut else column, position, taken,
+                         line, sums + g * sums_g, place if cut else NULL, box_index == first_box)
+
+
+cdef inline void finish(
+    const Accumulation *c, const FilterBlock *part, const scalar *source, scalar *filter, const scalar *target,
+    compute *sums,
+) noexcept nogil:
+    """Add the slices of a part in order and store it."""
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t slice, i, t, rows = conv.taps * part.channels, together
+    source += part.g * conv.x.group + part.c0 * conv.x.channel
+    target += part.g * conv.y.group + part.o0 * conv.y.channel
+    filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
+    for slice in range(1, conv.blocks.slices):
+        for i in range(rows * c.row):
+            sums[i] += sums[slice * c.sums_size + i]
+    if compute is not int:
+        if conv.padded and any_nan(sums, rows, part.outputs, c.row):
+            repair_filter(conv, source, target, part.channels, part.outputs, sums, part.tap_rows * c.row,
+                          part.channel_rows * c.row)
+    if c.taps_adjacent:
+        together = part.channels if c.taps_inside and conv.w.channel == conv.taps else 1
+        for i in range(part.channels // together):
+            store_block(filter + filter_offset(&conv.w, &conv.walk, 0) + i * conv.w.channel, conv.w.batch, 1,
+                        sums + i * part.channel_rows * c.row, 1, part.tap_rows * c.row, part.outputs,
+                        together * conv.taps)
+        return
+    for t in range(conv.taps):
+        store_block(filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel,
+                    sums + t * part.tap_rows * c.row, 1, part.channel_rows * c.row, part.outputs, part.channels)
+
+
+cdef inline void wgrad_task(
+    const WgradJob *job, const scalar *source, compute *scratch, int64_t task
+) noexcept nogil:
+    """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice.
+
+    Blocks of outputs innermost: what one of them has read of the source, the next one finds in the cache.
+    """
+    cdef const Accumulation *c = job.c
+    cdef const Convolution *conv = &c.conv
+    cdef const scalar *target = <const scalar *>job.target
+    cdef int64_t blocks = conv.output_blocks, slices = conv.blocks.slices, slice = task // blocks % slices
+    cdef int64_t first = (task // (blocks * slices) * blocks + task % blocks) * conv.blocks.groups, g
+    cdef int64_t groups = min(conv.blocks.groups, c.block_count - first)
+    cdef compute *sums = <compute *>job.partial + (first * slices + slice) * c.sums_size
+    cdef FilterBlock part
+    if slices == 1:
+        sums = scratch + conv.window_size + c.panel_size
+    part_of(c, first, &part)
+    accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, <char *>scratch, slice)
+    for g in range(groups if slices == 1 else 0):
+        part_of(c, first + g, &part)
+        finish(c, &part, source, <scalar *>job.filter, target, sums + g * c.sums_size)
+
+
+cdef inline void finish_task(
+    const WgradJob *job, const scalar *source, compute *scratch, int64_t block
+) noexcept nogil:
+    """The slices of a block of the filter."""
+    cdef const Accumulation *c = job.c
+    cdef FilterBlock part
+    part_of(c, block, &part)
+    finish(c, &part, source, <scalar *>job.filter, <const scalar *>job.target,
+           <compute *>job.partial + block * c.conv.blocks.slices * c.sums_size)
+
+
+cdef inline int wgrad_steps(
+    const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
+    const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
+) except -1:
+    """One step after the other; each has taps of its own."""
+    cdef Accumulation c
+    cdef WgradJob job
+    cdef team all
+    cdef const Blocks *blocks = <const Blocks *>&block_array[0]
+    cdef int64_t i, most_tasks = 0, partial_size = 0, scratch_size = 0
+    cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
+    form_team(&all, blocks.threads)
+    for i in range(step_array.shape[0]):
+        describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+        scratch_size, most_tasks = max(scratch_size, c.scratch), max(most_tasks, c.bundle_count * blocks.slices)
+        if blocks.slices > 1:
+            partial_size = max(partial_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
+    try:
+        if not begin_call(&all, partial_size, most_tasks, scratch_size, before):
+            return 0
+        job.c, job.filter, job.target = &c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
+        job.partial = all.shared
+        for i in range(step_array.shape[0]):
+            if step_array.shape[0] > 1:  # else it is described already
+                describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+            c.workers = &all
+            run(&all, <task_function>wgrad_task[scalar, compute], &job, x, 0, c.bundle_count * blocks.slices)
+            if blocks.slices > 1:
+                run(&all, <task_function>finish_task[scalar, compute], &job, x, 0, c.block_count)
+    finally:
+        end_call(&all)
+    return 0

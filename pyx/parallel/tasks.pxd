@@ -1,0 +1,117 @@
+"""The parallel loop of all kernels: its threads, their memory, and how they share tasks, listen to signals and round.
+
+A call of a kernel has one team, one piece of memory, and loops one after the other::
+
+    cdef team all
+    form_team(&all, threads)
+    try:
+        if begin_call(&all, shared, tasks, scratch, before):
+            run(&all, <task_function>some_task[scalar, compute], &job, source, 0, tasks)
+    finally:
+        end_call(&all)
+"""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free
+
+from base.memory cimport allocate, first_line, in_lines
+
+cdef extern from "parallel/float_state.h" nogil:
+    uint64_t enter_floats()
+    void leave_floats(uint64_t before)
+
+cdef extern from "parallel/threads.h" nogil:
+    int team_size(int threads)
+
+cdef extern from "parallel/tasks.h" nogil:
+    ctypedef struct task_range:
+        pass
+    ctypedef struct listener:
+        pass
+    ctypedef struct team:
+        int threads, most
+        task_range *ranges
+        char *shared
+        char *scratch
+        int64_t scratch_size
+        void *memory
+        listener ears
+    int workers_of(int threads, int64_t tasks)
+    int share_tasks(team *t, int64_t first, int64_t end)
+    int64_t take_task(team *t, int worker)
+    int64_t next_task(team *t, int worker)
+    bint is_stopped(team *t)
+    void count_in(team *t)
+    void leave_team(team *t)
+    void raise_flag(int32_t *flag)
+
+cdef extern from "parallel/listener.h":
+    void begin_listening(listener *ears) nogil
+    int end_listening(listener *ears) except -1
+
+# One task of a job. ``context`` is what all tasks of the job share. The function that is cast to this type has pointers
+# to structs and elements in the place of void: the source's elements and the scratch memory's tell its types.
+ctypedef void (*task_function)(const void *context, const void *source, void *scratch, int64_t task) noexcept nogil
+
+
+cdef inline void form_team(team *t, int64_t threads) noexcept nogil:
+    """As many threads as are wanted, or as the system can create."""
+    t.threads = t.most = team_size(<int>threads)
+    t.memory = NULL
+
+
+cdef inline bint begin_call(team *t, int64_t shared, int64_t tasks, int64_t scratch, before) except -1:
+    """Take all memory of a call, then call ``before``; whether the call is to go on.
+
+    The memory is ``shared`` bytes for all tasks, and ``scratch`` bytes for each worker of the longest loop that needs
+    them, which has ``tasks`` tasks. Where it cannot be had, nothing has been written. ``before`` may find the result
+    there already.
+    """
+    cdef int64_t ranges = in_lines(t.most * sizeof(task_range))
+    t.scratch_size = in_lines(scratch)
+    t.memory = allocate(ranges, in_lines(shared), workers_of(t.most, tasks) * t.scratch_size)
+    t.ranges = <task_range *>first_line(t.memory)
+    t.shared = first_line(t.memory) + ranges
+    t.scratch = t.shared + in_lines(shared)
+    if before is not None and before():
+        return False
+    begin_listening(&t.ears)
+    return True
+
+
+cdef inline void end_call(team *t) noexcept nogil:
+    free(t.memory)
+
+
+cdef inline void work(
+    team *t, task_function function, const void *context, const void *source, int worker
+) noexcept nogil:
+    """Tasks of one worker, until none is left or the call is stopped."""
+    cdef void *scratch = t.scratch + worker * t.scratch_size
+    cdef uint64_t state
+    cdef int64_t task
+    count_in(t)
+    state = enter_floats()
+    task = take_task(t, worker)
+    while task >= 0:
+        function(context, source, scratch, task)
+        task = next_task(t, worker)
+    leave_floats(state)
+    leave_team(t)
+
+
+cdef inline int run(
+    team *t, task_function function, const void *context, const void *source, int64_t first, int64_t end
+) except -1:
+    """Tasks first .. end - 1, in any order; where a signal handler has raised, some are left out."""
+    cdef int worker, workers = share_tasks(t, first, end)
+    if workers == 0:
+        return 0
+    if t.threads == 1:  # a team of one would cost a system call
+        with nogil:
+            work(t, function, context, source, 0)
+    else:
+        for worker in prange(workers, schedule="static", num_threads=t.threads, nogil=True):
+            work(t, function, context, source, worker)
+    return end_listening(&t.ears)

@@ -1,0 +1,252 @@
+"""Problems of many small groups, side by side: each lane of a vector is an output channel, whatever its group.
+
+Lane l is output channel l % outputs of group l // outputs, and takes the channels i of its own group. A tile multiplies
+vectors with vectors, so a source needs a vector for each i. Where a group has one channel and the lanes are adjacent in
+memory, source and target serve as they are. Else a task copies the *part* of the source that its box of positions sees,
+
+    part[d][h][w][i][lane] = source(lane // outputs, i, d, h, w)        widened
+
+and the sums of its box go to a *result* [d][h][w][lane], which is copied in the end. The order of a sum is the same.
+"""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.string cimport memset
+
+from base.memory cimport count_blocks
+from base.problem cimport conv_axis
+from base.scalar cimport compute, scalar
+from base.tensor cimport Tensor, describe_filter, describe_tensor
+from copy.load_store cimport load_block, store_block
+from direct.blocks cimport Blocks, Step
+from parallel.tasks cimport team
+from small_groups.runs cimport fits_tables
+from tile.ukernel cimport whole_vectors
+
+cdef extern from "small_groups/expand.h" nogil:
+    void spread_channels_of_4(
+        void *to, const void *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors)
+    void spread_channels_of_8(
+        void *to, const void *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors)
+
+cdef struct Lanes:
+    Tensor x, w, y  # source, filter, target
+    Tensor part, result  # their copies in a task's memory
+    team *workers
+    int64_t batch, groups, channels, outputs, lanes
+    int64_t x_lane, y_lane  # strides of channels, the groups' included
+    int64_t block, blocks  # lanes of a task
+    int64_t x_size[3]
+    int64_t y_size[3]
+    int64_t extent[3]  # positions of a box
+    int64_t boxes[3]
+    int64_t box_count  # in one image
+    int64_t source_step[3]
+    int64_t target_step[3]
+    int64_t low[3]  # of the source that position 0 sees, and high, one beyond
+    int64_t high[3]
+    bint x_in_place, y_in_place
+    int64_t fetches  # as in Blocks, where the source is read in place
+    bint streamed  # the target is so large that it is stored past the cache
+    bint incomplete  # the steps do not reach all of the target: it is zero there
+    int64_t part_size, plain_size, result_size  # elements of a task's memory
+    bint same_shuffle  # an expansion takes each vector from one vector, by one permutation for all
+    bint two_vectors  # an expansion takes each vector from two vectors side by side
+    int32_t *expansion  # where in the channels of a position lane l takes channel i from: [i][lane]
+
+cdef struct LaneBox:
+    int64_t image, lane, lanes
+    int64_t begin[3]  # positions
+    int64_t count[3]
+    int64_t source[3]  # what it sees: begin and extent
+    int64_t source_count[3]
+    int64_t target[3]  # what it makes
+    int64_t target_count[3]
+
+
+cdef inline void lay_out_rows(Tensor *t, const int64_t *extent, int64_t pitch) noexcept nogil:
+    t.batch, t.group, t.channel = 0, 0, 1
+    t.axis[2] = pitch
+    t.axis[1] = t.axis[2] * extent[2]
+    t.axis[0] = t.axis[1] * extent[1]
+
+
+cdef inline void describe_lanes(
+    Lanes *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
+    const scalar[:, :, :, :, :, :] target, const Step *steps, int64_t count, const Blocks *blocks, compute kind,
+) noexcept nogil:
+    """All but the table; the steps of a problem differ in their taps, and visit the target in turns."""
+    cdef int axis
+    cdef int64_t i, most, pad
+    cdef int64_t seen[3]
+    cdef int64_t made[3]
+    cdef const conv_axis *a
+    describe_tensor(&c.x, source.strides, sizeof(scalar))
+    describe_filter(&c.w, filter.strides, sizeof(scalar))
+    describe_tensor(&c.y, target.strides, sizeof(scalar))
+    c.batch, c.groups, c.channels, c.outputs = source.shape[0], source.shape[1], filter.shape[2], filter.shape[1]
+    c.lanes = c.groups * c.outputs
+    c.x_lane = c.x.group if c.channels == 1 else c.x.channel
+    c.y_lane = c.y.group if c.outputs == 1 else c.y.channel
+    c.block = blocks.outputs
+    c.blocks = count_blocks(c.lanes, c.block)
+    c.box_count = 1
+    for axis in range(3):
+        c.x_size[axis], c.y_size[axis] = source.shape[3 + axis], target.shape[3 + axis]
+        c.extent[axis] = steps[0].axis[axis].positions
+        c.source_step[axis] = steps[0].walk.axis[axis].source_step
+        c.target_step[axis] = steps[0].walk.axis[axis].target_step
+        most, c.low[axis], c.high[axis] = 0, INT32_MAX, -INT32_MAX
+        for i in range(count):
+            a = &steps[i].walk.axis[axis]
+            most = max(most, a.positions)
+            if a.taps:
+                pad = (a.taps - 1) * a.source_tap
+                c.low[axis] = min(c.low[axis], a.source_begin + min(pad, <int64_t>0))
+                c.high[axis] = max(c.high[axis], a.source_begin + max(pad, <int64_t>0) + 1)
+        if c.high[axis] < c.low[axis]:
+            c.low[axis] = c.high[axis] = 0
+        c.boxes[axis] = count_blocks(most, c.extent[axis])
+        c.box_count *= c.boxes[axis]
+        seen[axis] = min(c.x_size[axis], (c.extent[axis] - 1) * c.source_step[axis] + c.high[axis] - c.low[axis])
+        made[axis] = min(c.y_size[axis], (c.extent[axis] + 1) * c.target_step[axis])
+    c.x_in_place = c.y_in_place = False
+    pad = whole_vectors(c.block, kind)
+    if scalar is compute:
+        # Vectors are loaded and stored whole, so no task may end inside one.
+        c.y_in_place = c.y_lane == 1 and c.block == pad and c.lanes == whole_vectors(c.lanes, kind)
+        c.x_in_place = c.channels == c.outputs == 1 and c.x_lane == 1
+        for i in range(count):
+            c.y_in_place = c.y_in_place and fits_tables(&steps[i].walk, &c.x, &c.y, c.extent[2])
+        c.x_in_place = c.x_in_place and c.y_in_place
+    lay_out_rows(&c.part, seen, c.channels * pad)
+    lay_out_rows(&c.result, made, pad)
+    c.part_size = c.plain_size = c.result_size = 0
+    if not c.x_in_place:
+        c.part_size = c.part.axis[0] * seen[0]
+        if c.channels > 1 or c.outputs > 1:
+            # The last expansion of a partial block may look up to a vector of lanes further, or at two vectors.
+            c.plain_size = seen[2] * whole_vectors(count_blocks(c.block, c.outputs) * c.channels, kind)
+            c.plain_size += whole_vectors(1, kind) * max(c.channels, <int64_t>2)
+    c.streamed = c.y_in_place and blocks.streams
+    c.fetches = blocks.fetches if c.x_in_place else 0
+    if not c.y_in_place:
+        c.result_size = c.result.axis[0] * made[0]
+    elif c.streamed:
+        c.result_size = c.extent[2] * pad
+    c.same_shuffle = c.channels == c.outputs and whole_vectors(1, kind) % c.channels == 0
+    # A vector's lanes are those of at most so many groups.
+    c.two_vectors = (count_blocks(whole_vectors(1, kind) - 1, c.outputs) + 1) * c.channels <= 2 * whole_vectors(1, kind)
+    c.incomplete = False
+
+
+cdef inline int64_t expansion_size(const Lanes *c, compute kind) noexcept nogil:
+    return c.channels * whole_vectors(c.block, kind)
+
+
+cdef inline void make_expansion(Lanes *c, int32_t *table, compute kind) noexcept nogil:
+    cdef int64_t i, lane, pad = whole_vectors(c.block, kind)
+    c.expansion = table
+    for i in range(c.channels):
+        for lane in range(pad):
+            table[i * pad + lane] = <int32_t>(lane // c.outputs * c.channels + i if lane < c.block else 0)
+
+
+cdef inline void find_lane_box(LaneBox *box, const Lanes *c, int64_t index) noexcept nogil:
+    """Box ``index`` of all: lanes innermost, then width, height, depth, images."""
+    cdef int axis
+    cdef int64_t i, end
+    box.lane = index % c.blocks * c.block
+    box.lanes = min(c.block, c.lanes - box.lane)
+    index = index // c.blocks
+    for axis in range(2, -1, -1):
+        i = index % c.boxes[axis]
+        index = index // c.boxes[axis]
+        box.begin[axis], box.count[axis] = i * c.extent[axis], c.extent[axis]
+        end = min(c.x_size[axis], (box.begin[axis] + c.extent[axis] - 1) * c.source_step[axis] + c.high[axis])
+        box.source[axis] = max(<int64_t>0, box.begin[axis] * c.source_step[axis] + c.low[axis])
+        box.source_count[axis] = max(<int64_t>0, end - box.source[axis])
+        box.target[axis] = box.begin[axis] * c.target_step[axis]
+        end = c.y_size[axis]
+        if i + 1 < c.boxes[axis]:
+            end = min(end, (box.begin[axis] + c.extent[axis]) * c.target_step[axis])
+        box.target_count[axis] = max(<int64_t>0, end - box.target[axis])
+    box.image = index
+
+
+cdef inline int64_t origin_of(const Tensor *t, const int64_t *begin) noexcept nogil:
+    return begin[0] * t.axis[0] + begin[1] * t.axis[1] + begin[2] * t.axis[2]
+
+
+cdef inline int64_t joined(
+    const Tensor *t, const Tensor *copy, const int64_t *count, int64_t *rows
+) noexcept nogil:
+    """Positions that can be copied in one go: a row, or all rows of one depth where they follow each other."""
+    rows[0] = count[1]
+    if t.axis[1] == t.axis[2] * count[2] and copy.axis[1] == copy.axis[2] * count[2]:
+        rows[0] = 1
+        return count[1] * count[2]
+    return count[2]
+
+
+cdef inline void spread_channels(
+    compute *to, const compute *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors
+) noexcept nogil:
+    if sizeof(compute) == 4:
+        spread_channels_of_4(to, of, index, lanes, same_shuffle, two_vectors)
+    else:
+        spread_channels_of_8(to, of, index, lanes, same_shuffle, two_vectors)
+
+
+cdef inline void load_part(
+    const Lanes *c, const LaneBox *box, const scalar *source, compute *part, compute *plain
+) noexcept nogil:
+    """``source`` points at the image."""
+    cdef int64_t d, h, w, i, row, rows, pad = whole_vectors(c.block, part[0])
+    cdef int64_t channels = count_blocks(box.lanes, c.outputs) * c.channels, pitch = whole_vectors(channels, part[0])
+    cdef const scalar *of
+    cdef compute *to
+    source += origin_of(&c.x, box.source) + box.lane // c.outputs * c.channels * c.x_lane
+    row = joined(&c.x, &c.part, box.source_count, &rows)
+    if c.channels > 1 or c.outputs > 1:
+        row, rows = box.source_count[2], box.source_count[1]
+        memset(plain, 0, c.plain_size * sizeof(compute))
+    elif box.lanes < pad:
+        memset(part, 0, c.part_size * sizeof(compute))
+    for d in range(box.source_count[0]):
+        for h in range(rows):
+            of = source + d * c.x.axis[0] + h * c.x.axis[1]
+            to = part + d * c.part.axis[0] + h * c.part.axis[1]
+            if c.channels == c.outputs == 1:
+                load_block(to, c.part.axis[2], 1, of, c.x.axis[2], c.x_lane, row, box.lanes)
+                continue
+            load_block(plain, pitch, 1, of, c.x.axis[2], c.x_lane, row, channels)
+            for w in range(row):
+                for i in range(c.channels):
+                    spread_channels(to + w * c.part.axis[2] + i * pad, plain + w * pitch, c.expansion + i * pad,
+                                    whole_vectors(box.lanes, part[0]), c.same_shuffle, c.two_vectors)
+
+
+cdef inline void load_result(
+    const Lanes *c, const LaneBox *box, const scalar *target, compute *result
+) noexcept nogil:
+    """``target`` points at the image."""
+    cdef int64_t d, h, rows, row = joined(&c.y, &c.result, box.target_count, &rows)
+    target += origin_of(&c.y, box.target) + box.lane * c.y_lane
+    if box.lanes < whole_vectors(c.block, result[0]):
+        memset(result, 0, c.result_size * sizeof(compute))
+    for d in range(box.target_count[0]):
+        for h in range(rows):
+            load_block(result + d * c.result.axis[0] + h * c.result.axis[1], c.result.axis[2], 1,
+                       target + d * c.y.axis[0] + h * c.y.axis[1], c.y.axis[2], c.y_lane, row, box.lanes)
+
+
+cdef inline void store_result(
+    const Lanes *c, const LaneBox *box, const compute *result, scalar *target
+) noexcept nogil:
+    """``target`` points at the image."""
+    cdef int64_t d, h, rows, row = joined(&c.y, &c.result, box.target_count, &rows)
+    target += origin_of(&c.y, box.target) + box.lane * c.y_lane
+    for d in range(box.target_count[0]):
+        for h in range(rows):
+            store_block(target + d * c.y.axis[0] + h * c.y.axis[1], c.y.axis[2], c.y_lane,
+                        result + d * c.result.axis[0] + h * c.result.axis[1], c.result.axis[2], 1, row, box.lanes)

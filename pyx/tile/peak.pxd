@@ -1,0 +1,48 @@
+"""The rate of the register tile alone, on panels in the cache: what the kernels can reach at most."""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
+
+from base.memory cimport multiples
+from base.scalar cimport compute
+from parallel.tasks cimport begin_call, end_call, form_team, run, task_function, team
+from tile.ukernel cimport PAIRS, TILE_ROWS, multiply_strip, strip_width
+
+cdef struct PeakJob:
+    int way
+    int64_t depth
+    int64_t count  # of tiles
+
+
+cdef inline void repeat_tile(const PeakJob *job, const void *source, compute *a, int64_t task) noexcept nogil:
+    """All tiles of one thread, with the scratch memory's panels."""
+    cdef int way = job.way
+    cdef int64_t i, _repetition, depth = job.depth, width = strip_width(a[0])
+    cdef compute *b = a + TILE_ROWS * depth
+    cdef compute *c = b + width * depth
+    cdef int32_t *row = <int32_t *>(c + TILE_ROWS * width)
+    cdef int32_t *a_depth = row + TILE_ROWS
+    cdef int32_t *b_depth = a_depth + depth
+    multiples(row, depth, TILE_ROWS)
+    multiples(a_depth, 1, depth)
+    multiples(b_depth, width, depth)
+    for i in range((TILE_ROWS + width) * depth):
+        a[i] = <compute>(1 + i % 3)
+    memset(c, 0, TILE_ROWS * width * sizeof(compute))
+    for _repetition in range(job.count):
+        multiply_strip(way, False, TILE_ROWS, width, depth, depth, a, row, a_depth, b, b_depth, c, NULL, width, False)
+
+
+cdef inline int64_t repeat_tiles(int way, int64_t depth, int64_t count, int threads, compute kind) except -1:
+    cdef int64_t elements = TILE_ROWS * depth + strip_width(kind) * depth + TILE_ROWS * strip_width(kind)
+    cdef int64_t size = elements * sizeof(compute) + (TILE_ROWS + 2 * depth) * sizeof(int32_t)
+    cdef PeakJob job
+    cdef team all
+    job.way, job.depth, job.count = way, depth, count
+    form_team(&all, threads)
+    try:
+        begin_call(&all, 0, all.threads, size, None)
+        run(&all, <task_function>repeat_tile[compute], &job, NULL, 0, all.threads)
+    finally:
+        end_call(&all)
+    return (4 if way == PAIRS else 2) * all.threads * count * depth * TILE_ROWS * strip_width(kind)

@@ -1,0 +1,194 @@
+"""The filters of fprop and dgrad, transformed: all channels once for all tiles, or a chunk for the tiles of one task.
+
+    filters[group][strip of outputs][point][added step, channel][output of the strip]
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from base.memory cimport count_blocks
+from base.tensor cimport Tensor, count_taps, filter_offset
+from copy.load_store cimport fetch_run, load_block, zero_block
+from tile.ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
+from winograd.tiling cimport TileStep, is_held
+from winograd.transform cimport LINE_LANES, Transform, magnitudes, stored, tile_size, transform_one, winograd_note
+
+cdef enum:
+    MOST_CHANNELS = 16  # a line of the cache, that are loaded together,
+    MOST_LINES = 432  # if they have no more taps: of 3 x 3 x 3
+    CHANNELS_AHEAD = 4  # that are fetched: where a channel is a run of outputs, the next one is in another page
+
+cdef struct FilterBank:
+    Transform transform
+    Tensor w
+    int64_t channels, taps, width  # of a strip in memory; of a step; outputs of a line
+    int64_t point, strip  # elements from point to point, and of a strip
+    int64_t volume  # taps of the whole filter, if those of a channel lie side by side; else 0
+
+
+cdef inline int64_t find_volume(const Tensor *w, const Py_ssize_t *kernel) noexcept nogil:
+    cdef int64_t taps = 1
+    cdef int axis
+    for axis in range(2, -1, -1):
+        if kernel[axis] > 1 and w.axis[axis] != taps:
+            return 0
+        taps *= kernel[axis]
+    return taps
+
+
+cdef inline void describe_filters(
+    FilterBank *f, const TileStep *step, const Py_ssize_t *kernel, int64_t points, int64_t outputs
+) noexcept nogil:
+    """All that follows from transform, tensor and channels; ``kernel`` is the filter's shape."""
+    cdef float kind = 0
+    f.width = min(strip_width(kind), whole_vectors(max(outputs, 1), kind))
+    f.taps = count_taps(&step.walk)
+    f.volume = find_volume(&f.w, kernel)
+    # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
+    f.point = f.channels * f.width + LINE_LANES
+    f.strip = points * f.point
+
+
+cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
+    """Strips of outputs that are loaded together: where outputs are adjacent in memory, two lines of the cache."""
+    return max(<int64_t>1, 2 * LINE_LANES // f.width) if f.w.batch == 1 else 1
+
+
+cdef inline int64_t loaded_channels(const FilterBank *f) noexcept nogil:
+    """Channels that are loaded together: where they are adjacent in memory, two lines of the cache, too."""
+    cdef int64_t lines = 2 if f.w.channel == 1 else 1
+    return max(<int64_t>1, lines * min(<int64_t>MOST_CHANNELS, MOST_LINES // max(f.volume, f.taps)))
+
+
+cdef inline int64_t lines_size(const FilterBank *f) noexcept nogil:
+    """Elements of the taps that are loaded together."""
+    return loaded_channels(f) * max(f.volume, f.taps) * loaded_strips(f) * f.width
+
+
+cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
+    """Elements that a task needs."""
+    return (lines_size(f) + f.taps * f.width + tile_size(&f.transform, f.width * sizeof(float) // VECTOR_BYTES))
+
+
+cdef inline void load_volume(
+    const FilterBank *f, float *lines, int64_t row, const stored *filter, int64_t channels, int64_t outputs
+) noexcept nogil:
+    """lines[channel][tap of the whole filter][output]"""
+    cdef int64_t c
+    if f.w.channel == f.volume:
+        load_block(lines, row, 1, filter, 1, f.w.batch, channels * f.volume, outputs)
+        return
+    for c in range(channels):
+        if f.w.batch == f.volume:
+            fetch_run(filter + (c + CHANNELS_AHEAD) * f.w.channel, outputs * f.volume * sizeof(stored))
+        load_block(lines + c * f.volume * row, row, 1, filter + c * f.w.channel, 1, f.w.batch, f.volume, outputs)
+
+
+cdef inline void load_taps(
+    const FilterBank *f, const TileStep *step, float *lines, int64_t row, const stored *filter, int64_t channels,
+    int64_t outputs,
+) noexcept nogil:
+    """lines[channel][tap of the step][output]"""
+    cdef int64_t t
+    for t in range(f.taps):
+        if is_held(step, t):
+            load_block(lines + t * row, f.taps * row, 1, filter + filter_offset(&f.w, &step.walk, t), f.w.channel,
+                       f.w.batch, channels, outputs)
+        else:
+            zero_block(lines + t * row, f.taps * row, 1, channels, row)
+
+
+cdef inline bint holds_all(const TileStep *step) noexcept nogil:
+    """Whether the filter has all taps of the step."""
+    return is_held(step, count_taps(&step.walk) - 1)
+
+
+cdef inline void pick_taps(
+    const FilterBank *f, const TileStep *step, float *lines, const float *volume, int64_t row
+) noexcept nogil:
+    """lines[tap of the step] of one channel and one strip, from those of the whole filter."""
+    cdef int64_t t
+    for t in range(f.taps):
+        if is_held(step, t):
+            memcpy(lines + t * f.width, volume + filter_offset(&f.w, &step.walk, t) * row, f.width * sizeof(float))
+        else:
+            memset(lines + t * f.width, 0, f.width * sizeof(float))
+
+
+cdef inline void transform_step(
+    const FilterBank *f, const TileStep *step, const float *lines, int64_t row, float *to, int64_t channels,
+    int64_t strips, float *scratch,
+) noexcept nogil:
+    """The taps of one of the added steps, of channels and strips that are loaded."""
+    cdef int64_t j, c, axis, first = 0, channel = f.taps * row, near = row, vectors
+    cdef int64_t pitch[3]
+    cdef int64_t to_pitch[3]
+    cdef bint in_place = f.volume and holds_all(step)
+    cdef float *picked = scratch
+    cdef const float *of
+    vectors = f.width * sizeof(float) // VECTOR_BYTES
+    if f.volume:
+        channel, near = f.volume * row, f.width
+    pitch[2], to_pitch[2] = near, f.point
+    for axis in range(1, -1, -1):
+        pitch[axis] = pitch[axis + 1] * step.walk.axis[axis + 1].taps
+        to_pitch[axis] = to_pitch[axis + 1] * f.transform.given[axis + 1]
+    if in_place:
+        first = filter_offset(&f.w, &step.walk, 0) * row
+        for axis in range(3):
+            pitch[axis] = step.walk.axis[axis].filter_step * f.w.axis[axis] * row
+    for j in range(strips):
+        for c in range(channels):
+            of = lines + c * channel + j * f.width + first
+            if f.volume and not in_place:
+                pick_taps(f, step, picked, of, row)
+                of = picked
+            transform_one(&f.transform, of, pitch, to + j * f.strip + c * f.width, to_pitch, vectors,
+                          scratch + f.taps * f.width)
+
+
+cdef inline void transform_part(
+    const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
+    int64_t channels, int64_t outputs, float *scratch, magnitudes *seen,
+) noexcept nogil:
+    """Channels of strips that are loaded together, whose first output and channel ``filter`` points at.
+
+    The channels of one step are so many behind those of the one before.
+    """
+    cdef int64_t strips = count_blocks(outputs, f.width), row = strips * f.width, together = loaded_channels(f)
+    cdef int64_t c0 = 0, some, step, loaded = f.volume if f.volume else f.taps
+    cdef float *lines = scratch
+    cdef float *rest = scratch + lines_size(f)
+    if outputs < row:
+        memset(lines, 0, lines_size(f) * sizeof(float))
+    while c0 < channels:
+        some = min(together, channels - c0)
+        for step in range(added):
+            if step == 0 and f.volume:
+                load_volume(f, lines, row, filter + c0 * f.w.channel, some, outputs)
+            elif f.volume == 0:
+                load_taps(f, steps + step, lines, row, filter + c0 * f.w.channel, some, outputs)
+            if step == 0 or f.volume == 0:
+                winograd_note(seen, lines, some * loaded * row)
+            transform_step(f, steps + step, lines, row, to + (step * step_channels + c0) * f.width, some, strips, rest)
+        c0 += some
+
+
+cdef inline void transform_filters(
+    const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
+    int64_t channels, int64_t outputs, float *scratch, magnitudes *seen,
+) noexcept nogil:
+    """Channels of one strip or several, likewise.
+
+    Of outputs that are adjacent in memory, all strips of some channels are read one after the other: they are in the
+    same pages.
+    """
+    cdef int64_t some = MOST_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
+    cdef int64_t width = f.width, together = loaded_strips(f)
+    while c0 < channels:
+        for j in range(count_blocks(outputs, together * width)):
+            transform_part(
+                f, steps, added, filter + c0 * f.w.channel + j * together * width * f.w.batch,
+                to + j * together * f.strip + c0 * width, step_channels,
+                min(some, channels - c0), min(together * width, outputs - j * together * width), scratch, seen)
+        c0 += some
