@@ -171,3 +171,16 @@ def assert_exact(result, expected, dtype_name, shape=None):
 def bits(array):
     """The bytes of an array, for comparisons that tell -0 from +0."""
     return np.ascontiguousarray(array).tobytes()
+
+
+def spoiled(tensors, name, places, value):
+    """The tensors with a value at some flat positions of one of them."""
+    array = getattr(tensors, name).copy()
+    array.reshape(-1)[places] = value
+    return tensors._replace(**{name: array})
+
+
+def assert_same(result, expected):
+    """Equal values, NaN equal to NaN, and infinities of one sign."""
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
+    np.testing.assert_array_equal(result, expected)

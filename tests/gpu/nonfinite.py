@@ -1,9 +1,8 @@
-"""NaN and infinity through a family of GPU kernels: the table of tests/test_nonfinite.py, for planned kernels."""
+"""NaN and infinity through a family of GPU kernels: tests/kernels/test_nonfinite.py for planned kernels."""
 
 import numpy as np
-from operations import Tensors, dtype_of, integer_tensors, reference_kernel
+from operations import Tensors, assert_same, dtype_of, integer_tensors, reference_kernel, spoiled
 from simulated import Case
-from test_nonfinite import assert_same, spoiled
 
 READ = {"fprop": "xw", "dgrad": "yw", "wgrad": "xy"}
 

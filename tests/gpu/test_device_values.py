@@ -1,4 +1,4 @@
-"""The table of tests/test_values.py on a real GPU: every operation against the reference."""
+"""The table of tests/kernels/test_values.py on a real GPU: every operation against the reference."""
 
 import sys
 from pathlib import Path

@@ -141,12 +141,13 @@ def run(mutants, tests, folder, jobs, tell):
     ``tell`` is called with each number and outcome as soon as there is one.
     """
     session = Session(mutants, Path(folder), jobs, tell)
-    files = sorted({part.partition("::")[0] for mutant in mutants.values() for part in mutant.tests.split()})
+    names = sorted({part.partition("::")[0] for mutant in mutants.values() for part in mutant.tests.split()})
+    files = [str(path) for name in names for path in tests.rglob(name)]
     options = ["-qq", "-s", "--no-header", "--no-summary", "--hypothesis-seed=0"]
     options += ["--assert=plain"]  # where CI is set, pytest would compare whole arrays line by line, for minutes
     for plugin in ("cacheprovider", "faulthandler", "xdist", "benchmark"):
         options += ["-p", f"no:{plugin}"]
-    status = pytest.main([*options, f"--rootdir={tests.parent}", *(str(tests / file) for file in files)], [session])
+    status = pytest.main([*options, f"--rootdir={tests.parent}", *files], [session])
     if not session.outcomes.keys() >= mutants.keys():
         raise SystemExit(f"pytest has ended with {status!r} before all mutants were tested")
     return session.outcomes

@@ -12,7 +12,7 @@ from convgrad_cy.cpu.kernels import compiled as kernels
 from convgrad_cy.cpu.winograd.plan import TileBlocks
 from convgrad_cy.problem import AxisWalk
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WALK = 3 * len(AxisWalk._fields)
 #: Integers of a row of steps, and of the blocks.
 PLAIN = (WALK + 3 * len(WindowAxis._fields) + 1, len(Blocks._fields))

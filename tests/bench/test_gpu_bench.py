@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import gpu_child, gpu_ratio, gpu_report, gpu_rows, gpu_variant_calls, gpu_variant_rows, gpu_variants
 

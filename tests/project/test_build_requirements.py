@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 
 pytestmark = pytest.mark.checkout
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHOSEN = ROOT / "packaging" / "build-requirements.in"
 LOCKED = ROOT / "packaging" / "build-requirements.txt"
 HASH = re.compile(r" --hash=sha256:[0-9a-f]{64}(?= |$)")

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.checkout
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "convgrad_cy"
 
 #: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
@@ -121,7 +121,7 @@ ENTRANCES = {"torch": {"torch"}}
 #: Not part of the running package: makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
 #: Files of more than 300 lines, and why each may be.
-LONG = {"tests/test_arguments.py": "a table: one rejected call and its message on each line"}
+LONG = {"tests/calls/test_arguments.py": "a table: one rejected call and its message on each line"}
 #: The folders of pyx/: a file takes from its own folder and from those before it.
 PYX_FOLDERS = ("base", "parallel", "tile", "copy", "direct", "small_groups", "winograd")
 #: It has vectors of the tile's width.

@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 FAST = [
     *("-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-mdaz-ftz", "-ffinite-math-only", "-fassociative-math"),
     *("-freciprocal-math", "-fno-signed-zeros", "-ffp-model=fast", "-fdenormal-fp-math=positive-zero"),
@@ -80,7 +81,7 @@ for path in sys.argv[1:]:
 def folder(tmp_path, monkeypatch):
     """What setup.py reads, in a folder of its own; nothing of a developer's in the environment."""
     for name in ("setup.py", "pyx", "convgrad_cy"):
-        (tmp_path / name).symlink_to(HERE.parent / name)
+        (tmp_path / name).symlink_to(ROOT / name)
     for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -181,7 +182,7 @@ def small_kernels(folder):
     (folder / "pyx").mkdir()
     (folder / "pyx/tile").mkdir()
     for name in ("setup", "winograd", "cpu_features.h"):
-        (folder / "pyx" / name).symlink_to(HERE.parent / "pyx" / name)
+        (folder / "pyx" / name).symlink_to(ROOT / "pyx" / name)
     texts = {"kernels.pyx": KERNELS, "part.pxd": PART, "level.h": LEVEL}
     texts |= {"tile/ukernel.c": "int tile;", "tile/slide.c": LEVEL}
     for name, text in texts.items():
@@ -250,7 +251,7 @@ def test_an_editable_install_has_the_best_instruction_set(folder):
     best = _cpu_features.supported()[-1]
     (folder / "convgrad_cy").unlink()
     (folder / "convgrad_cy").mkdir()
-    (folder / "convgrad_cy/include").symlink_to(HERE.parent / "convgrad_cy/include")
+    (folder / "convgrad_cy/include").symlink_to(ROOT / "convgrad_cy/include")
     assert modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="") == [best]
     every = modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="all")
     assert set(every) >= set(_cpu_features.supported())

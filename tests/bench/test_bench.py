@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import reference
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import measure, processes, report, suites, summary, table, verify
 from bench.case import Case, Unsupported, activation_in, filter_in, written_plainly

@@ -14,13 +14,13 @@ from operations import DTYPES, OPERATIONS, bits, dtype_of, integer_tensors, real
 import convgrad_cy
 from convgrad_cy import cpu
 
-TESTS = Path(__file__).parent
+HERE = Path(__file__).parent
 
 
 def run_python(*arguments, **environment):
     """A child that finds this package and these tests, with warnings as errors."""
     before = filter(None, [os.environ.get("PYTHONPATH")])
-    path = os.pathsep.join([str(Path(convgrad_cy.__file__).parents[1]), str(TESTS), *before])
+    path = os.pathsep.join([str(Path(convgrad_cy.__file__).parents[1]), str(HERE), str(HERE.parent), *before])
     return subprocess.run(
         [sys.executable, "-W", "error", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": path, **environment},
@@ -41,7 +41,7 @@ def elsewhere(tmp_path):
     """Computes the results in a child with the given environment."""
 
     def run(**environment):
-        child = run_python(TESTS / "child.py", tmp_path / "results.npz", **environment)
+        child = run_python(HERE / "child.py", tmp_path / "results.npz", **environment)
         assert child.returncode == 0, child.stderr
         with np.load(tmp_path / "results.npz") as file:
             return dict(file)

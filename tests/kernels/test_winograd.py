@@ -25,7 +25,7 @@ from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import WGRAD, ConvProblem
 
-PYX = Path(__file__).parents[1] / "pyx" / "winograd"
+PYX = Path(__file__).parents[2] / "pyx" / "winograd"
 COOK_TOOM, CODE = (
     runpy.run_path(str(PYX / name)) if PYX.is_dir() else {} for name in ("cook_toom.py", "transform_code.py")
 )

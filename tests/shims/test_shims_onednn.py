@@ -17,7 +17,7 @@ from convgrad_cy.shims import onednn
 
 pytest.importorskip("ml_dtypes", reason="the recording has bfloat16, which needs ml_dtypes")
 
-FOLDER = Path(__file__).parent / "conformance"
+FOLDER = Path(__file__).parents[1] / "conformance"
 ORIGIN, RECORDED = replay.load(FOLDER / "onednn.json")
 CALLS = {expression: onednn_calls.Captured.of(expression) for expression in RECORDED}
 NAMES = {"v3": onednn_calls.v3_names(), "documents": onednn_calls.documented_names()}

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 import reference
-from operations import FLOATS, KERNELS, OPERATIONS, Tensors, dtype_of, integer_tensors, reference_kernel
+from operations import (
+    FLOATS,
+    KERNELS,
+    OPERATIONS,
+    Tensors,
+    assert_same,
+    dtype_of,
+    integer_tensors,
+    reference_kernel,
+    spoiled,
+)
 from problems import PROBLEMS, parse
 
 OPERATION = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
@@ -36,21 +46,8 @@ kernels = pytest.mark.parametrize("kernel", KERNELS)
 dtypes = pytest.mark.parametrize("dtype", FLOATS)
 
 
-def spoiled(tensors, name, places, value):
-    """The tensors with a value at some flat positions of one of them."""
-    array = getattr(tensors, name).copy()
-    array.reshape(-1)[places] = value
-    return tensors._replace(**{name: array})
-
-
 def compute(kernel, problem, tensors):
     return OPERATIONS[OPERATION[kernel]].call(problem, tensors).astype(np.float64)
-
-
-def assert_same(result, expected):
-    """Equal values, NaN equal to NaN, and infinities of one sign."""
-    np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
-    np.testing.assert_array_equal(result, expected)
 
 
 @kernels

@@ -19,7 +19,7 @@ NAMES = {
     "t": replay.tensor,
     "T": lambda array: array,
 }
-UPSTREAM = json.loads(Path(__file__).with_name("conformance").joinpath("tensorflow_upstream.json").read_text())
+UPSTREAM = json.loads((Path(__file__).parents[1] / "conformance" / "tensorflow_upstream.json").read_text())
 #: Messages that DECISIONS.md corrects: what upstream says -> what is said here.
 CORRECTED = {
     "Current CPU implementations do not yet support dilation rates larger than 1.": "Dilated rates should be larger "

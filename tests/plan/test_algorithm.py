@@ -243,7 +243,7 @@ def test_plans(operation, problem, machine, tiling):
 
 def test_algorithm_of_this_package(monkeypatch):
     """What --algorithm says reaches the calls."""
-    sys.path.append(str(Path(__file__).parents[1]))
+    sys.path.append(str(Path(__file__).parents[2]))
     from bench import suites
     from bench.peers import ALGORITHM, convgrad_cy
 
@@ -259,7 +259,7 @@ def test_algorithm_of_this_package(monkeypatch):
 
 def test_errors_are_those_of_each_tile(tmp_path):
     """bench/accuracy.py: a larger tile has larger errors, within the contract here; and the plot of both."""
-    sys.path.append(str(Path(__file__).parents[1]))
+    sys.path.append(str(Path(__file__).parents[2]))
     from bench import accuracy
 
     names = ("F(2x2, 3x3)", "F(4x4, 3x3)")

@@ -55,7 +55,7 @@ def test_chunks_whose_filters_stay_in_the_cache(operation, size, kernel, stride,
 
 def test_fit(monkeypatch, capsys):
     """bench/fit_algorithm.py measures both algorithms, fits costs that are not negative, and leaves all as it was."""
-    sys.path.append(str(Path(__file__).parents[1]))
+    sys.path.append(str(Path(__file__).parents[2]))
     from bench import fit_algorithm
 
     kept = tilings.TILINGS
@@ -73,7 +73,7 @@ def test_fit(monkeypatch, capsys):
 
 def test_fit_finds_costs():
     """Of work that takes the sum of its costs, with one sample that was disturbed."""
-    sys.path.append(str(Path(__file__).parents[1]))
+    sys.path.append(str(Path(__file__).parents[2]))
     from bench import fit_algorithm
 
     random = np.random.default_rng(0)

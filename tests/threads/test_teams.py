@@ -15,7 +15,7 @@ from convgrad_cy import _repeat, calls, cpu
 from convgrad_cy.bounded import Bounded
 from convgrad_cy.cpu.job import Job
 
-TESTS = Path(__file__).parent
+HERE = Path(__file__).parent
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
 
@@ -123,7 +123,7 @@ def limiter(tmp_path_factory):
         pytest.skip("no C compiler (cc)")
     library = tmp_path_factory.mktemp("limit") / "thread_limit.so"
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", TESTS / "thread_limit.c", "-o", library, "-ldl", "-lpthread"], check=True
+        [compiler, "-shared", "-fPIC", "-O1", HERE / "thread_limit.c", "-o", library, "-ldl", "-lpthread"], check=True
     )
     return library
 

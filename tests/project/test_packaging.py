@@ -12,7 +12,7 @@ import pytest
 
 import convgrad_cy
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
