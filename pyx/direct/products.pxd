@@ -10,7 +10,7 @@ from direct.packing cimport pack_chunk
 from direct.walk cimport Convolution
 from direct.zones cimport Range, Zone, Zones, count_runs, first_tap
 from tile.ukernel cimport (
-    CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, count_even, fits_tall, multiply_rows, multiply_strip,
+    CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, count_pitched, fits_tall, multiply_rows, multiply_strip,
     strip_width, whole_vectors,
 )
 
@@ -62,21 +62,22 @@ cdef inline void multiply_zone(
 
     Tall tiles of all groups, one after the other: channels last, they read and store what is adjacent.
     """
-    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, first, r = 0, rows = zone.positions, even = 0
+    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, first, r = 0, rows = zone.positions
+    cdef int64_t pitched = 0
     cdef const int64_t *zone_places = NULL if places == NULL else places + zone.begin
     cdef int64_t steps = min(run, taps * words)
     begin = begin_of(begin, runs)
     position += zone.begin
     if fits_tall(rows, columns, steps, sums[0]):
-        even = count_even(position, zone.axis[2].count, rows)
-    if bundle.groups > 1 and fits_tall(even, columns, steps, sums[0]):
-        rows = even if even < rows else TALL_ROWS
+        pitched = count_pitched(position, zone.axis[2].count, rows)
+    if bundle.groups > 1 and fits_tall(pitched, columns, steps, sums[0]):
+        rows = pitched if pitched < rows else TALL_ROWS
     while r < zone.positions:
         for g in range(bundle.groups):
             for i in range(runs):
                 first = first_tap(zone, &conv.walk, i) * words
                 multiply_rows(
-                    PAIRS if conv.blocks.pairs else SCALARS, conv.in_place, min(rows, zone.positions - r), even,
+                    PAIRS if conv.blocks.pairs else SCALARS, conv.in_place, min(rows, zone.positions - r), pitched,
                     columns, taps * words, steps, window + g * bundle.window, position + r, column + first,
                     strip + g * bundle.packed, lines + first,
                     sums + g * bundle.sums + (r * sums_row if zone_places == NULL else 0),

@@ -18,7 +18,7 @@ from base.tensor cimport Tensor, count_taps
 from copy.stream cimport end_stream, stream_lines
 from direct.blocks cimport Step
 from small_groups.lanes cimport LaneBox, Lanes
-from small_groups.runs cimport Run, fill_tables, find_runs, find_taps, most_entries
+from small_groups.runs cimport ColumnRun, fill_tables, find_runs, find_taps, most_entries
 from tile.slide cimport slide, slide_shape, slide_sums
 from tile.ukernel cimport (
     LANES, MOST_ROWS, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, strip_width, vectors_of, whole_vectors,
@@ -38,18 +38,18 @@ cdef struct LaneWalk:
     int64_t fetches  # as in Lanes
     int64_t heights  # rows of positions that the sliding tile goes through in wgrad, the same for all layouts
     int64_t run_count
-    Run *runs
+    ColumnRun *runs
     int32_t *tap_source
     int32_t *tap_filter
     int32_t *position_source
     int32_t *position_target
 
-cdef struct Row:  # one row of positions: what its runs have in common
+cdef struct PositionRow:  # one row of positions: what its runs have in common
     int64_t source, target  # where it begins: its first position and tap (height, width) 0
     int64_t first, taps  # of the height
     int64_t depth, depths  # taps of the depth
 
-cdef struct Piece:  # of a run: what a box has of it
+cdef struct RowPart:  # of a run: what a box has of it
     int64_t source, target
     int64_t begin, count, table, depth  # positions; taps of the height and width, and channels
 
@@ -82,14 +82,14 @@ cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step
 cdef inline int64_t walk_tables_size(const LaneWalk *c, const Lanes *lanes) noexcept nogil:
     """Bytes of its tables at most."""
     cdef int64_t entries = most_entries(&c.walk, c.run_count, c.channels) + lanes.extent[2]
-    return in_lines((c.run_count + 1) * sizeof(Run) + 2 * entries * sizeof(int32_t))
+    return in_lines((c.run_count + 1) * sizeof(ColumnRun) + 2 * entries * sizeof(int32_t))
 
 
 cdef inline void make_walk_tables(
     LaneWalk *c, const Lanes *lanes, char *memory, int64_t filter_pitch
 ) noexcept nogil:
     cdef int64_t positions = lanes.extent[2]
-    c.runs = <Run *>memory
+    c.runs = <ColumnRun *>memory
     find_runs(&c.walk, c.runs)
     c.position_source = <int32_t *>(c.runs + c.run_count + 1)
     c.position_target = c.position_source + positions
@@ -101,7 +101,7 @@ cdef inline void make_walk_tables(
                 c.tap_source, c.tap_filter, filter_pitch)
 
 
-cdef inline void find_row(const LaneWalk *c, int64_t d, int64_t h, Row *row) noexcept nogil:
+cdef inline void find_row(const LaneWalk *c, int64_t d, int64_t h, PositionRow *row) noexcept nogil:
     find_taps(&c.walk.axis[0], d, &row.depth, &row.depths)
     find_taps(&c.walk.axis[1], h, &row.first, &row.taps)
     row.source = (conv_source(&c.walk.axis[0], d, row.depth) * c.x.axis[0]
@@ -110,7 +110,7 @@ cdef inline void find_row(const LaneWalk *c, int64_t d, int64_t h, Row *row) noe
 
 
 cdef inline bint find_piece(
-    const LaneWalk *c, const LaneBox *box, const Row *row, const Run *run, Piece *piece
+    const LaneWalk *c, const LaneBox *box, const PositionRow *row, const ColumnRun *run, RowPart *piece
 ) noexcept nogil:
     """Whether the box has a part of a run."""
     cdef int64_t begin = max(run.begin, box.begin[2])
@@ -123,7 +123,7 @@ cdef inline bint find_piece(
     return piece.count > 0
 
 
-cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const Row *row) noexcept nogil:
+cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const PositionRow *row) noexcept nogil:
     """Rows from h on that have the taps of the first, at most up to ``end``."""
     cdef int64_t count = 1, first, taps
     while h + count < end:
@@ -135,7 +135,7 @@ cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const 
 
 
 cdef inline void slide_piece(
-    const LaneWalk *c, const Row *row, const Piece *piece, int64_t lanes, const compute *source,
+    const LaneWalk *c, const PositionRow *row, const RowPart *piece, int64_t lanes, const compute *source,
     const compute *packed, compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
     """The sliding tile on a piece of a row. Its taps may lie the other way round than its positions."""
@@ -170,7 +170,7 @@ cdef inline void slide_piece(
 
 
 cdef inline void multiply_piece(
-    const LaneWalk *c, const Piece *piece, int64_t lanes, int64_t depth, const compute *source, const compute *packed,
+    const LaneWalk *c, const RowPart *piece, int64_t lanes, int64_t depth, const compute *source, const compute *packed,
     compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
     """The register tile on the piece of a run."""
@@ -197,10 +197,10 @@ cdef inline void correlate_rows(
     cdef int64_t step = c.walk.axis[2].target_step * c.y.axis[2], tap = c.walk.axis[0].source_tap * c.x.axis[0]
     cdef int64_t made_step = box.lanes if streamed else step
     cdef compute *made = sums
-    cdef Row row
-    cdef Piece piece
-    cdef Run whole  # of a row: the sliding tile leaves out taps itself
-    cdef const Run *runs = &whole if c.slides else c.runs
+    cdef PositionRow row
+    cdef RowPart piece
+    cdef ColumnRun whole  # of a row: the sliding tile leaves out taps itself
+    cdef const ColumnRun *runs = &whole if c.slides else c.runs
     whole.begin, whole.count, whole.first, whole.taps, whole.table = 0, c.walk.axis[2].positions, 0, 0, 0
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
         for h in range(box.begin[1], min(box.begin[1] + box.count[1], c.walk.axis[1].positions)):
@@ -228,8 +228,8 @@ cdef inline void correlate_rows(
 
 
 cdef inline void sum_piece(
-    const LaneWalk *c, const Row *row, const Run *run, const Piece *piece, int64_t heights, int64_t lanes,
-    const compute *source, const compute *target, compute *sums, int64_t sums_row,
+    const LaneWalk *c, const PositionRow *row, const ColumnRun *run, const RowPart *piece, int64_t heights,
+    int64_t lanes, const compute *source, const compute *target, compute *sums, int64_t sums_row,
 ) noexcept nogil:
     """The sliding tile on the pieces of a run in so many rows of positions, which have the same taps."""
     cdef const conv_axis *width = &c.walk.axis[2]
@@ -245,7 +245,7 @@ cdef inline void sum_piece(
 
 
 cdef inline void accumulate_piece(
-    const LaneWalk *c, const Piece *piece, int64_t lanes, const compute *source, const compute *target, compute *sums,
+    const LaneWalk *c, const RowPart *piece, int64_t lanes, const compute *source, const compute *target, compute *sums,
     int64_t sums_row,
 ) noexcept nogil:
     """The register tile on the piece of a run."""
@@ -279,8 +279,8 @@ cdef inline void accumulate_rows(
     cdef int64_t tap = c.walk.axis[0].source_tap * c.x.axis[0]
     cdef int64_t end = min(box.begin[1] + box.count[1], c.walk.axis[1].positions)
     cdef bint slides = c.channels == 1
-    cdef Row row
-    cdef Piece piece
+    cdef PositionRow row
+    cdef RowPart piece
     for d in range(box.begin[0], min(box.begin[0] + box.count[0], c.walk.axis[0].positions)):
         h = box.begin[1]
         while h < end:

@@ -12,7 +12,7 @@ from base.problem cimport conv_axis, conv_source, conv_walk
 from base.tensor cimport Tensor
 from copy.window cimport first_from
 
-cdef struct Run:
+cdef struct ColumnRun:
     int64_t begin, count  # positions
     int64_t first, taps  # of the width
     int64_t table  # its first entry in the tables
@@ -28,7 +28,7 @@ cdef inline void find_taps(const conv_axis *a, int64_t position, int64_t *first,
     count[0] = max(0, min(first_from(source, a.source_size, max(step, 1)), a.taps) - first[0])
 
 
-cdef inline int64_t find_runs(const conv_walk *walk, Run *runs) noexcept nogil:
+cdef inline int64_t find_runs(const conv_walk *walk, ColumnRun *runs) noexcept nogil:
     """How many runs there are, with ``runs`` NULL, or these; the last one is followed by the tables' length."""
     cdef const conv_axis *a = &walk.axis[2]
     cdef int64_t position = 0, number = 0, table = 0, next, first, count, next_first, next_count
@@ -76,8 +76,8 @@ cdef inline int64_t most_entries(const conv_walk *walk, int64_t runs, int64_t ch
 
 
 cdef inline void fill_tables(
-    const conv_walk *walk, const Tensor *x, const Run *runs, int64_t count, int64_t channels, int64_t channel_pitch,
-    int32_t *source, int32_t *filter, int64_t filter_pitch,
+    const conv_walk *walk, const Tensor *x, const ColumnRun *runs, int64_t count, int64_t channels,
+    int64_t channel_pitch, int32_t *source, int32_t *filter, int64_t filter_pitch,
 ) noexcept nogil:
     """source[i] = offset from the first tap and channel, filter[i] = (number in height, width, channel) x pitch."""
     cdef int64_t run, h, w, c, i

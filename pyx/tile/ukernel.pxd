@@ -217,7 +217,7 @@ cdef inline void multiply_strip(
             places += rows_now
 
 
-cdef inline int64_t count_even(const int32_t *row, int64_t stretch, int64_t count) noexcept nogil:
+cdef inline int64_t count_pitched(const int32_t *row, int64_t stretch, int64_t count) noexcept nogil:
     """How many of all rows, in stretches of so many that lie evenly, do: all, or those of a stretch."""
     cdef int64_t i = stretch
     if stretch < 2:
@@ -229,13 +229,13 @@ cdef inline int64_t count_even(const int32_t *row, int64_t stretch, int64_t coun
     return count
 
 
-cdef inline bint fits_tall(int64_t even, int64_t columns, int64_t run, compute kind) noexcept nogil:
+cdef inline bint fits_tall(int64_t pitched, int64_t columns, int64_t run, compute kind) noexcept nogil:
     """Whether tall tiles take so many rows that lie evenly: more than others have."""
-    return (NARROW_ROWS < TALL_ROWS and even > NARROW_ROWS and run >= TALL_RUN and columns <= vector_length(kind)
+    return (NARROW_ROWS < TALL_ROWS and pitched > NARROW_ROWS and run >= TALL_RUN and columns <= vector_length(kind)
             and not fit_half(columns, kind))
 
 
-cdef inline void multiply_even(
+cdef inline void multiply_pitched(
     int way, int64_t rows, int64_t depth, int64_t run, const compute *a, const int32_t *a_row,
     const int32_t *a_depth, const compute *b, const int32_t *b_depth, compute *c, const int64_t *c_row, int64_t c_pitch,
     int sums,
@@ -266,16 +266,16 @@ cdef inline void multiply_even(
 
 
 cdef inline void multiply_rows(
-    int way, bint far, int64_t rows, int64_t even, int64_t columns, int64_t depth, int64_t run,
+    int way, bint far, int64_t rows, int64_t pitched, int64_t columns, int64_t depth, int64_t run,
     const compute *a, const int32_t *a_row, const int32_t *a_depth, const compute *b, const int32_t *b_depth,
     compute *c, const int64_t *c_row, int64_t c_pitch, int sums,
 ) noexcept nogil:
     """``multiply_strip`` of rows of a that lie evenly in stretches of so many."""
     cdef int64_t r = 0
-    while fits_tall(min(even, rows - r), columns, run, c[0]):
-        multiply_even(way, min(even, rows - r), depth, run, a, a_row + r, a_depth, b, b_depth,
-                      c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)
-        r += even
+    while fits_tall(min(pitched, rows - r), columns, run, c[0]):
+        multiply_pitched(way, min(pitched, rows - r), depth, run, a, a_row + r, a_depth, b, b_depth,
+                         c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)
+        r += pitched
     if r < rows:
         multiply_strip(way, far, rows - r, columns, depth, run, a, a_row + r, a_depth, b, b_depth,
                        c + r * c_pitch if c_row == NULL else c, NULL if c_row == NULL else c_row + r, c_pitch, sums)

@@ -87,7 +87,7 @@ cdef inline void accumulate_tiles(
 ) noexcept nogil:
     """The products of one slice of a part, and the magnitudes of the target where its tiles are not shared."""
     cdef const TiledAccumulation *c = job.c
-    cdef int64_t p, g, strip, j, column, count, even, box, index, width = strip_width(sums[0])
+    cdef int64_t p, g, strip, j, column, count, pitched, box, index, width = strip_width(sums[0])
     cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
@@ -107,12 +107,12 @@ cdef inline void accumulate_tiles(
                              gradients, window, buffer, seen)
         for p in range(c.tiling.point_count):
             for g in range(part.groups):
-                even = LINE_LANES if g * part.channels % LINE_LANES == 0 else 0  # channels of a line of values
+                pitched = LINE_LANES if g * part.channels % LINE_LANES == 0 else 0  # channels of a line of values
                 for strip in range(count_blocks(part.outputs, width)):
                     j = strip * width
                     column = g * part.outputs + j
                     multiply_rows(
-                        SCALARS, False, part.channels, even, min(width, part.outputs - j), count, count,
+                        SCALARS, False, part.channels, pitched, min(width, part.outputs - j), count, count,
                         values + p * c.source_point, c.channel + g * part.channels, c.source_tiles,
                         gradients + p * c.target_point + column // c.target_width * c.target_strip
                         + column % c.target_width,
