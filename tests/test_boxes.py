@@ -9,14 +9,8 @@ from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
-from convgrad_cy.cpu.direct.plan import (
-    DEPTH_BYTES,
-    LARGER_POSITIONS,
-    LONG_DEPTH_BYTES,
-    MANY_POSITIONS,
-    SUMS_BYTES,
-    plan,
-)
+from convgrad_cy.cpu.direct.order import DEPTH_BYTES, LARGER_POSITIONS, LONG_DEPTH_BYTES, SUMS_BYTES
+from convgrad_cy.cpu.direct.plan import MANY_POSITIONS, plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, backward_axis_phases, conv_size, forward_axis
 

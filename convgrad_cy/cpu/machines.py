@@ -10,15 +10,13 @@ LINE_BYTES = 64  # of the cache
 SERIAL_MULTIPLICATIONS = 4_000_000
 
 
-class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
+class Tile(NamedTuple):
+    """The register tile: all of a machine that may reach the bits of a result."""
 
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
     multiplies_pairs: bool  # of bfloat16
-    cache_bytes: int  # of the last cache
-    threads: int
     splits_vectors: bool = False  # vectors of 64 bytes, into halves, of which it multiplies twice as many
 
     @property
@@ -29,6 +27,23 @@ class Machine(NamedTuple):
     def unsplit(self):
         """As if it did not, for models that were fitted so."""
         return self._replace(splits_vectors=False)
+
+
+class Machine(NamedTuple):
+    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
+
+    tile_rows: int
+    tile_column_bytes: int
+    vector_bytes: int
+    multiplies_pairs: bool
+    cache_bytes: int  # of the last cache
+    threads: int
+    splits_vectors: bool = False
+
+    @property
+    def tile(self):
+        """What the first stage of planning sees of it."""
+        return Tile(*self[:4], self.splits_vectors)
 
 
 def last_cache_bytes():
