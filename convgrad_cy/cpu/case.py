@@ -1,5 +1,7 @@
 """What plans of the sum itself depend on: what may reach a result's bits, and what may not."""
 
+from functools import cached_property
+from itertools import chain, repeat
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,9 +14,7 @@ from .walks import Walks, walks_of
 LARGE_FILTER_BYTES = 1 << 20
 
 
-class Case(NamedTuple):
-    """What the order of sums depends on. In dgrad, and where mirrored, y is the source and x the target."""
-
+class _Fields(NamedTuple):
     operation: str
     mirrored: bool  # wgrad with x and y in each other's place
     batch: int
@@ -29,38 +29,54 @@ class Case(NamedTuple):
     dtype: Any
     tile: Tile
 
-    @property
+
+class Case(_Fields):
+    """What the order of sums depends on. In dgrad, and where mirrored, y is the source and x the target.
+
+    What follows from the fields is asked for again and again while a plan is made, and computed once.
+    """
+
+    @cached_property
     def itemsize(self):
         return self.dtype.compute_itemsize
 
-    @property
+    @cached_property
     def lanes(self):
         return self.tile.vector_bytes // self.itemsize
 
-    @property
+    @cached_property
     def strip(self):
         return self.tile.tile_column_bytes // self.itemsize
 
-    @property
+    @cached_property
     def count(self):
         """Of all walks."""
         return sum(self.counts)
 
-    @property
+    @cached_property
     def taps(self):
-        return max(prod(axis.taps for axis in walk) for walk in self.walks)
+        return max([prod([axis.taps for axis in walk]) for walk in self.walks])
 
-    @property
+    @cached_property
     def positions(self):
-        return self.batch * max(prod(axis.positions for axis in walk) for walk in self.walks)
+        return self.batch * max([prod([axis.positions for axis in walk]) for walk in self.walks])
+
+    @cached_property
+    def multiplies_pairs(self):
+        return self.dtype.name == "bfloat16" and self.tile.multiplies_pairs
 
     def alone(self):
         """The same of one image."""
+        if self.batch == 1:
+            return self
         return self._replace(batch=1, multiplications=self.multiplications // self.batch)
 
-    @property
-    def multiplies_pairs(self):
-        return self.dtype.name == "bfloat16" and self.tile.multiplies_pairs
+    def parted(self, parts):
+        """The same with the parts of its walks in their place."""
+        if len(parts) == len(self.walks) and all(own == [walk] for own, walk in zip(parts, self.walks, strict=True)):
+            return self
+        counts = chain(*map(repeat, self.counts, map(len, parts)))
+        return self._replace(walks=[*chain(*parts)], counts=[*counts])
 
 
 class Setting(NamedTuple):

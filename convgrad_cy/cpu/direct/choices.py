@@ -4,8 +4,6 @@ What takes a ``Case`` alone may decide the order of a sum. What takes a ``Settin
 source lies in memory, does not.
 """
 
-from itertools import chain, repeat
-
 from ...problem import WGRAD
 from ..cache import is_far
 from ..case import LARGE_FILTER_BYTES
@@ -124,13 +122,16 @@ def packs_in_tasks(case):
     Its window is copied once more for each block of outputs, which pays where a window is small beside the taps that
     see it, because they overlap.
     """
-    large = case.filter_bytes >= case.groups * LARGE_FILTER_BYTES
-    overlap = any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
+    if case.taps > FEW_TAPS:  # the more, the more each task copies
+        return False
+    if case.positions <= ONE_BOX:
+        return True
+    if case.positions > FEW_POSITIONS or case.filter_bytes < case.groups * LARGE_FILTER_BYTES:
+        return False
     blocks = -(-case.outputs // case.strip)
     many = case.groups * case.count * blocks >= FEW_TASKS
     even = many or case.outputs >= LEAST_FILLED * blocks * case.strip
-    few = case.positions <= ONE_BOX or (case.positions <= FEW_POSITIONS and large and overlap and even)
-    return few and case.taps <= FEW_TAPS  # the more, the more each task copies
+    return even and any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
 
 
 def reads_rows(case, setting):
@@ -149,17 +150,14 @@ def packs_phases(case, setting):
 
 def cut_walks(case):
     """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
-    return _parted(case, without_padding(case.walks, case.counts, case.batch, case.operation == WGRAD))
+    parts = without_padding(case.walks, case.counts, case.batch, case.operation == WGRAD)
+    return case.parted(parts), parts
 
 
 def cut_ends(case):
     """The same, with walks cut into the ends of rows, which see padding, and what lies between."""
-    return _parted(case, without_ends(case.walks))
-
-
-def _parted(case, parts):
-    counts = chain(*map(repeat, case.counts, map(len, parts)))
-    return case._replace(walks=[*chain(*parts)], counts=[*counts]), parts
+    parts = without_ends(case.walks)
+    return case.parted(parts), parts
 
 
 def takes_larger_boxes(case):

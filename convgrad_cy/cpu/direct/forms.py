@@ -43,7 +43,7 @@ class Given:
         """Whether a walk has several parts."""
         return len(self.cut[0].walks) > len(self.case.walks)
 
-    @property
+    @cached_property
     def packs_in_tasks(self):
         return not self.is_cut and packs_in_tasks(self.cut[0])
 

@@ -93,13 +93,13 @@ def _order(case, crosses):
     """The ``Order`` of one image; ``crosses``: tiles across positions are faster."""
     across = crosses and not suits_halves(case)
     phases = case.count if across and joins_phases(case) else 1
-    pairs, walks, packs = case.multiplies_pairs and not across, case.walks, packs_in_tasks(case)
+    pairs, packs, whole = case.multiplies_pairs and not across, packs_in_tasks(case), case
     if not across:
         case, _ = cut_walks(case)
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
     itemsize = channel_bytes(case, pairs)
     chunk = chunk_of(case, DEPTH_BYTES if packs else LONG_DEPTH_BYTES, itemsize)
-    if not across and len(case.walks) == len(walks) and packs_in_tasks(case):
+    if not across and len(case.walks) == len(whole.walks) and (packs if case is whole else packs_in_tasks(case)):
         most = FEW_POSITIONS
     else:
         block = even(case.outputs, MOST_OUTPUTS[case.operation], case.tile.tile_rows if across else case.strip)

@@ -91,7 +91,7 @@ def correlation(given, streams):
     itemsize = channel_bytes(case, pairs)
     images, windows, _ = boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)
     many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across)
-    if many > MOST_POSITIONS:
+    if many > MOST_POSITIONS and most < case.positions:
         most = box_positions(case, block, phases, many)
         images, windows, _ = boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)
     groups = 1
