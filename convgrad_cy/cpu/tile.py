@@ -1,5 +1,7 @@
 """How long the register tile takes (``pyx/ukernel.h``)."""
 
+from functools import lru_cache
+
 #: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
 HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 
@@ -9,6 +11,7 @@ def fits_half(columns, tile, itemsize):
     return tile.halves and 2 * columns * itemsize <= tile.vector_bytes
 
 
+@lru_cache(maxsize=256)
 def tile_cycles(rows, columns, tile, itemsize):
     """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
     lanes, strip = tile.vector_bytes // itemsize, tile.tile_column_bytes // itemsize
