@@ -81,12 +81,16 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
             problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
         case = case_of(operation, problem, dtype, Machine(*tile, 2).tile, operation == DGRAD)
         order = order_of(case)
-        for adjacent in (False, True):
-            for machine in machines(tile):
-                blocks = unpacked(plan_of(operation, problem, dtype, adjacent, machine))[2]
-                one_tap = case.taps <= 1 and not order.pairs  # whose channels follow each other, however they are cut
-                assert blocks.pairs == order.pairs
-                assert blocks.chunk == order.chunk or one_tap or (blocks.lanewise and order.is_plain(case))
+        every = [
+            unpacked(plan_of(operation, problem, dtype, adjacent, machine))[2]
+            for adjacent in (False, True)
+            for machine in machines(tile)
+        ]
+        # Lanes add all terms one by one.
+        assert order.is_plain(case) or len({blocks.lanewise for blocks in every}) == 1
+        one_tap = case.taps <= 1 and not order.pairs  # whose channels follow each other, however they are cut
+        for blocks in every:
+            assert blocks.lanewise or (blocks.pairs == order.pairs and (blocks.chunk == order.chunk or one_tap))
     plans = [
         unpacked(plan_of(WGRAD, problem, dtype, adjacent, machine))
         for adjacent in (False, True)

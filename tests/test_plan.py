@@ -13,12 +13,11 @@ import convgrad_cy
 from convgrad_cy import calls, dtypes
 from convgrad_cy.cpu import direct, small_groups
 from convgrad_cy.cpu.direct.boxes import WINDOW_BYTES, WindowAxis
-from convgrad_cy.cpu.direct.forms import PACKED_SUMS_BYTES
 from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
-from convgrad_cy.cpu.direct.order import LARGER_SUMS_BYTES, SUMS_BYTES
 from convgrad_cy.cpu.direct.plan import Blocks, plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.tile import tile_cycles
+from convgrad_cy.cpu.tuning import tuning_of
 from convgrad_cy.cpu.views import are_positions_adjacent
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
@@ -77,7 +76,7 @@ def unpacked(made):
 )
 def test_blocks(operation, problem, tile, dtype, adjacent):
     walks, windows, blocks = unpacked(plan_of(operation, problem, dtype, adjacent, Machine(*tile, threads=2)))
-    itemsize = dtype.compute_itemsize
+    itemsize, tuning = dtype.compute_itemsize, tuning_of(tile[2])
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
@@ -103,7 +102,8 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
         assert elements * held <= WINDOW_BYTES or blocks.chunk == positions == 1
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
-        most_sums = PACKED_SUMS_BYTES if blocks.packs else LARGER_SUMS_BYTES if operation == WGRAD else SUMS_BYTES
+        most_sums = tuning.larger_sums_bytes if operation == WGRAD else tuning.sums_bytes
+        most_sums = tuning.packed_sums_bytes if blocks.packs else most_sums
         assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
         for i, own in enumerate(window):  # one box for all walks, but no longer than a walk
             longest = max(other[i].positions for other in windows)

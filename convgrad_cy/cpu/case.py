@@ -62,6 +62,10 @@ class Case(_Fields):
         return self.batch * max([prod([axis.positions for axis in walk]) for walk in self.walks])
 
     @cached_property
+    def tuning(self):
+        return self.tile.tuning
+
+    @cached_property
     def multiplies_pairs(self):
         return self.dtype.name == "bfloat16" and self.tile.multiplies_pairs
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from .tuning import Tuning, tuning_of
+
 LINE_BYTES = 64  # of the cache
 
 #: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
@@ -17,7 +19,8 @@ class Tile(NamedTuple):
     tile_column_bytes: int
     vector_bytes: int
     multiplies_pairs: bool  # of bfloat16
-    splits_vectors: bool = False  # vectors of 64 bytes, into halves, of which it multiplies twice as many
+    splits_vectors: bool  # vectors of 64 bytes, into halves, of which it multiplies twice as many
+    tuning: Tuning
 
     @property
     def halves(self):
@@ -39,11 +42,12 @@ class Machine(NamedTuple):
     cache_bytes: int  # of the last cache
     threads: int
     splits_vectors: bool = False
+    tuning: Tuning | None = None  # other numbers than those of its vectors
 
     @property
     def tile(self):
         """What the first stage of planning sees of it."""
-        return Tile(*self[:4], self.splits_vectors)
+        return Tile(*self[:4], self.splits_vectors, self.tuning or tuning_of(self.vector_bytes))
 
 
 def last_cache_bytes():

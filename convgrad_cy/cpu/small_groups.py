@@ -19,22 +19,6 @@ from .task import Task
 from .tile import tile_cycles
 from .views import are_positions_adjacent, merged
 
-#: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
-LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
-#: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
-#: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it;
-#: vectors narrower than a line, which walk along it more than once, gain more from the longer pieces.
-IN_PLACE_BYTES, ROW_BYTES, NARROW_ROW_BYTES = 64 * 1024, 8 * 1024, 48 * 1024
-#: The same in wgrad: what its lanes have of a position. The tile reads some rows for one vector after the other.
-POSITION_BYTES = 1024
-#: Channels of a group in wgrad: the sums of a group are their square.
-MOST_SUMMED_CHANNELS = 4
-#: Channels of a group up to which, channels first, the phases of a dgrad pay for their copy.
-MOST_SHARING_CHANNELS = 4
-#: Channels of a group for each of which fprop and dgrad of one walk copy a vector.
-MOST_EXPANDED_CHANNELS = 4
-#: Products that take as long as a tile's own work for each sum; positions adjacent, rows are copied for it, too.
-SHORT_SUM, SHORT_SUM_ADJACENT = 9, 18
 #: Entries of a table of taps (pyx/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
@@ -42,9 +26,10 @@ MOST_TABLE = 65536
 _LATEST_CALLS = 4
 
 
-def _lane_extents(walks, channels, lanes, itemsize):
-    """Extents of boxes (depth, height, width) for which a task's copies have LANE_BYTES; None if they are too large."""
-    walks = [walk for walk in walks if walk[2].taps] or walks
+def _lane_extents(case, lanes):
+    """Extents of boxes (depth, height, width) for which a task's copies have ``lane_bytes``; None if too large."""
+    tuning, itemsize = case.tuning, case.itemsize
+    walks = [walk for walk in case.walks if walk[2].taps] or case.walks
     largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
     most = prod(axis.positions for axis in largest)
     while True:
@@ -56,11 +41,11 @@ def _lane_extents(walks, channels, lanes, itemsize):
             span = (extent - 1) * axes[0].source_step + max(ends) - min(ends) + 1
             seen *= min(axes[0].source_size, span)
             made *= (extent + 1) * axes[0].target_step
-        size = (seen * channels + made) * lanes * itemsize
-        if size <= LANE_BYTES:
+        size = (seen * case.channels + made) * lanes * itemsize
+        if size <= tuning.lane_bytes:
             return extents
         if most == 1:
-            return extents if size <= MOST_LANE_BYTES else None
+            return extents if size <= tuning.most_lane_bytes else None
         most = max(1, most // 2)
 
 
@@ -71,11 +56,11 @@ def _refusal(case, positions_adjacent):
     half = max(1, case.lanes // 2)
     if not 1 <= channels <= half or not 1 <= case.outputs <= half:
         return "the channels of a group are none, or more than half of a vector"
-    if sums_positions and channels > MOST_SUMMED_CHANNELS:
-        return f"the source has more than {MOST_SUMMED_CHANNELS} channels in a group"
+    if sums_positions and channels > case.tuning.most_summed_channels:
+        return f"the source has more than {case.tuning.most_summed_channels} channels in a group"
     # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
     # dgrad share it.
-    shared = case.count > 1 and not (positions_adjacent and channels > MOST_SHARING_CHANNELS)
+    shared = case.count > 1 and not (positions_adjacent and channels > case.tuning.most_sharing_channels)
     several = max(channels, case.outputs) > 1 and not sums_positions
     if several and not shared and not _expands_well(case, positions_adjacent):
         return "a copy with a vector for each channel would take too long"
@@ -94,9 +79,9 @@ def _expands_well(case, positions_adjacent):
     tile, terms = case.tile.unsplit(), case.channels * max(case.taps, 1)
     # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
     # One output for each group is worth even that: it leaves the general way few rows of a tile.
-    if channels > MOST_EXPANDED_CHANNELS or lanes % outputs or 1 < outputs < channels:
+    if channels > case.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
         return False
-    short = SHORT_SUM_ADJACENT if positions_adjacent else SHORT_SUM
+    short = case.tuning.short_sum_adjacent if positions_adjacent else case.tuning.short_sum
     general = tile_cycles(outputs, row, tile, case.itemsize) * (1 + short / terms)
     return row * outputs / lanes <= general
 
@@ -106,7 +91,7 @@ def _extents(case):
     outputs, total = case.outputs, case.groups * case.outputs
     for width in (case.strip, case.strip // 2, case.lanes):
         block = min(width // outputs * outputs, total)
-        extents = _lane_extents(case.walks, case.channels, -(-block // case.lanes) * case.lanes, case.itemsize)
+        extents = _lane_extents(case, -(-block // case.lanes) * case.lanes)
         if extents == [axis.positions for axis in case.walks[-1]]:
             break
     return extents, block
@@ -116,7 +101,7 @@ def _summed(case, extents, block):
     """(lanes of a task that copies nothing, slices) of wgrad: the order of its sums, the same in all layouts."""
     total, line = case.groups * case.outputs, LINE_BYTES // case.itemsize
     single = case.channels == case.outputs == 1
-    wide = even(total, POSITION_BYTES // case.itemsize, line) if single else block
+    wide = even(total, case.tuning.position_bytes // case.itemsize, line) if single else block
     boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
     return wide, max(1, min(-(-WANTED_TASKS // -(-total // wide)), boxes))
 
@@ -126,9 +111,8 @@ def _in_place(case):
     # Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
     walk, line = case.walks[-1], LINE_BYTES // case.itemsize
     row = walk[2].positions * walk[2].source_step
-    row_bytes = NARROW_ROW_BYTES if case.tile.vector_bytes < LINE_BYTES else ROW_BYTES
-    block = even(case.groups * case.outputs, max(2 * line, row_bytes // (row * case.itemsize)), line)
-    return box_of(walk, 1, IN_PLACE_BYTES // (block * case.itemsize))[1:], block
+    block = even(case.groups * case.outputs, max(2 * line, case.tuning.row_bytes // (row * case.itemsize)), line)
+    return box_of(walk, 1, case.tuning.in_place_bytes // (block * case.itemsize))[1:], block
 
 
 def _reason(case, setting):
@@ -165,7 +149,7 @@ def found(operation, problem, dtype, positions_adjacent, machine):
         return Found(reason)
     extents, block = _extents(case)
     if extents is None:
-        return Found(f"a copy would take more than {MOST_LANE_BYTES} bytes")
+        return Found(f"a copy would take more than {case.tuning.most_lane_bytes} bytes")
     slices, single = 1, case.channels == case.outputs == 1
     in_place = single and not positions_adjacent and dtype.itemsize == case.itemsize
     in_place = in_place and case.groups * case.outputs % case.lanes == 0

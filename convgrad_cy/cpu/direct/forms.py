@@ -21,10 +21,7 @@ from .choices import (
     stores_rows,
     takes_halves,
 )
-from .order import MOST_OUTPUTS, box_positions
-
-#: The sums of a task that packs its part of the filter: its window is copied for all of its outputs, many then.
-PACKED_SUMS_BYTES = 256 * 1024
+from .order import box_positions
 
 
 class Given:
@@ -78,7 +75,7 @@ class Form(NamedTuple):
 
 
 def _block(case, multiple, parts=1):
-    return even(case.outputs, MOST_OUTPUTS[case.operation] // parts, multiple)
+    return even(case.outputs, case.tuning.most_outputs // parts, multiple)
 
 
 def _suits_rows(given):
@@ -106,7 +103,7 @@ def _suits_packed(given):
 
 def _packed(given):
     case, parts = given.cut
-    block = even(case.outputs, PACKED_SUMS_BYTES // (FEW_POSITIONS * case.itemsize), case.strip)
+    block = even(case.outputs, case.tuning.packed_sums_bytes // (FEW_POSITIONS * case.itemsize), case.strip)
     while block > case.strip and 2 * case.groups * case.count * -(-case.outputs // block) < WANTED_TASKS:
         block = even(case.outputs, block // 2, case.strip)
     return Sizes(case, parts, block, FEW_POSITIONS, packs=True)

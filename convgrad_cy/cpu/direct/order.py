@@ -6,8 +6,6 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 
 from typing import NamedTuple
 
-from ...problem import DGRAD, FPROP, WGRAD
-from ..machines import LINE_BYTES
 from .boxes import MOST_POSITIONS, WANTED_TASKS, boxed, count_boxes, even
 from .choices import (
     FEW_POSITIONS,
@@ -18,22 +16,6 @@ from .choices import (
     suits_halves,
     takes_larger_boxes,
 )
-
-#: The sums of a task, which are meant to stay in the L2 cache beside what boxes.py plans.
-SUMS_BYTES = 192 * 1024
-#: taps x channels of a window's chunk in fprop and dgrad where a task packs its part of the filter, and the rows of a
-#: block of the filter in wgrad, in bytes.
-DEPTH_BYTES = 2304
-#: The same in fprop and dgrad elsewhere: sums come and go as often as a chunk begins.
-LONG_DEPTH_BYTES = 4608
-#: In wgrad of one tap by vectors narrower than a line, and positions of a box: tiles of channels last read a little of
-#: each position. The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
-NARROW_DEPTH_BYTES, NARROW_POSITIONS = 1536, 128
-#: Of wgrad whose boxes may be larger, where they are many enough.
-LARGER_POSITIONS, LARGER_SUMS_BYTES = 512, 256 * 1024
-MOST_OUTPUTS = {FPROP: 512, DGRAD: 512, WGRAD: 128}
-#: A problem is cut into WANTED_TASKS, if these have so many products, and boxes so many positions.
-TASK_MULTIPLICATIONS, LEAST_POSITIONS = 2_000_000, 32
 
 
 class Order(NamedTuple):
@@ -71,17 +53,17 @@ def chunk_of(case, depth_bytes, channel_bytes):
     return even(case.channels, depth_bytes // channel_bytes // max(case.taps, 1), 4)
 
 
-def _most_positions(case, block, most, sums_bytes=SUMS_BYTES):
+def _most_positions(case, block, most, sums_bytes):
     """Positions of a box, whose sums of a block of outputs are to stay in the cache."""
     return min(most, max(case.tile.tile_rows, sums_bytes // (block * case.itemsize)))
 
 
 def box_positions(case, block, phases, most=MOST_POSITIONS):
     """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
-    tasks = max(1, min(WANTED_TASKS, case.multiplications // TASK_MULTIPLICATIONS))
+    tasks = max(1, min(WANTED_TASKS, case.multiplications // case.tuning.task_products))
     blocks = case.groups * -(-case.outputs // block) * case.count // phases
-    most = _most_positions(case, block * phases, most)
-    return min(most, max(LEAST_POSITIONS, case.positions * blocks // tasks))
+    most = _most_positions(case, block * phases, most, case.tuning.sums_bytes)
+    return min(most, max(case.tuning.least_positions, case.positions * blocks // tasks))
 
 
 def channel_bytes(case, pairs):
@@ -97,12 +79,12 @@ def _order(case, crosses):
     if not across:
         case, _ = cut_walks(case)
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
-    itemsize = channel_bytes(case, pairs)
-    chunk = chunk_of(case, DEPTH_BYTES if packs else LONG_DEPTH_BYTES, itemsize)
+    itemsize, tuning = channel_bytes(case, pairs), case.tuning
+    chunk = chunk_of(case, tuning.packed_depth_bytes if packs else tuning.depth_bytes, itemsize)
     if not across and len(case.walks) == len(whole.walks) and (packs if case is whole else packs_in_tasks(case)):
         most = FEW_POSITIONS
     else:
-        block = even(case.outputs, MOST_OUTPUTS[case.operation], case.tile.tile_rows if across else case.strip)
+        block = even(case.outputs, tuning.most_outputs, case.tile.tile_rows if across else case.strip)
         most = box_positions(case, block, phases)
     *_, chunk = boxed(case, chunk, 1, most, itemsize, across, shared=phases > 1)
     return Order(max(1, min(chunk, case.channels)), pairs)
@@ -135,13 +117,17 @@ def filter_blocks(case, chunk, block):
 
 def box_order_of(case):
     """The ``BoxOrder`` of wgrad, its walks cut: its boxes in slices where there are few blocks of the filter."""
-    block = even(case.outputs, MOST_OUTPUTS[WGRAD], case.strip)
-    narrow = case.taps == 1 and case.tile.vector_bytes < LINE_BYTES
-    depth_bytes, most = (NARROW_DEPTH_BYTES, NARROW_POSITIONS) if narrow else (DEPTH_BYTES, MOST_POSITIONS)
-    chunk, sums_bytes, pairs = chunk_of(case, depth_bytes, case.itemsize), SUMS_BYTES, case.multiplies_pairs
+    tuning, pairs = case.tuning, case.multiplies_pairs
+    block = even(case.outputs, tuning.wgrad_outputs, case.strip)
+    # The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
+    if case.taps == 1:
+        depth_bytes, most = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
+    else:
+        depth_bytes, most = tuning.wgrad_depth_bytes, MOST_POSITIONS
+    chunk, sums_bytes = chunk_of(case, depth_bytes, case.itemsize), tuning.sums_bytes
     blocks = filter_blocks(case, chunk, block)
-    if takes_larger_boxes(case) and case.positions * blocks >= 2 * WANTED_TASKS * LARGER_POSITIONS:
-        most, sums_bytes = LARGER_POSITIONS, LARGER_SUMS_BYTES
+    if takes_larger_boxes(case) and case.positions * blocks >= 2 * WANTED_TASKS * tuning.larger_positions:
+        most, sums_bytes = tuning.larger_positions, tuning.larger_sums_bytes
     most = _most_positions(case, block, most, sums_bytes)
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))

@@ -17,7 +17,6 @@ from .boxes import MOST_POSITIONS, boxed, bundled, count_boxes, even
 from .choices import FEW_PRODUCTS, cut_walks
 from .forms import Given, chosen
 from .order import (
-    LARGER_SUMS_BYTES,
     adjacent_order_of,
     box_order_of,
     box_positions,
@@ -25,15 +24,6 @@ from .order import (
     chunk_of,
     order_of,
 )
-
-#: Channels of a chunk and outputs of a block of wgrad whose window is gathered from more lines than it has, in bytes:
-#: fewer blocks of outputs gather it.
-GATHERED_BYTES = 1024
-#: Terms of a sum across channels below which a target of adjacent lines is not stored past the cache: it takes longer
-#: than the products.
-FEW_TERMS = 8
-#: Positions of a box of fprop or dgrad where each has few products; and bytes of its window across positions.
-MANY_POSITIONS, MANY_BYTES = 1024, 64 * 1024
 
 #: Of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
@@ -77,9 +67,9 @@ def _many_positions(case, setting, chunk_bytes, phases, across):
     if case.groups > 1 and not setting.positions_adjacent:
         return 0
     products = case.channels * case.taps * case.outputs * phases
-    many = min(MANY_POSITIONS, MOST_POSITIONS * FEW_PRODUCTS // max(products, 1))
+    many = min(case.tuning.many_positions, MOST_POSITIONS * FEW_PRODUCTS // max(products, 1))
     seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
-    return min(many, MANY_BYTES // seen) if across else many
+    return min(many, case.tuning.many_bytes // seen) if across else many
 
 
 def correlation(given, streams):
@@ -99,7 +89,7 @@ def correlation(given, streams):
         groups = bundled(case, setting, images, windows, count_boxes(case, images, windows))
     # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
     # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
-    few = not across and case.channels * case.taps < FEW_TERMS
+    few = not across and case.channels * case.taps < case.tuning.streamed_terms
     whole = chunk == case.channels and case.tile.tile_column_bytes >= LINE_BYTES
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     threads, cut = setting.threads(case), len(case.walks) > len(walks)
@@ -111,11 +101,12 @@ def correlation(given, streams):
 def accumulation(case, parts, setting, order, far):
     """The outline of wgrad, of which ``parts`` are the walks, within the order of its sums."""
     pairs, images, windows, slices, chunk, block, most = order
-    wider = even(case.outputs, GATHERED_BYTES // case.itemsize, case.strip)
+    gathered = case.tuning.gathered_bytes
+    wider = even(case.outputs, gathered // case.itemsize, case.strip)
     gathers = case.taps == 1 and setting.positions_adjacent and case.walks[0][2].source_step > 1
-    if gathers and wider > block and most * wider * case.itemsize <= LARGER_SUMS_BYTES:
+    if gathers and wider > block and most * wider * case.itemsize <= case.tuning.larger_sums_bytes:
         # No sum's order depends on these two, so layouts may differ.
-        chunk, block = min(chunk, chunk_of(case, GATHERED_BYTES, case.itemsize)), wider
+        chunk, block = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, slices)
