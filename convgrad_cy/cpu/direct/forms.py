@@ -35,7 +35,7 @@ class Given:
         """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
         return cut_walks(self.case)
 
-    @property
+    @cached_property
     def is_cut(self):
         """Whether a walk has several parts."""
         return len(self.cut[0].walks) > len(self.case.walks)
@@ -44,7 +44,7 @@ class Given:
     def packs_in_tasks(self):
         return not self.is_cut and packs_in_tasks(self.cut[0])
 
-    @property
+    @cached_property
     def joins_phases(self):
         return not self.is_cut and joins_phases(self.cut[0])
 

@@ -6,7 +6,7 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 
 from typing import NamedTuple
 
-from .boxes import MOST_POSITIONS, WANTED_TASKS, boxed, count_boxes, even
+from .boxes import MOST_POSITIONS, WANTED_TASKS, WINDOW_BYTES, boxed, count_boxes, even
 from .choices import (
     FEW_POSITIONS,
     crosses_positions,
@@ -86,7 +86,10 @@ def _order(case, crosses):
     else:
         block = even(case.outputs, tuning.most_outputs, case.tile.tile_rows if across else case.strip)
         most = box_positions(case, block, phases)
-    *_, chunk = boxed(case, chunk, 1, most, itemsize, across, shared=phases > 1)
+    # A window has at most an element for each position and tap: a few of them always fit.
+    few = phases == 1 and case.positions <= most
+    if not few or case.positions * case.taps * chunk * itemsize > WINDOW_BYTES:
+        *_, chunk = boxed(case, chunk, 1, most, itemsize, across, shared=phases > 1)
     return Order(max(1, min(chunk, case.channels)), pairs)
 
 
