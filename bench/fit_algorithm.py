@@ -89,13 +89,13 @@ def points_of(operation, problem, tiling):
     return winograd.points_of(tiling, first_walks(tile_walks(operation, problem).parts))
 
 
-def candidates(operation, problem, machine):
+def candidates(operation, problem, tile):
     """The tilings that can be chosen. Of tilings that give the same points, the first."""
     found = {}
     for tiling in algorithm.TILINGS:
         if not algorithm.is_accurate(operation, problem, tiling):
             continue
-        if winograd.choose(operation, problem, tiling, machine).memory <= algorithm.SCRATCH_BYTES:
+        if winograd.choose(operation, problem, tiling, tile).memory <= algorithm.SCRATCH_BYTES:
             found.setdefault(str(points_of(operation, problem, tiling)), tiling)
     return list(found.values())
 
@@ -129,7 +129,7 @@ def times_of(row, tilings, arrays):
 def measured(suites):
     """(name, operation, problem, ``times_of``) of every row that the model is made for."""
     random = np.random.default_rng(0)
-    machine = cpu.machine()
+    tile = cpu.machine().tile
     for row in rows(suites):
         operation, problem = OPERATIONS[row.kernel], problem_of(row)
         if not algorithm.LEAST_PRODUCTS <= problem.multiplications <= MOST_PRODUCTS:
@@ -139,16 +139,16 @@ def measured(suites):
         if algorithm.refusal(operation, problem, dtypes.TABLE[2]) is not None:
             continue
         arrays = [draw(shape, "float32", random) for shape in shapes(row.case)]
-        times = times_of(row, candidates(operation, problem, machine), arrays)
+        times = times_of(row, candidates(operation, problem, tile), arrays)
         name = f"{row.case.name} {row.kernel} {row.case.layout}"
         print(name, *(f"{seconds * 1e3:.2f}" for seconds in times.values()), file=sys.stderr, flush=True)
         yield name, operation, problem, times
 
 
-def work_of(operation, problem, tiling, machine):
+def work_of(operation, problem, tiling, tile):
     if tiling is None:
-        return algorithm.direct_work(operation, problem, machine)
-    return algorithm.tiled_work(operation, problem, tiling, machine)
+        return algorithm.direct_work(operation, problem, tile)
+    return algorithm.tiled_work(operation, problem, tiling, tile)
 
 
 def fitted(samples, names):
@@ -181,7 +181,7 @@ def fit(found):
     machine, costs = cpu.machine(), {}
     for direct, operations, names in FITTED:
         samples = [
-            (work_of(operation, problem, tiling, machine), seconds * machine.threads)
+            (work_of(operation, problem, tiling, machine.tile), seconds * machine.threads)
             for _, operation, problem, times in found
             for tiling, seconds in times.items()
             if operation in operations and (tiling is None) == direct and problem.groups == 1
@@ -196,7 +196,7 @@ def judge(found):
     """Print how much longer the package's choices take than the best ones."""
     lost, machine = [], cpu.machine()
     for name, operation, problem, times in found:
-        tiling = algorithm.tiling_of(operation, problem, dtypes.TABLE[2], False, machine)
+        tiling = algorithm.tiling_of(operation, problem, dtypes.TABLE[2], False, machine.tile)
         chosen = times[None]
         if tiling is not None:
             points = points_of(operation, problem, tiling)

@@ -53,7 +53,9 @@ class Explanation(NamedTuple):
         lines = [f"{self.function} -> {self.dtype}, {' x '.join(map(str, self.shape))}"]
         lines += [f"not {family}: {reason}" for family, reason in self.declined]
         lines.append(f"by {self.family}" if self.family else "nothing to compute")
-        lines += [f"  {name}: {value}" for name, value in self.details.items() if value is not None]
+        for name, value in self.details.items():
+            several = isinstance(value, list) and all(isinstance(each, str) for each in value)
+            lines += [f"  {name}: {each}" for each in (value if several else [value]) if each is not None]
         return "\n".join(lines)
 
 
@@ -108,6 +110,7 @@ def explain(function, shapes, dtype="float32", **keywords):
     ...     print(f"{family}: {reason}")
     patches: the operation is no gradient
     winograd: there are fewer than 2000000 products
+    small_groups: there is one group
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
     if name not in _FUNCTIONS:

@@ -1,20 +1,22 @@
-"""What a plan of the sum itself depends on."""
+"""What plans of the sum itself depend on: what may reach a result's bits, and what may not."""
 
+from functools import cached_property
+from itertools import chain, repeat
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..problem import WGRAD
 from .cache import operand_bytes
-from .machines import SERIAL_MULTIPLICATIONS, Machine
+from .machines import SERIAL_MULTIPLICATIONS, Machine, Tile
 from .walks import Walks, walks_of
 
 #: Of a group, from which on it has to be read by a second thread, too, whatever the products.
 LARGE_FILTER_BYTES = 1 << 20
 
 
-class Case(NamedTuple):
-    """What a plan depends on. In dgrad, and where mirrored, y is the source and x the target."""
-
+class _Fields(NamedTuple):
     operation: str
+    mirrored: bool  # wgrad with x and y in each other's place
     batch: int
     groups: int
     channels: int  # of the source, in a group
@@ -23,58 +25,89 @@ class Case(NamedTuple):
     walks: list  # one of each kind, or its parts; the last walk's come last
     counts: list  # how many there are of each
     multiplications: int
-    source_bytes: int
     filter_bytes: int
-    positions_adjacent: bool  # in the source's memory
-    dtype: object
-    machine: Machine
+    dtype: Any
+    tile: Tile
 
-    @property
+
+class Case(_Fields):
+    """What the order of sums depends on. In dgrad, and where mirrored, y is the source and x the target.
+
+    What follows from the fields is asked for again and again while a plan is made, and computed once.
+    """
+
+    @cached_property
     def itemsize(self):
         return self.dtype.compute_itemsize
 
-    @property
+    @cached_property
     def lanes(self):
-        return self.machine.vector_bytes // self.itemsize
+        return self.tile.vector_bytes // self.itemsize
 
-    @property
+    @cached_property
     def strip(self):
-        return self.machine.tile_column_bytes // self.itemsize
+        return self.tile.tile_column_bytes // self.itemsize
 
-    @property
+    @cached_property
     def count(self):
         """Of all walks."""
         return sum(self.counts)
 
-    @property
+    @cached_property
     def taps(self):
-        return max(prod(axis.taps for axis in walk) for walk in self.walks)
+        return max([prod([axis.taps for axis in walk]) for walk in self.walks])
 
-    @property
+    @cached_property
     def positions(self):
-        return self.batch * max(prod(axis.positions for axis in walk) for walk in self.walks)
+        return self.batch * max([prod([axis.positions for axis in walk]) for walk in self.walks])
 
-    @property
-    def threads(self):
-        serial = self.multiplications < SERIAL_MULTIPLICATIONS and self.filter_bytes < LARGE_FILTER_BYTES
-        return 1 if serial else self.machine.threads
+    @cached_property
+    def tuning(self):
+        return self.tile.tuning
+
+    @cached_property
+    def multiplies_pairs(self):
+        return self.dtype.name == "bfloat16" and self.tile.multiplies_pairs
 
     def alone(self):
         """The same of one image."""
-        each = self._replace(batch=1, multiplications=self.multiplications // self.batch)
-        return each._replace(source_bytes=self.source_bytes // self.batch)
+        if self.batch == 1:
+            return self
+        return self._replace(batch=1, multiplications=self.multiplications // self.batch)
 
-    @property
-    def multiplies_pairs(self):
-        return self.dtype.name == "bfloat16" and self.machine.multiplies_pairs
+    def parted(self, parts):
+        """The same with the parts of its walks in their place."""
+        if len(parts) == len(self.walks) and all(own == [walk] for own, walk in zip(parts, self.walks, strict=True)):
+            return self
+        counts = chain(*map(repeat, self.counts, map(len, parts)))
+        return self._replace(walks=[*chain(*parts)], counts=[*counts])
 
 
-def case_of(operation, problem, dtype, positions_adjacent, machine, backward):
+class Setting(NamedTuple):
+    """Where a case is carried out: what may reach no bit of its result."""
+
+    positions_adjacent: bool  # in the source's memory
+    source_bytes: int
+    machine: Machine
+
+    def threads(self, case):
+        serial = case.multiplications < SERIAL_MULTIPLICATIONS and case.filter_bytes < LARGE_FILTER_BYTES
+        return 1 if serial else self.machine.threads
+
+
+def case_of(operation, problem, dtype, tile, backward):
+    """The ``Case``; ``backward``: the walks are those of dgrad, as they are in wgrad where it is mirrored."""
     channels, outputs = problem.x_channels, problem.y_channels
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
     if backward:
         channels, outputs = outputs, channels
     every = walks_of(problem, backward)
-    counts = (problem.batch, problem.groups, channels, outputs)
-    sizes = (problem.multiplications, operand_bytes(problem, dtype)[1 if backward else 0], filter_bytes)
-    return Case(operation, *counts, every, every.kinds, every.counts, *sizes, positions_adjacent, dtype, machine)
+    sizes = problem.batch, problem.groups, channels, outputs
+    walks = every, every.kinds, every.counts
+    mirrored = backward and operation == WGRAD
+    return Case(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile)
+
+
+def setting_of(problem, dtype, positions_adjacent, machine, backward):
+    """The ``Setting`` of the same."""
+    return Setting(positions_adjacent, operand_bytes(problem, dtype)[1 if backward else 0], machine)

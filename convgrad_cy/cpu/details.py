@@ -54,7 +54,8 @@ def _details(made, task):
 def _tiled(job, task):
     operation, problem, *_ = task
     tiling, _, seconds = decide_for(task)
-    choice, walks = choose(operation, problem, tiling, task.machine), first_walks(tile_walks(operation, problem).parts)
+    choice = choose(operation, problem, tiling, task.machine.tile)
+    walks = first_walks(tile_walks(operation, problem).parts)
     chosen, points = choice.chosen, dict(tiling[2])[walks[0][2].taps]
     return [
         ("kernel", job.kernel),
@@ -67,7 +68,7 @@ def _tiled(job, task):
         ("block of outputs", chosen.outputs),
         ("groups of a task", chosen.groups),
         ("tasks", choice.tasks),
-        ("threads", chosen.threads),
+        ("threads", int(job.plan.blocks[0])),
         ("copied", "nothing into another layout"),
         ("bytes beside the arrays", choice.memory),
     ]
@@ -123,6 +124,8 @@ def _direct(job, task):
     _, window = max(rows, key=lambda row: prod(axis.positions for axis in row[0]))
     return [
         ("kernel", job.kernel),
+        ("form", job.plan.form),
+        ("not", [f"{name}, since {reason}" for name, reason in job.plan.declined]),
         ("tile", _tile(blocks)),
         ("walks", len(rows)),
         ("box", [blocks.images, *(axis.positions for axis in window)]),

@@ -35,6 +35,7 @@ isa = _chosen_isa()
 compiled = import_module(f"._kernels_{isa}", _PACKAGE)
 _tile = compiled.tile()
 _last_cache = last_cache_bytes()
+_splits_vectors = _cpu_features.splits_vectors()
 
 
 def openmp():
@@ -44,7 +45,7 @@ def openmp():
 
 def machine():
     """What plans need to know."""
-    return Machine(*_tile, _last_cache, threads(), _cpu_features.splits_vectors())
+    return Machine(*_tile, _last_cache, threads(), _splits_vectors)
 
 
 def run_tiles(dtype, depth, count):

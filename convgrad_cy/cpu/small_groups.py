@@ -1,34 +1,35 @@
-"""The plan of many small groups side by side (pyx/small_groups/lanes.pxd)."""
+"""Many small groups side by side: the lanes of a vector are outputs of different groups (``pyx/small_groups/``)."""
 
+from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
-from .direct.boxes import WANTED_TASKS, box_of, even
-from .machines import LINE_BYTES
+from ..bounded import bounded
+from ..problem import DGRAD, WGRAD
+from .cache import memory_ways
+from .case import case_of, setting_of
+from .direct.boxes import WANTED_TASKS, WindowAxis, box_of, even
+from .direct.choices import takes_halves
+from .direct.order import order_of
+from .direct.plan import PLANS_BYTES, Blocks
+from .job import Job
+from .machines import LINE_BYTES, SERIAL_MULTIPLICATIONS
+from .steps import Outline, whole_rows
+from .task import Task
 from .tile import tile_cycles
+from .views import are_positions_adjacent, merged
 
-#: The copies of a task of small groups side by side: what is wanted, and beyond which the general way is taken.
-LANE_BYTES, MOST_LANE_BYTES = 512 * 1024, 4 * 1024 * 1024
-#: Where source and target serve as they are: what a task writes, and what its lanes have of a row of positions. More
-#: lanes are longer pieces of memory, but a row should stay in the first level of the cache until all taps have seen it;
-#: vectors narrower than a line, which walk along it more than once, gain more from the longer pieces.
-IN_PLACE_BYTES, ROW_BYTES, NARROW_ROW_BYTES = 64 * 1024, 8 * 1024, 48 * 1024
-#: The same in wgrad: what its lanes have of a position. The tile reads some rows for one vector after the other.
-POSITION_BYTES = 1024
-#: Channels of a group in wgrad: the sums of a group are their square.
-MOST_SUMMED_CHANNELS = 4
-#: Channels of a group up to which, channels first, the phases of a dgrad pay for their copy.
-MOST_SHARING_CHANNELS = 4
-#: Channels of a group for each of which fprop and dgrad of one walk copy a vector.
-MOST_EXPANDED_CHANNELS = 4
-#: Products that take as long as a tile's own work for each sum; positions adjacent, rows are copied for it, too.
-SHORT_SUM, SHORT_SUM_ADJACENT = 9, 18
 #: Entries of a table of taps (pyx/small_groups/runs.pxd), of all runs together.
 MOST_TABLE = 65536
 
+#: Whose outlines are kept: whether one suits is asked before it is planned.
+_LATEST_CALLS = 4
 
-def _lane_extents(walks, channels, lanes, itemsize):
-    """Extents of boxes (depth, height, width) for which a task's copies have LANE_BYTES; None if they are too large."""
-    walks = [walk for walk in walks if walk[2].taps] or walks
+
+def _lane_extents(case, lanes):
+    """Extents of boxes (depth, height, width) for which a task's copies have ``lane_bytes``; None if too large."""
+    tuning, itemsize = case.tuning, case.itemsize
+    walks = [walk for walk in case.walks if walk[2].taps] or case.walks
     largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
     most = prod(axis.positions for axis in largest)
     while True:
@@ -40,74 +41,152 @@ def _lane_extents(walks, channels, lanes, itemsize):
             span = (extent - 1) * axes[0].source_step + max(ends) - min(ends) + 1
             seen *= min(axes[0].source_size, span)
             made *= (extent + 1) * axes[0].target_step
-        size = (seen * channels + made) * lanes * itemsize
-        if size <= LANE_BYTES:
+        size = (seen * case.channels + made) * lanes * itemsize
+        if size <= tuning.lane_bytes:
             return extents
         if most == 1:
-            return extents if size <= MOST_LANE_BYTES else None
+            return extents if size <= tuning.most_lane_bytes else None
         most = max(1, most // 2)
 
 
-def _is_worthwhile(case, sums_positions):
-    """Whether groups side by side are faster."""
+def _refusal(case, positions_adjacent):
+    """Why groups side by side are not faster, or None."""
+    sums_positions = case.operation == WGRAD
     walks, channels = case.walks, case.channels
     half = max(1, case.lanes // 2)
-    if case.groups == 1 or not 1 <= channels <= half or not 1 <= case.outputs <= half:
-        return False
-    if sums_positions and channels > MOST_SUMMED_CHANNELS:
-        return False
+    if not 1 <= channels <= half or not 1 <= case.outputs <= half:
+        return "the channels of a group are none, or more than half of a vector"
+    if sums_positions and channels > case.tuning.most_summed_channels:
+        return f"the source has more than {case.tuning.most_summed_channels} channels in a group"
     # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
     # dgrad share it.
-    shared = case.count > 1 and not (case.positions_adjacent and channels > MOST_SHARING_CHANNELS)
-    if max(channels, case.outputs) > 1 and not sums_positions and not shared and not _expands_well(case):
-        return False
-    return channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) <= MOST_TABLE
+    shared = case.count > 1 and not (positions_adjacent and channels > case.tuning.most_sharing_channels)
+    several = max(channels, case.outputs) > 1 and not sums_positions
+    if several and not shared and not _expands_well(case, positions_adjacent):
+        return "a copy with a vector for each channel would take too long"
+    if channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) > MOST_TABLE:
+        return "there are too many taps"
+    return None
 
 
-def _expands_well(case):
+def _expands_well(case, positions_adjacent):
     """Whether a copy with a vector for each channel, in fprop or dgrad, takes less than the general way.
 
     The tile needs two loads for each product of vectors; that across positions, many of whose vectors short rows leave
     empty, has its own work for each sum.
     """
     channels, outputs, lanes, row = case.channels, case.outputs, case.lanes, case.walks[-1][2].positions
-    machine, terms = case.machine.unsplit(), case.channels * max(case.taps, 1)
+    tile, terms = case.tile.unsplit(), case.channels * max(case.taps, 1)
     # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
     # One output for each group is worth even that: it leaves the general way few rows of a tile.
-    if channels > MOST_EXPANDED_CHANNELS or lanes % outputs or 1 < outputs < channels:
+    if channels > case.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
         return False
-    short = SHORT_SUM_ADJACENT if case.positions_adjacent else SHORT_SUM
-    general = tile_cycles(outputs, row, machine, case.itemsize) * (1 + short / terms)
+    short = case.tuning.short_sum_adjacent if positions_adjacent else case.tuning.short_sum
+    general = tile_cycles(outputs, row, tile, case.itemsize) * (1 + short / terms)
     return row * outputs / lanes <= general
 
 
-def lanewise(case, sums_positions, in_place):
-    """(extents of boxes, lanes of a task, slices) for many small groups side by side, or None for the general way.
-
-    ``sums_positions``: in wgrad. ``in_place``: source and target can serve as they are.
-    """
-    if not _is_worthwhile(case, sums_positions):
-        return None
-    walk, lanes, strip, outputs = case.walks[-1], case.lanes, case.strip, case.outputs
-    total = case.groups * outputs
-    for width in (strip, strip // 2, lanes):
+def _extents(case):
+    """(extents of boxes, lanes of a task) where the task copies what it sees; no extents where that is too much."""
+    outputs, total = case.outputs, case.groups * case.outputs
+    for width in (case.strip, case.strip // 2, case.lanes):
         block = min(width // outputs * outputs, total)
-        extents = _lane_extents(case.walks, case.channels, -(-block // lanes) * lanes, case.itemsize)
-        if extents == [axis.positions for axis in walk]:
+        extents = _lane_extents(case, -(-block // case.lanes) * case.lanes)
+        if extents == [axis.positions for axis in case.walks[-1]]:
             break
-    if extents is None:
-        return None
+    return extents, block
+
+
+def _summed(case, extents, block):
+    """(lanes of a task that copies nothing, slices) of wgrad: the order of its sums, the same in all layouts."""
+    total, line = case.groups * case.outputs, LINE_BYTES // case.itemsize
+    single = case.channels == case.outputs == 1
+    wide = even(total, case.tuning.position_bytes // case.itemsize, line) if single else block
+    boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
+    return wide, max(1, min(-(-WANTED_TASKS // -(-total // wide)), boxes))
+
+
+def _in_place(case):
+    """(extents of boxes, lanes of a task) of fprop or dgrad where source and target serve as they are."""
     # Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
-    slices, line = 1, LINE_BYTES // case.itemsize
-    if sums_positions:  # as many slices in all layouts
-        wide = even(total, POSITION_BYTES // case.itemsize, line) if case.channels == outputs == 1 else block
-        boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
-        slices = max(1, min(-(-WANTED_TASKS // -(-total // wide)), boxes))
-        if in_place and total % lanes == 0:
-            return extents, wide, slices
-    elif in_place and total % lanes == 0:
-        row = walk[2].positions * walk[2].source_step
-        row_bytes = NARROW_ROW_BYTES if case.machine.vector_bytes < LINE_BYTES else ROW_BYTES
-        block = even(total, max(2 * line, row_bytes // (row * case.itemsize)), line)
-        extents = box_of(walk, 1, IN_PLACE_BYTES // (block * case.itemsize))[1:]
-    return extents, block, slices
+    walk, line = case.walks[-1], LINE_BYTES // case.itemsize
+    row = walk[2].positions * walk[2].source_step
+    block = even(case.groups * case.outputs, max(2 * line, case.tuning.row_bytes // (row * case.itemsize)), line)
+    return box_of(walk, 1, case.tuning.in_place_bytes // (block * case.itemsize))[1:], block
+
+
+def _reason(case, setting):
+    """The same in a setting. Lanes add all terms one by one: where direct would not, all layouts go one way.
+
+    (That of channels last, whatever the cache.)
+    """
+    own = last = _refusal(case, False)
+    if setting.positions_adjacent:
+        own = _refusal(case, True)
+    elif last is None and case.operation != WGRAD and takes_halves(case, setting):
+        own = "the output channels fill half of a vector"
+    differ = (own is None) != (last is None)
+    return last if differ and not order_of(case).is_plain(case) else own
+
+
+class Found(NamedTuple):
+    """What small groups make of a problem: the reason why they decline, or an outline."""
+
+    reason: str | None
+    outline: Outline | None = None
+
+
+@lru_cache(maxsize=_LATEST_CALLS)
+def found(operation, problem, dtype, positions_adjacent, machine):
+    """The ``Found`` of an operation; ``positions_adjacent``: neighbours in the source's memory are positions."""
+    if problem.groups == 1:
+        return Found("there is one group")
+    backward, sums_positions = operation == DGRAD, operation == WGRAD
+    case = case_of(operation, problem, dtype, machine.tile, backward)
+    setting = setting_of(problem, dtype, positions_adjacent, machine, backward)
+    reason = _reason(case, setting)
+    if reason is not None:
+        return Found(reason)
+    extents, block = _extents(case)
+    if extents is None:
+        return Found(f"a copy would take more than {case.tuning.most_lane_bytes} bytes")
+    slices, single = 1, case.channels == case.outputs == 1
+    in_place = single and not positions_adjacent and dtype.itemsize == case.itemsize
+    in_place = in_place and case.groups * case.outputs % case.lanes == 0
+    if sums_positions:
+        wide, slices = _summed(case, extents, block)
+        block = wide if in_place else block
+    elif in_place:
+        extents, block = _in_place(case)
+    streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
+    worth = 8 * case.multiplications >= SERIAL_MULTIPLICATIONS
+    threads = machine.threads if worth else setting.threads(case)
+    windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
+    blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)
+    return Found(None, Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks))
+
+
+@bounded(PLANS_BYTES)
+def plan(*arguments):
+    """The plan of what was ``found`` for the same arguments."""
+    return found(*arguments).outline.plan()
+
+
+def _seen(task):
+    """The task as a kernel views it, and the arguments of ``found``."""
+    operation, _, dtype, algorithm, places, _, here = seen = task.turned() if task.operation == DGRAD else task
+    source, filter, target = seen.tensors
+    problem, source, target = merged(seen.problem, source, target)
+    seen = Task(operation, problem, dtype, algorithm, places, (source, filter, target), here)
+    return seen, (operation, problem, dtype, are_positions_adjacent(source), here)
+
+
+def suits(task):
+    """Why another family computes a task, or None."""
+    return "there is one group" if task.problem.groups == 1 else found(*_seen(task)[1]).reason
+
+
+def job(task, rest=None):
+    """The ``Job`` of a task."""
+    seen, arguments = _seen(task)
+    return Job("wgrad" if task.operation == WGRAD else "correlate", plan(*arguments), seen)

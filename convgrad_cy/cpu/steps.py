@@ -19,10 +19,16 @@ class Plan(NamedTuple):
         one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
     blocks : numpy.ndarray
         A ``Blocks``, as int64.
+    form : str
+        What direct makes of fprop or dgrad, by a form's name.
+    declined : list
+        The forms before it, each by its name and its reason.
     """
 
     steps: np.ndarray
     blocks: np.ndarray
+    form: str | None = None
+    declined: Any = ()
 
 
 class Outline(NamedTuple):
@@ -34,18 +40,22 @@ class Outline(NamedTuple):
     rows : list
         For each kind its rows, in which a row's number counts from the walk's first one.
     blocks : Blocks
+    form, declined
+        Those of the plan.
     """
 
     every: Any
     rows: list
     blocks: Any
+    form: str | None = None
+    declined: Any = ()
 
     def plan(self):
         """The plan, with the rows of all walks."""
         steps, first = self.every.rows(self.rows)
         if len(self.every) > 1:
             steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
-        return Plan(steps=steps, blocks=np.array(self.blocks, np.int64))
+        return Plan(steps, np.array(self.blocks, np.int64), self.form, self.declined)
 
 
 def _row(walk, window, packed):

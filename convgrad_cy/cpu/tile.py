@@ -1,24 +1,27 @@
 """How long the register tile takes (``pyx/tile/ukernel.h``)."""
 
+from functools import lru_cache
+
 #: Rows of a tile of half a vector, and cycles for its step of depth: it waits for loads, or with few rows for its sums.
 HALF_ROWS, HALF_TILE, LEAST_HALF_TILE = 8, 2.25, 2
 
 
-def fits_half(columns, machine, itemsize):
+def fits_half(columns, tile, itemsize):
     """Whether tiles of half a vector hold so many columns, and the machine gains from them."""
-    return machine.halves and 2 * columns * itemsize <= machine.vector_bytes
+    return tile.halves and 2 * columns * itemsize <= tile.vector_bytes
 
 
-def tile_cycles(rows, columns, machine, itemsize):
+@lru_cache(maxsize=256)
+def tile_cycles(rows, columns, tile, itemsize):
     """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
-    lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
-    if columns and fits_half(columns, machine, itemsize):
+    lanes, strip = tile.vector_bytes // itemsize, tile.tile_column_bytes // itemsize
+    if columns and fits_half(columns, tile, itemsize):
         return HALF_TILE * (rows // HALF_ROWS) + (LEAST_HALF_TILE if rows % HALF_ROWS else 0)
-    split = 2 if machine.halves else 1  # two cycles are one of the model
+    split = 2 if tile.halves else 1  # two cycles are one of the model
     cycles = 0
     for width, strips in ((strip, columns // strip), (columns % strip, 1)):
         vectors = -(-width // lanes)
-        for height, tiles in ((machine.tile_rows, rows // machine.tile_rows), (rows % machine.tile_rows, 1)):
+        for height, tiles in ((tile.tile_rows, rows // tile.tile_rows), (rows % tile.tile_rows, 1)):
             if vectors and height:
                 cycles += strips * tiles * max(vectors * height, vectors + (height + 2) / split, 8 / split) / 2
     return cycles

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from plans import plan_of
 from problems import PROBLEMS, parse
 
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu.direct import boxes
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import Blocks
+from convgrad_cy.cpu.direct.plan import plan as direct_plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
@@ -41,7 +43,7 @@ def bundles(monkeypatch):
     """As many groups in a task as there are, or three."""
 
     def forget():
-        plan.cache_clear()
+        direct_plan.cache_clear()
         winograd.choose.cache_clear()
         calls.forget()
 
@@ -61,7 +63,7 @@ def test_are_planned(operation):
     machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=2)
     for batch, groups, adjacent, expected in ((8, 64, False, 4), (8, 64, True, 1), (1, 2, False, 1)):
         problem = ConvProblem(batch, groups, 16, 16, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-        assert Blocks(*plan(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
+        assert Blocks(*plan_of(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
 
 
 @pytest.mark.tuning
@@ -70,7 +72,7 @@ def test_leave_tasks_for_each_thread(threads, expected):
     """wgrad of 32 groups in one slice: 256 bytes of channels, or what leaves four tasks for each of few threads."""
     machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=threads)
     problem = ConvProblem(8, 32, 16, 16, (1, 28, 28), (1, 14, 14), (1, 3, 3), stride=(1, 2, 2), pad_begin=(0, 1, 1))
-    assert Blocks(*plan(WGRAD, problem, TABLE[2], False, machine).blocks).groups == expected
+    assert Blocks(*plan_of(WGRAD, problem, TABLE[2], False, machine).blocks).groups == expected
 
 
 @pytest.mark.tuning
@@ -78,7 +80,7 @@ def test_are_whole_lines():
     """Of groups of 48 bytes, four make three lines of the cache, where five would fit."""
     machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256)
     problem = ConvProblem(8, 64, 12, 12, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-    assert Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks).groups == 4
+    assert Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine).blocks).groups == 4
 
 
 @pytest.mark.tuning
@@ -88,7 +90,7 @@ def test_phases_are_planned():
     for channels, adjacent, expected in ((8, False, (8, 4)), (16, False, (4, 1)), (8, True, (1, 4))):
         sizes = (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
         blocks = Blocks(
-            *plan(DGRAD, ConvProblem(8, 32, channels, channels, *sizes), TABLE[2], adjacent, machine).blocks
+            *plan_of(DGRAD, ConvProblem(8, 32, channels, channels, *sizes), TABLE[2], adjacent, machine).blocks
         )
         assert (blocks.groups, blocks.phases) == expected
 
@@ -145,7 +147,7 @@ def test_are_planned_by_winograd(operation):
     for groups, outputs, expected in ((32, 8, 2), (32, 6, 1), (32, 16, 1), (1, 8, 1)):
         channels = (outputs, 8) if operation == DGRAD else (8, outputs)
         problem = ConvProblem(1, groups, *channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-        made = winograd.choose(operation, problem, tilings.TILINGS[1], machine).chosen
+        made = winograd.choose(operation, problem, tilings.TILINGS[1], machine.tile).chosen
         assert (made.groups, made.chunk) == (expected, 8 * expected)
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from plans import plan_of
 from problems import parse
 
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.tile import tile_cycles
 from convgrad_cy.dtypes import TABLE
@@ -83,25 +84,25 @@ def test_split_vectors_are_planned():
     """
     machine = Machine(6, 256, 64, True, 32 << 20, 2)
     split = machine._replace(splits_vectors=True)
-    assert tile_cycles(80, 8, split, 4) < tile_cycles(80, 8, machine, 4)
-    assert tile_cycles(80, 64, split, 4) == tile_cycles(80, 64, machine, 4)
-    narrow = Machine(6, 64, 32, False, 32 << 20, 2)
+    assert tile_cycles(80, 8, split.tile, 4) < tile_cycles(80, 8, machine.tile, 4)
+    assert tile_cycles(80, 64, split.tile, 4) == tile_cycles(80, 64, machine.tile, 4)
+    narrow = Machine(6, 64, 32, False, 32 << 20, 2).tile
     assert tile_cycles(80, 8, narrow._replace(splits_vectors=True), 4) == tile_cycles(80, 8, narrow, 4)
     problem = ConvProblem(8, 32, 8, 8, (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
     for operation in (FPROP, DGRAD):
         first, last, whole = (
-            Blocks(*plan(operation, problem, TABLE[2], adjacent, one).blocks)
+            Blocks(*plan_of(operation, problem, TABLE[2], adjacent, one).blocks)
             for adjacent, one in ((True, split), (False, split), (False, machine))
         )
         assert first.positions_across and not last.positions_across and not last.lanewise
         assert not whole.lanewise and not whole.positions_across  # a source beyond half of the last cache, long rows
         assert first.chunk == last.chunk == whole.chunk == 8
-    near = Blocks(*plan(FPROP, problem, TABLE[2], False, machine._replace(cache_bytes=1 << 30)).blocks)
+    near = Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine._replace(cache_bytes=1 << 30)).blocks)
     assert near.positions_across and near.chunk == 8
     short = replace(problem, x=(1, 28, 28), y=(1, 14, 14))
-    assert Blocks(*plan(DGRAD, short, TABLE[2], False, machine).blocks).lanewise
+    assert Blocks(*plan_of(DGRAD, short, TABLE[2], False, machine).blocks).lanewise
     problem = replace(problem, x=problem.y, stride=(1, 1, 1))
-    assert Blocks(*plan(FPROP, problem, TABLE[2], False, split).blocks).positions_across
+    assert Blocks(*plan_of(FPROP, problem, TABLE[2], False, split).blocks).positions_across
 
 
 @pytest.mark.parametrize("splits", (False, True))
@@ -146,5 +147,5 @@ def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
     problem = ConvProblem(8, 64, channels, outputs, *sizes, pad_begin=(0, 1, 1))
     half = max(channels, outputs) <= vector // 8
     machine = cpu.machine()._replace(vector_bytes=vector, tile_column_bytes=4 * vector, tile_rows=6)
-    made = plan(operation, problem, TABLE[2], False, machine)
+    made = plan_of(operation, problem, TABLE[2], False, machine)
     assert Blocks(*made.blocks).lanewise == (expected and half)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, dtype_of, integer_tensors, real_tensors
+from plans import plan_of
 from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arrays, calls, cpu
 from convgrad_cy.bounded import Bounded
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.dtypes import TABLE
@@ -51,7 +52,7 @@ def test_are_planned(groups, channels, vector_bytes, vectors, expected):
     for cache_bytes, streams, fetches in cases:
         tile = {"vector_bytes": vector_bytes, "tile_column_bytes": vectors * vector_bytes}
         machine = cpu.machine()._replace(cache_bytes=cache_bytes, **tile)
-        blocks = Blocks(*plan(FPROP, problem, TABLE[2], False, machine).blocks)
+        blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine).blocks)
         assert (blocks.streams, blocks.fetches) == (streams, fetches if groups > 1 else 0)
 
 
@@ -61,7 +62,7 @@ def test_phases_are_planned():
     sizes = (1, 9, 9), (1, 5, 5), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
     problem, machine = ConvProblem(2, 64, 12, 12, *sizes), Machine(6, 256, 64, True, cache_bytes=0, threads=2)
     for adjacent, expected in ((False, (True, 4, 4)), (True, (False, 1, 4))):
-        blocks = Blocks(*plan(DGRAD, problem, TABLE[2], adjacent, machine).blocks)
+        blocks = Blocks(*plan_of(DGRAD, problem, TABLE[2], adjacent, machine).blocks)
         assert (blocks.streams, blocks.groups, blocks.phases) == expected
 
 
@@ -103,7 +104,7 @@ def test_rows_are_exact(operation, dtype, size):
 @pytest.mark.tuning
 def test_rows_are_planned():
     problem = ConvProblem(2, 1, 3, 64, (1, 32, 32), (1, 32, 32), (1, 3, 3), pad_begin=(0, 1, 1))
-    blocks = Blocks(*plan(FPROP, problem, TABLE[2], True, cpu.machine()).blocks)
+    blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], True, cpu.machine()).blocks)
     assert blocks.positions_across and blocks.streams == (cpu.machine().tile_column_bytes >= 64)
 
 
@@ -123,7 +124,7 @@ def test_target_from_memory(monkeypatch, dtype, outputs):
     problem, machine = ConvProblem(2, 1, 3, outputs, (1, 13, 13), (1, 13, 13), (1, 1, 1)), cpu.machine()
     size = 2 * outputs * 13 * 13 * 4
     for cache_bytes, expected in ((size, True), (2 * size, False)):
-        made = plan(WGRAD, problem, TABLE[2], False, machine._replace(cache_bytes=cache_bytes))
+        made = plan_of(WGRAD, problem, TABLE[2], False, machine._replace(cache_bytes=cache_bytes))
         assert Blocks(*made.blocks).far == expected
 
 
@@ -153,4 +154,4 @@ def test_winograd_is_planned():
     tiling = (((1, 1),), ((3, 6),), ((3, 6),))
     for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
         machine = cpu.machine()._replace(cache_bytes=cache_bytes)
-        assert winograd.choose(operation, problem, tiling, machine).chosen.streams == expected
+        assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected

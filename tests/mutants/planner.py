@@ -66,9 +66,9 @@ PLANNER_MUTANTS = [
         ("phases begin a shared window together", "axis.source_begin - min(ends)", "0"),
         (
             "groups of positions that lie side by side are bundled",
-            "case.positions_adjacent",
+            "setting.positions_adjacent",
             "False",
-            "if case.positions_adjacent:\n        return 1",
+            "if setting.positions_adjacent:\n        return 1",
         ),
     ),
     *mutants_of(
@@ -156,9 +156,23 @@ PLANNER_MUTANTS = [
         ("what was asked for is counted again", "_counts.bytes = 0", DROPPED),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/direct/order.py",
+        "test_order.py::test_the_first_stage_asks_for_nothing_else",
+        ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.tile.threads // blocks)"),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",
-        "test_plan.py::test_threads_change_nothing_else",
-        ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.machine.threads // blocks)"),
+        "test_order.py::test_plans_keep_the_order",
+        (
+            "blocks have chunks of their own",
+            "images, chunk, block, 1, streams",
+            "images, max(1, chunk // 2), block, 1, streams",
+        ),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/small_groups.py",
+        "test_order.py::test_layouts_have_the_same_bits test_order.py::test_plans_keep_the_order",
+        ("each layout goes its own way", "last if differ and not order_of(case).is_plain(case) else own", "own"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",
@@ -177,7 +191,7 @@ PLANNER_MUTANTS = [
             "sums of several chunks are stored past the cache",
             "chunk == case.channels",
             "True",
-            "whole = chunk == case.channels and case.machine",
+            "whole = chunk == case.channels and case.tile",
         ),
     ),
     *mutants_of(

@@ -82,7 +82,7 @@ WORK_MUTANTS = [
         ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/direct/__init__.py",
+        "convgrad_cy/cpu/views.py",
         "test_invariance.py::test_layouts test_patches.py::test_taps_as_channels test_plan.py::test_layouts_are_seen",
         ("rows that lie apart are one axis", "height != width * tensor.shape[5]", "False"),
     ),
@@ -178,7 +178,7 @@ WORK_MUTANTS = [
         ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/direct/__init__.py",
+        "convgrad_cy/cpu/views.py",
         "test_plan.py::test_layouts_are_seen",
         (
             "another axis says whether positions are adjacent",

@@ -42,7 +42,7 @@ def test_choices():
 
     def tiled(operation, *sizes, dtype=FLOAT32):
         problem = problem_of(*sizes)
-        return [tilings.tiling_of(operation, problem, dtype, False, machine) is not None for machine in MACHINES]
+        return [tilings.tiling_of(operation, problem, dtype, False, machine.tile) is not None for machine in MACHINES]
 
     for operation in (FPROP, DGRAD, WGRAD):
         assert all(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 3, 3)))
@@ -53,7 +53,7 @@ def test_choices():
         # A pair of groups of eight channels fills a vector of 64 bytes; the tiles of wgrad are half empty without.
         eights = 8, 32, 8, 8, (1, 28, 28), (1, 3, 3)
         assert tiled(operation, *eights)[0] == (operation == WGRAD)
-        split = MACHINES[0]._replace(splits_vectors=True)
+        split = MACHINES[0].tile._replace(splits_vectors=True)
         assert tilings.tiling_of(operation, problem_of(*eights), FLOAT32, False, split) is not None
         for row in dtypes.TABLE:
             if row.name != "float32":

@@ -9,15 +9,9 @@ from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
-from convgrad_cy.cpu.direct.plan import (
-    DEPTH_BYTES,
-    LARGER_POSITIONS,
-    LONG_DEPTH_BYTES,
-    MANY_POSITIONS,
-    SUMS_BYTES,
-    plan,
-)
+from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, backward_axis_phases, conv_size, forward_axis
 
 
@@ -90,7 +84,7 @@ def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
     (dtype,) = (row for row in dtypes.TABLE if row.name == dtype)
     _, windows, blocks = unpacked(plan(WGRAD, problem, dtype, True, Machine(*TILES[tile], threads=2)))
     positions = blocks.images * prod(axis.positions for axis in windows[0])
-    assert (MOST_POSITIONS < positions <= LARGER_POSITIONS) if larger else positions <= MOST_POSITIONS
+    assert (MOST_POSITIONS < positions <= WIDE.larger_positions) if larger else positions <= MOST_POSITIONS
 
 
 @pytest.mark.tuning
@@ -98,8 +92,8 @@ def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
 @pytest.mark.parametrize(
     "groups, channels, kernel, most",
     (
-        (1, 32, 1, MANY_POSITIONS),
-        (1, 64, 1, SUMS_BYTES // (64 * 4)),
+        (1, 32, 1, WIDE.many_positions),
+        (1, 64, 1, WIDE.sums_bytes // (64 * 4)),
         (1, 64, 3, MOST_POSITIONS),
         (16, 16, 3, MOST_POSITIONS),  # a task has several groups in its place
     ),
@@ -119,17 +113,16 @@ def test_positions_cut_no_chunk(problem):
     for operation in (FPROP, DGRAD):
         chunks = set()
         for adjacent in (False, True):
-            for many in (1, MANY_POSITIONS):
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr("convgrad_cy.cpu.direct.plan.MANY_POSITIONS", many)
-                    found = plan.__wrapped__(operation, problem, FLOAT32, adjacent, Machine(*TILES[0], threads=2))
+            for many in (1, WIDE.many_positions):
+                machine = Machine(*TILES[0], threads=2, tuning=WIDE._replace(many_positions=many))
+                found = plan(operation, problem, FLOAT32, adjacent, machine)
                 chunks.add((unpacked(found)[2].chunk, adjacent))
         assert len(chunks) == 2
 
 
 @pytest.mark.tuning
 @pytest.mark.parametrize("tile", (0, 1))
-@pytest.mark.parametrize("size, most", ((28, LONG_DEPTH_BYTES), (2, DEPTH_BYTES)))
+@pytest.mark.parametrize("size, most", ((28, WIDE.depth_bytes), (2, WIDE.packed_depth_bytes)))
 def test_depth_of_chunks(size, most, tile):
     """Longer unless tasks pack what they need of the filter, as for few positions."""
     problem = problem_of(1, 1, 512, 64, (1, size, size), (1, 3, 3), (1, 1, 1))

@@ -18,11 +18,11 @@ CUBES = tilings.TILINGS[2]  # six points on each axis for three taps
 def test_kept_tiles_count_once():
     """In wgrad, where many blocks need the transformed tiles, these may be kept for all."""
     small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
-    assert winograd.choose(WGRAD, small, CUBES, MACHINES[0]).chosen.shared
-    assert tilings.tiled_work(WGRAD, small, CUBES, MACHINES[0])["wgrad value"] == 6**3 * 4**3 * (128 + 128)
-    again = winograd.choose(WGRAD, large, CUBES, MACHINES[0]).chosen
+    assert winograd.choose(WGRAD, small, CUBES, MACHINES[0].tile).chosen.shared
+    assert tilings.tiled_work(WGRAD, small, CUBES, MACHINES[0].tile)["wgrad value"] == 6**3 * 4**3 * (128 + 128)
+    again = winograd.choose(WGRAD, large, CUBES, MACHINES[0].tile).chosen
     assert not again.shared
-    work = tilings.tiled_work(WGRAD, large, CUBES, MACHINES[0])["wgrad value"]
+    work = tilings.tiled_work(WGRAD, large, CUBES, MACHINES[0].tile)["wgrad value"]
     assert work == 6**3 * 4**3 * (1024 * -(-128 // again.outputs) + 128 * -(-1024 // again.chunk))
 
 
@@ -31,7 +31,7 @@ def test_kept_tiles_count_once():
 def test_vectors_of_a_line_have_larger_boxes(channels):
     """More sums than narrower ones, with filters that are transformed once or by each task."""
     problem = problem_of(8, 1, channels, channels, (1, 25, 25), (1, 3, 3))
-    wide, narrow = (winograd.choose(FPROP, problem, tilings.TILINGS[3], machine) for machine in MACHINES[:2])
+    wide, narrow = (winograd.choose(FPROP, problem, tilings.TILINGS[3], machine.tile) for machine in MACHINES[:2])
     sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]
     assert sums[1] <= winograd.SUMS_BYTES < sums[0] <= winograd.WIDE_SUMS_BYTES
 
@@ -49,7 +49,7 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
 def test_chunks_whose_filters_stay_in_the_cache(operation, size, kernel, stride, machine, chunk):
     """Where each task transforms its own, vectors are lines, and twice as many channels do not leave the L2 cache."""
     problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), (1, stride, stride))
-    made = winograd.choose(operation, problem, tilings.TILINGS[3], MACHINES[machine])
+    made = winograd.choose(operation, problem, tilings.TILINGS[3], MACHINES[machine].tile)
     assert made.chosen.group == 0 and made.chosen.chunk == chunk
 
 

@@ -10,7 +10,9 @@ import convgrad_cy as cg
 from convgrad_cy import calls, cpu, explanation
 from convgrad_cy.__main__ import main
 from convgrad_cy.cpu import families
+from convgrad_cy.cpu.direct import forms
 from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.problem_text import parse
 
 COMMON = "mb8ic64ih56oc64kh3ph1"
@@ -30,7 +32,7 @@ def explained(capsys, *arguments):
             "conv",
             {"algorithm": "direct"},
             "direct",
-            ["the operation is no gradient", "the call asks for the algorithm 'direct'"],
+            ["the operation is no gradient", "the call asks for the algorithm 'direct'", "there is one group"],
         ),
         (COMMON, "conv", {"algorithm": "winograd"}, "winograd", ["the call asks for the algorithm 'winograd'"]),
         (
@@ -45,14 +47,21 @@ def explained(capsys, *arguments):
             "conv",
             {},
             "direct",
-            ["the operation is no gradient", "it cannot compute a filter of one tap"],
+            ["the operation is no gradient", "it cannot compute a filter of one tap", "there is one group"],
         ),
         (
             "mb1ic2ih8oc2kh3",
             "conv_backward_data",
             {},
             "direct",
-            ["there are fewer than 4000000 products", "there are fewer than 2000000 products"],
+            ["there are fewer than 4000000 products", "there are fewer than 2000000 products", "there is one group"],
+        ),
+        (
+            "mb1g8ic8ih8oc8kh3",
+            "conv",
+            {},
+            "small_groups",
+            ["the operation is no gradient", "there are fewer than 2000000 products"],
         ),
     ),
 )
@@ -64,6 +73,32 @@ def test_families_and_reasons(text, function, keywords, family, reasons):
     found = cg.explain(function, shapes, **problem.keywords, **keywords)
     assert found.family == family and [reason for _, reason in found.declined] == reasons
     assert all(f"not {name}: {reason}" in str(found) for name, reason in found.declined) and family in str(found)
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize(
+    ("form", "function", "text", "data_format"),
+    (
+        ("tiles across the positions of a row", "conv", "mb8ic64ih56oc3kh1", "NCX"),
+        ("tasks pack their part of the filter", "conv", "mb1ic64ih4oc64kh4", "NCX"),
+        ("tiles across the positions of rows stored as they lie", "conv", "mb1ic3ih64oc64kh3ph1", "NCX"),
+        ("tasks have all stride phases", "conv_backward_data", "mb1ic64ih58oc128kh4sh2ph1", "NCX"),
+        ("the source read in place, but for the ends of rows", "conv", "mb1ic64ih56oc64kh3ph1", "NXC"),
+        ("tiles across output channels", "conv", "mb8ic64ih56oc64kh1", "NXC"),
+    ),
+)
+def test_forms_and_reasons(capsys, monkeypatch, form, function, text, data_format):
+    """Of direct's plans, the form that is taken, and why those before it are not."""
+    monkeypatch.setattr(cpu, "machine", lambda: Machine(6, 256, 64, False, 32 << 20, threads=2))
+    options = (function, "--problem", text, "--data-format", data_format, "--algorithm", "direct", "--json")
+    details = json.loads(explained(capsys, *options))["details"]
+    names = [each.name for each in forms.PREFERENCE]
+    assert details["form"] == form
+    assert [reason.partition(", since ")[0] for reason in details["not"]] == names[: names.index(form)]
+
+
+def test_the_last_form_suits_whatever_there_is():
+    assert forms.PREFERENCE[-1].suits(None) is None
 
 
 def test_the_last_family_declines_nothing():

@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plans import plan_of
 
 import convgrad_cy
 from convgrad_cy import calls, dtypes
-from convgrad_cy.cpu import direct
-from convgrad_cy.cpu.case import LARGE_FILTER_BYTES
+from convgrad_cy.cpu import direct, small_groups
 from convgrad_cy.cpu.direct.boxes import WINDOW_BYTES, WindowAxis
 from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
-from convgrad_cy.cpu.direct.plan import LARGER_SUMS_BYTES, PACKED_SUMS_BYTES, SUMS_BYTES, Blocks, plan
-from convgrad_cy.cpu.machines import SERIAL_MULTIPLICATIONS, Machine
+from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.tile import tile_cycles
+from convgrad_cy.cpu.tuning import tuning_of
+from convgrad_cy.cpu.views import are_positions_adjacent
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
 FLOAT32 = dtypes.TABLE[2]
@@ -65,17 +67,6 @@ def unpacked(made):
     return walks, windows, Blocks(*made.blocks.tolist())
 
 
-@pytest.mark.parametrize("operation", (FPROP, DGRAD))
-@given(problem=problems, tile=st.sampled_from(TILES), channels=st.integers(1, 600), dtype=st.sampled_from(dtypes.TABLE))
-def test_layouts_share_chunks(operation, problem, tile, channels, dtype):
-    """These decide the order of sums, except where there is one tap."""
-    problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
-    made = [plan(operation, problem, dtype, adjacent, Machine(*tile, 2)) for adjacent in (False, True)]
-    (walks, _, near), (_, _, far) = map(unpacked, made)
-    taps = max(prod(axis.taps for axis in walk) for walk in walks)
-    assert (near.chunk == far.chunk and near.pairs == far.pairs) or taps <= 1 or near.lanewise != far.lanewise
-
-
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 @given(
     problem=problems | depthwise,
@@ -84,8 +75,8 @@ def test_layouts_share_chunks(operation, problem, tile, channels, dtype):
     adjacent=st.booleans(),
 )
 def test_blocks(operation, problem, tile, dtype, adjacent):
-    walks, windows, blocks = unpacked(plan(operation, problem, dtype, adjacent, Machine(*tile, threads=2)))
-    itemsize = dtype.compute_itemsize
+    walks, windows, blocks = unpacked(plan_of(operation, problem, dtype, adjacent, Machine(*tile, threads=2)))
+    itemsize, tuning = dtype.compute_itemsize, tuning_of(tile[2])
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
@@ -111,7 +102,8 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
         assert elements * held <= WINDOW_BYTES or blocks.chunk == positions == 1
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
-        most_sums = PACKED_SUMS_BYTES if blocks.packs else LARGER_SUMS_BYTES if operation == WGRAD else SUMS_BYTES
+        most_sums = tuning.larger_sums_bytes if operation == WGRAD else tuning.sums_bytes
+        most_sums = tuning.packed_sums_bytes if blocks.packs else most_sums
         assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
         for i, own in enumerate(window):  # one box for all walks, but no longer than a walk
             longest = max(other[i].positions for other in windows)
@@ -119,48 +111,11 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         assert blocks.slices <= max(1, problem.batch * prod(axis.positions for axis in walk))
 
 
-@given(problem=problems | depthwise)
-def test_layouts_share_the_boxes_of_lanes(problem):
-    """Else the bits of wgrad would depend on the layout of the tensors."""
-    plans = [unpacked(plan(WGRAD, problem, FLOAT32, adjacent, Machine(*TILES[0], 2))) for adjacent in (False, True)]
-    assert plans[0][1] == plans[1][1]
-    assert plans[0][2].slices == plans[1][2].slices
-
-
-@given(problem=problems | depthwise, tile=st.sampled_from(TILES))
-def test_caches_change_no_bits(problem, tile):
-    """Chunks, boxes and slices decide the order of sums."""
-    for operation in (FPROP, DGRAD, WGRAD):
-        small, large = (
-            unpacked(plan(operation, problem, FLOAT32, True, Machine(*tile, 2)._replace(cache_bytes=size)))
-            for size in (1 << 16, 1 << 30)
-        )
-        assert small[:2] == large[:2]
-        near = {"streams": False, "fetches": 0, "far": False}  # test_streams.py is about these
-        assert small[2]._replace(**near) == large[2]._replace(**near)
-
-
-@given(problem=problems | depthwise)
-def test_threads_change_nothing_else(problem):
-    """Else the bits of a result would depend on them."""
-    for operation in (FPROP, DGRAD, WGRAD):
-        one, many = (unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], n))) for n in (1, 7))
-        assert one[:2] == many[:2]
-        assert one[2] == many[2]._replace(threads=1)
-        # Of channels last, how many groups a task takes, which are computed each by itself; or how they are stored.
-        one, few = (unpacked(plan(operation, problem, FLOAT32, False, Machine(*TILES[0], n))) for n in (1, 7))
-        assert one[:2] == few[:2]
-        assert one[2] == few[2]._replace(threads=1, groups=one[2].groups, streams=one[2].streams)
-        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= SERIAL_MULTIPLICATIONS
-        taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-        assert many[2].threads == (7 if worth or 4 * taps >= LARGE_FILTER_BYTES else 1)
-
-
 @pytest.mark.parametrize("operation, channels", ((FPROP, (0, 5)), (DGRAD, (5, 0))))
 def test_nothing_to_sum(operation, channels):
     """The kernels divide by the extents of blocks, so none is zero even where no channel is."""
     problem = problem_of(2, 1, *channels, (1, 4, 4), (1, 3, 3), (1, 1, 1))
-    blocks = unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=1)))[2]
+    blocks = unpacked(plan_of(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=1)))[2]
     assert min(blocks.images, blocks.chunk, blocks.outputs, blocks.slices) == 1
 
 
@@ -170,7 +125,7 @@ def test_choices():
 
     def blocks(operation, ins, outs, extent, groups=1):
         problem = problem_of(8, groups, ins, outs, (1, extent, extent), (1, 3, 3), (1, 1, 1))
-        return unpacked(plan(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=2)))[2]
+        return unpacked(plan_of(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=2)))[2]
 
     assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).lanewise
     assert not blocks(FPROP, 3, 64, 56).positions_across
@@ -183,10 +138,10 @@ def test_choices():
 @pytest.mark.tuning
 def test_tile_cycles():
     """Whole tiles run at two multiplications a cycle; a lone row or vector waits for its additions."""
-    machine = Machine(*TILES[0], threads=1)
-    assert tile_cycles(60, 128, machine, 4) == 10 * 2 * 12
-    assert tile_cycles(1, 16, machine, 4) == 4
-    assert tile_cycles(7, 64, machine, 4) == 12 + tile_cycles(1, 64, machine, 4)
+    tile = Machine(*TILES[0], threads=1).tile
+    assert tile_cycles(60, 128, tile, 4) == 10 * 2 * 12
+    assert tile_cycles(1, 16, tile, 4) == 4
+    assert tile_cycles(7, 64, tile, 4) == 12 + tile_cycles(1, 64, tile, 4)
 
 
 @pytest.mark.tuning
@@ -194,7 +149,7 @@ def test_mirrored():
     """wgrad of few channels of y: y is the source then, and its walk is that of dgrad."""
     machine = Machine(*TILES[0], 1)
     problem = ConvProblem(2, 1, 32, 1, (1, 1, 60), (1, 1, 60), (1, 1, 7), pad_begin=(0, 0, 3))
-    assert is_better_mirrored(problem, machine, 4)
+    assert is_better_mirrored(problem, machine.tile, 4)
     for other in (
         replace(problem, y_channels=5),
         replace(problem, x_channels=3),
@@ -202,7 +157,7 @@ def test_mirrored():
         replace(problem, stride=(1, 1, 2)),
         replace(problem, x=(1, 1, 91)),
     ):
-        assert not is_better_mirrored(other, machine, 4)
+        assert not is_better_mirrored(other, machine.tile, 4)
     (step,) = plan(WGRAD, problem, FLOAT32, False, machine, True).steps
     assert AxisWalk(*step[20:30]) == backward_axis_phases(60, 60, 7, 1, 1, 3)[0]
 
@@ -213,9 +168,9 @@ def test_pointwise_is_mirrored(machine):
     """The columns of a pointwise wgrad's tiles are those channels that fill the vectors."""
     strip = machine.tile_column_bytes // 4
     problem = ConvProblem(2, 1, 6 * strip, strip + 1, (1, 1, 60), (1, 1, 60), (1, 1, 1))
-    assert is_better_mirrored(problem, machine, 4)
-    assert not is_better_mirrored(replace(problem, x_channels=strip + 1, y_channels=6 * strip), machine, 4)
-    assert not is_better_mirrored(replace(problem, y_channels=6 * strip), machine, 4)
+    assert is_better_mirrored(problem, machine.tile, 4)
+    assert not is_better_mirrored(replace(problem, x_channels=strip + 1, y_channels=6 * strip), machine.tile, 4)
+    assert not is_better_mirrored(replace(problem, y_channels=6 * strip), machine.tile, 4)
 
 
 @pytest.mark.tuning
@@ -223,12 +178,12 @@ def test_gathered_windows_serve_more_outputs():
     """Rows of every second position: fewer blocks of outputs gather them, in the boxes and slices of other layouts."""
     machine = Machine(*TILES[0], 2)
     problem = ConvProblem(8, 1, 512, 1024, (1, 28, 28), (1, 14, 14), (1, 1, 1), stride=(1, 2, 2))
-    last, first = (unpacked(plan(WGRAD, problem, FLOAT32, adjacent, machine)) for adjacent in (False, True))
+    last, first = (unpacked(plan_of(WGRAD, problem, FLOAT32, adjacent, machine)) for adjacent in (False, True))
     assert (last[2].chunk, last[2].outputs, first[2].chunk, first[2].outputs) == (256, 128, 256, 256)
     assert last[:2] == first[:2]
     assert last[2].slices == first[2].slices
     for other in (replace(problem, stride=(1, 2, 1), x=(1, 28, 14)), replace(problem, y_channels=128)):
-        last, first = (unpacked(plan(WGRAD, other, FLOAT32, adjacent, machine)) for adjacent in (False, True))
+        last, first = (unpacked(plan_of(WGRAD, other, FLOAT32, adjacent, machine)) for adjacent in (False, True))
         assert last == first
 
 
@@ -249,12 +204,15 @@ def test_gathered_windows_change_no_bits():
 def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
     """Whether positions are adjacent; of groups of one channel, the stride between channels says nothing."""
     seen = []
-    monkeypatch.setattr(direct, "make_plan", lambda *arguments: seen.append(arguments[3]) or plan(*arguments))
+    for family in (small_groups, direct):
+        monkeypatch.setattr(
+            family, "are_positions_adjacent", lambda source: seen.append(are_positions_adjacent(source)) or seen[-1]
+        )
     calls.forget()
     x = np.ones((1, 16, 9, 9) if layout == "NCX" else (1, 9, 9, 16), np.float32)
     convgrad_cy.conv(x, np.ones((16, channels, 3, 3), np.float32), groups=groups, data_format=layout)
     calls.forget()
-    assert seen == [adjacent]
+    assert set(seen) == {adjacent}
 
 
 @pytest.mark.tuning
@@ -271,5 +229,5 @@ def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
 def test_tasks_pack_large_filters_of_few_positions(batch, size, kernel, stride, packs):
     x, y = (1, size, size), (1, *[(size - kernel) // stride + 1] * 2)
     problem = ConvProblem(batch, 1, 1024, 1024, x, y, (1, kernel, kernel), (1, stride, stride))
-    *_, blocks = unpacked(plan(FPROP, problem, FLOAT32, False, Machine(*TILES[0], 2)))
+    *_, blocks = unpacked(plan_of(FPROP, problem, FLOAT32, False, Machine(*TILES[0], 2)))
     assert blocks.packs == packs

@@ -105,13 +105,13 @@ def shared_windows(walks, positions):
 def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compact=False, shared=False):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
 
-    ``case``: a ``choices.Case``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
+    ``case``: a ``case.Case``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
     ``least`` channels. ``across``: rows are cut at whole vectors. ``paired``: in pairs of positions. ``compact``: with
     a rim as small as can be; the chunk is the same. ``shared``: one window for all walks, which are stride phases.
     """
     walks, batch = case.walks, case.batch
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
-    multiple = case.machine.vector_bytes // itemsize if across else 1
+    multiple = case.tile.vector_bytes // itemsize if across else 1
 
     def windows_of(box):
         if shared:
@@ -148,19 +148,19 @@ def count_boxes(case, images, windows):
     )
 
 
-def bundled(case, images, windows, tasks):
+def bundled(case, setting, images, windows, tasks):
     """Groups that a task takes together, of which each has so many tasks.
 
     Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache. Groups are
     computed each by itself, however many a task takes, so their number may depend on that of threads.
     """
-    if case.positions_adjacent:
+    if setting.positions_adjacent:
         return 1
     elements = images * max(prod(axis.extent for axis in window) for window in windows)
     most = min(
         BUNDLE_BYTES // (case.channels * case.dtype.itemsize),
         WINDOW_BYTES // (elements * case.channels * case.itemsize),
-        case.groups * tasks // min(WANTED_TASKS, THREAD_TASKS * case.machine.threads),
+        case.groups * tasks // min(WANTED_TASKS, THREAD_TASKS * setting.machine.threads),
         case.groups,
     )
     lines = LINE_BYTES // gcd(LINE_BYTES, case.channels * case.dtype.itemsize)  # groups of which whole lines consist

@@ -1,6 +1,8 @@
-"""The choices of a plan: what is faster when. None of them depends on the threads."""
+"""What is faster when, in direct's plans.
 
-from itertools import chain, repeat
+What takes a ``Case`` alone may decide the order of a sum. What takes a ``Setting`` beside it, or the way in which the
+source lies in memory, does not.
+"""
 
 from ...problem import WGRAD
 from ..cache import is_far
@@ -37,44 +39,43 @@ def suits_halves(case):
         return False
     strided = case.count > 1 or case.walks[0][2].source_step > 1
     whole = not packs_in_tasks(case) and len(cut_walks(case)[0].walks) == len(case.walks)
-    return strided and whole and case.machine.vector_bytes >= LINE_BYTES
+    return strided and whole and case.tile.vector_bytes >= LINE_BYTES
 
 
-def takes_halves(case):
+def takes_halves(case, setting):
     """Whether such tiles are taken, channels last.
 
     What neighbours see would be copied for each tap, or each phase, to have positions adjacent. Where vectors are not
     split, that still pays for groups: of a convolution with short rows, or from memory, and of the phases of long rows.
     """
     phases, row = case.count > 1, case.walks[-1][2].positions
-    gains = row > case.lanes if phases else row <= case.lanes or is_far(case.source_bytes, case.machine)
-    return (case.machine.splits_vectors or (gains and case.groups > 1)) and suits_halves(case)
+    gains = row > case.lanes if phases else row <= case.lanes or is_far(setting.source_bytes, setting.machine)
+    return (case.tile.splits_vectors or (gains and case.groups > 1)) and suits_halves(case)
 
 
-def crosses_positions(case):
+def crosses_positions(case, positions_adjacent):
     """Whether tiles across positions are faster than tiles across output channels.
 
     They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
     Of channels last, tiles across channels can read the source of one tap in place, so transposing it has to pay, too.
+    Where there are several taps, how the source lies decides nothing.
     """
-    if not case.positions_adjacent and takes_halves(case):
-        return False
-    row, machine, pointwise = case.walks[-1][2].positions, case.machine, case.taps == 1
-    in_place = case.positions_adjacent and case.dtype.itemsize == case.itemsize and row % case.lanes == 0
+    row, tile, pointwise = case.walks[-1][2].positions, case.tile, case.taps == 1
+    in_place = positions_adjacent and case.dtype.itemsize == case.itemsize and row % case.lanes == 0
     in_place = in_place and pointwise
-    copies = not case.positions_adjacent and pointwise  # across positions; across channels, the source serves as it is
+    copies = not positions_adjacent and pointwise  # across positions; across channels, the source serves as it is
     if not copies or case.multiplications < SERIAL_MULTIPLICATIONS:
-        machine = machine.unsplit()
-    across_channels = tile_cycles(row, case.outputs, machine, case.itemsize)
+        tile = tile.unsplit()
+    across_channels = tile_cycles(row, case.outputs, tile, case.itemsize)
     if case.multiplies_pairs:  # a step takes half of the time
         across_channels *= 0.5
-    across_positions = tile_cycles(case.outputs, row, machine, case.itemsize)
+    across_positions = tile_cycles(case.outputs, row, tile, case.itemsize)
     if copies:
         return across_positions + TRANSPOSING * row < across_channels
     return across_positions < (1.1 if in_place else 0.8) * across_channels
 
 
-def keeps_rows(case, joins):
+def keeps_rows(case, setting, joins):
     """Whether tiles across positions are faster, however many output channels there are.
 
     They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie:
@@ -82,16 +83,16 @@ def keeps_rows(case, joins):
     A source of one channel does not tell how the target lies.
     """
     rows = [walk[2] for walk in case.walks]
-    if not case.positions_adjacent or case.channels <= 1:
+    if not setting.positions_adjacent or case.channels <= 1:
         return False
     whole = all(row.target_step == 1 and row.positions % case.lanes == 0 for row in rows)
     if not joins and not (whole and case.channels <= FEW_CHANNELS):
         return False
     if joins and case.taps * case.channels > MOST_TERMS:
         return False
-    row, machine = max(row.positions for row in rows), case.machine.unsplit()
-    across_positions = tile_cycles(case.outputs, row, machine, case.itemsize)
-    across_channels = tile_cycles(row, case.outputs, machine, case.itemsize)
+    row, tile = max(row.positions for row in rows), case.tile.unsplit()
+    across_positions = tile_cycles(case.outputs, row, tile, case.itemsize)
+    across_channels = tile_cycles(row, case.outputs, tile, case.itemsize)
     return across_positions <= 1.1 * across_channels
 
 
@@ -104,7 +105,7 @@ def joins_phases(case):
     return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in case.walks for axis in walk)
 
 
-def stores_rows(case):
+def stores_rows(case, setting):
     """Whether tiles across channels gain from tasks that have all stride phases: they store whole rows.
 
     Of channels last, small groups make whole lines of the cache, as several are taken together. Their boxes are
@@ -112,7 +113,7 @@ def stores_rows(case):
     """
     small = case.filter_bytes < case.groups * LARGE_FILTER_BYTES
     lines = case.groups > 1 and case.outputs * case.dtype.itemsize < LINE_BYTES
-    return (case.positions_adjacent or lines) and case.count <= MOST_PHASES and small
+    return (setting.positions_adjacent or lines) and case.count <= MOST_PHASES and small
 
 
 def packs_in_tasks(case):
@@ -121,42 +122,42 @@ def packs_in_tasks(case):
     Its window is copied once more for each block of outputs, which pays where a window is small beside the taps that
     see it, because they overlap.
     """
-    large = case.filter_bytes >= case.groups * LARGE_FILTER_BYTES
-    overlap = any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
+    if case.taps > FEW_TAPS:  # the more, the more each task copies
+        return False
+    if case.positions <= ONE_BOX:
+        return True
+    if case.positions > FEW_POSITIONS or case.filter_bytes < case.groups * LARGE_FILTER_BYTES:
+        return False
     blocks = -(-case.outputs // case.strip)
     many = case.groups * case.count * blocks >= FEW_TASKS
     even = many or case.outputs >= LEAST_FILLED * blocks * case.strip
-    few = case.positions <= ONE_BOX or (case.positions <= FEW_POSITIONS and large and overlap and even)
-    return few and case.taps <= FEW_TAPS  # the more, the more each task copies
+    return even and any(axis.taps > axis.source_step for walk in case.walks for axis in walk)
 
 
-def reads_rows(case):
+def reads_rows(case, setting):
     """Whether a source of channels last is read in place, where no padding is seen: it is not read often."""
-    in_place = not case.positions_adjacent and case.dtype.itemsize == case.itemsize
+    in_place = not setting.positions_adjacent and case.dtype.itemsize == case.itemsize
     return in_place and case.taps > 1 and case.outputs < MANY_OUTPUTS
 
 
-def packs_phases(case):
+def packs_phases(case, setting):
     """Whether the taps of a filter are likely to be adjacent in memory, as the positions of the source are.
 
     The filters of stride phases are then better packed together, before all tasks (pyx/direct/packing.pxd).
     """
-    return case.count > 1 and case.positions_adjacent
+    return case.count > 1 and setting.positions_adjacent
 
 
 def cut_walks(case):
     """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
-    return _parted(case, without_padding(case.walks, case.counts, case.batch, case.operation == WGRAD))
+    parts = without_padding(case.walks, case.counts, case.batch, case.operation == WGRAD)
+    return case.parted(parts), parts
 
 
 def cut_ends(case):
     """The same, with walks cut into the ends of rows, which see padding, and what lies between."""
-    return _parted(case, without_ends(case.walks))
-
-
-def _parted(case, parts):
-    counts = chain(*map(repeat, case.counts, map(len, parts)))
-    return case._replace(walks=[*chain(*parts)], counts=[*counts]), parts
+    parts = without_ends(case.walks)
+    return case.parted(parts), parts
 
 
 def takes_larger_boxes(case):
@@ -168,5 +169,5 @@ def takes_larger_boxes(case):
     """
     shared = case.taps > 1 and all(axis.source_step == 1 for walk in case.walks for axis in walk)
     few = case.channels * case.taps * case.outputs <= FEW_PRODUCTS
-    fits = case.groups == 1 and case.itemsize == 4 and case.machine.vector_bytes >= LINE_BYTES
+    fits = case.groups == 1 and case.itemsize == 4 and case.tile.vector_bytes >= LINE_BYTES
     return fits and (shared or few)

@@ -10,7 +10,7 @@ FEW_COLUMNS = 4
 MIRRORED_PART = 0.9
 
 
-def is_better_mirrored(problem, machine, itemsize):
+def is_better_mirrored(problem, tile, itemsize):
     """Whether wgrad is faster with x and y in each other's place: columns of a tile are then channels of x, not of y.
 
     It is where those of y leave much of the vectors empty. With several taps each x is seen with padding of y.
@@ -20,8 +20,7 @@ def is_better_mirrored(problem, machine, itemsize):
         return False
     if problem.is_pointwise():
         as_it_is, mirrored = (
-            tile_cycles(rows, columns, machine, itemsize)
-            for rows, columns in ((channels, outputs), (outputs, channels))
+            tile_cycles(rows, columns, tile, itemsize) for rows, columns in ((channels, outputs), (outputs, channels))
         )
         return mirrored < MIRRORED_PART * as_it_is
     few = outputs <= FEW_COLUMNS and FEW_COLUMNS * outputs <= channels

@@ -4,7 +4,7 @@ Large dilations put whole taps of many positions into padding. fprop and dgrad a
 same taps, wgrad into taps, each with its range of positions. Long rows are cut into their ends and what lies between.
 """
 
-from itertools import chain, pairwise, product, repeat
+from itertools import chain, pairwise, product
 from math import prod
 from operator import mul
 
@@ -58,9 +58,15 @@ def _by_taps(axis):
     return [_part(axis, begin, end, tap, 1) for tap, (begin, end) in enumerate(ranges)]
 
 
-def _products(walks, counts):
-    each = zip(walks, counts, strict=True)
-    return sum(count * prod(axis.positions * axis.taps for axis in walk) for walk, count in each)
+def _saves_products(walks, counts, axes):
+    """Whether few enough of the products are left without those with padding."""
+    inside = {axis: sum([end - begin for begin, end in _ranges(axis)]) for axis in axes}
+    left = MOST_LEFT if any(map(_is_dilated, axes)) else MOST_LEFT_UNDILATED
+    seen = every = 0
+    for walk, count in zip(walks, counts, strict=True):
+        seen += count * prod([inside[axis] for axis in walk])
+        every += count * prod([axis.positions * axis.taps for axis in walk])
+    return seen <= left * every
 
 
 def _reaches_far(axis):
@@ -76,20 +82,18 @@ def without_padding(walks, counts, batch, by_taps):
 
     ``counts``: how many walks like each there are.
     """
-    axes, whole = [axis for walk in walks for axis in walk], [[walk] for walk in walks]
+    axes, whole = {axis for walk in walks for axis in walk}, [[walk] for walk in walks]
     if sum(counts) > MOST_WALKS or not any(map(_reaches_far, axes)) or max(axis.taps for axis in axes) > MOST_WALKS:
+        return whole
+    if not _saves_products(walks, counts, axes):
         return whole
     parts = [[(_by_taps if by_taps else _by_positions)(axis) for axis in walk] for walk in walks]
     numbers = [prod(map(len, walk)) for walk in parts]
     if not all(numbers) or sum(map(mul, numbers, counts)) > MOST_WALKS:
         return whole
     cut = [[*product(*walk)] for walk in parts]
-    every = [*chain(*cut)]
-    every_counts = [*chain(*map(repeat, counts, numbers))]
-    positions = batch * min(prod(axis.positions for axis in walk) for walk in every)
-    left = MOST_LEFT if any(map(_is_dilated, axes)) else MOST_LEFT_UNDILATED
-    saves = _products(every, every_counts) <= left * _products(walks, counts)
-    return cut if saves and positions >= LEAST_POSITIONS else whole
+    positions = batch * min(prod(axis.positions for axis in walk) for walk in chain(*cut))
+    return cut if positions >= LEAST_POSITIONS else whole
 
 
 def _without_ends(walk):

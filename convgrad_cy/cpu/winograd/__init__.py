@@ -11,7 +11,7 @@ from .tilings import decide
 def decide_for(task):
     """What the model says of a task, whatever its threads."""
     operation, problem, dtype, algorithm, _, _, here = task
-    return decide(operation, problem, dtype, algorithm == "winograd", here._replace(threads=1))
+    return decide(operation, problem, dtype, algorithm == "winograd", here.tile)
 
 
 def suits(task):

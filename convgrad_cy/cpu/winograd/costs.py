@@ -91,6 +91,6 @@ WIDE = Costs(
 )
 
 
-def costs_of(machine):
+def costs_of(tile):
     """The table for a machine's vectors."""
-    return WIDE if machine.vector_bytes >= 64 else NARROW
+    return WIDE if tile.vector_bytes >= 64 else NARROW

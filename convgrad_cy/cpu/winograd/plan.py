@@ -1,6 +1,6 @@
 """How Winograd's algorithm is carried out: tiles, boxes of tiles and blocks of channels, as integers for the kernels.
 
-Pure, like ``direct/plan.py``, and as there nothing depends on the threads but their number itself.
+Pure, like ``direct/plan.py``, and as there all that reaches a bit is decided by what sees neither threads nor caches.
 """
 
 from functools import lru_cache
@@ -244,16 +244,19 @@ def _points_and_outputs(tiling, walks):
 
 
 @lru_cache(maxsize=64)
-def choose(operation, problem, tiling, machine):
-    """The choices for tiles that have, on an axis with t taps, n points for each (t, n) of its ``tiling``."""
+def choose(operation, problem, tiling, tile):
+    """The choices for tiles that have, on an axis with t taps, n points for each (t, n) of its ``tiling``.
+
+    They decide the order of sums, and see no layout, no cache and no number of threads.
+    """
     parts = tile_walks(operation, problem).parts
     walks = first_walks(parts)
     points, given = _points_and_outputs(tiling, walks)
     channels, outputs = problem.x_channels, problem.y_channels
     if operation == DGRAD:
         channels, outputs = outputs, channels
-    lanes = machine.vector_bytes // 4
-    strip = min(machine.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
+    lanes = tile.vector_bytes // 4
+    strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     batch = problem.batch * max(map(len, parts))  # each sibling has images of its own
     most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip)
     if operation == WGRAD:
@@ -262,16 +265,16 @@ def choose(operation, problem, tiling, machine):
     else:
         added = max(len(part[0]) for part in parts)
         blocks, box, memory, tasks = _correlation(walks, given, added, most_points, *sizes)
-    serial = problem.multiplications < SERIAL_MULTIPLICATIONS
-    target = 4 * problem.batch * problem.groups * outputs * prod(problem.x if operation == DGRAD else problem.y)
-    streams = operation != WGRAD and is_streamed(target, machine)
-    blocks = blocks._replace(threads=1 if serial else machine.threads, streams=streams)
     return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
 
 
 def plan(operation, problem, tiling, machine):
-    """The plan that ``choose`` describes."""
-    chosen, box, *_ = choose(operation, problem, tiling, machine)
+    """The plan that ``choose`` describes, with what else the machine says."""
+    chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
+    threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    channels, size = (problem.x_channels, problem.x) if operation == DGRAD else (problem.y_channels, problem.y)
+    target = 4 * problem.batch * problem.groups * channels * prod(size)
+    chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
     every, parts, _ = tile_walks(operation, problem)
     rows = [
         [

@@ -1,7 +1,7 @@
 """Which algorithm a call is computed by: a model of both algorithms' time, fitted from measurements.
 
-Nothing is tried at run time, and the choice depends on neither the threads nor the layout of the arrays, for it reaches
-the bits of the result.
+Nothing is tried at run time. The choice reaches the bits of the result: so it sees a problem and the register tile, and
+neither the layout of the arrays nor the threads nor the caches.
 """
 
 from collections import defaultdict
@@ -65,29 +65,29 @@ def _channels(operation, problem):
     return problem.x_channels, problem.y_channels
 
 
-def direct_work(operation, problem, machine):
+def direct_work(operation, problem, tile):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = _channels(operation, problem)
-    machine = machine.unsplit()
+    tile = tile.unsplit()
     # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
     # other's place, whichever is better.
-    column = tile_cycles(60, outputs, machine, 4) / 60
+    column = tile_cycles(60, outputs, tile, 4) / 60
     if operation != WGRAD or problem.groups == 1:
         row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
-        column = min(column, tile_cycles(outputs, row, machine, 4) / row)
+        column = min(column, tile_cycles(outputs, row, tile, 4) / row)
     depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
 
 
-def tiled_work(operation, problem, tiling, machine):
+def tiled_work(operation, problem, tiling, tile):
     """What Winograd's algorithm does, likewise."""
     channels, outputs = _channels(operation, problem)
-    machine = machine.unsplit()
-    plan = winograd.choose(operation, problem, tiling, machine)
+    tile = tile.unsplit()
+    plan = winograd.choose(operation, problem, tiling, tile)
     _, parts, counts = tile_walks(operation, problem)
     walks = first_walks(parts)
-    lanes, bundle = machine.vector_bytes // 4, plan.chosen.groups
+    lanes, bundle = tile.vector_bytes // 4, plan.chosen.groups
     wide = -(-bundle * outputs // lanes) * lanes / bundle
     blocks = -(-outputs // plan.chosen.outputs)
     work = defaultdict(float)
@@ -103,7 +103,7 @@ def tiled_work(operation, problem, tiling, machine):
         tiles *= added
         if operation == WGRAD:
             rows = min(plan.chosen.chunk, channels)
-            cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), machine, 4) / rows * channels * blocks
+            cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), tile, 4) / rows * channels * blocks
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
             # Blocks of the filter transform both operands again, unless their tiles are kept.
@@ -114,7 +114,7 @@ def tiled_work(operation, problem, tiling, machine):
             work["wgrad slice"] += alike * prod(axis.taps for axis in walk) * columns if plan.chosen.slices > 1 else 0
         else:
             box = min(plan.tiles, tiles // added)
-            cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), machine, 4) / box * blocks
+            cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), tile, 4) / box * blocks
             read = tiles * channels * (1 if plan.chosen.shared else blocks)
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
@@ -128,18 +128,18 @@ def tiled_work(operation, problem, tiling, machine):
     return work
 
 
-def direct_seconds(operation, problem, machine):
+def direct_seconds(operation, problem, tile):
     """The model's time for the direct algorithm, on one thread."""
-    return _seconds(direct_work(operation, problem, machine), costs_of(machine))
+    return _seconds(direct_work(operation, problem, tile), costs_of(tile))
 
 
-def tiled_seconds(operation, problem, tiling, machine):
+def tiled_seconds(operation, problem, tiling, tile):
     """For Winograd's, likewise."""
-    costs, walks = costs_of(machine), first_walks(tile_walks(operation, problem).parts)
+    costs, walks = costs_of(tile), first_walks(tile_walks(operation, problem).parts)
     factor = max(costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks))
-    if operation != WGRAD and winograd.choose(operation, problem, tiling, machine).tiles < FEW_TILES:
+    if operation != WGRAD and winograd.choose(operation, problem, tiling, tile).tiles < FEW_TILES:
         factor *= costs.few_tiles
-    return factor * _seconds(tiled_work(operation, problem, tiling, machine), costs)
+    return factor * _seconds(tiled_work(operation, problem, tiling, tile), costs)
 
 
 def _seconds(work, costs):
@@ -192,7 +192,7 @@ class Decision(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def decide(operation, problem, dtype, forced, machine):
+def decide(operation, problem, dtype, forced, tile):
     """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
     if not forced and dtype.name != "float32":
         return Decision(None, f"the dtype {dtype.name} is not computed by it unless a call asks for it")
@@ -205,10 +205,10 @@ def decide(operation, problem, dtype, forced, machine):
         return Decision(None, f"it cannot compute {refused}")
     least_tiles = LEAST_WGRAD_TILES if operation == WGRAD else 1
     times = {
-        tiling: tiled_seconds(operation, problem, tiling, machine)
+        tiling: tiled_seconds(operation, problem, tiling, tile)
         for tiling in TILINGS
         if is_accurate(operation, problem, tiling)
-        and (forced or winograd.choose(operation, problem, tiling, machine).tiles >= least_tiles)
+        and (forced or winograd.choose(operation, problem, tiling, tile).tiles >= least_tiles)
     }
     if not times:
         few = "no tiles are accurate enough, or too few make a box"
@@ -219,23 +219,23 @@ def decide(operation, problem, dtype, forced, machine):
     saving = _saving(operation, problem, best)
     if saving < LEAST_SAVING:
         return Decision(None, f"it saves too few products, {saving:.2f} to 1", (times[best],))
-    plan = winograd.choose(operation, problem, best, machine)
+    plan = winograd.choose(operation, problem, best, tile)
     if plan.memory > SCRATCH_BYTES:
         return Decision(None, f"it would take {plan.memory} bytes beside the arrays", (times[best],))
     if plan.tasks < LEAST_TASKS:
         return Decision(None, "one task would have all the products", (times[best],))
     whole = sum(tile_walks(operation, problem).counts) == 1 and saving >= FULL_SAVING
-    if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], machine, 4):
+    if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], tile, 4):
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
-    costs = costs_of(machine)
+    costs = costs_of(tile)
     gain = costs.least_gain if saving >= FULL_SAVING else costs.least_gain_of_little[operation]
-    seconds = times[best], direct_seconds(operation, problem, machine)
+    seconds = times[best], direct_seconds(operation, problem, tile)
     if times[best] * gain < seconds[1]:
         return Decision(best, None, seconds)
     return Decision(None, f"it has to be {gain} times as fast, and is {seconds[1] / seconds[0]:.2f} times", seconds)
 
 
-def tiling_of(operation, problem, dtype, forced, machine):
+def tiling_of(operation, problem, dtype, forced, tile):
     """The tiling to compute by, or None for the direct algorithm."""
-    return decide(operation, problem, dtype, forced, machine).tiling
+    return decide(operation, problem, dtype, forced, tile).tiling

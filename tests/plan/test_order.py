@@ -1,0 +1,142 @@
+"""The order of sums is decided by what sees neither the layout nor the threads nor the caches: it is a signature."""
+
+from dataclasses import replace
+from inspect import signature
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from operations import DTYPES, OPERATIONS, bits, real_tensors
+from plans import plan_of
+from problems import parse
+from test_plan import TILES, depthwise, problems, unpacked
+
+from convgrad_cy import dtypes
+from convgrad_cy.cpu.case import LARGE_FILTER_BYTES, Case, case_of
+from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
+from convgrad_cy.cpu.machines import SERIAL_MULTIPLICATIONS, Machine, Tile
+from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd import tilings
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
+
+#: Who decides it. Each takes a ``Case``, or a problem with the ``Tile``.
+FIRST_STAGE = {
+    order_of: ["case"],
+    box_order_of: ["case"],
+    case_of: ["operation", "problem", "dtype", "tile", "backward"],
+    tilings.decide.__wrapped__: ["operation", "problem", "dtype", "forced", "tile"],
+    winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],
+}
+#: What is in no such type.
+UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "cache_bytes", "threads", "machine", "setting")
+
+
+class Blind:
+    """A tile of which only its own fields can be read."""
+
+    def __init__(self, tile):
+        self.__dict__.update(tile._asdict(), halves=tile.halves)
+        self.unsplit = lambda: Blind(tile.unsplit())
+
+    def __getattr__(self, name):
+        raise AssertionError(f"the first stage asked for {name}")
+
+
+@pytest.mark.parametrize(("stage", "names"), FIRST_STAGE.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_signatures(stage, names):
+    assert list(signature(stage).parameters) == names
+    seen = {*ConvProblem.__dataclass_fields__, *Case._fields, *Tile._fields, *dir(Case), *dir(Tile)}
+    assert not seen & set(UNSEEN)
+    assert set(UNSEEN) & set(Machine._fields)  # so these names are those of what is hidden
+
+
+@given(problem=problems | depthwise, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE))
+def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
+    """Neither by another way: of the tile it gets, nothing else can be read."""
+    tile = Machine(*tile, threads=2).tile
+    for operation in (FPROP, DGRAD, WGRAD):
+        seen, blind = (case_of(operation, problem, dtype, one, operation == DGRAD) for one in (tile, Blind(tile)))
+        decide = box_order_of if operation == WGRAD else order_of
+        assert decide(blind) == decide(seen)
+        assert type(decide(seen)) is (BoxOrder if operation == WGRAD else Order)
+
+
+def machines(tile):
+    """The same processor with other numbers of threads, and other caches."""
+    return [Machine(*tile, 2)._replace(threads=n, cache_bytes=size) for n, size in ((1, 1 << 16), (7, 1 << 30))]
+
+
+@given(
+    problem=problems | depthwise,
+    tile=st.sampled_from(TILES),
+    channels=st.integers(1, 600),
+    dtype=st.sampled_from(dtypes.TABLE),
+)
+def test_plans_keep_the_order(problem, tile, channels, dtype):
+    """Whatever the layout, the threads and the caches are: chunks and pairs, and in wgrad boxes and slices."""
+    for operation in (FPROP, DGRAD):
+        if problem.groups == 1:
+            problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
+        case = case_of(operation, problem, dtype, Machine(*tile, 2).tile, operation == DGRAD)
+        order = order_of(case)
+        every = [
+            unpacked(plan_of(operation, problem, dtype, adjacent, machine))[2]
+            for adjacent in (False, True)
+            for machine in machines(tile)
+        ]
+        # Lanes add all terms one by one.
+        assert order.is_plain(case) or len({blocks.lanewise for blocks in every}) == 1
+        one_tap = case.taps <= 1 and not order.pairs  # whose channels follow each other, however they are cut
+        for blocks in every:
+            assert blocks.lanewise or (blocks.pairs == order.pairs and (blocks.chunk == order.chunk or one_tap))
+    plans = [
+        unpacked(plan_of(WGRAD, problem, dtype, adjacent, machine))
+        for adjacent in (False, True)
+        for machine in machines(tile)
+    ]
+    orders = [(windows, made.lanewise, made.images, made.slices, made.pairs) for _, windows, made in plans]
+    assert all(order == orders[0] for order in orders)
+
+
+@given(problem=problems | depthwise, tile=st.sampled_from(TILES), adjacent=st.booleans())
+def test_threads_and_caches_change_little(problem, tile, adjacent):
+    """How the target is stored, what is fetched, and, channels last, how many groups a task takes."""
+    for operation in (FPROP, DGRAD, WGRAD):
+        one, many = (unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, m)) for m in machines(tile))
+        case = case_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
+        halves = not adjacent and 2 * case.outputs == case.lanes  # which form is taken depends on the cache
+        free = {"threads": 1, "streams": False, "fetches": 0, "far": False}
+        if not adjacent:
+            free["groups"] = 1
+        if not halves:
+            assert one[:2] == many[:2]
+            assert one[2]._replace(**free) == many[2]._replace(**free)
+        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= SERIAL_MULTIPLICATIONS
+        taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
+        assert many[2].threads == (7 if worth or 4 * taps >= LARGE_FILTER_BYTES else 1)
+
+
+#: Once small groups side by side channels last, which add all terms one by one, and another way channels first; and
+#: bfloat16 once in pairs, and once one by one.
+LAYOUTS_DIFFERED = (
+    ("conv_backward_data", "float32", "g2ic10ih69oc12kh31sh2"),
+    ("conv_backward_data", "float32", "g2ic10ih66oc16kh28sh2"),
+    ("conv_backward_data", "bfloat16", "mb2ic2ih114iw112oc512kh5sh5"),
+    ("conv_backward_data", "bfloat16", "mb16g3ic15id11ih16iw14oc18kd1kh3kw7sd2sh2sw2ph1pw3"),
+    ("conv", "bfloat16", "mb16ic377ih114iw111oc2kh1sh2"),
+)
+
+
+@pytest.mark.parametrize(("name", "dtype", "text"), LAYOUTS_DIFFERED)
+def test_layouts_have_the_same_bits(name, dtype, text):
+    if dtype not in DTYPES:
+        pytest.skip("ml_dtypes is not installed")
+    problem, operation = parse(f'{text}n"differed"'), OPERATIONS[name]
+    tensors, algorithm = real_tensors(problem, dtype), "auto" if dtype == "bfloat16" else "direct"
+    first, last = (
+        operation.call(problem, tensors, data_format, "OIX", algorithm=algorithm, layout=np.ascontiguousarray)
+        for data_format in ("NCX", "NXC")
+    )
+    assert bits(np.ascontiguousarray(np.moveaxis(last, -1, 1))) == bits(first)
