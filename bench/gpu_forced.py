@@ -24,11 +24,14 @@ class Product(NamedTuple):
     splits: int
 
     def __str__(self):
-        return f"{self.tile.rows}x{self.tile.columns} splits {self.splits}"
+        grouped = getattr(self.tile, "warpgroups", 0)
+        return f"{self.tile.rows}x{self.tile.columns}{' by warpgroups' * bool(grouped)} splits {self.splits}"
 
     def macros(self):
         """What they are in the macros of a kernel."""
-        return {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
+        found = {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
+        grouped = getattr(self.tile, "warpgroups", None)
+        return found if grouped is None else {**found, "WARPGROUPS": str(grouped)}
 
     def parts(self, steps):
         """The number of splits, and the stages of each."""
@@ -64,7 +67,8 @@ def can(family, task):
 def choices(family, task):
     """All that a family can choose for a task."""
     if family == "mma":
-        return [Product(tile, n) for tile in tiles.tiles(mma._kind(task), task.operation == WGRAD) for n in _SPLITS]
+        compiled = tiles.tiles(mma._kind(task), task.device, task.operation == WGRAD)
+        return [Product(tile, n) for tile in compiled for n in _SPLITS]
     if family == "simt":
         return [Product(tile, n) for tile in simt_tiles.TILES[task.dtype.compute_itemsize] for n in _SPLITS]
     if family == "depthwise":
@@ -75,16 +79,16 @@ def choices(family, task):
     return [None]
 
 
-def _steps(kind, depths):
-    return max(1, *(-(-depth // kind.depth) for depth in depths))
+def _steps(kind, tile, depths):
+    return max(1, *(-(-depth // kind.depth(tile)) for depth in depths))
 
 
 def _of_mma(choice):
     def best_tile(kind, device, groups, products):
-        return choice.tile, *choice.parts(_steps(kind, [depth for *_, depth in products])), 0.0
+        return choice.tile, *choice.parts(_steps(kind, choice.tile, [depth for *_, depth in products])), 0.0
 
     def best_split(kind, device, groups, rows, columns, depth):
-        return choice.tile, choice.parts(_steps(kind, [depth]))[1], 0.0
+        return choice.tile, choice.parts(_steps(kind, choice.tile, [depth]))[1], 0.0
 
     return patch.multiple(mma, best_tile=best_tile, best_split=best_split)
 

@@ -70,8 +70,9 @@ extern "C" __global__ void
 __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source, const element *__restrict__ filter,
                                              result *__restrict__ target, const __grid_constant__ Arguments arguments)
 {
-    DYNAMIC_SHARED(shared);
+    DYNAMIC_SHARED(dynamic);
     __shared__ Walk walk;
+    unsigned char *const shared = first_stage(dynamic);
 
     if (threadIdx.x < 3) {
         unsigned phase = blockIdx.y;

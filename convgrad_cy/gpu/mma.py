@@ -16,7 +16,6 @@ from .pack import CHANNELS, can_pack, lies_in_chunks, pack
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers
 from .tiles import LAUNCH_CLOCKS, Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
 
-_THREADS = 128
 #: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh. Strides that want more launches than this are rare.
 _MOST_PHASES = 4
 _MOST_PARTS = 8
@@ -161,6 +160,7 @@ def _macros(kind, tile, count, **others):
         "STAGES": count,
         "TILE_COLUMNS": tile.columns,
         "TILE_ROWS": tile.rows,
+        "WARPGROUPS": tile.warpgroups,
     }
     return tuple(sorted((name, str(value)) for name, value in {**values, **others}.items()))
 
@@ -209,7 +209,7 @@ def _correlate(task):
         rows = batch * prod(max(walk.positions for walk in axis) for axis in phases)
         grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups * splits)
         macros, shared = _macros(kind, tile, count, RESULT=result), shared_bytes(kind, tile, count)
-        steps.append(Launch("mma.cu", macros, "correlate", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+        steps.append(Launch("mma.cu", macros, "correlate", grid, (tile.threads, 1, 1), shared, pointers, arguments))
     if splits > 1:
         steps.append(reduce.launch(task.dtype, pointers[2], TARGET, splits, extents, target_strides))
         sizes.append(reduce.workspace_bytes(task.dtype, splits, extents))
@@ -222,7 +222,7 @@ def _wgrad(task):
     ((rows, columns, depth),) = _products(task, kind)
     tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
     count = stages(kind, tile, device, True)
-    splits = -(-depth // (each * kind.depth))
+    splits = -(-depth // (each * kind.depth(tile)))
     extents, strides, _ = _digits(task.filter)
     partials = WORKSPACE + len(sizes)
     across = -(-columns // tile.columns)
@@ -237,7 +237,7 @@ def _wgrad(task):
     grid = (-(-rows // tile.rows) * across, splits, groups)
     macros, shared = _macros(kind, tile, count), shared_bytes(kind, tile, count)
     pointers = (source.number, target.number, partials)
-    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (tile.threads, 1, 1), shared, pointers, arguments))
     steps.append(reduce.launch(task.dtype, partials, FILTER, splits, extents, strides))
     clocks += (len(steps) - 1) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
@@ -260,10 +260,10 @@ def variants(devices=_DEVICES):
         packed = (("PACKED", kind.element), ("PLANES", str(kind.planes)), ("STORAGE", storage))
         found.add(("pack.cu", "pack", packed))
         for device in devices:
-            for tile in tiles(kind):
+            for tile in tiles(kind, device):
                 for result in {storage, kind.sums}:
                     macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)
                     found.add(("mma.cu", "correlate", macros))
-            for tile in tiles(kind, by_depth=True):
+            for tile in tiles(kind, device, by_depth=True):
                 found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device, True))))
     return sorted(found)

@@ -98,14 +98,20 @@ struct Copies {
         column_offset *= SIZE;
     }
 
-    /* Warps take turns. */
+    /* Warps take turns, two of them together where a stage has more positions than a warp has lanes. */
     __device__ inline void prepare(int step)
     {
-        const int warp = step % (THREADS / 32), lane = threadIdx.x % 32;
-        if (threadIdx.x / 32 != warp || lane >= DEPTH)
-            return;
+        constexpr int lanes = DEPTH > 32 ? DEPTH : 32;
+        const int lane = threadIdx.x % lanes;
+        if (threadIdx.x / lanes == step % (THREADS / lanes) && lane < DEPTH)
+            places[step % 2][lane] = place_of(begin + step * DEPTH + lane);
+    }
+
+    /* A position that need not exist. */
+    __device__ inline Place place_of(unsigned position) const
+    {
         unsigned at[3];
-        const unsigned image = locate(arguments, begin + step * DEPTH + lane, at);
+        const unsigned image = locate(arguments, position, at);
         Place place;
         place.source = image * arguments.source.batch;
         place.target = image * arguments.target.batch;
@@ -117,7 +123,7 @@ struct Copies {
         }
         place.source *= SIZE;
         place.target *= SIZE;
-        places[step % 2][lane] = place;
+        return place;
     }
 
     __device__ inline void load(int step, unsigned char *stage)
@@ -202,8 +208,9 @@ extern "C" __global__ void
 __launch_bounds__(THREADS, BLOCKS) wgrad(const element *__restrict__ source, const element *__restrict__ target,
                                          sum_type *__restrict__ partials, const __grid_constant__ Arguments arguments)
 {
-    DYNAMIC_SHARED(shared);
+    DYNAMIC_SHARED(dynamic);
     __shared__ Place places[2][DEPTH];
+    unsigned char *const shared = first_stage(dynamic);
 
     const unsigned across = unsigned(arguments.across);
     const int first_row = int(blockIdx.x / across * TILE_ROWS);

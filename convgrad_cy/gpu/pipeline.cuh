@@ -4,6 +4,8 @@
 
 #include "tile.cuh"
 
+#if !WARPGROUPS
+
 __device__ inline void add_products(Sums sums, const RowWords a, const ColumnWords b)
 {
 #pragma unroll
@@ -138,5 +140,6 @@ template <typename Store> __device__ inline void for_sums(const Sums sums, Store
             for (int k = 0; k < 4; k += 2)
                 store(warp_row() + 16 * i + lane / 4 + k * 4, warp_column() + 8 * j + lane % 4 * 2, &sums[i][j][k]);
 }
+#endif
 
 #endif

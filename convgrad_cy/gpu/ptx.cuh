@@ -1,6 +1,6 @@
 /* Instructions that CUDA C++ has no words for, one function each: matrix products, loads of their operands, and copies
-   into shared memory that go on while the thread computes. sm_80 and later. The only file that knows of the
-   simulator. */
+   into shared memory that go on while the thread computes. sm_80 and later. With wgmma.cuh the only
+   file that knows of the simulator. */
 #ifndef CONVGRAD_PTX_CUH
 #define CONVGRAD_PTX_CUH
 

@@ -49,10 +49,12 @@ struct Walk {
     }
 };
 
-/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth.
-   What that needs of a tap is found when the tap begins; within it, all addresses advance together. */
-constexpr int ROWS_A_THREAD = TILE_ROWS / 32;
-constexpr int COLUMNS_A_THREAD = TILE_COLUMNS / 32;
+/* Rows of both tiles are ROW_CHUNKS chunks: a thread copies one chunk of every ROWS_APART-th row, always at the same
+   depth. What that needs of a tap is found when the tap begins; within it, all addresses advance together. */
+constexpr int ROW_CHUNKS = ROW_BYTES / 16;
+constexpr int ROWS_APART = THREADS / ROW_CHUNKS;
+constexpr int ROWS_A_THREAD = TILE_ROWS / ROWS_APART;
+constexpr int COLUMNS_A_THREAD = TILE_COLUMNS / ROWS_APART;
 
 struct Copies {
     const Walk &walk;
@@ -73,11 +75,11 @@ struct Copies {
     __device__ inline void start(const element *source, unsigned first_row, unsigned row_count, const element *filter,
                                  int first_filter, int first_depth)
     {
-        const int mine = threadIdx.x / 4;
-        to = chunk_by_rows(mine, threadIdx.x % 4);
+        const int mine = threadIdx.x / ROW_CHUNKS;
+        to = chunk_by_rows(mine, threadIdx.x % ROW_CHUNKS);
 #pragma unroll
         for (int i = 0; i < ROWS_A_THREAD; i++) {
-            const unsigned row = first_row + mine + 32 * i;
+            const unsigned row = first_row + mine + ROWS_APART * i;
             unsigned place[3];
             int64_t offset = walk.locate(row, place) * arguments.source.batch;
 #pragma unroll
@@ -92,10 +94,10 @@ struct Copies {
         columns = 0;
 #pragma unroll
         for (int i = 0; i < COLUMNS_A_THREAD; i++)
-            columns |= unsigned(first_filter + mine + 32 * i < arguments.columns) << i;
+            columns |= unsigned(first_filter + mine + ROWS_APART * i < arguments.columns) << i;
         first_column =
             reinterpret_cast<const unsigned char *>(filter) + (first_filter + mine) * arguments.filter.batch * SIZE;
-        const unsigned depth = first_depth + threadIdx.x % 4 * CHUNK, channels = unsigned(arguments.channels);
+        const unsigned depth = first_depth + threadIdx.x % ROW_CHUNKS * CHUNK, channels = unsigned(arguments.channels);
         unsigned rest = depth / channels;
         channel = depth % channels;
 #pragma unroll
@@ -148,14 +150,14 @@ struct Copies {
 
     __device__ inline void load(int, unsigned char *stage)
     {
-        /* 32 rows further, chunks lie as they do here. */
-        const int64_t column_step = 32 * SIZE * arguments.filter.batch;
+        /* So many rows further, chunks lie as they do here. */
+        const int64_t column_step = ROWS_APART * SIZE * arguments.filter.batch;
         stage += to;
 #pragma unroll
         for (int i = 0; i < ROWS_A_THREAD; i++)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * ROWS_BYTES + i * (32 * 64),
+                copy_16_bytes(stage + plane * ROWS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
         const unsigned char *from = first_column + filter_offset;
         stage += PLANES * ROWS_BYTES;
@@ -163,7 +165,7 @@ struct Copies {
         for (int i = 0; i < COLUMNS_A_THREAD; i++, from += column_step)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (32 * 64),
+                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               from + plane * (arguments.filter_plane * SIZE), columns >> i & 1);
         channel += DEPTH;
         source_offset += DEPTH * SIZE;

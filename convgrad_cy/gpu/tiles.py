@@ -18,7 +18,10 @@ from typing import NamedTuple
 #: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part: a walk
 #: in mma.cu, the places of two stages in mma_wgrad.cu.
 _RESERVED = 1024
-_DECLARED = {False: 256, True: 2048}
+_DECLARED = {False: 256, True: 4096}
+
+#: The stages of warpgroups begin at a multiple of so many bytes (warpgroup.cuh), wherever shared memory does.
+_ALIGNMENT = 1024
 
 #: Pairs of planes whose products are summed.
 _PAIRS = {1: 1, 2: 3, 3: 6}
@@ -43,6 +46,9 @@ _RATES = {
     100: _Rates(1280, 64, 28),
     120: _Rates(512, 2, 4),
 }
+
+#: Multiplications of 16-bit numbers that a multiprocessor does in a clock with instructions of a warpgroup.
+_GROUPED_HALVES = 2048
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
@@ -75,10 +81,9 @@ class Kind(NamedTuple):
         """C++ type of the sums."""
         return "double" if self.sum_size == 8 else "float"
 
-    @property
-    def depth(self):
-        """Terms of each sum in one stage."""
-        return 64 // self.size
+    def depth(self, tile):
+        """Terms of each sum in one stage of a tile."""
+        return tile.row_bytes // self.size
 
 
 class Tile(NamedTuple):
@@ -94,10 +99,22 @@ class Tile(NamedTuple):
     rows: int
     columns: int
     blocks: int
+    warpgroups: int = 0  # that multiply together, with the instructions of sm_90a; 0: warps do, alone
+
+    @property
+    def threads(self):
+        return 128 * max(self.warpgroups, 1)
+
+    @property
+    def row_bytes(self):
+        """Of a row of a stage."""
+        return 128 if self.warpgroups else 64
 
     @property
     def warp(self):
-        """Rows and columns of each of the four warps."""
+        """Rows and columns of each of the four warps, or of what is stored together."""
+        if self.warpgroups:
+            return self.rows, self.columns
         across = 4 if self.columns > 2 * self.rows else 2 if 2 * self.columns > self.rows else 1
         return self.rows * across // 4, self.columns // across
 
@@ -118,9 +135,18 @@ _BY_DEPTH = {
 }
 
 
-def tiles(kind, by_depth=False):
-    """Those that are compiled for a kind."""
-    return (_BY_DEPTH if by_depth else _BY_ROWS)[kind.planes if kind.size == 2 else 0]
+#: Those of warpgroups, for 16-bit numbers in one plane; and by depth beside them.
+_GROUPED = (Tile(128, 256, 1, 2), Tile(256, 128, 1, 2), Tile(128, 128, 2, 1), Tile(256, 64, 1, 2), Tile(128, 64, 2, 1))
+_GROUPED_BY_DEPTH = (Tile(64, 256, 1, 1), Tile(64, 128, 2, 1))
+_GROUPED_ARCH = 90
+
+
+def tiles(kind, device, by_depth=False):
+    """Those that are compiled for a kind and a device."""
+    grouped = ()
+    if device.arch == _GROUPED_ARCH and kind.size == 2 and kind.planes == 1:
+        grouped = _GROUPED + (_GROUPED_BY_DEPTH if by_depth else ())
+    return grouped + (_BY_DEPTH if by_depth else _BY_ROWS)[kind.planes if kind.size == 2 else 0]
 
 
 def staged_bytes(kind, tile):
@@ -133,7 +159,7 @@ def stages(kind, tile, device, by_depth=False):
     """How many stages are on their way, so that ``tile.blocks`` blocks fit where they can: 4, 3 or 2."""
     most = 4 if kind.planes == 1 else 3
     for blocks in range(tile.blocks, 0, -1):
-        for count in range(most, 2 if blocks > 1 else 1, -1):
+        for count in range(most, 2 if blocks > 1 or tile.warpgroups else 1, -1):
             size = shared_bytes(kind, tile, count) + _DECLARED[by_depth] + _RESERVED
             if blocks * size <= device.shared_bytes + _RESERVED:
                 return count
@@ -141,7 +167,8 @@ def stages(kind, tile, device, by_depth=False):
 
 
 def shared_bytes(kind, tile, count):
-    return max(count * kind.planes * 64 * (tile.rows + tile.columns), staged_bytes(kind, tile))
+    stages = count * kind.planes * tile.row_bytes * (tile.rows + tile.columns)
+    return max(stages, staged_bytes(kind, tile)) + (_ALIGNMENT if tile.warpgroups else 0)
 
 
 @cache
@@ -153,7 +180,10 @@ def _rates(arch):
 def stage_clocks(kind, tile, device):
     """What one stage costs a multiprocessor."""
     rates = _rates(device.arch)
-    products = tile.rows * tile.columns * kind.depth * _PAIRS[kind.planes]
+    products = tile.rows * tile.columns * kind.depth(tile) * _PAIRS[kind.planes]
+    if tile.warpgroups:
+        read = tile.rows // 64 * (64 + tile.columns)
+        return max(products / _GROUPED_HALVES, (read + tile.rows + tile.columns) * tile.row_bytes / 128)
     products /= rates.halves if kind.size == 2 else rates.doubles
     traffic = kind.planes * 64 * (4 * sum(tile.warp) + tile.rows + tile.columns) / 128
     return max(products, traffic)
@@ -162,6 +192,8 @@ def stage_clocks(kind, tile, device):
 def clocks(kind, tile, device, blocks, steps):
     """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
     most = -(-blocks // device.processors)
+    if most > 1:  # blocks that share a multiprocessor end together, and leave room for as many
+        most = -(-blocks // (device.processors * tile.blocks)) * tile.blocks
     stored = tile.rows * tile.columns * kind.sum_size / 64  # written to shared memory and read back
     alone = _ALONE if most == 1 else 1
     return most * (steps * stage_clocks(kind, tile, device) * alone + _BLOCK_CLOCKS + stored)
@@ -179,9 +211,10 @@ def best_tile(kind, device, groups, products):
     read again, in a launch of their own. A split has at least ``_LEAST_STEPS`` stages.
     """
     best = None
-    longest = max(-(-depth // kind.depth) for _, _, depth in products)
     sums = groups * sum(rows * columns for rows, columns, _ in products)
-    for tile in tiles(kind):
+    for tile in tiles(kind, device):
+        depths = [-(-depth // kind.depth(tile)) for _, _, depth in products]
+        longest = max(depths)
         numbers = [groups * -(-rows // tile.rows) * -(-columns // tile.columns) for rows, columns, _ in products]
         most = min(2 * device.processors // sum(numbers), longest // _LEAST_STEPS, 2**31 // sums)
         for wanted in range(1, max(most, 1) + 1):
@@ -190,8 +223,8 @@ def best_tile(kind, device, groups, products):
             if splits != wanted:
                 continue
             cost = LAUNCH_CLOCKS + memory_clocks(device, 2 * splits * sums * kind.sum_size) if splits > 1 else 0
-            for number, (_, _, depth) in zip(numbers, products, strict=True):
-                cost += clocks(kind, tile, device, number * splits, min(-(-depth // kind.depth), each))
+            for number, depth in zip(numbers, depths, strict=True):
+                cost += clocks(kind, tile, device, number * splits, min(depth, each))
             if best is None or cost < best[-1]:
                 best = tile, splits, each, cost
     return best
@@ -205,10 +238,10 @@ def best_split(kind, device, groups, rows, columns, depth):
     speaks accuracy, too: tensor cores truncate, so that no float is the sum of more than 2**15 products (with planes,
     ``promote`` sees to that).
     """
-    steps = -(-depth // kind.depth)
     fewest = -(-depth // 2**15) if kind.size == 2 and kind.planes == 1 else 1
     best = None
-    for tile in tiles(kind, True):
+    for tile in tiles(kind, device, True):
+        steps = -(-depth // kind.depth(tile))
         blocks = groups * -(-rows // tile.rows) * -(-columns // tile.columns)
         for filled in range(1, 9):
             splits = min(max(filled * device.processors // blocks, fewest, 1), steps, 65535)
