@@ -15,7 +15,7 @@ from ..problem import DGRAD, WGRAD, AxisWalk
 from .pack import CHANNELS, Packed
 from .plan import FILTER, Launch, integers
 
-_THREADS = 128
+_THREADS = 256
 #: Channels of joined groups, and columns: those of a tile of many rows.
 _MOST = 64
 _MOST_CHUNKS = 2**31 - 2**16

@@ -101,7 +101,7 @@ def suits(task):
         return False
     if task.problem.groups > 1 and min(task.problem.x_channels, task.problem.y_channels) == 1:
         return False
-    return clocks(task) < simt.clocks(task)
+    return simt.takes_longer(task, clocks(task))
 
 
 def clocks(task):

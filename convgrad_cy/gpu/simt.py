@@ -39,10 +39,13 @@ def rate(task):
     return _RATES.get((task.dtype.name, task.device.arch), _RATE)
 
 
-def clocks(task):
-    """What the launches take, by the cost of their tiles."""
-    costs = [cheapest(_extents(task, walks), task.dtype, task.device.processors) for walks in walk_sets(task)]
-    return sum(costs) / (_REACHED * rate(task))
+def takes_longer(task, clocks):
+    """Whether the launches take longer than that, by the cost of their tiles; the products alone often do."""
+    products = clocks * _REACHED * rate(task)
+    if task.problem.multiplications > products * task.device.processors:
+        return True
+    costs = (cheapest(_extents(task, walks), task.dtype, task.device.processors) for walks in walk_sets(task))
+    return sum(costs) > products
 
 
 def launches(task):

@@ -20,7 +20,7 @@ struct Arguments {
     Axis axes[3];
 };
 
-constexpr int THREADS = 128;
+constexpr int THREADS = 256;
 constexpr int CHUNK = 16 / sizeof(packed);
 
 extern "C" __global__ void __launch_bounds__(THREADS)
