@@ -95,6 +95,19 @@ __device__ inline void load_matrices(unsigned r[4], const void *row)
 #endif
 }
 
+/* Of the first two matrices. */
+__device__ inline void load_two_matrices(unsigned r[2], const void *row)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_ldmatrix_x2(r, row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(shared_address(row))
+                 : "memory");
+#endif
+}
+
 __device__ inline void load_matrices_transposed(unsigned r[4], const void *row)
 {
 #ifdef CONVGRAD_SIMULATOR

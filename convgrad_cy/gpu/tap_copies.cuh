@@ -13,8 +13,9 @@ struct Arguments {
     int64_t phases[3];
     conv_axis axes[3][MOST_PHASES];
     int64_t batch;
-    int64_t channels; /* of source and filter in memory, per group */
-    int64_t columns;  /* channels of the target, per group */
+    int64_t channels;        /* of source and filter in memory, per group */
+    int64_t target_channels; /* per group */
+    int64_t columns;         /* in all phases that are joined, one after another (joins.py) */
     int64_t splits;
     int64_t steps; /* stages of a split */
     strides source;
@@ -25,6 +26,8 @@ struct Arguments {
     int64_t target_split;  /* from one split's target to the next */
     int64_t channels_last; /* the target's channels are nearest in memory */
     int64_t whole_chunks;  /* and stored 16 bytes at a time */
+    int64_t joined[3];     /* phases of each axis that are columns */
+    int64_t holes;         /* whether the filter may have some */
 };
 
 /* One phase, and where it is in a position. */
@@ -50,11 +53,12 @@ struct Walk {
 };
 
 /* Rows of both tiles are ROW_CHUNKS chunks: a thread copies one chunk of every ROWS_APART-th row, always at the same
-   depth. What that needs of a tap is found when the tap begins; within it, all addresses advance together. */
+   depth. Where there are fewer columns than that, the first warps copy them. What that needs of a tap is found when the
+   tap begins; within it, all addresses advance together. */
 constexpr int ROW_CHUNKS = ROW_BYTES / 16;
 constexpr int ROWS_APART = THREADS / ROW_CHUNKS;
 constexpr int ROWS_A_THREAD = TILE_ROWS / ROWS_APART;
-constexpr int COLUMNS_A_THREAD = TILE_COLUMNS / ROWS_APART;
+constexpr int COLUMNS_A_THREAD = (TILE_COLUMNS + ROWS_APART - 1) / ROWS_APART;
 
 struct Copies {
     const Walk &walk;
@@ -161,8 +165,10 @@ struct Copies {
                               rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
         const unsigned char *from = first_column + filter_offset;
         stage += PLANES * ROWS_BYTES;
+        const bool copies_columns =
+            TILE_COLUMNS % ROWS_APART == 0 || threadIdx.x / ROW_CHUNKS < TILE_COLUMNS % ROWS_APART;
 #pragma unroll
-        for (int i = 0; i < COLUMNS_A_THREAD; i++, from += column_step)
+        for (int i = 0; copies_columns && i < COLUMNS_A_THREAD; i++, from += column_step)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
                 copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (ROWS_APART * ROW_BYTES),

@@ -1,15 +1,15 @@
 """The tiles of ``tile.cuh``, what one costs, and so which one a problem takes.
 
-No choice here was measured: it follows from what a multiprocessor does in one clock. A stage of a tile is bound either
-by its matrix products or by the bytes that pass through shared memory::
+It follows from what a multiprocessor does in one clock. A stage of a tile is bound by its matrix products, by the bytes
+that pass through shared memory, or by those that come from the L2 cache::
 
     products = rows * columns * (terms of a stage) * (pairs of planes) multiplications
     traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
+    copies   = planes * 64 bytes * (rows + columns)
 
-at the rates of ``_RATES`` and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
-balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 102 and
-192 for 64 x 64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three
-loads.
+at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. On sm_90 that is 410, 384 and 683 clocks for 128 x 128;
+410, 416 and 853 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose
+rows cost all. Three planes give 1229, 864 and 1536 for 128 x 64: six products for twice three loads.
 """
 
 from functools import cache
@@ -49,6 +49,9 @@ _RATES = {
 
 #: Multiplications of 16-bit numbers that a multiprocessor does in a clock with instructions of a warpgroup.
 _GROUPED_HALVES = 2048
+
+#: Bytes that a multiprocessor's copies bring from the L2 cache in a clock: an H200 moved 21 to 26, whatever the tile.
+_COPIED = 24
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
@@ -119,13 +122,17 @@ class Tile(NamedTuple):
         return self.rows * across // 4, self.columns // across
 
 
-#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, and by depth (wgrad),
-#: whose tiles have at least 64 in both directions.
+#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, down to the columns of
+#: one instruction, and by depth (wgrad), whose tiles have at least 64 in both directions.
+_NARROW = (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2), Tile(128, 16, 2), Tile(128, 8, 2))
 _BY_ROWS = {
-    0: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
-    1: (Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
-    2: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
-    3: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+    0: _NARROW,
+    1: (
+        *(Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
+        *(Tile(256, 32, 2), Tile(256, 16, 2), Tile(256, 8, 2)),
+    ),
+    2: _NARROW,
+    3: _NARROW,
 }
 _BY_DEPTH = {
     0: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
@@ -152,18 +159,24 @@ def tiles(kind, device, by_depth=False):
 def staged_bytes(kind, tile):
     """Shared memory through which mma.cu stores; its formula is there."""
     rows, columns = tile.warp[0], tile.columns
-    return 8 * tile.rows + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
+    return 8 * (tile.rows + tile.columns) + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
 
 
-def stages(kind, tile, device, by_depth=False):
-    """How many stages are on their way, so that ``tile.blocks`` blocks fit where they can: 4, 3 or 2."""
+@cache
+def residence(kind, tile, device, by_depth=False):
+    """How many blocks share a multiprocessor, ``tile.blocks`` where they can, and with how many stages: 4, 3 or 2."""
     most = 4 if kind.planes == 1 else 3
     for blocks in range(tile.blocks, 0, -1):
         for count in range(most, 2 if blocks > 1 or tile.warpgroups else 1, -1):
             size = shared_bytes(kind, tile, count) + _DECLARED[by_depth] + _RESERVED
             if blocks * size <= device.shared_bytes + _RESERVED:
-                return count
+                return blocks, count
     raise ValueError(f"a block must have 99 KB of shared memory, was {device.shared_bytes}")
+
+
+def stages(kind, tile, device, by_depth=False):
+    """How many stages are on their way."""
+    return residence(kind, tile, device, by_depth)[1]
 
 
 def shared_bytes(kind, tile, count):
@@ -185,17 +198,19 @@ def stage_clocks(kind, tile, device):
         read = tile.rows // 64 * (64 + tile.columns)
         return max(products / _GROUPED_HALVES, (read + tile.rows + tile.columns) * tile.row_bytes / 128)
     products /= rates.halves if kind.size == 2 else rates.doubles
-    traffic = kind.planes * 64 * (4 * sum(tile.warp) + tile.rows + tile.columns) / 128
-    return max(products, traffic)
+    copied = kind.planes * 64 * (tile.rows + tile.columns)
+    traffic = copied + kind.planes * 64 * 4 * sum(tile.warp)
+    return max(products, traffic / 128, copied / _COPIED)
 
 
 def clocks(kind, tile, device, blocks, steps):
     """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
+    resident = residence(kind, tile, device)[0]
     most = -(-blocks // device.processors)
     if most > 1:  # blocks that share a multiprocessor end together, and leave room for as many
-        most = -(-blocks // (device.processors * tile.blocks)) * tile.blocks
+        most = -(-blocks // (device.processors * resident)) * resident
     stored = tile.rows * tile.columns * kind.sum_size / 64  # written to shared memory and read back
-    alone = _ALONE if most == 1 else 1
+    alone = _ALONE if most == 1 or resident == 1 else 1
     return most * (steps * stage_clocks(kind, tile, device) * alone + _BLOCK_CLOCKS + stored)
 
 
