@@ -2,9 +2,10 @@
 
        partials[split][group][o][tap][c] = sum over p in split of  target[p][o] * source[p at tap][c]
 
-   for each group or, where groups are joined (joins.py), for several of them at once, is a product of o x positions p by positions x (taps, c). Its depth are positions, which lie one after another in
-   memory with their channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the
-   same chunk of channels, of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
+   is for each group a product of o x positions p by positions x (taps, c); joined groups (joins.py) are one product, of
+   which only what is of one group is kept. Its depth are positions, which lie one after another in memory with their
+   channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the same chunk of channels,
+   of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
 #include "convgrad/problem.h"
 #include "pipeline.cuh"
 

@@ -52,8 +52,9 @@ struct Walk {
     }
 };
 
-/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth. Where
-   there are fewer than 32 columns, the first warps copy them. What that needs of a tap is found when the tap begins; within it, all addresses advance together. */
+/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth. Of
+   fewer than 32 columns, the first warps copy all. What that needs of a tap is found when the tap begins; within it, all
+   addresses advance together. */
 constexpr int ROWS_A_THREAD = TILE_ROWS / 32;
 constexpr int COLUMNS_A_THREAD = (TILE_COLUMNS + 31) / 32;
 
