@@ -25,7 +25,7 @@ _NO_WALK = (0,) * 10
 _MOST = 2**31 - 2**16
 _FARTHEST = 2**29
 _MOST_GROUPS = 65535
-#: By a multiple of one of these parts of its row, mma_wgrad.cu knows the group of joined ones: ROW_PARTS there.
+#: What mma_wgrad.cu multiplies a row with, to know which of the joined groups it is of, is in such parts.
 _ROW_PARTS = 1 << 16
 #: Architectures whose tensor cores multiply float64 faster than their other units do.
 _DOUBLE_ARCHS = (80, 90)

@@ -2,9 +2,10 @@
 
        partials[split][group][o][tap][c] = sum over p in split of  target[p][o] * source[p at tap][c]
 
-   for each group or, where groups are joined (joins.py), for several of them at once, is a product of o x positions p by positions x (taps, c). Its depth are positions, which lie one after another in
-   memory with their channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the
-   same chunk of channels, of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
+   is for each group a product of o x positions p by positions x (taps, c); joined groups (joins.py) are one product, of
+   which only what is of one group is kept. Its depth are positions, which lie one after another in memory with their
+   channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the same chunk of channels,
+   of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
 #include "convgrad/problem.h"
 #include "pipeline.cuh"
 
@@ -153,7 +154,7 @@ struct Copies {
             const int depth = first_depth<TILE_ROWS>() + i * rows_stride;
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * ROWS_BYTES + chunk_by_depth<TILE_ROWS>(depth, chunk<TILE_ROWS>()),
+                copy_16_bytes<false>(stage + plane * ROWS_BYTES + chunk_by_depth<TILE_ROWS>(depth, chunk<TILE_ROWS>()),
                               row_from[i] + plane * (arguments.target_plane * SIZE), row_exists & (depth < left));
         }
         stage += PLANES * ROWS_BYTES;
@@ -162,7 +163,7 @@ struct Copies {
             const int depth = first_depth<TILE_COLUMNS>() + i * columns_stride;
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * COLUMNS_BYTES
+                copy_16_bytes<false>(stage + plane * COLUMNS_BYTES
                                   + chunk_by_depth<TILE_COLUMNS>(depth, chunk<TILE_COLUMNS>()),
                               column_from[i] + plane * (arguments.source_plane * SIZE), column_inside[i]);
         }

@@ -77,8 +77,8 @@ BUDGETS = {
         "sm_90a": Budget(3026, 5, "STG.E STG.E.128", 192, 2),
     },
     "spread bfloat16": {
-        "sm_80": Budget(546, 0, "STG.E.128", 30, 16),
-        "sm_90a": Budget(586, 0, "STG.E.128", 32, 16),
+        "sm_80": Budget(546, 0, "STG.E.128", 30, 8),
+        "sm_90a": Budget(586, 0, "STG.E.128", 32, 8),
     },
     "mma_wgrad bfloat16": {
         "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
