@@ -216,7 +216,7 @@ struct Copies {
         for (int i = 0; i < ROWS_A_THREAD; i++)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes<WARPGROUPS>(stage + plane * ROWS_BYTES + i * (ROWS_APART * ROW_BYTES),
+                copy_16_bytes<(WARPGROUPS > 0)>(stage + plane * ROWS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
         const unsigned char *from = first_column + filter_offset;
         stage += PLANES * ROWS_BYTES;
