@@ -26,12 +26,10 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
     source += walk.locate(row, place) * arguments.source.batch;
     filter += column * arguments.filter.batch;
     sum_type sum = 0;
-    int64_t tap[3], at[3], passed = 0; /* taps before this one */
-    const int64_t taps = walk.axis[0].taps * walk.axis[1].taps * walk.axis[2].taps;
-    const bool panels = takes_panels(arguments);
+    int64_t tap[3], at[3];
     for (tap[0] = 0; tap[0] < walk.axis[0].taps; tap[0]++)
         for (tap[1] = 0; tap[1] < walk.axis[1].taps; tap[1]++)
-            for (tap[2] = 0; tap[2] < walk.axis[2].taps; tap[2]++, passed++) {
+            for (tap[2] = 0; tap[2] < walk.axis[2].taps; tap[2]++) {
                 const element *a = source, *b = filter;
                 bool inside = true;
                 for (int i = 0; i < 3; i++) {
@@ -40,18 +38,17 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
                     a += at[i] * arguments.source.axis[i];
                     b += conv_filter(&walk.axis[i], tap[i]) * arguments.filter.axis[i];
                 }
-                for (int64_t c = 0; inside && c < arguments.channels && sum == sum; c += CHUNK) {
-                    const int64_t depth =
-                        panels ? (c / DEPTH * taps + passed) * DEPTH + c % DEPTH : passed * arguments.channels + c;
-                    if (begin <= depth && depth < end) /* all three are multiples of CHUNK */
+                for (int64_t c = 0; inside && c < arguments.channels && sum == sum; c += CHUNK)
+                    if (begin <= c && c < end) /* all three are multiples of CHUNK */
 #pragma unroll
                         for (int k = 0; k < CHUNK; k++)
                             if (!arguments.holes || !is_hole(b[c + k]))
                                 sum = multiply_add(whole(a + c + k, arguments.source_plane),
                                                    whole(b + c + k, arguments.filter_plane), sum);
-                }
                 if (sum != sum)
                     return sum;
+                begin -= arguments.channels;
+                end -= arguments.channels;
             }
     return sum;
 }

@@ -154,7 +154,7 @@ struct Copies {
             const int depth = first_depth<TILE_ROWS>() + i * rows_stride;
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes<false>(stage + plane * ROWS_BYTES + chunk_by_depth<TILE_ROWS>(depth, chunk<TILE_ROWS>()),
+                copy_16_bytes(stage + plane * ROWS_BYTES + chunk_by_depth<TILE_ROWS>(depth, chunk<TILE_ROWS>()),
                               row_from[i] + plane * (arguments.target_plane * SIZE), row_exists & (depth < left));
         }
         stage += PLANES * ROWS_BYTES;
@@ -163,7 +163,7 @@ struct Copies {
             const int depth = first_depth<TILE_COLUMNS>() + i * columns_stride;
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes<false>(stage + plane * COLUMNS_BYTES
+                copy_16_bytes(stage + plane * COLUMNS_BYTES
                                   + chunk_by_depth<TILE_COLUMNS>(depth, chunk<TILE_COLUMNS>()),
                               column_from[i] + plane * (arguments.source_plane * SIZE), column_inside[i]);
         }

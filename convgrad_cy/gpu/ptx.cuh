@@ -120,24 +120,19 @@ __device__ inline void load_matrices_transposed(unsigned r[4], const void *row)
 #endif
 }
 
-/* ---- copies from global to shared memory, 16 bytes each ----
+/* ---- copies from global to shared memory, 16 bytes each, past the L1 cache ----
 
    Where not `exists`, nothing is read, the address may be any multiple of 16, and zeros are written. Data are there
-   after wait_copies and a barrier. What this block reads again goes through the L1 cache, the rest past it. */
+   after wait_copies and a barrier. */
 
-template <bool again> __device__ inline void copy_16_bytes(void *shared, const void *global, bool exists)
+__device__ inline void copy_16_bytes(void *shared, const void *global, bool exists)
 {
 #ifdef CONVGRAD_SIMULATOR
     sim_cp_async_16(shared, global, exists ? 16 : 0);
 #else
-    if constexpr (again)
-        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
-                     "l"(global), "r"(exists ? 16 : 0)
-                     : "memory");
-    else
-        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
-                     "l"(global), "r"(exists ? 16 : 0)
-                     : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+                 "r"(exists ? 16 : 0)
+                 : "memory");
 #endif
 }
 

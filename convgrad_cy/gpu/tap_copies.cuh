@@ -60,16 +60,6 @@ constexpr int ROWS_APART = THREADS / ROW_CHUNKS;
 constexpr int ROWS_A_THREAD = TILE_ROWS / ROWS_APART;
 constexpr int COLUMNS_A_THREAD = (TILE_COLUMNS + ROWS_APART - 1) / ROWS_APART;
 
-/* Warpgroups take DEPTH channels through all taps and then the next DEPTH, where channels are so many times DEPTH: what
-   neighbouring positions have in common, of different taps, is then still in the L1 cache. Else, and for single warps,
-   which have no time for that, all channels of a tap come before the next tap.
-
-       depth of channel c of tap t = (c / DEPTH taps + t) DEPTH + c % DEPTH     or     t channels + c                  */
-__device__ inline bool takes_panels(const Arguments &arguments)
-{
-    return WARPGROUPS && arguments.channels % DEPTH == 0;
-}
-
 struct Copies {
     const Walk &walk;
     const Arguments &arguments;
@@ -79,7 +69,7 @@ struct Copies {
     const unsigned char *first_column;
     unsigned columns; /* bit i: whether column i is there */
     int channel, tap[3];
-    unsigned outer, inside; /* bit i: whether row i has this tap on the first two axes, and on all */
+    unsigned inside;                      /* bit i: whether row i has this tap */
     int64_t source_offset, filter_offset; /* of tap and channel; in bytes, as all that goes into addresses */
 
     __device__ inline Copies(const Walk &walk, const Arguments &arguments) : walk(walk), arguments(arguments)
@@ -114,12 +104,6 @@ struct Copies {
         const unsigned depth = first_depth + threadIdx.x % ROW_CHUNKS * CHUNK, channels = unsigned(arguments.channels);
         unsigned rest = depth / channels;
         channel = depth % channels;
-        if (takes_panels(arguments)) {
-            const unsigned taps = unsigned(walk.axis[0].taps * walk.axis[1].taps * walk.axis[2].taps);
-            const unsigned panel = taps > 0 ? depth / DEPTH / taps : 0;
-            rest = panel * DEPTH < channels ? depth / DEPTH - panel * taps : taps;
-            channel = panel * DEPTH + depth % DEPTH;
-        }
 #pragma unroll
         for (int i = 2; i > 0; i--) {
             const unsigned size = walk.axis[i].taps > 0 ? unsigned(walk.axis[i].taps) : 1;
@@ -147,13 +131,7 @@ struct Copies {
             }
             more = tap[0] < int(walk.axis[0].taps);
         }
-        find(more);
-    }
-
-    /* What changes with the first two axes of the tap and with channels, and what changes with the last axis, too. */
-    __device__ inline void find(bool more)
-    {
-        outer = more ? (1u << ROWS_A_THREAD) - 1 : 0;
+        inside = more ? (1u << ROWS_A_THREAD) - 1 : 0;
         columns = more ? columns : 0; /* past the last tap */
         int64_t source = channel, filter = channel;
 #pragma unroll
@@ -161,46 +139,13 @@ struct Copies {
             const int at = tap[j] * int(walk.axis[j].source_tap), size = int(walk.axis[j].source_size);
             source += at * arguments.source.axis[j];
             filter += int(conv_filter(&walk.axis[j], tap[j])) * arguments.filter.axis[j];
-            if (j < 2) {
 #pragma unroll
-                for (int i = 0; i < ROWS_A_THREAD; i++)
-                    if (unsigned(row_at[i][j] + at) >= unsigned(size))
-                        outer &= ~(1u << i);
-            }
+            for (int i = 0; i < ROWS_A_THREAD; i++)
+                if (unsigned(row_at[i][j] + at) >= unsigned(size))
+                    inside &= ~(1u << i);
         }
         source_offset = source * SIZE;
         filter_offset = filter * SIZE;
-        find_inside();
-    }
-
-    __device__ inline void find_inside()
-    {
-        const int at = tap[2] * int(walk.axis[2].source_tap), size = int(walk.axis[2].source_size);
-        inside = outer;
-#pragma unroll
-        for (int i = 0; i < ROWS_A_THREAD; i++)
-            if (unsigned(row_at[i][2] + at) >= unsigned(size))
-                inside &= ~(1u << i);
-    }
-
-    /* The same channels of the next tap, or the next channels of the first one. */
-    __device__ inline void next_tap()
-    {
-        source_offset += walk.axis[2].source_tap * arguments.source.axis[2] * SIZE;
-        filter_offset += walk.axis[2].filter_step * arguments.filter.axis[2] * SIZE;
-        if (++tap[2] < int(walk.axis[2].taps)) {
-            find_inside();
-            return;
-        }
-        tap[2] = 0;
-        if (++tap[1] == int(walk.axis[1].taps)) {
-            tap[1] = 0;
-            if (++tap[0] == int(walk.axis[0].taps)) {
-                tap[0] = 0;
-                channel += DEPTH;
-            }
-        }
-        find(channel < int(arguments.channels));
     }
 
     __device__ inline void prepare(int)
@@ -216,7 +161,7 @@ struct Copies {
         for (int i = 0; i < ROWS_A_THREAD; i++)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes<(WARPGROUPS > 0)>(stage + plane * ROWS_BYTES + i * (ROWS_APART * ROW_BYTES),
+                copy_16_bytes(stage + plane * ROWS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
         const unsigned char *from = first_column + filter_offset;
         stage += PLANES * ROWS_BYTES;
@@ -226,12 +171,8 @@ struct Copies {
         for (int i = 0; copies_columns && i < COLUMNS_A_THREAD; i++, from += column_step)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes<false>(stage + plane * COLUMNS_BYTES + i * (ROWS_APART * ROW_BYTES),
+                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               from + plane * (arguments.filter_plane * SIZE), columns >> i & 1);
-        if (takes_panels(arguments)) {
-            next_tap();
-            return;
-        }
         channel += DEPTH;
         source_offset += DEPTH * SIZE;
         filter_offset += DEPTH * SIZE;
