@@ -105,12 +105,12 @@ BUDGETS = {
         "sm_90a": Budget(2890, 0, "STG.E", 127, 2),
     },
     "depthwise bfloat16": {
-        "sm_80": Budget(1618, 6, "STG.E.64 STG.E.U16", 120, 2),
-        "sm_90a": Budget(1647, 0, "STG.E.128 STG.E.U16", 127, 2),
+        "sm_80": Budget(1472, 5, "STG.E.64 STG.E.U16", 115, 2),
+        "sm_90a": Budget(1502, 0, "STG.E.128 STG.E.U16", 126, 2),
     },
     "depthwise_wgrad bfloat16": {
-        "sm_80": Budget(3898, 10, "STG.E", 96, 2),
-        "sm_90a": Budget(4062, 0, "STG.E", 102, 2),
+        "sm_80": Budget(3787, 9, "STG.E", 88, 2),
+        "sm_90a": Budget(3942, 0, "STG.E", 96, 2),
     },
 }
 
