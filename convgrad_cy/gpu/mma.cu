@@ -75,6 +75,8 @@ __device__ inline int64_t column_target(const Arguments &arguments, unsigned col
 }
 
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
+/* Chunks that a thread stores at a time. Warps alone have no registers for more: later rows' sums are still in them. */
+constexpr int STORED = WARPGROUPS ? 4 : 1;
 
 template <int row_step, int column_step> __device__ inline void stage_sums(sum_type *staged, const Sums sums)
 {
@@ -83,6 +85,31 @@ template <int row_step, int column_step> __device__ inline void stage_sums(sum_t
         to[0] = pair[0];
         to[column_step] = pair[1];
     });
+}
+
+/* Stores 16 bytes of results; whether all of them are finite. Sums are read 16 bytes at a time: read one by one, those of
+   a warp's threads would be in 4 banks. */
+__device__ inline bool store_chunk(result *to, const sum_type *from)
+{
+    union {
+        sum_type values[RESULT_CHUNK];
+        uint4 all[RESULT_CHUNK * sizeof(sum_type) / 16];
+    } sums;
+    union {
+        result values[RESULT_CHUNK];
+        uint4 all;
+    } chunk;
+    bool finite = true;
+#pragma unroll
+    for (int i = 0; i < int(sizeof sums / 16); i++)
+        sums.all[i] = reinterpret_cast<const uint4 *>(from)[i];
+#pragma unroll
+    for (int k = 0; k < RESULT_CHUNK; k++) {
+        chunk.values[k] = narrow(result(), sums.values[k]);
+        finite &= is_finite(sums.values[k]);
+    }
+    *reinterpret_cast<uint4 *>(to) = chunk.all;
+    return finite;
 }
 
 extern "C" __global__ void
@@ -150,39 +177,42 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
                 stage_sums<1, WARP_ROWS + 4>(staged, sums);
         }
         __syncthreads();
-        const int units = chunks ? WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK : WARP_ROWS * TILE_COLUMNS;
         bool finite = true;
-        /* Once to store and, where a sum is not finite, once more to repair. */
-        for (int pass = 0; pass < 2 && (pass == 0 || !finite); pass++)
-            for (int i = threadIdx.x; i < units; i += THREADS) {
-                const int element = i * unit;
-                const int row = last ? element / TILE_COLUMNS : i % WARP_ROWS;
-                const int column = last ? element % TILE_COLUMNS : i / WARP_ROWS;
+        if (chunks) {
+#pragma unroll STORED
+            for (int i = threadIdx.x; i < WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK; i += THREADS) {
+                const int row = i * RESULT_CHUNK / TILE_COLUMNS, column = i * RESULT_CHUNK % TILE_COLUMNS;
+                if (first_row + part + row < rows && column < columns)
+                    finite &= store_chunk(target + row_target[part + row] + column_targets[column],
+                                          staged + row * (TILE_COLUMNS + 8) + column);
+            }
+        } else {
+#pragma unroll 1
+            for (int i = threadIdx.x; i < WARP_ROWS * TILE_COLUMNS; i += THREADS) {
+                const int row = last ? i / TILE_COLUMNS : i % WARP_ROWS;
+                const int column = last ? i % TILE_COLUMNS : i / WARP_ROWS;
                 if (first_row + part + row >= rows || column >= columns)
                     continue;
-                const sum_type *from = staged + row * row_step + column * column_step;
-                result *to = target + row_target[part + row] + column_targets[column];
-                if (pass == 1) {
-                    for (int k = 0; k < unit; k++)
-                        if (!is_finite(from[k]))
-                            to[k] =
-                                narrow(result(), defined_sum(source, filter, walk, arguments, first_row + part + row,
-                                                             first_column + column + k, begin, end));
-                } else if (chunks) {
-                    union {
-                        result values[RESULT_CHUNK];
-                        uint4 all;
-                    } chunk;
-#pragma unroll
-                    for (int k = 0; k < RESULT_CHUNK; k++) {
-                        chunk.values[k] = narrow(result(), from[k]);
-                        finite = finite && is_finite(from[k]);
-                    }
-                    *reinterpret_cast<uint4 *>(to) = chunk.all;
-                } else {
-                    *to = narrow(result(), *from);
-                    finite = finite && is_finite(*from);
-                }
+                const sum_type sum = staged[row * row_step + column * column_step];
+                target[row_target[part + row] + column_targets[column]] = narrow(result(), sum);
+                finite &= is_finite(sum);
             }
+        }
+        /* Each thread repairs what it has stored. */
+#pragma unroll 1
+        for (int i = threadIdx.x; !finite && i < WARP_ROWS * TILE_COLUMNS / unit; i += THREADS) {
+            const int element = i * unit;
+            const int row = last ? element / TILE_COLUMNS : i % WARP_ROWS;
+            const int column = last ? element % TILE_COLUMNS : i / WARP_ROWS;
+            if (first_row + part + row >= rows || column >= columns)
+                continue;
+            const sum_type *from = staged + row * row_step + column * column_step;
+            result *to = target + row_target[part + row] + column_targets[column];
+#pragma unroll 1
+            for (int k = 0; k < unit; k++)
+                if (!is_finite(from[k]))
+                    to[k] = narrow(result(), defined_sum(source, filter, walk, arguments, first_row + part + row,
+                                                         first_column + column + k, begin, end));
+        }
     }
 }
