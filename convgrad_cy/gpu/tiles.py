@@ -7,7 +7,8 @@ that pass through shared memory, or by those that come from the L2 cache::
     traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
     copies   = planes * 64 bytes * (rows + columns)
 
-at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. On sm_90 that is 410, 384 and 683 clocks for 128 x 128;
+at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. Rows of warpgroups have 128 bytes, and every 64 rows of
+them read all columns. On sm_90 that is 410, 384 and 683 clocks for 128 x 128;
 410, 416 and 853 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose
 rows cost all. Three planes give 1229, 864 and 1536 for 128 x 64: six products for twice three loads.
 """
@@ -50,8 +51,9 @@ _RATES = {
 #: Multiplications of 16-bit numbers that a multiprocessor does in a clock with instructions of a warpgroup.
 _GROUPED_HALVES = 2048
 
-#: Bytes that a multiprocessor's copies bring from the L2 cache in a clock: an H200 moved 21 to 26, whatever the tile.
-_COPIED = 24
+#: Bytes that a multiprocessor's copies bring from the L2 cache in a clock. An H200 moved 21 to 26 where warps multiply,
+#: whatever the tile, and 31 to 36 where warpgroups do, which have more time for copies: it is their instructions that cost.
+_COPIED, _COPIED_BY_GROUPS = 24, 32
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
@@ -193,14 +195,13 @@ def _rates(arch):
 def stage_clocks(kind, tile, device):
     """What one stage costs a multiprocessor."""
     rates = _rates(device.arch)
-    products = tile.rows * tile.columns * kind.depth(tile) * _PAIRS[kind.planes]
     if tile.warpgroups:
-        read = tile.rows // 64 * (64 + tile.columns)
-        return max(products / _GROUPED_HALVES, (read + tile.rows + tile.columns) * tile.row_bytes / 128)
-    products /= rates.halves if kind.size == 2 else rates.doubles
-    copied = kind.planes * 64 * (tile.rows + tile.columns)
-    traffic = copied + kind.planes * 64 * 4 * sum(tile.warp)
-    return max(products, traffic / 128, copied / _COPIED)
+        multiplied, moved, read = _GROUPED_HALVES, _COPIED_BY_GROUPS, tile.rows // 64 * (64 + tile.columns)
+    else:
+        multiplied, moved, read = rates.halves if kind.size == 2 else rates.doubles, _COPIED, 4 * sum(tile.warp)
+    products = tile.rows * tile.columns * kind.depth(tile) * _PAIRS[kind.planes]
+    row_bytes, copied = kind.planes * tile.row_bytes, tile.rows + tile.columns
+    return max(products / multiplied, row_bytes * (read + copied) / 128, row_bytes * copied / moved)
 
 
 def clocks(kind, tile, device, blocks, steps):
