@@ -8,18 +8,16 @@ that pass through shared memory, or by those that come from the L2 cache::
     copies   = planes * 64 bytes * (rows + columns)
 
 at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. Rows of warpgroups have 128 bytes, and every 64 rows of
-them read all columns. On sm_90 that is 410, 384 and 683 clocks for 128 x 128;
-410, 416 and 853 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose
-rows cost all. Three planes give 1229, 864 and 1536 for 128 x 64: six products for twice three loads.
+them read all columns. On sm_90 that is 410, 384 and 683 clocks for 128 x 128; 410, 416 and 853 for 256 x 64 and
+64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose rows cost all. Three planes give 1229,
+864 and 1536 for 128 x 64: six products for twice three loads. Warpgroups take 1024, 1024 and 1536 for 128 x 256.
 """
 
 from functools import cache
 from typing import NamedTuple
 
-#: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part: a walk
-#: in mma.cu, the places of two stages in mma_wgrad.cu.
+#: Bytes of shared memory that the system takes of each block.
 _RESERVED = 1024
-_DECLARED = {False: 256, True: 4096}
 
 #: The stages of warpgroups begin at a multiple of so many bytes (warpgroup.cuh), wherever shared memory does.
 _ALIGNMENT = 1024
@@ -164,13 +162,18 @@ def staged_bytes(kind, tile):
     return 8 * (tile.rows + tile.columns) + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
 
 
+def declared_bytes(tile, by_depth):
+    """What kernels declare beside the dynamic part: a walk in mma.cu, at most the places of two stages in mma_wgrad.cu."""
+    return 32 * tile.row_bytes if by_depth else 256
+
+
 @cache
 def residence(kind, tile, device, by_depth=False):
     """How many blocks share a multiprocessor, ``tile.blocks`` where they can, and with how many stages: 4, 3 or 2."""
     most = 4 if kind.planes == 1 else 3
     for blocks in range(tile.blocks, 0, -1):
         for count in range(most, 2 if blocks > 1 or tile.warpgroups else 1, -1):
-            size = shared_bytes(kind, tile, count) + _DECLARED[by_depth] + _RESERVED
+            size = shared_bytes(kind, tile, count) + declared_bytes(tile, by_depth) + _RESERVED
             if blocks * size <= device.shared_bytes + _RESERVED:
                 return blocks, count
     raise ValueError(f"a block must have 99 KB of shared memory, was {device.shared_bytes}")

@@ -56,7 +56,7 @@ def test_sum_of_several_stages(kernel, kind):
 
 
 @pytest.mark.tuning
-@pytest.mark.parametrize("processors, splits", [(1, {1}), (40, range(4, 20)), (10_000, range(20, 30))])
+@pytest.mark.parametrize("processors, splits", [(1, {1, 2}), (40, range(4, 20)), (10_000, range(20, 30))])
 def test_splits(processors, splits):
     """wgrad of 722 positions, 23 stages of them, in one part, in several and in one for each stage."""
     problem = parse('mb2ic8ih19oc16kh3ph1n"positions_722"')
@@ -207,7 +207,7 @@ def test_variants_are_all_that_is_chosen():
 def test_mistakes_are_seen(kernel, schedule):
     problem = parse('mb2ic72ih9oc72kh3ph1n"mistakes"')
     tensors, results = integer_tensors(problem, "bfloat16")
-    case = Case(kernel, problem, tensors)
+    case = Case(kernel, problem, tensors, device=A100)
     for old, new in (
         ("wait_copies<STAGES - 2>();", "wait_copies<STAGES - 1>();"),
         ("__syncthreads(); /* this stage", "/* this stage"),

@@ -172,8 +172,8 @@ def test_a_wrong_kernel_is_seen(family, kind):
 @pytest.mark.parametrize(
     "columns, old, new",
     [
-        (16, "threadIdx.x / 4 < TILE_COLUMNS % 32;", "threadIdx.x / 4 < TILE_COLUMNS % 32 / 2;"),
-        (8, "threadIdx.x / 4 < TILE_COLUMNS % 32;", "false;"),
+        (16, "< TILE_COLUMNS % ROWS_APART;", "< TILE_COLUMNS % ROWS_APART / 2;"),
+        (8, "< TILE_COLUMNS % ROWS_APART;", "< 0;"),
         (8, "2 * i + 1 == COLUMN_PARTS", "false"),
     ],
     ids=("half of the columns", "no columns", "sixteen for eight"),
