@@ -9,8 +9,8 @@ that pass through shared memory, or by those that come from the L2 cache::
 
 at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. Rows of warpgroups have 128 bytes, and every 64 rows of
 them read all columns. On sm_90 that is 410, 384 and 683 clocks for 128 x 128; 410, 416 and 853 for 256 x 64 and
-64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose rows cost all. Three planes give 1229,
-864 and 1536 for 128 x 64: six products for twice three loads. Warpgroups take 1024, 1024 and 1536 for 128 x 256.
+64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose rows cost all. Three planes give
+1229, 864 and 1536 for 128 x 64: six products for twice three loads. Warpgroups take 1024, 1024 and 1536 for 128 x 256.
 """
 
 from functools import cache
@@ -50,7 +50,7 @@ _RATES = {
 _GROUPED_HALVES = 2048
 
 #: Bytes that a multiprocessor's copies bring from the L2 cache in a clock. An H200 moved 21 to 26 where warps multiply,
-#: whatever the tile, and 31 to 36 where warpgroups do, which have more time for copies: it is their instructions that cost.
+#: whatever the tile, and 31 to 36 where warpgroups do: it is the instructions of copies that take the time.
 _COPIED, _COPIED_BY_GROUPS = 24, 32
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
@@ -163,7 +163,7 @@ def staged_bytes(kind, tile):
 
 
 def declared_bytes(tile, by_depth):
-    """What kernels declare beside the dynamic part: a walk in mma.cu, at most the places of two stages in mma_wgrad.cu."""
+    """What kernels declare beside the dynamic part: mma.cu a walk, mma_wgrad.cu at most the places of two stages."""
     return 32 * tile.row_bytes if by_depth else 256
 
 
