@@ -1,15 +1,17 @@
 """Kernels that the planner would not choose: one family takes all that it can, and what it chooses there is given.
 
-A choice of a matrix product is its tile and its splits, one of a depthwise convolution the shape of a thread;
-``gather`` chooses nothing. Plans are those of the family itself, so all that follows from the choice is as it would be.
+A choice of a matrix product is its tile, its splits and on tensor cores what it joins, one of a depthwise convolution
+the shape of a thread; ``gather`` chooses nothing. Plans are those of the family itself, so all that follows from the
+choice is as it would be.
 """
 
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from convgrad_cy import calls, gpu
-from convgrad_cy.gpu import depthwise, families, mma, simt, simt_tiles, thread_shape, tiles
+from convgrad_cy.gpu import depthwise, families, joins, mma, simt, simt_tiles, thread_shape, tiles
 from convgrad_cy.problem import WGRAD
 
 FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
@@ -18,17 +20,22 @@ _SPLITS = (1, 3)
 
 
 class Product(NamedTuple):
-    """A tile, and the parts into which its sums are split: fewer of them where there are not so many stages."""
+    """A tile, the parts into which its sums are split, fewer where there are not so many stages, and what is joined."""
 
     tile: Any  # of tiles.py or of simt_tiles.py
     splits: int
+    join: joins.Join = joins.ALONE
 
     def __str__(self):
-        return f"{self.tile.rows}x{self.tile.columns} splits {self.splits}"
+        grouped = " by warpgroups" if getattr(self.tile, "warpgroups", 0) else ""
+        join = "" if self.join == joins.ALONE else f" joined {self.join.groups} {self.join.phases}".replace(",", "")
+        return f"{self.tile.rows}x{self.tile.columns}{grouped} splits {self.splits}{join}"
 
     def macros(self):
         """What they are in the macros of a kernel."""
-        return {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
+        found = {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
+        grouped = getattr(self.tile, "warpgroups", None)
+        return found if grouped is None else {**found, "WARPGROUPS": str(grouped)}
 
     def parts(self, steps):
         """The number of splits, and the stages of each."""
@@ -62,9 +69,12 @@ def can(family, task):
 
 
 def choices(family, task):
-    """All that a family can choose for a task."""
+    """All that a family can choose for a task; where some can be joined, each way to do that, with tiles in turns."""
     if family == "mma":
-        return [Product(tile, n) for tile in tiles.tiles(mma._kind(task), task.operation == WGRAD) for n in _SPLITS]
+        compiled = tiles.tiles(mma._kind(task), task.device, task.operation == WGRAD)
+        every = [Product(tile, n) for tile in compiled for n in _SPLITS]
+        _, *ways = joins.joins(task)
+        return [one._replace(join=join) for one, join in zip(cycle(every[::-1]), ways, strict=False)] if ways else every
     if family == "simt":
         return [Product(tile, n) for tile in simt_tiles.TILES[task.dtype.compute_itemsize] for n in _SPLITS]
     if family == "depthwise":
@@ -75,18 +85,18 @@ def choices(family, task):
     return [None]
 
 
-def _steps(kind, depths):
-    return max(1, *(-(-depth // kind.depth) for depth in depths))
+def _steps(kind, tile, depths):
+    return max(1, *(-(-depth // kind.depth(tile)) for depth in depths))
 
 
 def _of_mma(choice):
     def best_tile(kind, device, groups, products):
-        return choice.tile, *choice.parts(_steps(kind, [depth for *_, depth in products])), 0.0
+        return choice.tile, *choice.parts(_steps(kind, choice.tile, [depth for *_, depth in products])), 0.0
 
     def best_split(kind, device, groups, rows, columns, depth):
-        return choice.tile, choice.parts(_steps(kind, [depth]))[1], 0.0
+        return choice.tile, choice.parts(_steps(kind, choice.tile, [depth]))[1], 0.0
 
-    return patch.multiple(mma, best_tile=best_tile, best_split=best_split)
+    return patch.multiple(mma, best_tile=best_tile, best_split=best_split, joins=lambda task: [choice.join])
 
 
 def _of_simt(choice):

@@ -36,8 +36,9 @@ SOURCES = {
     "simt": ("simt.cu",),
     "gather": ("gather.cu",),
 }
-#: A choice is forced on the first ones: larger than any tile, with a remainder in each size, and a small one of whole
-#: vectors. The others have strides, groups, one and three axes, and sums for which gather.cu has blocks of each size.
+#: A choice is forced on the first ones: larger than any tile, with a remainder in each size, a small one of whole
+#: vectors, and one whose groups and phases can be joined. The others have strides, groups, one and three axes, and sums
+#: for which gather.cu has blocks of each size.
 LAYERS = {
     layer.name: layer
     for layer in suites.parse(
@@ -49,6 +50,7 @@ LAYERS = {
         mb2g24ic24ih5iw13oc24kh2kw3ph1pw1n"tails_depthwise"
         mb2g24ic24ih6iw27oc24kh3sh2ph1n"tails_depthwise_stride2"
         mb1ic16ih9oc24kh3ph1n"vectors"
+        mb1g8ic32ih12iw10oc40kh3sh2ph1n"joined"
         [planned]
         mb2ic40ih13iw11oc44kh3ph1n"tails"
         mb2ic24ih12iw9oc20kh4sh2ph1n"phases"
@@ -69,11 +71,12 @@ PLANNED = tuple(name for name, layer in LAYERS.items() if layer.suite == "planne
 
 
 def forced_problems(family, kernel):
-    """Those on which every choice is forced, if there are any; what can be chosen is seen from the first."""
+    """Sets of those on which every choice is forced; what can be chosen is seen from the first of a set."""
     if family == "depthwise":
         # Along a stride there are more shapes, but for dgrad, whose phases have none.
-        return ("tails_depthwise",) if kernel == "dgrad" else ("tails_depthwise_stride2",)
-    return (f"tails_{kernel}", "vectors") if family in ("mma", "simt") else ()
+        return [("tails_depthwise",) if kernel == "dgrad" else ("tails_depthwise_stride2",)]
+    sets = {"mma": [(f"tails_{kernel}", "vectors"), ("joined",)], "simt": [(f"tails_{kernel}", "vectors")]}
+    return sets.get(family, [])
 
 
 class Row(NamedTuple):
@@ -97,10 +100,10 @@ def rows(family, kind, task_of):
     found = []
     for kernel in KERNELS:
         for formats in FORMATS_OF[family]:
-            problems = forced_problems(family, kernel)
-            if problems and gpu_forced.can(family, task := task_of(kernel, problems[0], kind, formats)):
-                choices = gpu_forced.choices(family, task)
-                found += [Row(family, kind, kernel, formats, problems, choice) for choice in choices]
+            for problems in forced_problems(family, kernel):
+                if gpu_forced.can(family, task := task_of(kernel, problems[0], kind, formats)):
+                    choices = gpu_forced.choices(family, task)
+                    found += [Row(family, kind, kernel, formats, problems, choice) for choice in choices]
             for problem in PLANNED:
                 if gpu_forced.can(family, task_of(kernel, problem, kind, formats)):
                     found.append(Row(family, kind, kernel, formats, (problem,)))

@@ -152,9 +152,8 @@ extern "C" __global__ void __launch_bounds__(256, __CUDA_ARCH__ < 800 ? 1 : 2)
                                     const compute weight = from[c];
 #pragma unroll
                                     for (int p = 0; p < POSITIONS; ++p)
-                                        sums[p][c] =
-                                            multiply_add(widen(window.x[window_index(p, t)][window_input(c, in)]),
-                                                         weight, sums[p][c]);
+                                        sums[p][c] = multiply_add(window.at(window_index(p, t), window_input(c, in)),
+                                                                  weight, sums[p][c]);
                                 }
                             }
                         }

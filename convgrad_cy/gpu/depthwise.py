@@ -5,8 +5,8 @@
 
 from math import isqrt, prod
 
-from ..problem import WGRAD
-from . import reduce
+from ..problem import DGRAD, FPROP, WGRAD
+from . import mma, reduce, simt
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .thread_shape import channel_stride, shape_of
 from .walk_sets import extremes, is_padded, walk_sets
@@ -30,15 +30,17 @@ _CHANNEL_THREADS = 16
 #: A thread of wgrad has at least so many strips; its sums are then worth the addition across threads.
 _LEAST_STRIPS = 8
 _ROW_THREADS = 8
+#: What share of the ordinary units' products an H200 reached where groups have several channels.
+_REACHED = {FPROP: 0.2, DGRAD: 0.2, WGRAD: 0.1}
 
 
-def suits(task):
+def can(task):
     """Whether groups are small, their channels evenly spaced in memory, and all counts within 32 bits."""
     ins, out = task.source.shape[2], task.target.shape[2]
     most = _MOST_MULTIPLIER if min(ins, out) == 1 else _MOST_CHANNELS
     if max(ins, out) > most or (task.problem.groups == 1 and ins * out > 1):
         return False
-    if not all(_is_one_axis(operand) for operand in (task.source, task.target)):
+    if not (task.source.has_even_channels and task.target.has_even_channels):
         return False
     sets = walk_sets(task)
     walks = [walk for walks in sets for axis in walks for walk in axis]
@@ -52,17 +54,21 @@ def suits(task):
     return all(launch.shared <= _FILTER_BYTES and launch.grid[0] <= _MOST_BLOCKS for launch in planned)
 
 
+def suits(task):
+    """Whether these kernels are likely to be the fastest: where groups have several channels, tensor cores may be."""
+    if not can(task):
+        return False
+    if min(task.source.shape[2], task.target.shape[2]) == 1:
+        return True
+    return task.problem.multiplications / (_REACHED[task.operation] * simt.rate(task) * task.device.processors) <= (
+        mma.clocks(task)
+    )
+
+
 def launches(task):
     if task.operation == WGRAD:
         return _wgrad(task)
     return Plan(tuple(_correlate(task, walks) for walks in walk_sets(task)))
-
-
-def _is_one_axis(operand):
-    """Whether channels can be counted through all groups."""
-    groups, channels = operand.shape[1:3]
-    by_group, by_channel = operand.strides[1:3]
-    return groups == 1 or channels == 1 or by_group == channels * by_channel
 
 
 def _even(extent, most):

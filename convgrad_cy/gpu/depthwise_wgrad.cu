@@ -25,7 +25,7 @@ struct Arguments { /* depthwise_wgrad.py lists them in this order */
 #define ROUND 8
 #define THREADS 256
 
-typedef Vector<storage, TARGET_VECTOR> Gradients;
+typedef Read<storage, TARGET_VECTOR> Gradients;
 
 /* A strip of positions; digits as they are counted: batch, depth, height, strip of a row. */
 struct Strip {
@@ -95,18 +95,18 @@ __device__ inline compute exact_sum(const storage *source, const storage *target
 __device__ inline void
 load_gradients(compute gradients[POSITIONS][CHANNELS], const storage *from, const Arguments &arguments, int first)
 {
+    constexpr int PASS = CHANNELS_LAST ? 1 : TARGET_VECTOR;
     const int widths = int(arguments.axis[2].positions);
 #pragma unroll
-    for (int p = 0; p < POSITIONS; p += (CHANNELS_LAST ? 1 : TARGET_VECTOR))
+    for (int p = 0; p < POSITIONS; p += PASS, from += PASS * arguments.target[3])
 #pragma unroll
         for (int c = 0; c < CHANNELS; c += (CHANNELS_LAST ? TARGET_VECTOR : 1)) {
             Gradients read = {};
             if (first + p < widths)
-                read = *reinterpret_cast<const Gradients *>(from
-                                                            + (p * arguments.target[3] + c * arguments.target_channel));
+                read = *reinterpret_cast<const Gradients *>(from + c * arguments.target_channel);
 #pragma unroll
             for (int k = 0; k < TARGET_VECTOR; ++k)
-                gradients[CHANNELS_LAST ? p : p + k][CHANNELS_LAST ? c + k : c] = widen(read.of[k]);
+                gradients[CHANNELS_LAST ? p : p + k][CHANNELS_LAST ? c + k : c] = read.widened(k);
         }
 }
 
@@ -172,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 800 ? 1 : 
 #pragma unroll
                             for (int p = 0; p < POSITIONS; ++p) {
                                 compute &sum = sums[(t * CHANNELS + c) * IN + input * !CHANNELS_LAST + in];
-                                sum = multiply_add(widen(window.x[window_index(p, t)][window_input(c, in)]),
-                                                   gradients[p][c], sum);
+                                sum = multiply_add(window.at(window_index(p, t), window_input(c, in)), gradients[p][c],
+                                                   sum);
                             }
             }
         }

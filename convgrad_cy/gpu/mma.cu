@@ -8,7 +8,9 @@
 
    Both have their channels together in memory (as they came, or by pack.cu), a multiple of CHUNK of them; where they
    were padded, zeros meet zeros. RESULT is the type of the target, which has any strides. Where there are few tiles,
-   the sums are split among blocks and the targets are partial sums, which reduce.cu adds. */
+   the sums are split among blocks and the targets are partial sums, which reduce.cu adds. Where groups or phases are
+   joined, the filter has holes. */
+#include "planes.cuh"
 #include "tap_copies.cuh"
 
 typedef RESULT result;
@@ -40,8 +42,9 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
                     if (begin <= c && c < end) /* all three are multiples of CHUNK */
 #pragma unroll
                         for (int k = 0; k < CHUNK; k++)
-                            sum = multiply_add(whole(a + c + k, arguments.source_plane),
-                                               whole(b + c + k, arguments.filter_plane), sum);
+                            if (!arguments.holes || !is_hole(b[c + k]))
+                                sum = multiply_add(whole(a + c + k, arguments.source_plane),
+                                                   whole(b + c + k, arguments.filter_plane), sum);
                 if (sum != sum)
                     return sum;
                 begin -= arguments.channels;
@@ -54,8 +57,26 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
    write what is next to each other in memory: columns of one row where channels come last, else rows of one column.
    The pads 8 and 4 let the scattered writes of the sums use at least half of the banks. Needs (tiles.py)
 
-       8 TILE_ROWS + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
+       8 (TILE_ROWS + TILE_COLUMNS)
+       + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
+/* Where a column's results are, from those of a position. */
+__device__ inline int64_t column_target(const Arguments &arguments, unsigned column)
+{
+    const unsigned channels = unsigned(arguments.target_channels);
+    int64_t offset = column % channels * arguments.target.channel;
+    column /= channels;
+#pragma unroll 1
+    for (int i = 2; i >= 0; i--) {
+        const unsigned phases = unsigned(arguments.joined[i]);
+        offset += column % phases * arguments.target.axis[i];
+        column /= phases;
+    }
+    return offset;
+}
+
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
+/* Chunks that a thread stores at a time. Warps alone have no registers for more: later rows' sums are still in them. */
+constexpr int STORED = WARPGROUPS ? 4 : 1;
 
 template <int row_step, int column_step> __device__ inline void stage_sums(sum_type *staged, const Sums sums)
 {
@@ -66,12 +87,38 @@ template <int row_step, int column_step> __device__ inline void stage_sums(sum_t
     });
 }
 
+/* Stores 16 bytes of results; whether all of them are finite. Sums are read 16 bytes at a time: read one by one, those of
+   a warp's threads would be in 4 banks. */
+__device__ inline bool store_chunk(result *to, const sum_type *from)
+{
+    union {
+        sum_type values[RESULT_CHUNK];
+        uint4 all[RESULT_CHUNK * sizeof(sum_type) / 16];
+    } sums;
+    union {
+        result values[RESULT_CHUNK];
+        uint4 all;
+    } chunk;
+    bool finite = true;
+#pragma unroll
+    for (int i = 0; i < int(sizeof sums / 16); i++)
+        sums.all[i] = reinterpret_cast<const uint4 *>(from)[i];
+#pragma unroll
+    for (int k = 0; k < RESULT_CHUNK; k++) {
+        chunk.values[k] = narrow(result(), sums.values[k]);
+        finite &= is_finite(sums.values[k]);
+    }
+    *reinterpret_cast<uint4 *>(to) = chunk.all;
+    return finite;
+}
+
 extern "C" __global__ void
 __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source, const element *__restrict__ filter,
                                              result *__restrict__ target, const __grid_constant__ Arguments arguments)
 {
-    DYNAMIC_SHARED(shared);
+    DYNAMIC_SHARED(dynamic);
     __shared__ Walk walk;
+    unsigned char *const shared = first_stage(dynamic);
 
     if (threadIdx.x < 3) {
         unsigned phase = blockIdx.y;
@@ -90,7 +137,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
     const unsigned group = blockIdx.z / unsigned(arguments.splits), split = blockIdx.z % unsigned(arguments.splits);
     source += group * arguments.source.group;
     filter += group * arguments.filter.group;
-    target += split * arguments.target_split + group * arguments.target.group + first_column * arguments.target.channel;
+    target += split * arguments.target_split + group * arguments.target.group;
 
     const int64_t depths = walk.axis[0].taps * walk.axis[1].taps * walk.axis[2].taps * arguments.channels;
     const int64_t begin = split * arguments.steps * DEPTH, most = begin + arguments.steps * DEPTH;
@@ -104,7 +151,8 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
     wait_copies<0>();
 
     int64_t *const row_target = reinterpret_cast<int64_t *>(shared);
-    sum_type *const staged = reinterpret_cast<sum_type *>(row_target + TILE_ROWS);
+    int64_t *const column_targets = row_target + TILE_ROWS;
+    sum_type *const staged = reinterpret_cast<sum_type *>(column_targets + TILE_COLUMNS);
     __syncthreads(); /* stages have been read */
     for (int i = threadIdx.x; i < TILE_ROWS; i += THREADS) {
         unsigned place[3];
@@ -113,6 +161,8 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
             offset += conv_target(&walk.axis[j], place[j]) * arguments.target.axis[j];
         row_target[i] = offset;
     }
+    for (int i = threadIdx.x; i < TILE_COLUMNS; i += THREADS)
+        column_targets[i] = column_target(arguments, first_column + i);
     const bool last = arguments.channels_last, chunks = arguments.whole_chunks;
     const int row_step = last ? TILE_COLUMNS + 8 : 1, column_step = last ? 1 : WARP_ROWS + 4;
     const int columns = int(arguments.columns) - first_column;
@@ -127,39 +177,42 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
                 stage_sums<1, WARP_ROWS + 4>(staged, sums);
         }
         __syncthreads();
-        const int units = chunks ? WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK : WARP_ROWS * TILE_COLUMNS;
         bool finite = true;
-        /* Once to store and, where a sum is not finite, once more to repair. */
-        for (int pass = 0; pass < 2 && (pass == 0 || !finite); pass++)
-            for (int i = threadIdx.x; i < units; i += THREADS) {
-                const int element = i * unit;
-                const int row = last ? element / TILE_COLUMNS : i % WARP_ROWS;
-                const int column = last ? element % TILE_COLUMNS : i / WARP_ROWS;
+        if (chunks) {
+#pragma unroll STORED
+            for (int i = threadIdx.x; i < WARP_ROWS * TILE_COLUMNS / RESULT_CHUNK; i += THREADS) {
+                const int row = i * RESULT_CHUNK / TILE_COLUMNS, column = i * RESULT_CHUNK % TILE_COLUMNS;
+                if (first_row + part + row < rows && column < columns)
+                    finite &= store_chunk(target + row_target[part + row] + column_targets[column],
+                                          staged + row * (TILE_COLUMNS + 8) + column);
+            }
+        } else {
+#pragma unroll 1
+            for (int i = threadIdx.x; i < WARP_ROWS * TILE_COLUMNS; i += THREADS) {
+                const int row = last ? i / TILE_COLUMNS : i % WARP_ROWS;
+                const int column = last ? i % TILE_COLUMNS : i / WARP_ROWS;
                 if (first_row + part + row >= rows || column >= columns)
                     continue;
-                const sum_type *from = staged + row * row_step + column * column_step;
-                result *to = target + row_target[part + row] + column * arguments.target.channel;
-                if (pass == 1) {
-                    for (int k = 0; k < unit; k++)
-                        if (!is_finite(from[k]))
-                            to[k] =
-                                narrow(result(), defined_sum(source, filter, walk, arguments, first_row + part + row,
-                                                             first_column + column + k, begin, end));
-                } else if (chunks) {
-                    union {
-                        result values[RESULT_CHUNK];
-                        uint4 all;
-                    } chunk;
-#pragma unroll
-                    for (int k = 0; k < RESULT_CHUNK; k++) {
-                        chunk.values[k] = narrow(result(), from[k]);
-                        finite = finite && is_finite(from[k]);
-                    }
-                    *reinterpret_cast<uint4 *>(to) = chunk.all;
-                } else {
-                    *to = narrow(result(), *from);
-                    finite = finite && is_finite(*from);
-                }
+                const sum_type sum = staged[row * row_step + column * column_step];
+                target[row_target[part + row] + column_targets[column]] = narrow(result(), sum);
+                finite &= is_finite(sum);
             }
+        }
+        /* Each thread repairs what it has stored. */
+#pragma unroll 1
+        for (int i = threadIdx.x; !finite && i < WARP_ROWS * TILE_COLUMNS / unit; i += THREADS) {
+            const int element = i * unit;
+            const int row = last ? element / TILE_COLUMNS : i % WARP_ROWS;
+            const int column = last ? element % TILE_COLUMNS : i / WARP_ROWS;
+            if (first_row + part + row >= rows || column >= columns)
+                continue;
+            const sum_type *from = staged + row * row_step + column * column_step;
+            result *to = target + row_target[part + row] + column_targets[column];
+#pragma unroll 1
+            for (int k = 0; k < unit; k++)
+                if (!is_finite(from[k]))
+                    to[k] = narrow(result(), defined_sum(source, filter, walk, arguments, first_row + part + row,
+                                                         first_column + column + k, begin, end));
+        }
     }
 }

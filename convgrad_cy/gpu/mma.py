@@ -8,15 +8,15 @@ says.
 """
 
 from itertools import product
-from math import prod
+from math import inf, prod
 
 from ..problem import DGRAD, WGRAD
-from . import reduce
+from . import reduce, simt
+from .joins import ALONE, joins, phase_walks, spread, view
 from .pack import CHANNELS, can_pack, lies_in_chunks, pack
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers
 from .tiles import LAUNCH_CLOCKS, Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
 
-_THREADS = 128
 #: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh. Strides that want more launches than this are rare.
 _MOST_PHASES = 4
 _MOST_PARTS = 8
@@ -25,15 +25,12 @@ _NO_WALK = (0,) * 10
 _MOST = 2**31 - 2**16
 _FARTHEST = 2**29
 _MOST_GROUPS = 65535
+#: What mma_wgrad.cu multiplies a row with, to know which of the joined groups it is of, is in such parts.
+_ROW_PARTS = 1 << 16
 #: Architectures whose tensor cores multiply float64 faster than their other units do.
 _DOUBLE_ARCHS = (80, 90)
-#: Fewer channels in a group are not worth the rest of a tile.
-_LEAST_GROUP = 16
 #: Bytes of packed operands and partial sums beyond which kernels without them are taken.
 _MOST_WORKSPACE = 16 << 30
-#: Multiplications that the other units of a multiprocessor do in a clock, and what share of that kernels reach.
-_OTHER_RATES = {("float32", 80): 64, ("float64", 80): 32, ("float64", 90): 64}
-_OTHER_RATE, _OTHER_SHARE = 128, 0.6
 #: The axes in the order of partial sums, channels last: (group, out, taps, in) of filters, (N, G, D, H, W, C) of data.
 _DIGITS = (0, 1, 3, 4, 5, 2)
 
@@ -45,21 +42,22 @@ def _kind(task):
     return Kind(task.dtype.cuda, task.dtype.itemsize, 1, task.dtype.compute_itemsize)
 
 
-def _walks(task):
+def _walks(task, join=ALONE):
     """Every combination of walks."""
-    return [walk for axes in _phases(task) for walk in product(*axes)]
+    return [walk for axes in _phases(task, join) for walk in product(*axes)]
 
 
-def _products(task, kind):
-    """(rows, columns, depth) of the matrix product of each walk, in one group."""
-    channels = -(-task.source.shape[CHANNELS] // kind.chunk) * kind.chunk
-    for walk in _walks(task):
+def _products(task, kind, join=ALONE):
+    """(rows, columns, depth) of the matrix product of each walk, in one group or in joined ones."""
+    channels = -(-task.source.shape[CHANNELS] * join.groups // kind.chunk) * kind.chunk
+    others = task.target.shape[CHANNELS] * join.groups
+    for walk in _walks(task, join):
         positions = task.source.shape[0] * prod(axis.positions for axis in walk)
         taps = prod(axis.taps for axis in walk)
         if task.operation == WGRAD:
-            yield task.target.shape[CHANNELS], taps * channels, positions
+            yield others, taps * channels, positions
         else:
-            yield positions, task.target.shape[CHANNELS], taps * channels
+            yield positions, others * prod(join.phases), taps * channels
 
 
 def _is_near(axis):
@@ -100,13 +98,17 @@ def suits(task):
     name, arch = task.dtype.name, task.device.arch
     if name == "float64" and arch not in _DOUBLE_ARCHS:
         return False
-    if task.problem.groups > 1 and min(task.problem.x_channels, task.problem.y_channels) < _LEAST_GROUP:
+    if task.problem.groups > 1 and min(task.problem.x_channels, task.problem.y_channels) == 1:
         return False
+    return simt.takes_longer(task, clocks(task))
+
+
+def clocks(task):
+    """What the plan takes but for one launch, which any other plan has, too; infinite where these kernels have none."""
+    if not can(task):
+        return inf
     plan, clocks = _planned(task)
-    if sum(plan.workspaces) > _MOST_WORKSPACE:
-        return False
-    rate = _OTHER_SHARE * _OTHER_RATES.get((name, arch), _OTHER_RATE) * task.device.processors
-    return clocks < task.problem.multiplications / rate
+    return clocks if sum(plan.workspaces) <= _MOST_WORKSPACE else inf
 
 
 def launches(task):
@@ -114,17 +116,20 @@ def launches(task):
 
 
 def _planned(task):
-    """The plan, and its clocks but for one launch, which any other plan has, too."""
-    return (_wgrad if task.operation == WGRAD else _correlate)(task)
+    """The plan whose groups and phases are joined as it costs least, and its clocks."""
+    plan = _wgrad if task.operation == WGRAD else _correlate
+    return min((plan(task, join) for join in joins(task)), key=lambda planned: planned[1])
 
 
-def _phases(task):
+def _phases(task, join=ALONE):
     """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last.
 
     Where strides are small, combinations of phases that no tap reaches have blocks of their own, which store zeros;
     else zeros are stored everywhere before.
     """
     problem = task.problem
+    if join.phases != ALONE.phases:
+        return [tuple([axis] for axis in phase_walks(problem))]
     if task.operation != DGRAD:
         return [tuple([axis] for axis in problem.forward_walk())]
     unreached = problem.unreached_walk()
@@ -140,12 +145,17 @@ def _phases(task):
     return zeros + [(depth, row, column) for depth in depths for row in rows for column in columns]
 
 
-def _packed(task, kind, *numbers):
+def _packed(task, kind, join, *numbers):
     """These operands as the kernels read them, the launches that make them so, and the sizes of their workspaces."""
     operands, packs, sizes = [], [], []
     for number in numbers:
-        operand = (task.source, task.filter, task.target)[number]
-        packed = pack(number, operand, task.dtype, kind, WORKSPACE + len(sizes))
+        workspace = WORKSPACE + len(sizes)
+        if number == FILTER and join != ALONE:
+            packed = spread(task, join, kind, workspace)
+        else:
+            operand = (task.source, task.filter, task.target)[number]
+            operand = operand if number == FILTER else view(operand, join.groups)
+            packed = pack(number, operand, task.dtype, kind, workspace)
         operands.append(packed)
         if packed.launch is not None:
             packs.append(packed.launch)
@@ -161,6 +171,7 @@ def _macros(kind, tile, count, **others):
         "STAGES": count,
         "TILE_COLUMNS": tile.columns,
         "TILE_ROWS": tile.rows,
+        "WARPGROUPS": tile.warpgroups,
     }
     return tuple(sorted((name, str(value)) for name, value in {**values, **others}.items()))
 
@@ -180,13 +191,14 @@ def _digits(operand):
     return extents, strides, dense
 
 
-def _correlate(task):
-    kind, device, target = _kind(task), task.device, task.target
-    (source, filter), steps, sizes = _packed(task, kind, SOURCE, FILTER)
-    tile, splits, each, clocks = best_tile(kind, device, task.problem.groups, list(_products(task, kind)))
+def _correlate(task, join):
+    kind, device, target = _kind(task), task.device, view(task.target, join.groups)
+    (source, filter), steps, sizes = _packed(task, kind, join, SOURCE, FILTER)
+    batch, groups, channels = target.shape[:3]
+    columns = channels * prod(join.phases)
+    tile, splits, each, clocks = best_tile(kind, device, groups, list(_products(task, kind, join)))
     clocks += len(steps) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     count = stages(kind, tile, device)
-    batch, groups, columns = target.shape[:3]
     extents, target_strides, partial_strides = _digits(target)
     if splits == 1:
         result, size, strides, aligned = task.dtype.cuda, task.dtype.itemsize, target.strides, target.aligned
@@ -195,41 +207,43 @@ def _correlate(task):
     written = target._replace(strides=tuple(strides), aligned=aligned)
     last = written.strides[CHANNELS] == 1
     pointers = (source.number, filter.number, TARGET if splits == 1 else WORKSPACE + len(sizes))
-    for phases in _phases(task):
+    whole_chunks = last and lies_in_chunks(written, 16 // size)
+    for phases in _phases(task, join):
         walks = [axis[i] if i < len(axis) else _NO_WALK for axis in phases for i in range(_MOST_PHASES)]
         arguments = integers(
             [len(axis) for axis in phases],
             walks,
-            (batch, source.channels, columns, splits, each),
+            (batch, source.channels, channels, columns, splits, each),
             (source.strides, source.plane),
             (_filter_strides(filter.strides), filter.plane),
             (written.strides, prod(target.shape)),
-            (last, last and lies_in_chunks(written, 16 // size)),
+            (last, whole_chunks, join.phases, join != ALONE),
         )
         rows = batch * prod(max(walk.positions for walk in axis) for axis in phases)
         grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups * splits)
         macros, shared = _macros(kind, tile, count, RESULT=result), shared_bytes(kind, tile, count)
-        steps.append(Launch("mma.cu", macros, "correlate", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+        steps.append(Launch("mma.cu", macros, "correlate", grid, (tile.threads, 1, 1), shared, pointers, arguments))
     if splits > 1:
         steps.append(reduce.launch(task.dtype, pointers[2], TARGET, splits, extents, target_strides))
         sizes.append(reduce.workspace_bytes(task.dtype, splits, extents))
     return Plan(tuple(steps), tuple(sizes)), clocks
 
 
-def _wgrad(task):
-    kind, device, groups = _kind(task), task.device, task.problem.groups
-    (source, target), steps, sizes = _packed(task, kind, SOURCE, TARGET)
-    ((rows, columns, depth),) = _products(task, kind)
+def _wgrad(task, join):
+    kind, device, groups = _kind(task), task.device, task.problem.groups // join.groups
+    (source, target), steps, sizes = _packed(task, kind, join, SOURCE, TARGET)
+    ((rows, columns, depth),) = _products(task, kind, join)
+    of_row = -(-_ROW_PARTS // task.target.shape[CHANNELS]) if join.groups > 1 else 0
     tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
     count = stages(kind, tile, device, True)
-    splits = -(-depth // (each * kind.depth))
+    splits = -(-depth // (each * kind.depth(tile)))
     extents, strides, _ = _digits(task.filter)
     partials = WORKSPACE + len(sizes)
     across = -(-columns // tile.columns)
     arguments = integers(
         task.problem.forward_walk(),
         task.source.shape[0],
-        (source.channels, task.source.shape[CHANNELS], target.channels, rows),
+        (source.channels, task.source.shape[CHANNELS], target.channels, rows, of_row),
         (across, each),
         (source.strides, source.plane),
         (target.strides, target.plane),
@@ -237,7 +251,7 @@ def _wgrad(task):
     grid = (-(-rows // tile.rows) * across, splits, groups)
     macros, shared = _macros(kind, tile, count), shared_bytes(kind, tile, count)
     pointers = (source.number, target.number, partials)
-    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (_THREADS, 1, 1), shared, pointers, arguments))
+    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (tile.threads, 1, 1), shared, pointers, arguments))
     steps.append(reduce.launch(task.dtype, partials, FILTER, splits, extents, strides))
     clocks += (len(steps) - 1) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
@@ -258,12 +272,12 @@ def variants(devices=_DEVICES):
         ("double", Kind("double", 8, 1, 8)),
     ):
         packed = (("PACKED", kind.element), ("PLANES", str(kind.planes)), ("STORAGE", storage))
-        found.add(("pack.cu", "pack", packed))
+        found |= {("pack.cu", "pack", packed), ("spread.cu", "spread", packed)}
         for device in devices:
-            for tile in tiles(kind):
+            for tile in tiles(kind, device):
                 for result in {storage, kind.sums}:
                     macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)
                     found.add(("mma.cu", "correlate", macros))
-            for tile in tiles(kind, by_depth=True):
+            for tile in tiles(kind, device, by_depth=True):
                 found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device, True))))
     return sorted(found)

@@ -2,9 +2,10 @@
 
        partials[split][group][o][tap][c] = sum over p in split of  target[p][o] * source[p at tap][c]
 
-   is a product of o x positions p by positions x (taps, c). Its depth are positions, which lie one after another in
-   memory with their channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the
-   same chunk of channels, of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
+   is for each group a product of o x positions p by positions x (taps, c); joined groups (joins.py) are one product, of
+   which only what is of one group is kept. Its depth are positions, which lie one after another in memory with their
+   channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. A thread copies the same chunk of channels,
+   of the same tap, of several positions in each stage. Operands are packed as for mma.cu. */
 #include "convgrad/problem.h"
 #include "pipeline.cuh"
 
@@ -12,12 +13,13 @@
 struct Arguments {
     conv_axis axes[3];
     int64_t batch;
-    int64_t source_padded; /* channels per group in memory */
-    int64_t source_channels;
+    int64_t source_padded;   /* channels per group in memory */
+    int64_t source_channels; /* that are there; of joined groups, of each */
     int64_t target_padded;
     int64_t target_channels;
-    int64_t across; /* tiles across the columns */
-    int64_t steps;  /* stages of a split, DEPTH positions each */
+    int64_t group_of_row; /* for a row, in parts of 1 / 2^16; 0 where no groups are joined */
+    int64_t across;       /* tiles across the columns */
+    int64_t steps;        /* stages of a split, DEPTH positions each */
     strides source;
     int64_t source_plane;
     strides target;
@@ -98,14 +100,20 @@ struct Copies {
         column_offset *= SIZE;
     }
 
-    /* Warps take turns. */
+    /* Warps take turns, two of them together where a stage has more positions than a warp has lanes. */
     __device__ inline void prepare(int step)
     {
-        const int warp = step % (THREADS / 32), lane = threadIdx.x % 32;
-        if (threadIdx.x / 32 != warp || lane >= DEPTH)
-            return;
+        constexpr int lanes = DEPTH > 32 ? DEPTH : 32;
+        const int lane = threadIdx.x % lanes;
+        if (threadIdx.x / lanes == step % (THREADS / lanes) && lane < DEPTH)
+            places[step % 2][lane] = place_of(begin + step * DEPTH + lane);
+    }
+
+    /* A position that need not exist. */
+    __device__ inline Place place_of(unsigned position) const
+    {
         unsigned at[3];
-        const unsigned image = locate(arguments, begin + step * DEPTH + lane, at);
+        const unsigned image = locate(arguments, position, at);
         Place place;
         place.source = image * arguments.source.batch;
         place.target = image * arguments.target.batch;
@@ -117,7 +125,7 @@ struct Copies {
         }
         place.source *= SIZE;
         place.target *= SIZE;
-        places[step % 2][lane] = place;
+        return place;
     }
 
     __device__ inline void load(int step, unsigned char *stage)
@@ -202,8 +210,9 @@ extern "C" __global__ void
 __launch_bounds__(THREADS, BLOCKS) wgrad(const element *__restrict__ source, const element *__restrict__ target,
                                          sum_type *__restrict__ partials, const __grid_constant__ Arguments arguments)
 {
-    DYNAMIC_SHARED(shared);
+    DYNAMIC_SHARED(dynamic);
     __shared__ Place places[2][DEPTH];
+    unsigned char *const shared = first_stage(dynamic);
 
     const unsigned across = unsigned(arguments.across);
     const int first_row = int(blockIdx.x / across * TILE_ROWS);
@@ -227,27 +236,31 @@ __launch_bounds__(THREADS, BLOCKS) wgrad(const element *__restrict__ source, con
     const unsigned channels = unsigned(arguments.source_channels);
     partials +=
         (int64_t(blockIdx.y) * gridDim.z + blockIdx.z) * arguments.target_channels * taps * arguments.source_channels;
-    /* Where the sum of a row and a column of the tile goes, and how many from there on, of the same tap, exist. */
-    const auto place_of = [&](int row, int column, int &exist) {
+    /* Where the sum of a row and a column of the tile goes, and which channel of the row's group it is of: one of
+       `channels` where there is such a sum. */
+    const auto place_of = [&](int row, int column, unsigned &channel) {
         const unsigned at = first_column + column, tap = at / unsigned(arguments.source_padded);
-        const unsigned channel = at % unsigned(arguments.source_padded);
         row += first_row;
-        exist = row < arguments.target_channels && tap < taps ? int(channels - channel) : 0;
-        return partials + ((row * taps + tap) * arguments.source_channels + channel);
+        const unsigned group = row * unsigned(arguments.group_of_row) >> 16;
+        channel = at % unsigned(arguments.source_padded) - group * channels;
+        sum_type *const to = partials + ((row * taps + tap) * arguments.source_channels + int(channel));
+        if (row >= arguments.target_channels || tap >= taps)
+            channel = channels;
+        return to;
     };
     const bool even = channels % 2 == 0; /* then a pair begins at a multiple of its size, and exists as a whole */
     bool finite = true;
     for_sums(sums, [&](int row, int column, const sum_type *pair) {
-        int exist;
-        sum_type *const to = place_of(row, column, exist);
-        if (exist <= 0)
-            return;
+        unsigned channel;
+        sum_type *const to = place_of(row, column, channel);
         finite &= is_finite(pair[0]) & is_finite(pair[1]);
         if (even) {
-            *reinterpret_cast<Pair *>(to) = {pair[0], pair[1]};
+            if (channel < channels)
+                *reinterpret_cast<Pair *>(to) = {pair[0], pair[1]};
         } else {
-            to[0] = pair[0];
-            if (exist > 1)
+            if (channel < channels)
+                to[0] = pair[0];
+            if (channel + 1 < channels) /* also where the first is of the group before */
                 to[1] = pair[1];
         }
     });
@@ -255,9 +268,9 @@ __launch_bounds__(THREADS, BLOCKS) wgrad(const element *__restrict__ source, con
 #pragma unroll 1
         for (int i = threadIdx.x; i < TILE_ROWS * TILE_COLUMNS; i += THREADS) {
             const int row = i / TILE_COLUMNS, column = i % TILE_COLUMNS;
-            int exist;
-            sum_type *const to = place_of(row, column, exist);
-            if (exist > 0 && !is_finite(*to))
+            unsigned channel;
+            sum_type *const to = place_of(row, column, channel);
+            if (channel < channels && !is_finite(*to))
                 *to = defined_sum(source, target, arguments, begin, begin + count, first_row + row,
                                   first_column + column);
         }

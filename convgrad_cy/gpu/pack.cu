@@ -7,7 +7,7 @@
    2^(12 - rows_bits) channels, in shared memory: threads next to each other read along the axis that is nearest in
    memory, and write chunks of 16 bytes of channels. */
 #include "convgrad/problem.h"
-#include "types.cuh"
+#include "planes.cuh"
 
 typedef PACKED packed;
 
@@ -25,31 +25,6 @@ struct Arguments {
 constexpr int THREADS = 256;
 constexpr int BITS = 12;
 constexpr int CHUNK = 16 / sizeof(packed);
-
-/* The planes of a number, each what the planes before it leave, rounded to bf16: exact with three of them but for parts
-   below 2^-133, and with float's subnormal numbers taken for zero. Where the number is not finite, the first plane is
-   all of it: infinity minus infinity is no number. */
-__device__ inline void split(bf16 planes[PLANES], float value)
-{
-#pragma unroll
-    for (int i = 0; i < PLANES; i++) {
-        planes[i] = narrow(bf16(), value);
-        const float part = widen(planes[i]);
-        if (part - part == 0) {
-            value -= part;
-        } else if (value - value == 0) { /* rounded up to infinity: cut instead */
-            planes[i].bits = (unsigned short)(bits_of_float(value) >> 16);
-            value -= widen(planes[i]);
-        } else {
-            value = 0;
-        }
-    }
-}
-
-template <typename Same> __device__ inline void split(Same planes[1], Same value)
-{
-    planes[0] = value;
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     pack(const storage *__restrict__ source, packed *__restrict__ target, const __grid_constant__ Arguments arguments)

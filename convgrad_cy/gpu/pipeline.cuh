@@ -4,12 +4,14 @@
 
 #include "tile.cuh"
 
+#if !WARPGROUPS
+
 __device__ inline void add_products(Sums sums, const RowWords a, const ColumnWords b)
 {
 #pragma unroll
     for (int i = 0; i < ROW_PARTS; i++)
 #pragma unroll
-        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+        for (int j = 0; j < COLUMN_PARTS; j++)
             multiply(element(), sums[i][j], a[i], b[j / 2] + j % 2 * 2);
 }
 
@@ -65,7 +67,7 @@ __device__ inline void clear(Sums sums)
 #pragma unroll
     for (int i = 0; i < ROW_PARTS; i++)
 #pragma unroll
-        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+        for (int j = 0; j < COLUMN_PARTS; j++)
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 sums[i][j][k] = 0;
@@ -80,7 +82,7 @@ __device__ inline void promote(Sums totals, Sums sums)
 #pragma unroll
     for (int i = 0; i < ROW_PARTS; i++)
 #pragma unroll
-        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+        for (int j = 0; j < COLUMN_PARTS; j++)
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 totals[i][j][k] += sums[i][j][k];
@@ -133,10 +135,11 @@ template <typename Store> __device__ inline void for_sums(const Sums sums, Store
 #pragma unroll
     for (int i = 0; i < ROW_PARTS; i++)
 #pragma unroll
-        for (int j = 0; j < 2 * COLUMN_PAIRS; j++)
+        for (int j = 0; j < COLUMN_PARTS; j++)
 #pragma unroll
             for (int k = 0; k < 4; k += 2)
                 store(warp_row() + 16 * i + lane / 4 + k * 4, warp_column() + 8 * j + lane % 4 * 2, &sums[i][j][k]);
 }
+#endif
 
 #endif

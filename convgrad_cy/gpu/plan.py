@@ -37,6 +37,12 @@ class Operand(NamedTuple):
     aligned: bool  # the first element's address is a multiple of ALIGNMENT
 
     @property
+    def has_even_channels(self):
+        """Whether channels lie evenly through all groups, so that those of several can be counted as one's."""
+        (groups, channels), (by_group, by_channel) = self.shape[1:3], self.strides[1:3]
+        return groups == 1 or channels == 1 or by_group == channels * by_channel
+
+    @property
     def reach(self):
         """The greatest distance of an element from the first, in elements."""
         steps = [stride * (size - 1) for stride, size in zip(self.strides, self.shape, strict=True) if size]

@@ -1,6 +1,6 @@
 /* Instructions that CUDA C++ has no words for, one function each: matrix products, loads of their operands, and copies
-   into shared memory that go on while the thread computes. sm_80 and later. The only file that knows of the
-   simulator. */
+   into shared memory that go on while the thread computes. sm_80 and later. With wgmma.cuh the only
+   file that knows of the simulator. */
 #ifndef CONVGRAD_PTX_CUH
 #define CONVGRAD_PTX_CUH
 
@@ -90,6 +90,19 @@ __device__ inline void load_matrices(unsigned r[4], const void *row)
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+#endif
+}
+
+/* Of the first two matrices. */
+__device__ inline void load_two_matrices(unsigned r[2], const void *row)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_ldmatrix_x2(r, row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
                  : "r"(shared_address(row))
                  : "memory");
 #endif

@@ -8,13 +8,16 @@ from math import prod
 from ..problem import WGRAD
 from . import reduce
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
-from .simt_tiles import Extents, choice
+from .simt_tiles import Extents, cheapest, choice
 from .walk_sets import extremes, is_padded, walk_sets
 
 #: Rows, columns and depths are counted in 32 bits, and positions stay below what simt.cu calls NOWHERE.
 _MOST_ROWS = 2**31 - 2**9
 _MOST_COORDINATE = 2**29
 _MOST_BLOCKS = 2**31 - 1
+#: Products that a multiprocessor forms in a clock, and what share of them an H200 reached beside the other costs.
+_RATES = {("float32", 80): 64, ("float64", 80): 32, ("float64", 90): 64}
+_RATE, _REACHED = 128, 0.75
 
 
 def suits(task):
@@ -29,6 +32,20 @@ def suits(task):
         if extents.blocks(tile) * splits > _MOST_BLOCKS:
             return False
     return prod(task.filter.shape) <= reduce.MOST_ELEMENTS
+
+
+def rate(task):
+    """Products that a multiprocessor's ordinary units form in a clock."""
+    return _RATES.get((task.dtype.name, task.device.arch), _RATE)
+
+
+def takes_longer(task, clocks):
+    """Whether the launches take longer than that, by the cost of their tiles; the products alone often do."""
+    products = clocks * _REACHED * rate(task)
+    if task.problem.multiplications > products * task.device.processors:
+        return True
+    costs = (cheapest(_extents(task, walks), task.dtype, task.device.processors) for walks in walk_sets(task))
+    return sum(costs) > products
 
 
 def launches(task):

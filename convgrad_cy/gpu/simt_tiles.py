@@ -93,12 +93,22 @@ def _cost(extents, tile, splits, dtype, processors):
     return products / tile.efficiency(dtype.compute_itemsize) + partials * _PARTIAL_PRODUCTS / processors
 
 
-def choice(extents, dtype, processors):
-    """The tile and the number of splits that cost least. Products of several walks are not split."""
+def _candidates(extents, dtype):
+    """Tiles with numbers of splits. Products of several walks are not split."""
     most = min(_MOST_SPLITS, extents.depth // _LEAST_DEPTH)
     if extents.walks > 1 or extents.groups * extents.rows * extents.columns > MOST_ELEMENTS:
         most = 1
-    candidates = [(tile, splits) for tile in TILES[dtype.compute_itemsize] for splits in (1, *range(2, most + 1))]
+    return [(tile, splits) for tile in TILES[dtype.compute_itemsize] for splits in (1, *range(2, most + 1))]
+
+
+def cheapest(extents, dtype, processors):
+    """The cost of what ``choice`` takes, in products of one processor."""
+    return min(_cost(extents, *one, dtype, processors) for one in _candidates(extents, dtype))
+
+
+def choice(extents, dtype, processors):
+    """The tile and the number of splits that cost least."""
+    candidates = _candidates(extents, dtype)
     tile, splits = min(candidates, key=lambda candidate: _cost(extents, *candidate, dtype, processors))
     # Rounded to whole steps, fewer splits may do.
     return tile, -(-extents.depth // extents.split_depth(tile, splits)) if splits > 1 else 1

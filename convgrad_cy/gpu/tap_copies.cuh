@@ -13,8 +13,9 @@ struct Arguments {
     int64_t phases[3];
     conv_axis axes[3][MOST_PHASES];
     int64_t batch;
-    int64_t channels; /* of source and filter in memory, per group */
-    int64_t columns;  /* channels of the target, per group */
+    int64_t channels;        /* of source and filter in memory, per group */
+    int64_t target_channels; /* per group */
+    int64_t columns;         /* in all phases that are joined, one after another (joins.py) */
     int64_t splits;
     int64_t steps; /* stages of a split */
     strides source;
@@ -25,6 +26,8 @@ struct Arguments {
     int64_t target_split;  /* from one split's target to the next */
     int64_t channels_last; /* the target's channels are nearest in memory */
     int64_t whole_chunks;  /* and stored 16 bytes at a time */
+    int64_t joined[3];     /* phases of each axis that are columns */
+    int64_t holes;         /* whether the filter may have some */
 };
 
 /* One phase, and where it is in a position. */
@@ -49,10 +52,13 @@ struct Walk {
     }
 };
 
-/* Rows of both tiles are 64 bytes, 4 chunks: a thread copies one chunk of every 32nd row, always at the same depth.
-   What that needs of a tap is found when the tap begins; within it, all addresses advance together. */
-constexpr int ROWS_A_THREAD = TILE_ROWS / 32;
-constexpr int COLUMNS_A_THREAD = TILE_COLUMNS / 32;
+/* Rows of both tiles are ROW_CHUNKS chunks: a thread copies one chunk of every ROWS_APART-th row, always at the same
+   depth. Where there are fewer columns than that, the first warps copy them. What that needs of a tap is found when the
+   tap begins; within it, all addresses advance together. */
+constexpr int ROW_CHUNKS = ROW_BYTES / 16;
+constexpr int ROWS_APART = THREADS / ROW_CHUNKS;
+constexpr int ROWS_A_THREAD = TILE_ROWS / ROWS_APART;
+constexpr int COLUMNS_A_THREAD = (TILE_COLUMNS + ROWS_APART - 1) / ROWS_APART;
 
 struct Copies {
     const Walk &walk;
@@ -73,11 +79,11 @@ struct Copies {
     __device__ inline void start(const element *source, unsigned first_row, unsigned row_count, const element *filter,
                                  int first_filter, int first_depth)
     {
-        const int mine = threadIdx.x / 4;
-        to = chunk_by_rows(mine, threadIdx.x % 4);
+        const int mine = threadIdx.x / ROW_CHUNKS;
+        to = chunk_by_rows(mine, threadIdx.x % ROW_CHUNKS);
 #pragma unroll
         for (int i = 0; i < ROWS_A_THREAD; i++) {
-            const unsigned row = first_row + mine + 32 * i;
+            const unsigned row = first_row + mine + ROWS_APART * i;
             unsigned place[3];
             int64_t offset = walk.locate(row, place) * arguments.source.batch;
 #pragma unroll
@@ -92,10 +98,10 @@ struct Copies {
         columns = 0;
 #pragma unroll
         for (int i = 0; i < COLUMNS_A_THREAD; i++)
-            columns |= unsigned(first_filter + mine + 32 * i < arguments.columns) << i;
+            columns |= unsigned(first_filter + mine + ROWS_APART * i < arguments.columns) << i;
         first_column =
             reinterpret_cast<const unsigned char *>(filter) + (first_filter + mine) * arguments.filter.batch * SIZE;
-        const unsigned depth = first_depth + threadIdx.x % 4 * CHUNK, channels = unsigned(arguments.channels);
+        const unsigned depth = first_depth + threadIdx.x % ROW_CHUNKS * CHUNK, channels = unsigned(arguments.channels);
         unsigned rest = depth / channels;
         channel = depth % channels;
 #pragma unroll
@@ -148,22 +154,24 @@ struct Copies {
 
     __device__ inline void load(int, unsigned char *stage)
     {
-        /* 32 rows further, chunks lie as they do here. */
-        const int64_t column_step = 32 * SIZE * arguments.filter.batch;
+        /* So many rows further, chunks lie as they do here. */
+        const int64_t column_step = ROWS_APART * SIZE * arguments.filter.batch;
         stage += to;
 #pragma unroll
         for (int i = 0; i < ROWS_A_THREAD; i++)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * ROWS_BYTES + i * (32 * 64),
+                copy_16_bytes(stage + plane * ROWS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               rows[i] + source_offset + plane * (arguments.source_plane * SIZE), inside >> i & 1);
         const unsigned char *from = first_column + filter_offset;
         stage += PLANES * ROWS_BYTES;
+        const bool copies_columns =
+            TILE_COLUMNS % ROWS_APART == 0 || threadIdx.x / ROW_CHUNKS < TILE_COLUMNS % ROWS_APART;
 #pragma unroll
-        for (int i = 0; i < COLUMNS_A_THREAD; i++, from += column_step)
+        for (int i = 0; copies_columns && i < COLUMNS_A_THREAD; i++, from += column_step)
 #pragma unroll
             for (int plane = 0; plane < PLANES; plane++)
-                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (32 * 64),
+                copy_16_bytes(stage + plane * COLUMNS_BYTES + i * (ROWS_APART * ROW_BYTES),
                               from + plane * (arguments.filter_plane * SIZE), columns >> i & 1);
         channel += DEPTH;
         source_offset += DEPTH * SIZE;

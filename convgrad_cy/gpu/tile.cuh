@@ -1,8 +1,9 @@
 /* A block's tile of a matrix product: how its operands lie in shared memory, and how warps take them from there.
 
    Macros: ELEMENT (bf16, f16 or double), TILE_ROWS, TILE_COLUMNS, STAGES, and PLANES: an operand is the sum of so many
-   tensors of ELEMENT, which is how bf16 carries float (pack.cu). A *stage* is what is multiplied between two barriers,
-   DEPTH terms of each sum:
+   tensors of ELEMENT, which is how bf16 carries float (pack.cu). WARPGROUPS is 0 where warps multiply, as here; where
+   it is not, groups of four warps do, and warpgroup.cuh says how operands lie then. A *stage* is what is multiplied
+   between two barriers, DEPTH terms of each sum:
 
        stage = PLANES x (TILE_ROWS x DEPTH), PLANES x (TILE_COLUMNS x DEPTH)
 
@@ -38,18 +39,11 @@ typedef operands_of<element>::word word;
 
 constexpr int SIZE = sizeof(element);
 constexpr int CHUNK = 16 / SIZE;
-constexpr int DEPTH = 64 / SIZE;
-constexpr int THREADS = 128;
-
-/* Four warps, 4 x 1, 2 x 2 or 1 x 4, so that their tiles are nearly square. */
-constexpr int WARPS_ACROSS = TILE_COLUMNS > 2 * TILE_ROWS ? 4 : 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
-constexpr int WARP_ROWS = TILE_ROWS * WARPS_ACROSS / 4;
-constexpr int WARP_COLUMNS = TILE_COLUMNS / WARPS_ACROSS;
-constexpr int ROW_PARTS = WARP_ROWS / 16;       /* an instruction has 16 rows */
-constexpr int COLUMN_PAIRS = WARP_COLUMNS / 16; /* and 8 columns; two are loaded at a time */
-
-constexpr int ROWS_BYTES = TILE_ROWS * 64;
-constexpr int COLUMNS_BYTES = TILE_COLUMNS * 64;
+constexpr int ROW_BYTES = WARPGROUPS ? 128 : 64; /* of a stage */
+constexpr int DEPTH = ROW_BYTES / SIZE;
+constexpr int THREADS = WARPGROUPS ? 128 * WARPGROUPS : 128;
+constexpr int ROWS_BYTES = TILE_ROWS * ROW_BYTES;
+constexpr int COLUMNS_BYTES = TILE_COLUMNS * ROW_BYTES;
 constexpr int STAGE_BYTES = PLANES * (ROWS_BYTES + COLUMNS_BYTES);
 
 /* Steps of a tensor in memory, in elements. */
@@ -72,8 +66,19 @@ __device__ inline bool is_finite(sum_type value)
     return value - value == 0;
 }
 
+#if WARPGROUPS
+#include "warpgroup.cuh"
+#else
+/* Four warps, 4 x 1, 2 x 2 or 1 x 4, so that their tiles are nearly square. */
+constexpr int WARPS_ACROSS = TILE_COLUMNS > 2 * TILE_ROWS ? 4 : 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
+constexpr int WARP_ROWS = TILE_ROWS * WARPS_ACROSS / 4;
+constexpr int WARP_COLUMNS = TILE_COLUMNS / WARPS_ACROSS;
+constexpr int ROW_PARTS = WARP_ROWS / 16;            /* an instruction has 16 rows */
+constexpr int COLUMN_PARTS = WARP_COLUMNS / 8;       /* and 8 columns; two are loaded at a time */
+constexpr int COLUMN_PAIRS = (COLUMN_PARTS + 1) / 2; /* the last of which may be one alone */
+
 /* The sums of a thread. */
-typedef sum_type Sums[ROW_PARTS][2 * COLUMN_PAIRS][4];
+typedef sum_type Sums[ROW_PARTS][COLUMN_PARTS][4];
 
 __device__ inline int warp_row()
 {
@@ -98,8 +103,8 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
     return depth * (extent * SIZE) + (chunk ^ twist) * 16;
 }
 
-/* Where in a tile a lane finds its part of fragments, of 16 rows or of 16 columns each: that of the first fragment at
-   depth 0 is `offset`, known before the loop. Other fragments and depths change bits of the chunk's number that
+/* Where in a tile a lane finds its part of fragments, of 16 rows or of 16 columns each (8, where no more are there):
+   that of the first fragment at depth 0 is `offset`, known before the loop. Other fragments and depths change bits of the chunk's number that
    neither sums with others carry into nor, but for being flipped, twists touch. */
 template <bool by_depth, int extent> struct Fragments {
     int offset;
@@ -120,18 +125,22 @@ template <bool by_depth, int extent> struct Fragments {
     }
 
     template <typename Element>
-    __device__ inline void load(Element, unsigned r[4], const unsigned char *tile, int number, int depth, bool) const
+    __device__ inline void
+    load(Element, unsigned r[4], const unsigned char *tile, int number, int depth, bool, bool half = false) const
     {
         if (by_depth)
             load_matrices_transposed(r, tile + depth * (extent * SIZE) + (offset ^ number * 32));
+        else if (half)
+            load_two_matrices(r, tile + number * (16 * 64) + (offset ^ depth * 2));
         else
             load_matrices(r, tile + number * (16 * 64) + (offset ^ depth * 2));
     }
 
-    __device__ inline void load(double, double r[4], const unsigned char *tile, int number, int, bool columns) const
+    __device__ inline void
+    load(double, double r[4], const unsigned char *tile, int number, int, bool columns, bool half = false) const
     {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < (half ? 2 : 4); i++) {
             const int row = columns ? i / 2 : i % 2, depth = columns ? i % 2 : i / 2; /* by 8 and by 4 */
             const int byte = by_depth ? number * 128 + depth * (4 * extent * 8) + (offset ^ row * 64)
                                       : number * (16 * 64) + row * (8 * 64) + (offset ^ depth * 32);
@@ -171,7 +180,14 @@ load_columns(ColumnWords words, const Operands<by_depth> &operands, const unsign
     const unsigned char *tile = stage + PLANES * ROWS_BYTES + plane * COLUMNS_BYTES;
 #pragma unroll
     for (int i = 0; i < COLUMN_PAIRS; i++)
-        operands.columns.load(element(), words[i], tile, i, depth, true);
+        operands.columns.load(element(), words[i], tile, i, depth, true, 2 * i + 1 == COLUMN_PARTS);
 }
+
+/* Where stages begin in a block's dynamic shared memory. */
+__device__ inline unsigned char *first_stage(unsigned char *shared)
+{
+    return shared;
+}
+#endif
 
 #endif

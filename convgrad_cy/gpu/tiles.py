@@ -1,24 +1,26 @@
 """The tiles of ``tile.cuh``, what one costs, and so which one a problem takes.
 
-No choice here was measured: it follows from what a multiprocessor does in one clock. A stage of a tile is bound either
-by its matrix products or by the bytes that pass through shared memory::
+It follows from what a multiprocessor does in one clock. A stage of a tile is bound by its matrix products, by the bytes
+that pass through shared memory, or by those that come from the L2 cache::
 
     products = rows * columns * (terms of a stage) * (pairs of planes) multiplications
     traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
+    copies   = planes * 64 bytes * (rows + columns)
 
-at the rates of ``_RATES`` and 128 bytes a clock. On sm_90 that is 410 and 384 clocks for 128 x 128, both in
-balance; 205 and 288 for 128 x 64; 410 and 416 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels; 102 and
-192 for 64 x 64, which is for few blocks. Three planes give 1229 and 864 for 128 x 64: six products for twice three
-loads.
+at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. Rows of warpgroups have 128 bytes, and every 64 rows of
+them read all columns. On sm_90 that is 410, 384 and 683 clocks for 128 x 128; 410, 416 and 853 for 256 x 64 and
+64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose rows cost all. Three planes give
+1229, 864 and 1536 for 128 x 64: six products for twice three loads. Warpgroups take 1024, 1024 and 1536 for 128 x 256.
 """
 
 from functools import cache
 from typing import NamedTuple
 
-#: Bytes of shared memory that the system takes of each block, and what kernels declare beside the dynamic part: a walk
-#: in mma.cu, the places of two stages in mma_wgrad.cu.
+#: Bytes of shared memory that the system takes of each block.
 _RESERVED = 1024
-_DECLARED = {False: 256, True: 2048}
+
+#: The stages of warpgroups begin at a multiple of so many bytes (warpgroup.cuh), wherever shared memory does.
+_ALIGNMENT = 1024
 
 #: Pairs of planes whose products are summed.
 _PAIRS = {1: 1, 2: 3, 3: 6}
@@ -43,6 +45,13 @@ _RATES = {
     100: _Rates(1280, 64, 28),
     120: _Rates(512, 2, 4),
 }
+
+#: Multiplications of 16-bit numbers that a multiprocessor does in a clock with instructions of a warpgroup.
+_GROUPED_HALVES = 2048
+
+#: Bytes that a multiprocessor's copies bring from the L2 cache in a clock. An H200 moved 21 to 26 where warps multiply,
+#: whatever the tile, and 31 to 36 where warpgroups do: it is the instructions of copies that take the time.
+_COPIED, _COPIED_BY_GROUPS = 24, 32
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
@@ -75,10 +84,9 @@ class Kind(NamedTuple):
         """C++ type of the sums."""
         return "double" if self.sum_size == 8 else "float"
 
-    @property
-    def depth(self):
-        """Terms of each sum in one stage."""
-        return 64 // self.size
+    def depth(self, tile):
+        """Terms of each sum in one stage of a tile."""
+        return tile.row_bytes // self.size
 
 
 class Tile(NamedTuple):
@@ -94,21 +102,37 @@ class Tile(NamedTuple):
     rows: int
     columns: int
     blocks: int
+    warpgroups: int = 0  # that multiply together, with the instructions of sm_90a; 0: warps do, alone
+
+    @property
+    def threads(self):
+        return 128 * max(self.warpgroups, 1)
+
+    @property
+    def row_bytes(self):
+        """Of a row of a stage."""
+        return 128 if self.warpgroups else 64
 
     @property
     def warp(self):
-        """Rows and columns of each of the four warps."""
+        """Rows and columns of each of the four warps, or of what is stored together."""
+        if self.warpgroups:
+            return self.rows, self.columns
         across = 4 if self.columns > 2 * self.rows else 2 if 2 * self.columns > self.rows else 1
         return self.rows * across // 4, self.columns // across
 
 
-#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, and by depth (wgrad),
-#: whose tiles have at least 64 in both directions.
+#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, down to the columns of
+#: one instruction, and by depth (wgrad), whose tiles have at least 64 in both directions.
+_NARROW = (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2), Tile(128, 16, 2), Tile(128, 8, 2))
 _BY_ROWS = {
-    0: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
-    1: (Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
-    2: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
-    3: (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2)),
+    0: _NARROW,
+    1: (
+        *(Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
+        *(Tile(256, 32, 2), Tile(256, 16, 2), Tile(256, 8, 2)),
+    ),
+    2: _NARROW,
+    3: _NARROW,
 }
 _BY_DEPTH = {
     0: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
@@ -118,30 +142,51 @@ _BY_DEPTH = {
 }
 
 
-def tiles(kind, by_depth=False):
-    """Those that are compiled for a kind."""
-    return (_BY_DEPTH if by_depth else _BY_ROWS)[kind.planes if kind.size == 2 else 0]
+#: Those of warpgroups, for 16-bit numbers in one plane; and by depth beside them.
+_GROUPED = (Tile(128, 256, 1, 2), Tile(256, 128, 1, 2), Tile(128, 128, 2, 1), Tile(256, 64, 1, 2), Tile(128, 64, 2, 1))
+_GROUPED_BY_DEPTH = (Tile(64, 256, 1, 1), Tile(64, 128, 2, 1))
+_GROUPED_ARCH = 90
+
+
+def tiles(kind, device, by_depth=False):
+    """Those that are compiled for a kind and a device."""
+    grouped = ()
+    if device.arch == _GROUPED_ARCH and kind.size == 2 and kind.planes == 1:
+        grouped = _GROUPED + (_GROUPED_BY_DEPTH if by_depth else ())
+    return grouped + (_BY_DEPTH if by_depth else _BY_ROWS)[kind.planes if kind.size == 2 else 0]
 
 
 def staged_bytes(kind, tile):
     """Shared memory through which mma.cu stores; its formula is there."""
     rows, columns = tile.warp[0], tile.columns
-    return 8 * tile.rows + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
+    return 8 * (tile.rows + tile.columns) + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
 
 
-def stages(kind, tile, device, by_depth=False):
-    """How many stages are on their way, so that ``tile.blocks`` blocks fit where they can: 4, 3 or 2."""
+def declared_bytes(tile, by_depth):
+    """What kernels declare beside the dynamic part: mma.cu a walk, mma_wgrad.cu at most the places of two stages."""
+    return 32 * tile.row_bytes if by_depth else 256
+
+
+@cache
+def residence(kind, tile, device, by_depth=False):
+    """How many blocks share a multiprocessor, ``tile.blocks`` where they can, and with how many stages: 4, 3 or 2."""
     most = 4 if kind.planes == 1 else 3
     for blocks in range(tile.blocks, 0, -1):
-        for count in range(most, 2 if blocks > 1 else 1, -1):
-            size = shared_bytes(kind, tile, count) + _DECLARED[by_depth] + _RESERVED
+        for count in range(most, 2 if blocks > 1 or tile.warpgroups else 1, -1):
+            size = shared_bytes(kind, tile, count) + declared_bytes(tile, by_depth) + _RESERVED
             if blocks * size <= device.shared_bytes + _RESERVED:
-                return count
+                return blocks, count
     raise ValueError(f"a block must have 99 KB of shared memory, was {device.shared_bytes}")
 
 
+def stages(kind, tile, device, by_depth=False):
+    """How many stages are on their way."""
+    return residence(kind, tile, device, by_depth)[1]
+
+
 def shared_bytes(kind, tile, count):
-    return max(count * kind.planes * 64 * (tile.rows + tile.columns), staged_bytes(kind, tile))
+    stages = count * kind.planes * tile.row_bytes * (tile.rows + tile.columns)
+    return max(stages, staged_bytes(kind, tile)) + (_ALIGNMENT if tile.warpgroups else 0)
 
 
 @cache
@@ -153,17 +198,23 @@ def _rates(arch):
 def stage_clocks(kind, tile, device):
     """What one stage costs a multiprocessor."""
     rates = _rates(device.arch)
-    products = tile.rows * tile.columns * kind.depth * _PAIRS[kind.planes]
-    products /= rates.halves if kind.size == 2 else rates.doubles
-    traffic = kind.planes * 64 * (4 * sum(tile.warp) + tile.rows + tile.columns) / 128
-    return max(products, traffic)
+    if tile.warpgroups:
+        multiplied, moved, read = _GROUPED_HALVES, _COPIED_BY_GROUPS, tile.rows // 64 * (64 + tile.columns)
+    else:
+        multiplied, moved, read = rates.halves if kind.size == 2 else rates.doubles, _COPIED, 4 * sum(tile.warp)
+    products = tile.rows * tile.columns * kind.depth(tile) * _PAIRS[kind.planes]
+    row_bytes, copied = kind.planes * tile.row_bytes, tile.rows + tile.columns
+    return max(products / multiplied, row_bytes * (read + copied) / 128, row_bytes * copied / moved)
 
 
 def clocks(kind, tile, device, blocks, steps):
     """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
+    resident = residence(kind, tile, device)[0]
     most = -(-blocks // device.processors)
+    if most > 1:  # blocks that share a multiprocessor end together, and leave room for as many
+        most = -(-blocks // (device.processors * resident)) * resident
     stored = tile.rows * tile.columns * kind.sum_size / 64  # written to shared memory and read back
-    alone = _ALONE if most == 1 else 1
+    alone = _ALONE if most == 1 or resident == 1 else 1
     return most * (steps * stage_clocks(kind, tile, device) * alone + _BLOCK_CLOCKS + stored)
 
 
@@ -179,9 +230,10 @@ def best_tile(kind, device, groups, products):
     read again, in a launch of their own. A split has at least ``_LEAST_STEPS`` stages.
     """
     best = None
-    longest = max(-(-depth // kind.depth) for _, _, depth in products)
     sums = groups * sum(rows * columns for rows, columns, _ in products)
-    for tile in tiles(kind):
+    for tile in tiles(kind, device):
+        depths = [-(-depth // kind.depth(tile)) for _, _, depth in products]
+        longest = max(depths)
         numbers = [groups * -(-rows // tile.rows) * -(-columns // tile.columns) for rows, columns, _ in products]
         most = min(2 * device.processors // sum(numbers), longest // _LEAST_STEPS, 2**31 // sums)
         for wanted in range(1, max(most, 1) + 1):
@@ -190,8 +242,8 @@ def best_tile(kind, device, groups, products):
             if splits != wanted:
                 continue
             cost = LAUNCH_CLOCKS + memory_clocks(device, 2 * splits * sums * kind.sum_size) if splits > 1 else 0
-            for number, (_, _, depth) in zip(numbers, products, strict=True):
-                cost += clocks(kind, tile, device, number * splits, min(-(-depth // kind.depth), each))
+            for number, depth in zip(numbers, depths, strict=True):
+                cost += clocks(kind, tile, device, number * splits, min(depth, each))
             if best is None or cost < best[-1]:
                 best = tile, splits, each, cost
     return best
@@ -205,10 +257,10 @@ def best_split(kind, device, groups, rows, columns, depth):
     speaks accuracy, too: tensor cores truncate, so that no float is the sum of more than 2**15 products (with planes,
     ``promote`` sees to that).
     """
-    steps = -(-depth // kind.depth)
     fewest = -(-depth // 2**15) if kind.size == 2 and kind.planes == 1 else 1
     best = None
-    for tile in tiles(kind, True):
+    for tile in tiles(kind, device, True):
+        steps = -(-depth // kind.depth(tile))
         blocks = groups * -(-rows // tile.rows) * -(-columns // tile.columns)
         for filled in range(1, 9):
             splits = min(max(filled * device.processors // blocks, fewest, 1), steps, 65535)

@@ -93,6 +93,18 @@ __device__ inline unsigned widen(int value)
     return unsigned(value);
 }
 
+/* The first or the second of two in a word. */
+__device__ inline float widen_half(bf16, unsigned word, bool second)
+{
+    return float_of_bits(second ? word & 0xffff0000u : word << 16);
+}
+
+__device__ inline float widen_half(f16, unsigned word, bool second)
+{
+    const f16 half = {(unsigned short)(second ? word >> 16 : word)};
+    return widen(half);
+}
+
 /* ---- narrow: to nearest, ties to even ---- */
 
 __device__ inline unsigned short narrow_to_f16(float value)

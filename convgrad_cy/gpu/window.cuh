@@ -2,7 +2,7 @@
    source that TAPS taps of all of them see, in registers.
 
    Output channels are counted through all groups, OUT to a group of IN inputs; those of a thread belong to one group, or are
-   all of some groups. The element that position p and tap t meet is x[window_index(p, t)]. Neighbours in the window are
+   all of some groups. The element that position p and tap t meet is at(window_index(p, t), ...). Neighbours in the window are
    neighbours in the source, STEP and TAP those of the walk; where a window would be too long, TAPS is 1 and SPACED also:
    the window then has one element for each position, as far from each other as the walk says.
 
@@ -29,8 +29,43 @@ template <typename Type, int count> struct alignas(sizeof(Type) * count) Vector 
     Type of[count];
 };
 
+/* A vector that is read. Elements of 16 bits stay two to a word, as they came, until they are widened: each by itself would
+   take a register, and three instructions in the place of one. */
+template <typename Type, int count, bool paired = sizeof(Type) == 2 && count % 2 == 0> struct Read {
+    Vector<Type, count> elements;
+
+    __device__ inline compute widened(int i) const
+    {
+        return widen(elements.of[i]);
+    }
+};
+
+template <typename Type, int count> struct alignas(sizeof(Type) * count) Read<Type, count, true> {
+    unsigned words[count / 2];
+
+    __device__ inline compute widened(int i) const
+    {
+        return widen_half(Type(), words[i / 2], i % 2);
+    }
+};
+
+typedef Read<storage, SOURCE_VECTOR> SourceRead;
+
 struct Window {
-    storage x[LENGTH][AT_ONCE];
+#if CHANNELS_LAST
+    SourceRead reads[LENGTH][INPUTS / SOURCE_VECTOR];
+#else
+    SourceRead reads[LENGTH / SOURCE_VECTOR];
+#endif
+
+    __device__ inline compute at(int index, int input) const
+    {
+#if CHANNELS_LAST
+        return reads[index][input / SOURCE_VECTOR].widened(input % SOURCE_VECTOR);
+#else
+        return reads[index / SOURCE_VECTOR].widened(index % SOURCE_VECTOR);
+#endif
+    }
 };
 
 __device__ inline int window_index(int position, int tap)
@@ -61,22 +96,19 @@ __device__ inline bool meets(const conv_axis *axis, int position, int tap, int &
 __device__ inline void fill_window(Window &window, const storage *row, const conv_axis *width, int begin,
                                    int64_t stride, int64_t channel_stride)
 {
-    typedef Vector<storage, SOURCE_VECTOR> Read;
     const unsigned size = unsigned(width->source_size);
 #if CHANNELS_LAST
     const int spacing = SPACED ? int(width->source_step) : 1;
     row += begin * stride;
 #pragma unroll
-    for (int e = 0; e < LENGTH; ++e) {
+    for (int e = 0; e < LENGTH; ++e, row += spacing * stride) {
         const bool inside = unsigned(begin + e * spacing) < size;
 #pragma unroll
         for (int j = 0; j < INPUTS; j += SOURCE_VECTOR) {
-            Read read = {};
+            SourceRead read = {};
             if (inside)
-                read = *reinterpret_cast<const Read *>(row + (e * spacing * stride + j * channel_stride));
-#pragma unroll
-            for (int k = 0; k < SOURCE_VECTOR; ++k)
-                window.x[e][j + k] = read.of[k];
+                read = *reinterpret_cast<const SourceRead *>(row + j * channel_stride);
+            window.reads[e][j / SOURCE_VECTOR] = read;
         }
     }
 #else
@@ -84,13 +116,11 @@ __device__ inline void fill_window(Window &window, const storage *row, const con
     begin -= SHIFT;
     row += begin * stride;
 #pragma unroll
-    for (int e = 0; e < LENGTH; e += SOURCE_VECTOR) {
-        Read read = {};
+    for (int e = 0; e < LENGTH; e += SOURCE_VECTOR, row += SOURCE_VECTOR * spacing * stride) {
+        SourceRead read = {};
         if (unsigned(begin + e * spacing) < size)
-            read = *reinterpret_cast<const Read *>(row + e * spacing * stride);
-#pragma unroll
-        for (int k = 0; k < SOURCE_VECTOR; ++k)
-            window.x[e + k][0] = read.of[k];
+            read = *reinterpret_cast<const SourceRead *>(row);
+        window.reads[e / SOURCE_VECTOR] = read;
     }
 #endif
 }

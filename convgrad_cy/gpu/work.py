@@ -15,6 +15,9 @@ from .plan import Device
 
 _OPTIONS = ("-std=c++17",)
 
+#: CuPy asks for the architecture without its own instructions; the first option of that name counts.
+_GROUPED_OPTIONS = (*_OPTIONS, "-arch=sm_90a")
+
 #: Shared memory of a block beyond which the dynamic part has to be asked for, whatever that part is.
 _SHARED_UNASKED = 48 << 10
 
@@ -76,7 +79,8 @@ def _compiled(key):
     import cupy
 
     source, macros, _ = key
-    module = cupy.RawModule(code=text(source, macros), options=_OPTIONS)
+    grouped = dict(macros).get("WARPGROUPS", "0") != "0"
+    module = cupy.RawModule(code=text(source, macros), options=_GROUPED_OPTIONS if grouped else _OPTIONS)
     try:
         module.compile()
     except RuntimeError as error:

@@ -46,12 +46,12 @@ def declared(source, macros):
         rows, columns = (int(macros[f"TILE_{side}"]) // int(macros[f"THREAD_{side}"]) for side in ("ROWS", "COLUMNS"))
         threads = rows * columns
     else:
-        threads = int(macros.get("THREADS", 128 if source.startswith("mma") else 256))
-    static = {
-        "mma.cu": tiles._DECLARED[False],
-        "mma_wgrad.cu": tiles._DECLARED[True],
-        "depthwise.cu": 384,
-    }
+        groups = int(macros.get("WARPGROUPS", 0))
+        threads = int(macros.get("THREADS", 128 * max(groups, 1) if source.startswith("mma") else 256))
+    static = {"depthwise.cu": 384}
+    if source.startswith("mma"):
+        tile = tiles.Tile(int(macros["TILE_ROWS"]), int(macros["TILE_COLUMNS"]), 1, groups)
+        static[source] = tiles.declared_bytes(tile, source == "mma_wgrad.cu")
     # What has no dynamic shared memory may declare all that a block has: the compiler refuses more.
     return driver.Attributes(static.get(source, 48 * KB), driver.most_registers(threads), threads)
 
@@ -163,8 +163,7 @@ types = pytest.mark.parametrize("dtype, precision", PRECISIONS, ids=lambda value
 )
 def test_stages_of_48_kb_have_to_be_asked_for(gpu, monkeypatch, arch, dtype, operations, tile):
     """Since a block has more than its stages."""
-    for table in ("_BY_ROWS", "_BY_DEPTH"):
-        monkeypatch.setattr(tiles, table, dict.fromkeys(range(4), (tile,)))
+    monkeypatch.setattr(tiles, "tiles", lambda *_: (tile,))
     problem = parse('mb128ic256ih14oc256kh3ph1n"layer"')
     for operation in operations:
         plan = mma.launches(task_without_memory(operation, problem, dtype, device=DEVICES[arch]))
@@ -195,6 +194,6 @@ def test_layers_of_all_suites_launch(gpu, arch, dtype, precision):
 def test_a_wrong_rule_is_seen(gpu, monkeypatch):
     """In layers of the benchmark, too."""
     monkeypatch.setattr(work, "_ask_for_shared", dynamic_part_alone)
-    for arch, dtype in ((90, "float64"), (90, "bfloat16"), (86, "bfloat16")):
+    for arch, dtype in ((90, "float64"), (86, "bfloat16")):
         gpu(arch)
         assert refusals(arch, GPU_LAYERS, dtype, "high")[0], (arch, dtype)

@@ -37,6 +37,8 @@ def without_barrier(family, kernel, problem, place, **others):
     return Mutant(family, kernel, problem, old, new, **others)
 
 
+UNREACHED = 'mb1ic5ih12oc9kh2sh3n"unreached"'
+OCTETS = 'mb4g8ic64ih14oc64kh3ph1n"octets"'
 LARGE = 'mb2ic40ih13oc44kh3ph1n"large"'
 GROUPS = "2d_depthwise_many"
 BFLOAT = {"dtype": "bfloat16"}
@@ -77,6 +79,8 @@ MUTANTS = {
     "mma, swapped halves of depth": Mutant(
         mma, "wgrad", LARGE, "(columns ? low : high) * 8", "(columns ? high : low) * 8", dtype="float16"
     ),
+    "mma wgrad, another group's sums": Mutant(mma, "wgrad", OCTETS, "- group * channels", "", **BFLOAT),
+    "spread, a tap too many": Mutant(mma, "dgrad", UNREACHED, "&& number < axis.size", "", **BFLOAT),
     "mma, swapped doubles": Mutant(
         mma, "fprop", LARGE, "columns ? i / 2 : i % 2,", "columns ? i % 2 : i / 2,", dtype="float64"
     ),

@@ -36,12 +36,16 @@ class Budget(NamedTuple):
 
 
 DENSE = 'mb32ic256ih56oc256kh3ph1n"dense"'
+STEM = 'mb128ic3ih224oc64kh7sh2ph3n"stem"'
 DEPTHWISE = 'mb128g144ic144ih56oc144kh3ph1n"depthwise"'
 #: Source, operation, layer, type, precision and layout for which it is launched.
 KERNELS = {
     "mma bfloat16": ("mma.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma float32": ("mma.cu", "dgrad", DENSE, "float32", "high", CHANNELS_LAST),
     "mma float64": ("mma.cu", "dgrad", DENSE, "float64", "high", CHANNELS_LAST),
+    "mma bfloat16 narrow": ("mma.cu", "dgrad", STEM, "bfloat16", "high", CHANNELS_LAST),
+    "mma float32 narrow": ("mma.cu", "dgrad", STEM, "float32", "high", CHANNELS_LAST),
+    "spread bfloat16": ("spread.cu", "dgrad", STEM, "bfloat16", "high", CHANNELS_LAST),
     "mma_wgrad bfloat16": ("mma_wgrad.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma_wgrad float32": ("mma_wgrad.cu", "wgrad", DENSE, "float32", "high", CHANNELS_LAST),
     "mma_wgrad float64": ("mma_wgrad.cu", "wgrad", DENSE, "float64", "high", CHANNELS_LAST),
@@ -53,16 +57,28 @@ KERNELS = {
 }
 BUDGETS = {
     "mma bfloat16": {
-        "sm_80": Budget(3052, 9, "STG.E.128 STG.E.U16", 254, 2),
-        "sm_90a": Budget(3108, 5, "STG.E.128 STG.E.U16", 254, 2),
+        "sm_80": Budget(3240, 12, "STG.E.128 STG.E.U16", 254, 2),
+        "sm_90a": Budget(3363, 5, "STG.E.128 STG.E.U16", 254, 2),
     },
     "mma float32": {
-        "sm_80": Budget(2482, 10, "STG.E STG.E.128", 245, 2),
-        "sm_90a": Budget(3238, 5, "STG.E STG.E.128", 254, 2),
+        "sm_80": Budget(2799, 10, "STG.E STG.E.128", 245, 2),
+        "sm_90a": Budget(3630, 5, "STG.E STG.E.128", 255, 2),
     },
     "mma float64": {
-        "sm_80": Budget(2224, 3, "STG.E.128 STG.E.64", 222, 2),
-        "sm_90a": Budget(2668, 2, "STG.E.128 STG.E.64", 244, 2),
+        "sm_80": Budget(2407, 7, "STG.E.128 STG.E.64", 222, 2),
+        "sm_90a": Budget(2865, 4, "STG.E.128 STG.E.64", 250, 2),
+    },
+    "mma bfloat16 narrow": {
+        "sm_80": Budget(3137, 12, "STG.E.128 STG.E.U16", 216, 2),
+        "sm_90a": Budget(3260, 5, "STG.E.128 STG.E.U16", 218, 2),
+    },
+    "mma float32 narrow": {
+        "sm_80": Budget(2839, 10, "STG.E STG.E.128", 194, 1),
+        "sm_90a": Budget(3026, 5, "STG.E STG.E.128", 192, 2),
+    },
+    "spread bfloat16": {
+        "sm_80": Budget(546, 0, "STG.E.128", 30, 8),
+        "sm_90a": Budget(586, 0, "STG.E.128", 32, 8),
     },
     "mma_wgrad bfloat16": {
         "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
@@ -74,7 +90,7 @@ BUDGETS = {
     },
     "mma_wgrad float64": {
         "sm_80": Budget(3764, 3, "STG.E.128 STG.E.64", 198, 2),
-        "sm_90a": Budget(4010, 1, "STG.E.128 STG.E.64", 216, 2),
+        "sm_90a": Budget(4010, 1, "STG.E.128 STG.E.64", 220, 2),
     },
     "pack bfloat16": {
         "sm_80": Budget(833, 0, "STG.E.128", 32, 8),
@@ -89,12 +105,12 @@ BUDGETS = {
         "sm_90a": Budget(2890, 0, "STG.E", 127, 2),
     },
     "depthwise bfloat16": {
-        "sm_80": Budget(1618, 6, "STG.E.64 STG.E.U16", 120, 2),
-        "sm_90a": Budget(1647, 0, "STG.E.128 STG.E.U16", 127, 2),
+        "sm_80": Budget(1472, 5, "STG.E.64 STG.E.U16", 115, 2),
+        "sm_90a": Budget(1502, 0, "STG.E.128 STG.E.U16", 126, 2),
     },
     "depthwise_wgrad bfloat16": {
-        "sm_80": Budget(3898, 10, "STG.E", 96, 2),
-        "sm_90a": Budget(4062, 0, "STG.E", 102, 2),
+        "sm_80": Budget(3787, 9, "STG.E", 88, 2),
+        "sm_90a": Budget(3942, 0, "STG.E", 96, 2),
     },
 }
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from operations import Tensors, bits, dtype_of, reference_kernel
-from sim.executor import SCHEDULES
+from sim.executor import SCHEDULES, SimulationError
 from simulated import H200, Case, task_without_memory
+from tensor_cores import TILES_ALONE
 
 sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import gpu_forced, gpu_variant_rows
-from convgrad_cy.gpu import mma, reduce, simt_tiles, tiles
+from convgrad_cy.gpu import mma, module, reduce, simt_tiles, tiles
 
 FAMILIES = gpu_forced.FAMILIES
 #: All that mma.variants() knows, and a GPU without such tensor cores.
@@ -165,3 +166,30 @@ def test_a_wrong_kernel_is_seen(family, kind):
     case, plan = simulated(row, problem, Tensors(**moved), H200)
     expected = reference_kernel("fprop", gpu_variant_rows.LAYERS[problem].problem, Tensors(**tensors))
     assert not np.array_equal(case.run(plan).astype(np.float64), expected)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    "columns, old, new",
+    [
+        (16, "< TILE_COLUMNS % ROWS_APART;", "< TILE_COLUMNS % ROWS_APART / 2;"),
+        (8, "< TILE_COLUMNS % ROWS_APART;", "< 0;"),
+        (8, "2 * i + 1 == COLUMN_PARTS", "false"),
+    ],
+    ids=("half of the columns", "no columns", "sixteen for eight"),
+)
+def test_a_wrong_narrow_tile_is_seen(columns, old, new):
+    """Too few columns are copied, or more read than there are."""
+    rows = rows_of("mma", "bfloat16", H200, ("fprop",), gpu_variant_rows.FORMATS[1:2])
+    row = next(row for row in rows if row.choice.tile.columns == columns)
+    problem, _, _, tensors = next(gpu_variant_rows.calls_of(row))
+    tensors = Tensors(**tensors)
+    case, plan = simulated(row, problem, tensors, H200)
+    expected = reference_kernel("fprop", gpu_variant_rows.LAYERS[problem].problem, tensors)
+    assert np.array_equal(case.run(plan, text=TILES_ALONE).astype(np.float64), expected)
+    assert old in module.text("mma.cu")
+    try:
+        result = case.run(plan, text=lambda *key: TILES_ALONE(*key).replace(old, new))
+    except SimulationError:
+        return
+    assert not np.array_equal(result.astype(np.float64), expected)

@@ -52,4 +52,5 @@ void sim_cp_async_wait(int left)
     for (; arrived < copies.size() && int64_t(copies[arrived].group) < int64_t(current->groups) - left; ++arrived)
         std::memcpy(copies[arrived].shared, copies[arrived].data, size_t(copies[arrived].width));
     copies.erase(copies.begin(), copies.begin() + int64_t(arrived));
+    current->unshown |= arrived > 0;
 }

@@ -21,7 +21,7 @@ import numpy as np
 from convgrad_cy.gpu import module
 
 FOLDER = Path(__file__).parent
-ENGINE = ("fiber.cpp", "scheduler.cpp", "warp.cpp", "async.cpp", "alignment.cpp")
+ENGINE = ("fiber.cpp", "scheduler.cpp", "warp.cpp", "async.cpp", "wgmma.cpp", "alignment.cpp")
 #: The orders of warps, and what memory holds in each that nobody has written to: NaN in every floating type, which
 #: makes even its product with zero wrong; and large numbers, which no kernel mends as it may mend NaN.
 POISON = {"ascending": 0xFF, "descending": 0x7B, "random": 0x7B}

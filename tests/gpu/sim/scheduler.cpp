@@ -167,6 +167,7 @@ bool release_barrier(int count)
 void start_threads(int count)
 {
     const dim3 size = launch->block;
+    forget_products();
     for (int i = 0; i < threads.count; ++i) {
         Thread &thread = threads.first[i];
         thread.number = i;
@@ -176,6 +177,7 @@ void start_threads(int count)
         thread.meeting = nullptr;
         thread.copies.clear();
         thread.groups = 0;
+        thread.unshown = false;
         if (!thread.done)
             thread.fiber.prepare(thread_entry);
     }

@@ -33,6 +33,7 @@ struct Thread {
     void *operands;
     std::vector<Copy> copies;
     unsigned groups; // committed so far
+    bool unshown;    // copies have arrived that wgmma does not see yet
 
     Thread *lanes() // of its warp
     {
@@ -47,4 +48,10 @@ extern Thread *current;
 void meet(const char *name, unsigned mask, bool whole, Meeting meeting, void *operands);
 
 bool is_shared(const void *address, size_t bytes);
+
+// Before a block begins: no wgmma is on its way.
+void forget_products();
+
+// As tensor cores truncate.
+float rounded_toward_zero(double value);
 } // namespace simulator

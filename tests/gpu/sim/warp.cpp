@@ -29,14 +29,14 @@ void exchange(unsigned mask, const char *name, uint64_t mine, uint64_t all[32])
     meet(name, mask, false, exchange_all, &operands);
 }
 
-namespace
-{
 float rounded_toward_zero(double value)
 {
     const float nearest = float(value);
     return std::fabs(double(nearest)) > std::fabs(value) ? std::nextafter(nearest, 0.0f) : nearest;
 }
 
+namespace
+{
 template <class Register> struct Operands {
     void *d;
     const Register *a, *b;
