@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from . import results, suites, summary
+from . import gpu_report, gpu_rows, results, suites, summary
 from .peers import OURS
 from .report import markdown_table
 from .slow_layers import reason
@@ -18,7 +18,7 @@ from .training import DTYPES
 from .training import report as training
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "docs/performance.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/gpu.md")
 _TABLE = re.compile(r"(<!-- (\S+): made by python -m bench\.documents -->\n)(?:\|.*\n)*")
 
 #: The machines of the tables, with the instruction set that is chosen there: title -> how the names of results begin.
@@ -190,6 +190,19 @@ def errors():
     return markdown_table(["tile", *(f"{channels} channels" for channels in data["channels"])], cells)
 
 
+def gpu():
+    """How many times as fast as cuDNN, means of groups of layers."""
+    data = results.read("h200-sm_90-gpu")
+    groups = summary.grouped(data["rows"], "group")
+    cells = []
+    for group in gpu_rows.GROUPS:
+        ratios = sorted(filter(None, map(gpu_report.ratio, groups.get((group.name,), []))))
+        if ratios:
+            mean, fast = summary.geometric_mean(ratios), sum(value >= 1 for value in ratios)
+            cells.append([group.name, f"{mean:.2f}", f"{ratios[0]:.2f}–{ratios[-1]:.2f}", f"{fast} of {len(ratios)}"])
+    return markdown_table(["types and layers", "mean", "from the worst to the best", "as fast or faster"], cells)
+
+
 def steps():
     """Training steps in both types."""
     data = results.read(f"{MACHINES['Zen 4']}-training")
@@ -207,6 +220,7 @@ TABLES = {
     "memory": memory,
     "errors": errors,
     "steps": steps,
+    "gpu": gpu,
 }
 
 
