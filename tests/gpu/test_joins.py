@@ -5,12 +5,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from nonfinite import nonfinite_tensors
-from operations import Tensors, dtype_of, integer_tensors, reference_kernel
+from operations import Tensors, assert_same, dtype_of, integer_tensors, reference_kernel
 from problems import parse
 from sim.executor import SCHEDULES
 from simulated import CHANNELS_FIRST, CHANNELS_LAST, FORMATS, H200, Case, task_without_memory
 from tensor_cores import KINDS, case_of, kinds, run
-from test_nonfinite import assert_same
 
 from convgrad_cy.gpu import joins, mma, module
 from convgrad_cy.gpu.joins import ALONE, Join

@@ -13,7 +13,7 @@ from convgrad_cy.cpu.tuning import NARROW, TABLE, WIDE, tuning_of
 from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
 PACKAGE = Path(convgrad_cy.__file__).parent
-SUITES = re.findall(r"^\[(\w+)\]", (Path(__file__).parents[1] / "bench" / "suites.txt").read_text(), re.MULTILINE)
+SUITES = re.findall(r"^\[(\w+)\]", (Path(__file__).parents[2] / "bench" / "suites.txt").read_text(), re.MULTILINE)
 MACHINE = Machine(6, 256, 64, False, 32 << 20, threads=2)
 
 

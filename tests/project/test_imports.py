@@ -137,10 +137,6 @@ ENTRANCES = {"torch": {"torch"}}
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
 #: Files of more than 300 lines, and why each may be.
 LONG = {"tests/calls/test_arguments.py": "a table: one rejected call and its message on each line"}
-#: The folders of pyx/: a file takes from its own folder and from those before it.
-PYX_FOLDERS = ("base", "parallel", "tile", "copy", "direct", "small_groups", "winograd")
-#: It has vectors of the tile's width.
-UPWARD = {("base/bfloat.h", "tile")}
 BANNED = re.compile(r"(^|_)(utils?|helpers?|common|misc)(_|$)")
 SOURCES = (".py", ".pyx", ".pxd", ".c", ".h", ".cu", ".cuh")
 FOLDERS = ("convgrad_cy", "pyx", "tests", "bench")
@@ -276,25 +272,6 @@ def test_no_cycle():
 
 def sources():
     return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SOURCES]
-
-
-def takes(text):
-    """The folders of pyx/ that a source there takes something from."""
-    first = re.findall(r'^ *(?:from |#include "|cdef extern from ")(\w+)[./]\w', text, re.MULTILINE)
-    return {*first} & {*PYX_FOLDERS}
-
-
-def test_folders_of_pyx_are_in_order():
-    found = set()
-    for rank, folder in enumerate(PYX_FOLDERS):
-        for path in sorted((ROOT / "pyx" / folder).iterdir()):
-            upward = takes(path.read_text()) & {*PYX_FOLDERS[rank + 1 :]}
-            found |= {(f"{folder}/{path.name}", other) for other in upward}
-    assert found == UPWARD
-    page = (ROOT / "pyx/README.md").read_text()
-    assert re.findall(r"^\| `(\w+)/`", page, re.MULTILINE) == [*PYX_FOLDERS, "setup"]
-    text = 'from copy.window cimport Box\ncdef extern from "tile/slide.h" nogil:\n#include "base/bfloat.h"\n'
-    assert takes(text) == {"copy", "tile", "base"}
 
 
 def test_module_names():
