@@ -10,6 +10,7 @@ from .direct.boxes import WindowAxis
 from .direct.plan import Blocks
 from .families import declined, job, name_of
 from .layouts import Reordered
+from .overlaps import Overlapped
 from .patches import Patched
 from .steps import PACKS
 from .winograd import decide_for
@@ -39,6 +40,12 @@ def _details(made, task):
         own["copied"] = "x into patches" + (", and the filter" if made.layout.copied else "")
         own["bytes beside the arrays"] += copied
         return list(own.items())
+    if isinstance(made, Overlapped):
+        work = max(made.pieces, key=lambda piece: piece.inner.multiplications).work
+        own = dict(_details(work, work.work.task if isinstance(work, Reordered) else work.task))
+        own["copied"] = "the filter, and x from blocks"
+        own["bytes beside the arrays"] += sum(piece.elements for piece in made.pieces) * itemsize
+        return [("parts of a block", len(made.pieces)), *own.items()]
     if isinstance(made, Reordered):
         names = [_NAMES[task.places.index(place)] for place, _, _ in made.orders]
         copied = sum(_bytes(after, itemsize) for _, _, after in made.orders)

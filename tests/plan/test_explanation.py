@@ -26,15 +26,26 @@ def explained(capsys, *arguments):
 @pytest.mark.parametrize(
     ("text", "function", "keywords", "family", "reasons"),
     (
-        (COMMON, "conv", {}, "winograd", ["the operation is no gradient"]),
+        (COMMON, "conv", {}, "winograd", ["the operation is no gradient", "the operation is no data gradient"]),
         (
             COMMON,
             "conv",
             {"algorithm": "direct"},
             "direct",
-            ["the operation is no gradient", "the call asks for the algorithm 'direct'", "there is one group"],
+            [
+                "the operation is no gradient",
+                "the operation is no data gradient",
+                "the call asks for the algorithm 'direct'",
+                "there is one group",
+            ],
         ),
-        (COMMON, "conv", {"algorithm": "winograd"}, "winograd", ["the call asks for the algorithm 'winograd'"]),
+        (
+            COMMON,
+            "conv",
+            {"algorithm": "winograd"},
+            "winograd",
+            ["the call asks for the algorithm 'winograd'", "the operation is no data gradient"],
+        ),
         (
             "mb16ic3ih224oc768oh14kh16sh16",
             "conv_backward_data",
@@ -43,25 +54,46 @@ def explained(capsys, *arguments):
             [],
         ),
         (
+            "mb2ic1iw51344oc1026ow197kw1024sw256",
+            "conv_backward_data",
+            {},
+            "overlaps",
+            ["the kernel does not cut x into patches"],
+        ),
+        (
             "mb8ic64ih56oc64kh1",
             "conv",
             {},
             "direct",
-            ["the operation is no gradient", "it cannot compute a filter of one tap", "there is one group"],
+            [
+                "the operation is no gradient",
+                "the operation is no data gradient",
+                "it cannot compute a filter of one tap",
+                "there is one group",
+            ],
         ),
         (
             "mb1ic2ih8oc2kh3",
             "conv_backward_data",
             {},
             "direct",
-            ["there are fewer than 4000000 products", "there are fewer than 2000000 products", "there is one group"],
+            [
+                "there are fewer than 4000000 products",
+                "there are fewer than 4000000 products",
+                "there are fewer than 2000000 products",
+                "there is one group",
+            ],
         ),
         (
             "mb1g8ic8ih8oc8kh3",
             "conv",
             {},
             "small_groups",
-            ["the operation is no gradient", "there are fewer than 2000000 products"],
+            [
+                "the operation is no gradient",
+                "the operation is no data gradient",
+                "there are fewer than 2000000 products",
+            ],
         ),
     ),
 )
