@@ -14,9 +14,9 @@ from problems import parse
 from test_plan import TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.case import LARGE_FILTER_BYTES, Case, case_of
+from convgrad_cy.cpu.case import Case, case_of
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
-from convgrad_cy.cpu.machines import SERIAL_MULTIPLICATIONS, Machine, Tile
+from convgrad_cy.cpu.machines import Machine, Tile
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
@@ -30,7 +30,8 @@ FIRST_STAGE = {
     winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],
 }
 #: What is in no such type.
-UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "cache_bytes", "threads", "machine", "setting")
+UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "threads", "machine", "setting")
+UNSEEN += ("cache_bytes", "l1_bytes", "l2_bytes")
 
 
 class Blind:
@@ -65,7 +66,10 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
 
 def machines(tile):
     """The same processor with other numbers of threads, and other caches."""
-    return [Machine(*tile, 2)._replace(threads=n, cache_bytes=size) for n, size in ((1, 1 << 16), (7, 1 << 30))]
+    return [
+        Machine(*tile, 2)._replace(threads=n, l1_bytes=size >> 4, l2_bytes=size >> 2, cache_bytes=size)
+        for n, size in ((1, 1 << 16), (7, 1 << 30))
+    ]
 
 
 @given(
@@ -113,9 +117,9 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
         if not halves:
             assert one[:2] == many[:2]
             assert one[2]._replace(**free) == many[2]._replace(**free)
-        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= SERIAL_MULTIPLICATIONS
+        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= case.tuning.serial_products
         taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-        assert many[2].threads == (7 if worth or 4 * taps >= LARGE_FILTER_BYTES else 1)
+        assert many[2].threads == (7 if worth or 4 * taps >= case.tuning.large_filter_bytes else 1)
 
 
 #: Once small groups side by side channels last, which add all terms one by one, and another way channels first; and
