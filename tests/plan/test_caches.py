@@ -2,9 +2,11 @@
 
 from math import prod
 
+import numpy as np
 import pytest
 from test_plan import unpacked
 
+import convgrad_cy
 from convgrad_cy import cpu, dtypes
 from convgrad_cy.cpu.cache import cache_sizes
 from convgrad_cy.cpu.direct.plan import plan
@@ -40,6 +42,21 @@ def test_common_sizes_where_the_system_does_not_say(tmp_path, caches):
 def test_they_are_the_machines():
     machine = cpu.machine()
     assert (machine.l1_bytes, machine.l2_bytes, machine.cache_bytes) == cache_sizes()
+
+
+@pytest.mark.parametrize("data_format", ("NCX", "NXC"))
+def test_the_l1_cache_changes_no_bit(machine_with, data_format):
+    """Of few products, in small boxes and in large ones."""
+    many, few = ((2, 40, 24, 64), (2, 1, 24, 64)) if data_format == "NCX" else ((2, 24, 64, 40), (2, 24, 64, 1))
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in (many, (1, 40, 3, 3)))
+    found, turned = set(), w.swapaxes(0, 1)
+    for l1_bytes in (64, 1 << 20):
+        machine_with(l1_bytes=l1_bytes)
+        options = {"padding": 1, "data_format": data_format, "algorithm": "direct"}
+        results = convgrad_cy.conv(x, w, **options), convgrad_cy.conv_backward_data(x, turned, few, **options)
+        found.add(tuple(result.tobytes() for result in results))
+    assert len(found) == 1
 
 
 @pytest.mark.tuning

@@ -106,17 +106,28 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
 
 @given(problem=problems | depthwise, tile=st.sampled_from(TILES), adjacent=st.booleans())
 def test_threads_and_caches_change_little(problem, tile, adjacent):
-    """How the target is stored, what is fetched, and, channels last, how many groups a task takes."""
+    """How the target is stored, what is fetched, and, channels last, how many groups a task takes.
+
+    The L1 cache decides how large boxes across positions are, of sums that end with each.
+    """
+    few, more = machines(tile)
     for operation in (FPROP, DGRAD, WGRAD):
-        one, many = (unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, m)) for m in machines(tile))
+        one, other, many = (
+            unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, machine))
+            for machine in (few, few._replace(l1_bytes=more.l1_bytes), more)
+        )
         case = case_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
         halves = not adjacent and 2 * case.outputs == case.lanes  # which form is taken depends on the cache
         free = {"threads": 1, "streams": False, "fetches": 0, "far": False}
         if not adjacent:
             free["groups"] = 1
         if not halves:
-            assert one[:2] == many[:2]
-            assert one[2]._replace(**free) == many[2]._replace(**free)
+            assert other[:2] == many[:2]
+            assert other[2]._replace(**free) == many[2]._replace(**free)
+        if operation == WGRAD or not other[2].positions_across:
+            assert one == other
+        free |= {"images": 1, "groups": 1}
+        assert one[0] == other[0] and one[2]._replace(**free) == other[2]._replace(**free)
         worth = problem.multiplications * (8 if many[2].lanewise else 1) >= case.tuning.serial_products
         taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
         assert many[2].threads == (7 if worth or 4 * taps >= case.tuning.large_filter_bytes else 1)
