@@ -11,8 +11,8 @@ TABLE = (
     ),
     Number(
         "tile_sums_bytes", 1300 << 10, 1040 << 10, "bytes of a task", "resnet50 vgg16",
-        "Its sums: the more tiles, the less often are filters read. All are more than an L2 cache of 1 MiB, but those of a "
-        "point, which are added to one after the other, are some dozens of KiB.",
+        "Its sums: the more tiles, the less often are filters read. All are more than an L2 cache of 1 MiB, but a "
+        "point's, which are added to one point after the other, are some dozens of KiB.",
     ),
     same(
         "tile_sums_bytes_of_many_points", 1040 << 10, "bytes of a task", "unet3d",
@@ -104,8 +104,8 @@ TABLE = (
     ),
     same(
         "wgrad_tile_sums_bytes", 2400 << 10, "bytes of a task", "resnet50 vgg16",
-        "Sums of a block of the filter: larger blocks transform both operands less often, but each box loads and stores "
-        "all of them.",
+        "Sums of a block of the filter: larger blocks transform both operands less often, but each box loads and "
+        "stores all of them.",
     ),
     same(
         "wgrad_least_tile_outputs", 64, "outputs of a block", "resnet50 vgg16",
