@@ -132,7 +132,7 @@ def measured(suites):
     tile = cpu.machine().tile
     for row in rows(suites):
         operation, problem = OPERATIONS[row.kernel], problem_of(row)
-        if not algorithm.LEAST_PRODUCTS <= problem.multiplications <= MOST_PRODUCTS:
+        if not tile.tuning.least_tiled_products <= problem.multiplications <= MOST_PRODUCTS:
             continue
         if min(problem.x_channels, problem.y_channels) < LEAST_CHANNELS:
             continue

@@ -88,6 +88,13 @@ def gpu_lines():
     ]
 
 
+def caches():
+    """The sizes that plans are made for: what the system says of its caches, or common ones."""
+    here = cpu.machine()
+    sizes = (("L1", here.l1_bytes), ("L2", here.l2_bytes), ("L3", here.cache_bytes))
+    return ", ".join(f"{name} {size >> 10} KiB" for name, size in sizes)
+
+
 def lines():
     """``(name, value)`` pairs."""
     named = {"bfloat16": f"bfloat16 ({bfloat16()})"}
@@ -95,6 +102,7 @@ def lines():
         ("convgrad_cy", cg.__version__),
         ("Python", f"{platform.python_version()}, NumPy {np.__version__}, {platform.system()} {platform.machine()}"),
         ("ISA", f"{cpu.isa} (available: {', '.join(cpu.available_isas())})"),
+        ("caches", caches()),
         ("threads", cpu.threads()),
         ("OpenMP", cpu.openmp()),
         ("runtimes", runtimes()),

@@ -37,6 +37,21 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: whatever the share")
 
 
+@pytest.fixture
+def machine_with(monkeypatch):
+    """A function that plans the calls that follow for this machine with other fields, such as ``own_tuning``."""
+    from convgrad_cy import calls, cpu
+
+    machine = cpu.machine
+
+    def use(**fields):
+        monkeypatch.setattr(cpu, "machine", lambda: machine()._replace(**fields))
+        calls.forget()
+
+    yield use
+    calls.forget()
+
+
 def _share(items, share):
     """Of the parameters of each test this part, at least one: those whose names have the smallest hashes."""
     functions = defaultdict(list)

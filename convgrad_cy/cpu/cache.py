@@ -1,26 +1,33 @@
-"""Where source and target of an operation lie, in the last cache or beyond it, and what is done about that."""
+"""The caches: how large they are, and what is done where source and target of an operation do not fit the last."""
 
 from math import prod
+from pathlib import Path
 
-#: A target above this part of the last cache is stored past it: it would push out what is still to be read, and be
-#: pushed out itself. A smaller one is quicker kept.
-STREAM_PART = 0.75
-#: Where source and target are more than this part of it, what positions of a row will see is fetched some positions
-#: ahead; from the second part on, when most comes from memory, a row ahead.
-FETCH_PART, FETCH_ROW_PART = 0.6, 1.25
-#: An operand above this part comes from memory. (Groups of eight with a stride: 12.8 of 32 MB do not, 19 do; the
-#: target of wgrad: 14 do not, 26 do.)
-FAR_PART = 0.5
+#: Of a common machine, level by level, where the system does not say.
+_COMMON = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
+
+
+def cache_sizes(folder="/sys/devices/system/cpu/cpu0/cache"):
+    """Bytes of the caches that hold data, of the levels 1, 2 and 3."""
+    found = dict(_COMMON)
+    for index in Path(folder).glob("index*"):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+            if kind != "Instruction" and int(level) in found:
+                found[int(level)] = int(size.removesuffix("K")) << 10
+        except (OSError, ValueError):
+            pass
+    return tuple(found.values())
 
 
 def is_streamed(target_bytes, machine):
     """Whether a target is too large for the last cache."""
-    return target_bytes > STREAM_PART * machine.cache_bytes
+    return target_bytes > machine.tuning.streamed_part * machine.cache_bytes
 
 
 def is_far(size, machine):
     """Whether an operand of so many bytes is too large to be found in the last cache."""
-    return size > FAR_PART * machine.cache_bytes
+    return size > machine.tuning.far_part * machine.cache_bytes
 
 
 def operand_bytes(problem, dtype):
@@ -31,7 +38,7 @@ def operand_bytes(problem, dtype):
 
 def memory_ways(problem, dtype, machine, backward):
     """(streams, fetches, far) of Blocks: whether the target is stored past the cache, and how far the operands are."""
-    sizes = operand_bytes(problem, dtype)
-    fetches = sum(sum(sizes) > part * machine.cache_bytes for part in (FETCH_PART, FETCH_ROW_PART))
+    sizes, tuning = operand_bytes(problem, dtype), machine.tuning
+    near = [part * machine.cache_bytes for part in (tuning.fetched_part, tuning.fetched_row_part)]
     target_bytes = sizes[0 if backward else 1]
-    return is_streamed(target_bytes, machine), fetches, is_far(target_bytes, machine)
+    return is_streamed(target_bytes, machine), sum(sum(sizes) > most for most in near), is_far(target_bytes, machine)

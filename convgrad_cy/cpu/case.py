@@ -7,11 +7,8 @@ from typing import Any, NamedTuple
 
 from ..problem import WGRAD
 from .cache import operand_bytes
-from .machines import SERIAL_MULTIPLICATIONS, Machine, Tile
+from .machines import Machine, Tile
 from .walks import Walks, walks_of
-
-#: Of a group, from which on it has to be read by a second thread, too, whatever the products.
-LARGE_FILTER_BYTES = 1 << 20
 
 
 class _Fields(NamedTuple):
@@ -91,7 +88,8 @@ class Setting(NamedTuple):
     machine: Machine
 
     def threads(self, case):
-        serial = case.multiplications < SERIAL_MULTIPLICATIONS and case.filter_bytes < LARGE_FILTER_BYTES
+        tuning = case.tuning
+        serial = case.multiplications < tuning.serial_products and case.filter_bytes < tuning.large_filter_bytes
         return 1 if serial else self.machine.threads
 
 

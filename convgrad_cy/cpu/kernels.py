@@ -1,11 +1,13 @@
 """The kernels of the best instruction set that this machine runs, chosen at import."""
 
 import os
+from functools import lru_cache
 from importlib import import_module, util
 
 from .. import _cpu_features
 from ..threads import get_num_threads as threads
-from .machines import Machine, last_cache_bytes
+from .cache import cache_sizes
+from .machines import Machine
 
 _PACKAGE = __package__.rpartition(".")[0]
 
@@ -34,7 +36,7 @@ def _chosen_isa():
 isa = _chosen_isa()
 compiled = import_module(f"._kernels_{isa}", _PACKAGE)
 _tile = compiled.tile()
-_last_cache = last_cache_bytes()
+_caches = cache_sizes()
 _splits_vectors = _cpu_features.splits_vectors()
 
 
@@ -43,9 +45,16 @@ def openmp():
     return compiled.openmp()
 
 
+@lru_cache(maxsize=16)
+def _machine(count):
+    """The same with so many threads."""
+    *inner, last = _caches
+    return Machine(*_tile, last, count, _splits_vectors, *inner)
+
+
 def machine():
     """What plans need to know."""
-    return Machine(*_tile, _last_cache, threads(), _splits_vectors)
+    return _machine(threads())
 
 
 def run_tiles(dtype, depth, count):

@@ -1,15 +1,11 @@
-"""What plans depend on of the machine, and when a second thread pays."""
+"""What plans depend on of the machine."""
 
-from pathlib import Path
+from functools import cached_property
 from typing import NamedTuple
 
 from .tuning import Tuning, tuning_of
 
 LINE_BYTES = 64  # of the cache
-
-#: Below this many products, starting a second thread costs more than it saves, unless a large filter has to be read;
-#: where each element that is read or written takes part in few of them, as in a depthwise problem, an eighth of that.
-SERIAL_MULTIPLICATIONS = 4_000_000
 
 
 class Tile(NamedTuple):
@@ -32,9 +28,7 @@ class Tile(NamedTuple):
         return self._replace(splits_vectors=False)
 
 
-class Machine(NamedTuple):
-    """What a plan needs to know of the machine: the register tile, the last cache, the number of threads."""
-
+class _Fields(NamedTuple):
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
@@ -42,17 +36,19 @@ class Machine(NamedTuple):
     cache_bytes: int  # of the last cache
     threads: int
     splits_vectors: bool = False
-    tuning: Tuning | None = None  # other numbers than those of its vectors
+    l1_bytes: int = 32 << 10  # of a core's data; that of the cores of many processors
+    l2_bytes: int = 1 << 20
+    own_tuning: Tuning | None = None  # other numbers than those of its vectors
 
-    @property
+
+class Machine(_Fields):
+    """What a plan needs to know of the machine: the register tile, the caches, the number of threads."""
+
+    @cached_property
+    def tuning(self):
+        return self.own_tuning or tuning_of(self.vector_bytes)
+
+    @cached_property
     def tile(self):
         """What the first stage of planning sees of it."""
-        return Tile(*self[:4], self.splits_vectors, self.tuning or tuning_of(self.vector_bytes))
-
-
-def last_cache_bytes():
-    """Size of the last cache, or a common one where the system does not say."""
-    try:
-        return int(Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().removesuffix("K\n")) << 10
-    except (OSError, ValueError):
-        return 32 << 20
+        return Tile(*self[:4], self.splits_vectors, self.tuning)

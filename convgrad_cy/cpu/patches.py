@@ -19,14 +19,10 @@ from numpy.lib.stride_tricks import as_strided
 from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, WGRAD
 from .layouts import Axes, Copier
-from .machines import SERIAL_MULTIPLICATIONS
 
-#: With more channels, the kernels fill most of a vector for each tap by themselves.
-MOST_CHANNELS = 16
-#: wgrad gains less: its tile has taps and channels as rows, of which each patch is full anyway.
-LEAST_ELEMENTS = {DGRAD: MOST_CHANNELS + 1, WGRAD: 256}
-#: Images and taps for which wgrad has no slices, however its taps are counted: so no layout cuts a sum.
-MOST_IMAGES, MOST_TAPS = 64, 256
+#: Not for speed: up to so many images and taps wgrad has no slices, however its taps are counted, so no layout cuts a
+#: sum, and its bits are those of all.
+MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 256
 
 
 def _is_cut(problem, axis):
@@ -40,21 +36,22 @@ def _is_cut(problem, axis):
     )
 
 
-def refusal(operation, problem):
+def refusal(operation, problem, tuning):
     """Why a gradient is not formed from patches, or None.
 
     (fprop is not: its sums would have another order for each layout.)
     """
     if operation == FPROP:
         return "the operation is no gradient"
-    if problem.multiplications < SERIAL_MULTIPLICATIONS:
-        return f"there are fewer than {SERIAL_MULTIPLICATIONS} products"
+    if problem.multiplications < tuning.serial_products:
+        return f"there are fewer than {tuning.serial_products} products"
     if problem.groups > 1:
         return "there are groups"
-    if problem.x_channels > MOST_CHANNELS:
-        return f"x has more than {MOST_CHANNELS} channels"
-    if problem.x_channels * prod(problem.kernel) < LEAST_ELEMENTS[operation]:
-        return f"a patch has fewer than {LEAST_ELEMENTS[operation]} elements"
+    if problem.x_channels > tuning.most_patch_channels:
+        return f"x has more than {tuning.most_patch_channels} channels"
+    least = tuning.least_dgrad_elements if operation == DGRAD else tuning.least_wgrad_elements
+    if problem.x_channels * prod(problem.kernel) < least:
+        return f"a patch has fewer than {least} elements"
     if not all(_is_cut(problem, axis) for axis in range(3)):
         return "the kernel does not cut x into patches"
     return None
@@ -64,7 +61,7 @@ def suits(task):
     """Why another family computes a task, or None."""
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    return refusal(task.operation, task.problem)
+    return refusal(task.operation, task.problem, task.machine.tuning)
 
 
 def job(task, rest):
@@ -77,7 +74,7 @@ def job(task, rest):
 
 def is_dense(problem):
     """Whether each image is one patch, as in a dense layer: wgrad sums over images alone, whatever is a channel."""
-    return problem.y == (1, 1, 1) and problem.batch <= MOST_IMAGES and 1 < prod(problem.kernel) <= MOST_TAPS
+    return problem.y == (1, 1, 1) and problem.batch <= MOST_DENSE_IMAGES and 1 < prod(problem.kernel) <= MOST_DENSE_TAPS
 
 
 def _joined(array, channels, taps, taps_outside):

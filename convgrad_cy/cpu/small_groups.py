@@ -8,18 +8,18 @@ from ..bounded import bounded
 from ..problem import DGRAD, WGRAD
 from .cache import memory_ways
 from .case import case_of, setting_of
-from .direct.boxes import WANTED_TASKS, WindowAxis, box_of, even
+from .direct.boxes import WindowAxis, box_of, even
 from .direct.choices import takes_halves
 from .direct.order import order_of
 from .direct.plan import PLANS_BYTES, Blocks
 from .job import Job
-from .machines import LINE_BYTES, SERIAL_MULTIPLICATIONS
+from .machines import LINE_BYTES
 from .steps import Outline, whole_rows
 from .task import Task
 from .tile import tile_cycles
 from .views import are_positions_adjacent, merged
 
-#: Entries of a table of taps (pyx/small_groups/runs.pxd), of all runs together.
+#: Not for speed: entries of a table of taps, of all runs together, which the kernel makes (pyx/small_groups/runs.pxd).
 MOST_TABLE = 65536
 
 #: Whose outlines are kept: whether one suits is asked before it is planned.
@@ -103,7 +103,7 @@ def _summed(case, extents, block):
     single = case.channels == case.outputs == 1
     wide = even(total, case.tuning.position_bytes // case.itemsize, line) if single else block
     boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
-    return wide, max(1, min(-(-WANTED_TASKS // -(-total // wide)), boxes))
+    return wide, max(1, min(-(-case.tuning.wanted_tasks // -(-total // wide)), boxes))
 
 
 def _in_place(case):
@@ -159,7 +159,7 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     elif in_place:
         extents, block = _in_place(case)
     streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
-    worth = 8 * case.multiplications >= SERIAL_MULTIPLICATIONS
+    worth = 8 * case.multiplications >= case.tuning.serial_products
     threads = machine.threads if worth else setting.threads(case)
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
     blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)

@@ -15,9 +15,9 @@ from ..problem import AxisWalk
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
 _COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
 
-#: More would take a second to plan and a gigabyte to carry out.
+#: Not for speed: more would take a second to plan and a gigabyte to carry out.
 MOST_WALKS = 1 << 18
-#: Up to so many walks are planned each by itself, which takes less than to find their kinds.
+#: Up to so many walks are planned each by itself, which takes less than to find their kinds. No plan depends on it.
 FEW_WALKS = 8
 
 

@@ -6,10 +6,9 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from plans import plan_of
 from problems import PROBLEMS, parse
 
-from convgrad_cy import calls, cpu
-from convgrad_cy.cpu.direct import boxes
+from convgrad_cy import cpu
+from convgrad_cy.cpu import winograd as winograd_family
 from convgrad_cy.cpu.direct.plan import Blocks
-from convgrad_cy.cpu.direct.plan import plan as direct_plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
@@ -38,22 +37,13 @@ EIGHTS = (  # of eight outputs, which Winograd's algorithm takes together
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
 
+#: As many groups in a task as there are, or three.
+BUNDLES = cpu.machine().tuning._replace(wanted_tasks=1, bundle_bytes=1 << 20, wanted_tile_tasks=1)
+
+
 @pytest.fixture
-def bundles(monkeypatch):
-    """As many groups in a task as there are, or three."""
-
-    def forget():
-        direct_plan.cache_clear()
-        winograd.choose.cache_clear()
-        calls.forget()
-
-    monkeypatch.setattr(boxes, "WANTED_TASKS", 1)
-    monkeypatch.setattr(boxes, "BUNDLE_BYTES", 1 << 20)
-    monkeypatch.setattr(winograd, "WANTED_TASKS", 1)
-    forget()
-    yield
-    monkeypatch.undo()
-    forget()
+def bundles(machine_with):
+    machine_with(own_tuning=BUNDLES)
 
 
 @pytest.mark.tuning
@@ -155,11 +145,10 @@ def test_are_planned_by_winograd(operation):
 @pytest.mark.parametrize("dtype", ("float32", "float16"))
 @pytest.mark.parametrize("text", EIGHTS)
 @pytest.mark.parametrize("kept", (True, False), ids=("filters kept", "filters of tasks"))
-@pytest.mark.usefixtures("bundles")
-def test_winograd(operation, dtype, text, kept, monkeypatch):
+def test_winograd(operation, dtype, text, kept, machine_with, monkeypatch):
     """All bits are those of groups that are tasks of their own, in either layout; NaN stays in its group."""
-    if not kept:
-        monkeypatch.setattr(winograd, "SMALL_FILTER_BYTES", 0)
+    tuning = BUNDLES if kept else BUNDLES._replace(small_filter_bytes=0)
+    machine_with(own_tuning=tuning)
     problem = parse(f'mb2{text}n"bundled"')
     tensors = real_tensors(problem, dtype)
     spoiled = tensors._replace(**{name: getattr(tensors, name).copy() for name in operation.reads})
@@ -171,10 +160,13 @@ def test_winograd(operation, dtype, text, kept, monkeypatch):
             for each in (tensors, spoiled):
                 yield operation.call(problem, each, data_format, algorithm="winograd", layout=np.ascontiguousarray)
 
+    def as_before(*what):
+        """The model, for which one by one takes another time, is to choose the tiling that it did."""
+        return tilings.decide(*what[:-1], what[-1]._replace(tuning=tuning))
+
     together = list(results())
-    monkeypatch.setattr(winograd, "_bundle_channels", lambda *_: 0)
-    winograd.choose.cache_clear()
-    calls.forget()
+    machine_with(own_tuning=tuning._replace(bundled_outputs=1 << 30))
+    monkeypatch.setattr(winograd_family, "decide", as_before)
     for result, expected in zip(together, results(), strict=True):
         np.testing.assert_array_equal(result, expected)
         assert not np.isnan(expected).all()

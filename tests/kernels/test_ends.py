@@ -11,6 +11,7 @@ from test_segments import terms
 from convgrad_cy import calls
 from convgrad_cy.cpu import direct
 from convgrad_cy.cpu.direct.padding import without_ends
+from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.problem import ConvProblem, conv_size
 
 LAYERS = (
@@ -32,7 +33,7 @@ def test_terms(stride, dilation, pad, row):
     y = tuple(map(conv_size, (1, 2, row), (1, 1, 3), *axes, ((0, 0), (0, 0), (pad, pad))))
     problem = ConvProblem(2, 1, 1, 1, (1, 2, row), y, (1, 1, 3), *axes, (0, 0, pad))
     for walks in ([problem.forward_walk()], problem.backward_walks()):
-        parts = without_ends(walks)
+        parts = without_ends(walks, WIDE)
         assert terms(walks)[0] == terms([*chain(*parts)])[0]
         for walk, its_parts in zip(walks, parts, strict=True):
             assert {axis.taps for axis in chain(*its_parts)} == {axis.taps for axis in walk}

@@ -59,14 +59,13 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
 @pytest.mark.parametrize(
     "text", ("mb3g4ic32ih56oc32kh3sh2ph1n", "mb2g2ic128ih56oc16kh3sh2ph1n", "mb3g8ic64ih28oc64kh5sh2ph2n")
 )
-def test_strided_groups_of_eight(monkeypatch, operation, text):
+def test_strided_groups_of_eight(machine_with, operation, text):
     """From the cache and from memory, which decides about tiles of half a vector, but about no bit."""
     problem = parse(f'{text}"eights"')
     tensors, of_reals = integer_tensors(problem, "float32")[0], real_tensors(problem, "float32")
     found = set()
     for cache_bytes in (0, 1 << 40):
-        monkeypatch.setattr(cpu.kernels, "_last_cache", cache_bytes)
-        calls.forget()
+        machine_with(cache_bytes=cache_bytes)
         for formats in (("NCX", "OIX"), ("NXC", "XIO")):
             run = OPERATIONS[operation].call
             result = run(problem, tensors, *formats, layout=np.ascontiguousarray)
@@ -110,11 +109,9 @@ def test_split_vectors_are_planned():
 @pytest.mark.parametrize(
     "text", ("ic48ih28oc48kh3ph1", "ic24ih28oc24kh3ph1", "ic48ih29oc48kh3sh2ph1", "ic48oc12ih60kh1")
 )
-def test_split_vectors(text, dtype, splits, monkeypatch):
+def test_split_vectors(text, dtype, splits, machine_with):
     """Large enough for tiles of half a vector, whether this processor gains from them or not."""
-    here = cpu.machine()._replace(splits_vectors=splits)
-    monkeypatch.setattr(cpu, "machine", lambda: here)
-    calls.forget()
+    machine_with(splits_vectors=splits)
     problem = parse(f'mb4g6{text}n"split"')
     for operation in map(OPERATIONS.get, ("conv", "conv_backward_data")):
         (tensors, _), reals, seen = integer_tensors(problem, dtype), real_tensors(problem, dtype), []

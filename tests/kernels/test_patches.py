@@ -20,6 +20,7 @@ from problems import parse
 from convgrad_cy import cpu
 from convgrad_cy.cpu import patches
 from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, lift
 
@@ -67,8 +68,8 @@ def products(monkeypatch):
 @problems
 def test_pays(problem):
     problem = conv_problem(problem)
-    assert patches.refusal(DGRAD, problem) is None is not patches.refusal(FPROP, problem)
-    assert (patches.refusal(WGRAD, problem) is None) == (problem.x_channels * np.prod(problem.kernel) >= 256)
+    assert patches.refusal(DGRAD, problem, WIDE) is None is not patches.refusal(FPROP, problem, WIDE)
+    assert (patches.refusal(WGRAD, problem, WIDE) is None) == (problem.x_channels * np.prod(problem.kernel) >= 256)
     for other in (
         replace(problem, x=tuple(x + 1 for x in problem.x)),
         replace(problem, pad_begin=(0, 0, 1)),
@@ -79,7 +80,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert patches.refusal(DGRAD, other) is not None
+        assert patches.refusal(DGRAD, other, WIDE) is not None
 
 
 @problems
@@ -92,7 +93,7 @@ def test_exact(problem, operation, data_format, filter_format, products):
         tensors, _ = integer_tensors(problem, dtype)
         result = operation.call(problem, tensors, data_format, filter_format)
         assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
-    expected = len(dtypes) if patches.refusal(operation.kernel, conv_problem(problem)) is None else 0
+    expected = len(dtypes) if patches.refusal(operation.kernel, conv_problem(problem), WIDE) is None else 0
     assert len(products) == expected
 
 

@@ -15,9 +15,10 @@ import convgrad_cy
 from convgrad_cy import calls
 from convgrad_cy.cpu import direct
 from convgrad_cy.cpu.direct import padding
-from convgrad_cy.cpu.direct.padding import LEAST_POSITIONS, MOST_LEFT, MOST_WALKS, without_padding
+from convgrad_cy.cpu.direct.padding import without_padding
 from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.steps import PACKS
+from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.problem import ConvProblem, conv_size
 
 #: Each has a quarter of its products in padding, or more.
@@ -71,18 +72,18 @@ def test_terms(extents, kernel, stride, dilation, pad):
         (problem.backward_walks(), False),
         ([problem.forward_walk()], True),
     ):
-        parts = without_padding(walks, [1] * len(walks), problem.batch, by_taps)
+        parts = without_padding(walks, [1] * len(walks), problem.batch, by_taps, WIDE)
         cut = [*chain(*parts)]
         if len(cut) == len(walks):
             continue
         (before, _), (after, padded) = terms(walks), terms(cut)
         assert after == before and not padded
         assert all(terms([walk])[0] == terms(its_parts)[0] for walk, its_parts in zip(walks, parts, strict=True))
-        assert len(cut) <= MOST_WALKS and all(
-            8 * prod(axis.positions for axis in walk) >= LEAST_POSITIONS for walk in cut
+        assert len(cut) <= WIDE.most_parts and all(
+            8 * prod(axis.positions for axis in walk) >= WIDE.least_part_positions for walk in cut
         )
         of_all = sum(prod(axis.positions * axis.taps for axis in walk) for walk in walks)
-        assert sum(after.values()) <= MOST_LEFT * of_all
+        assert sum(after.values()) <= WIDE.left_products * of_all
 
 
 @pytest.mark.parametrize("problem", LAYERS, ids=str)
@@ -145,4 +146,4 @@ def test_short_reach_is_left_alone(monkeypatch):
     monkeypatch.setattr(padding, "_by_positions", None)
     problem = ConvProblem(8, 1, 1, 1, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
     walks = [problem.forward_walk()]
-    assert without_padding(walks, [1], 8, False) == [walks]
+    assert without_padding(walks, [1], 8, False, WIDE) == [walks]

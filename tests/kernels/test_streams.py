@@ -23,8 +23,8 @@ LAYERS = (
 
 
 @pytest.fixture(autouse=True)
-def no_cache(monkeypatch):
-    monkeypatch.setattr(cpu.kernels, "_last_cache", 0)
+def no_cache(monkeypatch, machine_with):
+    machine_with(cache_bytes=0)
     library = arrays.NUMPY._replace(empty=lambda shape, dtype, like=None: _repeat.aligned_array(shape, dtype))
     for module in (arrays, calls):
         monkeypatch.setattr(module, "NUMPY", library)
@@ -110,14 +110,13 @@ def test_rows_are_planned():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("outputs", (96, 150))
-def test_target_from_memory(monkeypatch, dtype, outputs):
+def test_target_from_memory(machine_with, dtype, outputs):
     """Narrow vectors copy one that they would read in place if it were near; no bit changes."""
     operation, problem = OPERATIONS["conv_backward_filter"], parse(f'mb2ic3ih13oc{outputs}kh1n"far"')
     tensors, results = integer_tensors(problem, dtype)
     real, found = real_tensors(problem, dtype), set()
     for cache in (0, 1 << 30):
-        monkeypatch.setattr(cpu.kernels, "_last_cache", cache)
-        monkeypatch.setattr(calls, "_KNOWN", Bounded())
+        machine_with(cache_bytes=cache)
         assert_exact(operation.call(problem, tensors, "NXC", layout=np.ascontiguousarray), results["wgrad"], dtype)
         found.add(bits(operation.call(problem, real, "NXC", layout=np.ascontiguousarray)))
     assert len(found) == 1
@@ -136,14 +135,13 @@ def test_all_problems(operation):
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float16"))
-def test_bits_of_winograd(monkeypatch, dtype):
+def test_bits_of_winograd(machine_with, dtype):
     """Stored past the cache or not; of float32, it is."""
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 13, 17, 32), (3, 3, 32, 64)))
     results = []
     for cache_bytes in (0, 1 << 40):
-        monkeypatch.setattr(cpu.kernels, "_last_cache", cache_bytes)
-        calls.forget()
+        machine_with(cache_bytes=cache_bytes)
         results.append(cg.conv(x, w, padding=1, data_format="NXC", filter_format="XIO", algorithm="winograd"))
     assert results[0].tobytes() == results[1].tobytes()
 

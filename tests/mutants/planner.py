@@ -127,7 +127,7 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/direct/boxes.py",
         "test_plan.py::test_blocks",
-        ("a box as large as its window may not be", "elements * chunk * itemsize <= WINDOW_BYTES", "True"),
+        ("a box as large as its window may not be", "elements * chunk * itemsize <= tuning.window_bytes", "True"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/steps.py",
@@ -158,7 +158,7 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/direct/order.py",
         "test_order.py::test_the_first_stage_asks_for_nothing_else",
-        ("slices depend on the threads", "-(-WANTED_TASKS // blocks)", "-(-8 * case.tile.threads // blocks)"),
+        ("slices depend on the threads", "-(-tuning.wanted_tasks // blocks)", "-(-8 * case.tile.threads // blocks)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",

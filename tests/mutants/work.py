@@ -71,7 +71,7 @@ WORK_MUTANTS = [
         ("larger tiles than are accurate", "n <= most", "True"),
         (
             "more channels than are accurate",
-            "most_added(operation, problem) * _channels(operation, problem)[0] > MOST_CHANNELS",
+            "most_added(operation, problem) * _channels(operation, problem)[0] > MOST_ACCURATE_CHANNELS",
             "False",
         ),
     ),
@@ -175,7 +175,7 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/plan.py",
         "test_algorithm.py::test_plans",
-        ("groups of part of a block", "FILTER_BYTES // filters // block * block", "FILTER_BYTES // filters"),
+        ("groups of part of a block", "kept_filter_bytes // filters // block * block", "kept_filter_bytes // filters"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/views.py",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.direct.boxes import MOST_POSITIONS, box_of, compact_box_of, window_axis
+from convgrad_cy.cpu.direct.boxes import box_of, compact_box_of, window_axis
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.tuning import WIDE
@@ -60,7 +60,7 @@ def test_compact_box(extents, kernel, batch, most):
         return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
 
     walk = [forward_axis(n, n, kernel, 1, 1, kernel // 2) for n in extents]
-    box, compact = box_of(walk, batch, most, 8), compact_box_of(walk, batch, most, 8)
+    box, compact = box_of(walk, batch, most, 8), compact_box_of(walk, batch, most, 8, WIDE)
     assert window_size(compact) <= window_size(box)
     assert compact == box or (compact[3] % 8 == 0 and kernel > 1)
 
@@ -84,7 +84,7 @@ def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
     (dtype,) = (row for row in dtypes.TABLE if row.name == dtype)
     _, windows, blocks = unpacked(plan(WGRAD, problem, dtype, True, Machine(*TILES[tile], threads=2)))
     positions = blocks.images * prod(axis.positions for axis in windows[0])
-    assert (MOST_POSITIONS < positions <= WIDE.larger_positions) if larger else positions <= MOST_POSITIONS
+    assert (WIDE.box_positions < positions <= WIDE.larger_positions) if larger else positions <= WIDE.box_positions
 
 
 @pytest.mark.tuning
@@ -94,8 +94,8 @@ def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
     (
         (1, 32, 1, WIDE.many_positions),
         (1, 64, 1, WIDE.sums_bytes // (64 * 4)),
-        (1, 64, 3, MOST_POSITIONS),
-        (16, 16, 3, MOST_POSITIONS),  # a task has several groups in its place
+        (1, 64, 3, WIDE.box_positions),
+        (16, 16, 3, WIDE.box_positions),  # a task has several groups in its place
     ),
 )
 def test_boxes_of_few_products(operation, groups, channels, kernel, most):
@@ -114,7 +114,7 @@ def test_positions_cut_no_chunk(problem):
         chunks = set()
         for adjacent in (False, True):
             for many in (1, WIDE.many_positions):
-                machine = Machine(*TILES[0], threads=2, tuning=WIDE._replace(many_positions=many))
+                machine = Machine(*TILES[0], threads=2, own_tuning=WIDE._replace(many_positions=many))
                 found = plan(operation, problem, FLOAT32, adjacent, machine)
                 chunks.add((unpacked(found)[2].chunk, adjacent))
         assert len(chunks) == 2

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from test_algorithm import MACHINES, problem_of
 
+from convgrad_cy.cpu.tuning import NARROW, WIDE
 from convgrad_cy.cpu.winograd import costs, tilings
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
@@ -33,7 +34,7 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
     problem = problem_of(8, 1, channels, channels, (1, 25, 25), (1, 3, 3))
     wide, narrow = (winograd.choose(FPROP, problem, tilings.TILINGS[3], machine.tile) for machine in MACHINES[:2])
     sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]
-    assert sums[1] <= winograd.SUMS_BYTES < sums[0] <= winograd.WIDE_SUMS_BYTES
+    assert sums[1] <= NARROW.tile_sums_bytes < sums[0] <= WIDE.tile_sums_bytes
 
 
 @pytest.mark.tuning

@@ -14,9 +14,9 @@ from problems import parse
 from test_plan import TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.case import LARGE_FILTER_BYTES, Case, case_of
+from convgrad_cy.cpu.case import Case, case_of
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
-from convgrad_cy.cpu.machines import SERIAL_MULTIPLICATIONS, Machine, Tile
+from convgrad_cy.cpu.machines import Machine, Tile
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
@@ -30,7 +30,8 @@ FIRST_STAGE = {
     winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],
 }
 #: What is in no such type.
-UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "cache_bytes", "threads", "machine", "setting")
+UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "threads", "machine", "setting")
+UNSEEN += ("cache_bytes", "l1_bytes", "l2_bytes")
 
 
 class Blind:
@@ -65,7 +66,10 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
 
 def machines(tile):
     """The same processor with other numbers of threads, and other caches."""
-    return [Machine(*tile, 2)._replace(threads=n, cache_bytes=size) for n, size in ((1, 1 << 16), (7, 1 << 30))]
+    return [
+        Machine(*tile, 2)._replace(threads=n, l1_bytes=size >> 4, l2_bytes=size >> 2, cache_bytes=size)
+        for n, size in ((1, 1 << 16), (7, 1 << 30))
+    ]
 
 
 @given(
@@ -102,20 +106,31 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
 
 @given(problem=problems | depthwise, tile=st.sampled_from(TILES), adjacent=st.booleans())
 def test_threads_and_caches_change_little(problem, tile, adjacent):
-    """How the target is stored, what is fetched, and, channels last, how many groups a task takes."""
+    """How the target is stored, what is fetched, and, channels last, how many groups a task takes.
+
+    The L1 cache decides how large boxes across positions are, of sums that end with each.
+    """
+    few, more = machines(tile)
     for operation in (FPROP, DGRAD, WGRAD):
-        one, many = (unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, m)) for m in machines(tile))
+        one, other, many = (
+            unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, machine))
+            for machine in (few, few._replace(l1_bytes=more.l1_bytes), more)
+        )
         case = case_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
         halves = not adjacent and 2 * case.outputs == case.lanes  # which form is taken depends on the cache
         free = {"threads": 1, "streams": False, "fetches": 0, "far": False}
         if not adjacent:
             free["groups"] = 1
         if not halves:
-            assert one[:2] == many[:2]
-            assert one[2]._replace(**free) == many[2]._replace(**free)
-        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= SERIAL_MULTIPLICATIONS
+            assert other[:2] == many[:2]
+            assert other[2]._replace(**free) == many[2]._replace(**free)
+        if operation == WGRAD or not other[2].positions_across:
+            assert one == other
+        free |= {"images": 1, "groups": 1}
+        assert one[0] == other[0] and one[2]._replace(**free) == other[2]._replace(**free)
+        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= case.tuning.serial_products
         taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-        assert many[2].threads == (7 if worth or 4 * taps >= LARGE_FILTER_BYTES else 1)
+        assert many[2].threads == (7 if worth or 4 * taps >= case.tuning.large_filter_bytes else 1)
 
 
 #: Once small groups side by side channels last, which add all terms one by one, and another way channels first; and

@@ -12,7 +12,7 @@ from plans import plan_of
 import convgrad_cy
 from convgrad_cy import calls, dtypes
 from convgrad_cy.cpu import direct, small_groups
-from convgrad_cy.cpu.direct.boxes import WINDOW_BYTES, WindowAxis
+from convgrad_cy.cpu.direct.boxes import WindowAxis
 from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
 from convgrad_cy.cpu.direct.plan import Blocks, plan
 from convgrad_cy.cpu.machines import Machine
@@ -100,7 +100,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         elements = blocks.images * prod(axis.extent for axis in window) * blocks.chunk
         assert elements < 2**31  # its offsets are int32
         held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
-        assert elements * held <= WINDOW_BYTES or blocks.chunk == positions == 1
+        assert elements * held <= tuning.window_bytes or blocks.chunk == positions == 1
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
         most_sums = tuning.larger_sums_bytes if operation == WGRAD else tuning.sums_bytes
         most_sums = tuning.packed_sums_bytes if blocks.packs else most_sums

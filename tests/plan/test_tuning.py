@@ -1,5 +1,6 @@
 """The table of tuned numbers: each is described, is used by the planner, and reaches it through the machine."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -12,17 +13,61 @@ from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.tuning import NARROW, TABLE, WIDE, tuning_of
 from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
-PACKAGE = Path(convgrad_cy.__file__).parent
+PLANNER = Path(convgrad_cy.__file__).parent / "cpu"
+SOURCES = {
+    str(path.relative_to(PLANNER)): path.read_text() for path in PLANNER.rglob("*.py") if path.parent.name != "tuning"
+}
 SUITES = re.findall(r"^\[(\w+)\]", (Path(__file__).parents[2] / "bench" / "suites.txt").read_text(), re.MULTILINE)
 MACHINE = Machine(6, 256, 64, False, 32 << 20, threads=2)
+
+#: The numbers that have a name elsewhere: they limit what is legal or what memory is taken, or belong to a fit.
+ELSEWHERE = {
+    "direct/plan.py": {"PLANS_BYTES"},
+    "cache.py": {"_COMMON"},
+    "machines.py": {"LINE_BYTES"},
+    "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
+    "small_groups.py": {"MOST_TABLE", "_LATEST_CALLS"},
+    "steps.py": {"PACKS"},
+    "tile.py": {"HALF_ROWS"},
+    "walks.py": {"MOST_WALKS", "FEW_WALKS"},
+    "winograd/costs.py": {"FEW_TILES"},
+    "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
+    "winograd/tilings.py": {
+        *("SMALL", "LARGE", "LARGER", "LARGEST"),  # the points that there are
+        *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),
+    },
+    "winograd/walks.py": {"MOST_TAPS", "PIECE_TAPS", "MOST_TILE_WALKS", "_LATEST_CALLS"},
+}
 
 
 @pytest.mark.parametrize("number", TABLE, ids=lambda number: number.name)
 def test_each_is_described_and_used(number):
-    assert number.wide > 0 and number.narrow > 0 and number.unit and number.balances
+    assert number.wide > 0 and number.narrow > 0 and number.unit and re.fullmatch(r"[A-Z].*\.\)?", number.balances)
     assert number.suites and set(number.suites.split()) <= set(SUITES)
-    planner = [path.read_text() for path in (PACKAGE / "cpu").rglob("*.py") if path.name != "tuning.py"]
-    assert any(f"tuning.{number.name}" in text for text in planner)
+    assert any(re.search(rf"tuning\.{number.name}\b", text) for text in SOURCES.values())
+
+
+def _are_numbers(node):
+    parts = list(ast.walk(node))
+    values = [part.value for part in parts if isinstance(part, ast.Constant)]
+    plain = not any(isinstance(part, ast.Call) for part in parts)
+    return plain and bool(values) and all(isinstance(value, int | float) for value in values)
+
+
+def numbers_of(text):
+    """The names that a module gives to numbers."""
+    found = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _are_numbers(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return found
+
+
+def test_no_others_decide_what_is_faster():
+    """A new number that a module names is a row of the table, or one of those that are no matter of speed."""
+    assert {name: found for name, text in SOURCES.items() if (found := numbers_of(text))} == ELSEWHERE
+    assert numbers_of("A, B = 3, 0.5\nC: dict = {1: A << 3}\nD = 'd'\nE = f(2)\ndef f():\n    G = 1") == {"A", "B", "C"}
 
 
 def test_widths():
@@ -34,7 +79,7 @@ def test_widths():
 def test_a_machine_may_have_its_own():
     """A plan takes its numbers from the machine, and plans of other numbers are others."""
     problem = ConvProblem(8, 1, 64, 64, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
-    own = MACHINE._replace(tuning=WIDE._replace(wgrad_outputs=64, most_outputs=64, depth_bytes=1152))
+    own = MACHINE._replace(own_tuning=WIDE._replace(wgrad_outputs=64, most_outputs=64, depth_bytes=1152))
     for machine, outputs, chunk in ((MACHINE, 64, 64), (own, 64, 32), (MACHINE, 64, 64)):
         blocks = blocks_of(FPROP, problem, dtypes.TABLE[2], True, machine)
         assert (blocks.outputs, blocks.chunk) == (outputs, chunk)

@@ -97,7 +97,7 @@ ALLOWED = {
     "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
     "cpu.task": {"cpu.machines", "problem"},
     "cpu.case": {"cpu.cache", "cpu.machines", "cpu.walks", "problem"},
-    "cpu.kernels": {"cpu.machines", "threads", "_cpu_features", "_kernels"},
+    "cpu.kernels": {"cpu.cache", "cpu.machines", "threads", "_cpu_features", "_kernels"},
     "cpu.machines": {"cpu.tuning"},
     "cpu.tuning": set(),
     "cpu.cache": set(),

@@ -5,20 +5,6 @@ from typing import NamedTuple
 
 from ..machines import LINE_BYTES
 
-#: What one task holds is meant to stay in the L2 cache: its window, beside its sums and a strip of the other operand.
-WINDOW_BYTES = 256 * 1024
-#: Positions of a box: enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.
-MOST_POSITIONS = 256
-#: Where positions get few, a chunk of a few channels is cut, too: sooner where its taps alone are a long sum, as each
-#: box reads the whole filter again (32 x 32 taps of 3 channels: a fifth of the lines from the L3 cache).
-KEPT_POSITIONS, KEPT_POSITIONS_LONG, LONG_SUM = 24, 64, 512
-#: Rows of more positions are halved where a window then has at most this part of the elements for each position.
-LEAST_ROW, WORTH_CUTTING = 32, 0.8
-#: Channels of the groups that a task takes together, if that leaves so many tasks for each thread.
-BUNDLE_BYTES, THREAD_TASKS = 256, 4
-#: Tasks for all threads. wgrad has as many as blocks of the filter; where those are fewer, boxes are cut into slices.
-WANTED_TASKS = 16
-
 
 class WindowAxis(NamedTuple):
     """One axis of a window (pyx/copy/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
@@ -68,16 +54,16 @@ def _window_size(walk, box):
     return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
 
 
-def compact_box_of(walk, batch, most, multiple):
+def compact_box_of(walk, batch, most, multiple, tuning):
     """``box_of``, but of parts of rows, as long as halving them makes much less of the rim.
 
     With few output channels, filling windows takes as long as the products.
     """
     box = box_of(walk, batch, most, multiple)
-    while box[3] > LEAST_ROW:
+    while box[3] > tuning.least_row:
         halved = box_of(walk, batch, most, multiple, -(-box[3] // 2))
         size, halved_size = _window_size(walk, box), _window_size(walk, halved)
-        if halved_size > size or halved_size * prod(box) > WORTH_CUTTING * size * prod(halved):
+        if halved_size > size or halved_size * prod(box) > tuning.halved_part * size * prod(halved):
             break
         box = halved
     return box
@@ -109,7 +95,7 @@ def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compac
     ``least`` channels. ``across``: rows are cut at whole vectors. ``paired``: in pairs of positions. ``compact``: with
     a rim as small as can be; the chunk is the same. ``shared``: one window for all walks, which are stride phases.
     """
-    walks, batch = case.walks, case.batch
+    walks, batch, tuning = case.walks, case.batch, case.tuning
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
     multiple = case.tile.vector_bytes // itemsize if across else 1
 
@@ -126,16 +112,17 @@ def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compac
         box = box_of(largest, batch, most, multiple)
         windows = windows_of(box)
         elements = box[0] * max(prod(axis.extent for axis in window) for window in windows)
-        if elements * chunk * itemsize <= WINDOW_BYTES or (chunk <= least and most == 1):
+        if elements * chunk * itemsize <= tuning.window_bytes or (chunk <= least and most == 1):
             break
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
-        few = KEPT_POSITIONS_LONG if chunk // 2 * case.taps >= LONG_SUM else KEPT_POSITIONS
+        long = chunk // 2 * case.taps >= tuning.long_sum
+        few = tuning.kept_positions_of_long_sums if long else tuning.kept_positions
         if chunk > least and (chunk > 4 or most <= few):
             chunk = even(case.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
             most = max(1, most // 2)
     if compact:
-        box = compact_box_of(largest, batch, most, multiple)
+        box = compact_box_of(largest, batch, most, multiple, tuning)
         windows = windows_of(box)
     return box[0], windows, chunk
 
@@ -156,11 +143,11 @@ def bundled(case, setting, images, windows, tasks):
     """
     if setting.positions_adjacent:
         return 1
-    elements = images * max(prod(axis.extent for axis in window) for window in windows)
+    elements, tuning = images * max(prod(axis.extent for axis in window) for window in windows), case.tuning
     most = min(
-        BUNDLE_BYTES // (case.channels * case.dtype.itemsize),
-        WINDOW_BYTES // (elements * case.channels * case.itemsize),
-        case.groups * tasks // min(WANTED_TASKS, THREAD_TASKS * setting.machine.threads),
+        tuning.bundle_bytes // (case.channels * case.dtype.itemsize),
+        tuning.window_bytes // (elements * case.channels * case.itemsize),
+        case.groups * tasks // min(tuning.wanted_tasks, tuning.thread_tasks * setting.machine.threads),
         case.groups,
     )
     lines = LINE_BYTES // gcd(LINE_BYTES, case.channels * case.dtype.itemsize)  # groups of which whole lines consist

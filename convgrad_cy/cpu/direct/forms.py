@@ -7,9 +7,8 @@ reaches a bit of the result: the order of its sums is given.
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .boxes import WANTED_TASKS, even
+from .boxes import even
 from .choices import (
-    FEW_POSITIONS,
     crosses_positions,
     cut_ends,
     cut_walks,
@@ -103,10 +102,11 @@ def _suits_packed(given):
 
 def _packed(given):
     case, parts = given.cut
-    block = even(case.outputs, case.tuning.packed_sums_bytes // (FEW_POSITIONS * case.itemsize), case.strip)
-    while block > case.strip and 2 * case.groups * case.count * -(-case.outputs // block) < WANTED_TASKS:
+    tuning, most = case.tuning, case.tuning.packed_positions
+    block = even(case.outputs, tuning.packed_sums_bytes // (most * case.itemsize), case.strip)
+    while block > case.strip and 2 * case.groups * case.count * -(-case.outputs // block) < tuning.wanted_tasks:
         block = even(case.outputs, block // 2, case.strip)
-    return Sizes(case, parts, block, FEW_POSITIONS, packs=True)
+    return Sizes(case, parts, block, most, packs=True)
 
 
 def _suits_kept_rows(given):

@@ -6,9 +6,8 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 
 from typing import NamedTuple
 
-from .boxes import MOST_POSITIONS, WANTED_TASKS, WINDOW_BYTES, boxed, count_boxes, even
+from .boxes import boxed, count_boxes, even
 from .choices import (
-    FEW_POSITIONS,
     crosses_positions,
     cut_walks,
     joins_phases,
@@ -58,12 +57,13 @@ def _most_positions(case, block, most, sums_bytes):
     return min(most, max(case.tile.tile_rows, sums_bytes // (block * case.itemsize)))
 
 
-def box_positions(case, block, phases, most=MOST_POSITIONS):
+def box_positions(case, block, phases, most=None):
     """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
-    tasks = max(1, min(WANTED_TASKS, case.multiplications // case.tuning.task_products))
+    tuning = case.tuning
+    tasks = max(1, min(tuning.wanted_tasks, case.multiplications // tuning.task_products))
     blocks = case.groups * -(-case.outputs // block) * case.count // phases
-    most = _most_positions(case, block * phases, most, case.tuning.sums_bytes)
-    return min(most, max(case.tuning.least_positions, case.positions * blocks // tasks))
+    most = _most_positions(case, block * phases, most or tuning.box_positions, tuning.sums_bytes)
+    return min(most, max(tuning.least_positions, case.positions * blocks // tasks))
 
 
 def channel_bytes(case, pairs):
@@ -82,13 +82,13 @@ def _order(case, crosses):
     itemsize, tuning = channel_bytes(case, pairs), case.tuning
     chunk = chunk_of(case, tuning.packed_depth_bytes if packs else tuning.depth_bytes, itemsize)
     if not across and len(case.walks) == len(whole.walks) and (packs if case is whole else packs_in_tasks(case)):
-        most = FEW_POSITIONS
+        most = tuning.packed_positions
     else:
         block = even(case.outputs, tuning.most_outputs, case.tile.tile_rows if across else case.strip)
         most = box_positions(case, block, phases)
     # A window has at most an element for each position and tap: a few of them always fit.
     few = phases == 1 and case.positions <= most
-    if not few or case.positions * case.taps * chunk * itemsize > WINDOW_BYTES:
+    if not few or case.positions * case.taps * chunk * itemsize > tuning.window_bytes:
         *_, chunk = boxed(case, chunk, 1, most, itemsize, across, shared=phases > 1)
     return Order(max(1, min(chunk, case.channels)), pairs)
 
@@ -126,14 +126,14 @@ def box_order_of(case):
     if case.taps == 1:
         depth_bytes, most = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
     else:
-        depth_bytes, most = tuning.wgrad_depth_bytes, MOST_POSITIONS
+        depth_bytes, most = tuning.wgrad_depth_bytes, tuning.box_positions
     chunk, sums_bytes = chunk_of(case, depth_bytes, case.itemsize), tuning.sums_bytes
     blocks = filter_blocks(case, chunk, block)
-    if takes_larger_boxes(case) and case.positions * blocks >= 2 * WANTED_TASKS * tuning.larger_positions:
+    if takes_larger_boxes(case) and case.positions * blocks >= 2 * tuning.wanted_tasks * tuning.larger_positions:
         most, sums_bytes = tuning.larger_positions, tuning.larger_sums_bytes
     most = _most_positions(case, block, most, sums_bytes)
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
     blocks = filter_blocks(case, chunk, block)
-    slices = max(1, min(-(-WANTED_TASKS // blocks), count_boxes(case, images, windows) // 2))
+    slices = max(1, min(-(-tuning.wanted_tasks // blocks), count_boxes(case, images, windows) // 2))
     return BoxOrder(pairs, images, windows, slices, chunk, block, most)

@@ -13,8 +13,8 @@ from ..cache import memory_ways
 from ..case import case_of, setting_of
 from ..machines import LINE_BYTES
 from ..steps import Outline, cut_rows, whole_rows
-from .boxes import MOST_POSITIONS, boxed, bundled, count_boxes, even
-from .choices import FEW_PRODUCTS, cut_walks
+from .boxes import boxed, bundled, count_boxes, even
+from .choices import cut_walks
 from .forms import Given, chosen
 from .order import (
     adjacent_order_of,
@@ -25,7 +25,7 @@ from .order import (
     order_of,
 )
 
-#: Of the plans that are kept, beside those of calls that are remembered.
+#: Not for speed: memory of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
 
 
@@ -66,10 +66,10 @@ def _many_positions(case, setting, chunk_bytes, phases, across):
     """
     if case.groups > 1 and not setting.positions_adjacent:
         return 0
-    products = case.channels * case.taps * case.outputs * phases
-    many = min(case.tuning.many_positions, MOST_POSITIONS * FEW_PRODUCTS // max(products, 1))
+    products, tuning = case.channels * case.taps * case.outputs * phases, case.tuning
+    many = min(tuning.many_positions, tuning.box_positions * tuning.few_products // max(products, 1))
     seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
-    return min(many, case.tuning.many_bytes // seen) if across else many
+    return min(many, tuning.many_l1_caches * setting.machine.l1_bytes // seen) if across else many
 
 
 def correlation(given, streams):
@@ -81,7 +81,7 @@ def correlation(given, streams):
     itemsize = channel_bytes(case, pairs)
     images, windows, _ = boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)
     many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across)
-    if many > MOST_POSITIONS and most < case.positions:
+    if many > case.tuning.box_positions and most < case.positions:
         most = box_positions(case, block, phases, many)
         images, windows, _ = boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)
     groups = 1

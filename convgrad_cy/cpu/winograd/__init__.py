@@ -25,7 +25,8 @@ def job(task, rest):
     """The job, with the sum itself for values that leave the algorithm's range; its arrays in an order that suits."""
     operation, problem, *_ = task
     steps = make_plan(operation, problem, decide_for(task).tiling, task.machine)
-    wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0)
+    most_reads = task.machine.tuning.most_filter_reads
+    wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0, most_reads)
     ordered = task._replace(tensors=wanted)
     instead = rest(ordered)
     kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...problem import DGRAD, FPROP, WGRAD
 
-#: Of a box: a register tile has six rows, and the filter is read for each box.
+#: Of a box: a register tile has six rows, and the filter is read for each box. A part of the fit: ``few_tiles``.
 FEW_TILES = 12
 
 

@@ -7,9 +7,6 @@ from ...problem import DGRAD, FPROP
 from ..layouts import Axes
 from .walks import has_parts_of_filter, most_added, skips
 
-#: Of a filter whose taps lie side by side; more take longer than to reorder it.
-MOST_READS = 4
-
 #: Axes from the outermost to the innermost: of a tensor (N, G, C, D, H, W) with channels last; of a filter
 #: (G, O, C, D, H, W) with taps first and, of each tap, output or input channels adjacent.
 _CHANNELS_LAST, _OUTPUTS_LAST, _INPUTS_LAST = (0, 3, 4, 5, 1, 2), (3, 4, 5, 0, 2, 1), (3, 4, 5, 0, 1, 2)
@@ -27,13 +24,13 @@ def _is_nearest(array, axis, others):
     return bool(others) and all(abs(array.strides[axis]) < abs(array.strides[other]) for other in others)
 
 
-def gathered(operation, problem, tensors, keeps_filter):
+def gathered(operation, problem, tensors, keeps_filter, most_reads):
     """The tensors x, w and y; in the place of those whose neighbours are taken apart, arrays of another order.
 
     Elements that lie apart are read and written one by one, and each line of the cache again for every walk. So where
     walks skip adjacent positions, channels become last, and where they have some of a filter's adjacent taps, taps
     become first. Not so where their sums are added, and all taps, side by side, are read at once: by a step that keeps
-    the transformed filter for all tasks once, else for each walk.
+    the transformed filter for all tasks once, else for each walk; up to ``most_reads`` times.
     """
     x, w, y = tensors
     skipped = [
@@ -41,7 +38,7 @@ def gathered(operation, problem, tensors, keeps_filter):
         for is_skipped, tensor in zip(skips(operation, problem), (x, y), strict=True)
     ]
     reads = 1 if keeps_filter else most_added(operation, problem)
-    together = operation == FPROP and reads <= MOST_READS and Axes(w.shape[3:], w.strides[3:]).nested() == w.itemsize
+    together = operation == FPROP and reads <= most_reads and Axes(w.shape[3:], w.strides[3:]).nested() == w.itemsize
     parted = has_parts_of_filter(operation, problem) and any(
         w.shape[axis] > 1 and _is_nearest(w, axis, (1, 2)) for axis in (3, 4, 5)
     )

@@ -13,42 +13,7 @@ import numpy as np
 from ...bounded import count
 from ...problem import DGRAD, WGRAD
 from ..cache import is_streamed
-from ..machines import LINE_BYTES, SERIAL_MULTIPLICATIONS
 from .walks import first_walks, tile_walks
-
-#: What a task holds is meant to stay in the L2 cache: the transformed tiles of a chunk of channels, and the sums. These
-#: are more where vectors are lines and points are few: the more tiles, the less often are filters read.
-VALUES_BYTES = 448 * 1024
-SUMS_BYTES, WIDE_SUMS_BYTES = 1040 * 1024, 1300 * 1024
-#: Tiles of a box. A row of them passes through the L1 cache.
-MOST_TILES, MOST_ROW = 42, 16
-MOST_OUTPUTS, MOST_CHUNK = 256, 128
-#: Transformed filters go through memory where they are this large, and that pays for this many tiles only. Otherwise,
-#: or where they leave the L3 cache, each task transforms those of its outputs, chunk by chunk, for a box of more tiles,
-#: up to so many sums of a point (the second number where vectors are lines). With more points a task has few outputs,
-#: but does not do that. Where vectors are lines, a chunk is the larger one if its filters then stay in the L2 cache.
-SMALL_FILTER_BYTES, FILTER_BYTES, MANY_TILES = 3 << 20, 24 << 20, 256
-MOST_SUMS_INSIDE, WIDE_SUMS_INSIDE = 4096, 8192
-MOST_OUTPUTS_INSIDE, MOST_POINTS_INSIDE = 32, 64
-CHUNK_INSIDE, WIDE_CHUNK_INSIDE, WIDE_INSIDE_BYTES = 64, 128, 832 * 1024
-FEW_OUTPUTS = 64
-#: Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the cache.
-SPAN_BYTES = 4 << 20
-#: Transformed tiles are kept for all blocks of outputs where there are several, up to this; for two, up to the second.
-SHARED_BYTES, SHARED_BY_TWO_BYTES = 24 << 20, 8 << 20
-#: wgrad: tiles of a box, channels of a block of the filter, and the sums of such a block.
-WGRAD_TILES, WGRAD_CHANNELS, WGRAD_SUMS_BYTES = 56, 128, 2400 * 1024
-#: Where there are few tasks, its blocks of outputs are halved down to this: each transforms the source again.
-LEAST_OUTPUTS = 64
-#: Tasks for all threads: where there are fewer, blocks of outputs are halved. In wgrad boxes are cut into slices first;
-#: with one slice only, and tiles that can be kept, blocks are halved up to the second number.
-WANTED_TASKS, MORE_TASKS = 8, 24
-#: Groups of so many outputs, a vector of 32 bytes, are taken together up to a cache line of channels; fprop and dgrad
-#: up to two vectors if these are more, then also groups of a whole vector, and in boxes of more tiles.
-BUNDLE_OUTPUTS, BUNDLE_CHANNELS, MOST_BUNDLE_TILES = 8, 16, 56
-#: Blocks of a filter for which the transformed tiles of both operands are kept. Where there are several walks, as with
-#: a stride, those of the target serve them all: with so many lanes, which make the products short, for any number.
-SHARING_PARTS, SHARING_LANES = 16, 16
 
 
 class TileBlocks(NamedTuple):
@@ -128,10 +93,10 @@ def _half(block, strip):
     return -(-(block // strip) // 2) * strip
 
 
-def _box(walks, outputs, batch, most):
+def _box(walks, outputs, batch, most, most_row):
     """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width: rows first."""
     extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True)) for i in range(3)]
-    box = [_even(extents[2], min(most, MOST_ROW))]
+    box = [_even(extents[2], min(most, most_row))]
     for extent in (extents[1], extents[0], batch):
         most = max(1, most // box[-1])
         box.append(_even(extent, most))
@@ -151,88 +116,96 @@ def _boxes(walks, given, batch, images, box):
     )
 
 
-def _bundle_channels(channels, outputs, lanes, sums_positions):
+def _bundle_channels(channels, outputs, lanes, sums_positions, tuning):
     """Channels of the groups that a task takes together, or 0 if it takes one."""
-    whole = outputs == BUNDLE_OUTPUTS or (outputs == lanes > BUNDLE_OUTPUTS and not sums_positions)
+    few, most = tuning.bundled_outputs, tuning.bundled_channels
+    whole = outputs == few or (outputs == lanes > few and not sums_positions)
     if channels == 1 or not whole:
         return 0
-    return BUNDLE_CHANNELS if sums_positions else max(BUNDLE_CHANNELS, 2 * lanes)
+    return most if sums_positions else max(most, 2 * lanes)
 
 
-def _bundled(blocks, groups, channels, outputs, tasks, lanes, most):
-    """The blocks of tasks that take groups of ``most`` channels together, and how many tasks there are then.
+def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
+    """The blocks of tasks that take groups of ``most`` channels together, at least ``wanted``, and their number.
 
     Few channels of channels last are a part of a cache line, or of a vector.
     """
     if channels > blocks.chunk:
         return blocks, tasks
-    count = max(1, min(most // max(channels, outputs), tasks // WANTED_TASKS, groups))
+    count = max(1, min(most // max(channels, outputs), tasks // wanted, groups))
     chunk, block = (-(-count * each // lanes) * lanes for each in (channels, outputs))
     group = max(block, blocks.group // block * block) if blocks.group else 0
     return blocks._replace(chunk=chunk, outputs=block, group=group, groups=count), -(-groups // count) * tasks // groups
 
 
-def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip):
+def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip, tuning):
     """(blocks, tiles of a box, bytes, tasks) of fprop and dgrad, where the sums of so many walks are added."""
-    filters, wide = 4 * points * channels * groups * added, 4 * lanes >= LINE_BYTES
+    filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
-    most = FILTER_BYTES if tiles >= MANY_TILES else SMALL_FILTER_BYTES
-    few_points = points <= MOST_POINTS_INSIDE
+    most = tuning.kept_filter_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
+    few_points = points <= tuning.few_points
     inside = few_points and filters * outputs > most
-    block = MOST_OUTPUTS_INSIDE if inside else MOST_OUTPUTS if few_points else FEW_OUTPUTS
-    block = min(-(-outputs // strip) * strip, max(strip, block))
-    bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False)  # inside are the filters of one group
-    most = MOST_BUNDLE_TILES if bundle and groups > 1 else MOST_TILES
     if inside:
-        most = (WIDE_SUMS_INSIDE if wide else MOST_SUMS_INSIDE) // block
-    sums_bytes = WIDE_SUMS_BYTES if wide and few_points else SUMS_BYTES
+        block = tuning.own_filter_outputs
+    else:
+        block = tuning.tile_outputs if few_points else tuning.tile_outputs_of_many_points
+    block = min(-(-outputs // strip) * strip, max(strip, block))
+    bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside are those of one group
+    most = tuning.bundled_tiles if bundle and groups > 1 else tuning.box_tiles
+    if inside:
+        most = tuning.own_filter_sums // block
+    sums_bytes = tuning.tile_sums_bytes if few_points else tuning.tile_sums_bytes_of_many_points
     most = min(most, sums_bytes // (4 * points * block))
-    images, *box = _box(walks, given, batch, max(1, most))
+    images, *box = _box(walks, given, batch, max(1, most), tuning.row_tiles)
     count = images * prod(box)
     if inside:
-        held = 4 * points * block * added * WIDE_CHUNK_INSIDE
-        chunk = WIDE_CHUNK_INSIDE if wide and held <= WIDE_INSIDE_BYTES else CHUNK_INSIDE
+        chunk = tuning.own_filter_more_channels
+        if 4 * points * block * added * chunk > tuning.own_filter_bytes:
+            chunk = tuning.own_filter_channels
     else:
-        chunk = min(MOST_CHUNK, VALUES_BYTES // (4 * points * count) // lanes * lanes)
+        chunk = min(tuning.tile_channels, tuning.tile_values_bytes // (4 * points * count) // lanes * lanes)
     chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
     boxes = groups * _boxes(walks, given, batch, images, box)
-    while boxes * -(-outputs // block) < WANTED_TASKS and block > strip:
+    while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
     values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
-    shared = outputs > block and values <= (SHARED_BYTES if outputs > 2 * block else SHARED_BY_TWO_BYTES)
-    group = 0 if inside else max(block, FILTER_BYTES // filters // block * block)
+    most = tuning.kept_tiles_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
+    shared = outputs > block and values <= most
+    group = 0 if inside else max(block, tuning.kept_filter_bytes // filters // block * block)
     memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
     chunks = added * -(-channels // chunk)
-    span = 1 if inside else max(1, min(chunks, SPAN_BYTES // (4 * points * count * chunk)))
+    span = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
     blocks, tasks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1), boxes * -(-outputs // block)
     if bundle:
-        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle)
+        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle, tuning.wanted_tile_tasks)
     return blocks, box, memory, tasks
 
 
-def _accumulation(walks, given, points, taps, groups, channels, outputs, batch, lanes, strip):
+def _accumulation(walks, given, points, taps, groups, channels, outputs, batch, lanes, strip, tuning):
     """The same of wgrad."""
-    block = min(-(-outputs // strip) * strip, WGRAD_CHANNELS)
-    chunk = min(WGRAD_CHANNELS, WGRAD_SUMS_BYTES // (4 * points * block) // lanes * lanes)
+    wanted, most = tuning.wanted_tile_tasks, tuning.wgrad_tile_channels
+    block = min(-(-outputs // strip) * strip, most)
+    chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
-    images, *box = _box(walks, given, batch, WGRAD_TILES)
+    images, *box = _box(walks, given, batch, tuning.wgrad_tiles, tuning.row_tiles)
     parts = groups * -(-channels // chunk) * -(-outputs // block)
     boxes = _boxes(walks, given, batch, images, box)
-    slices = max(1, min(-(-WANTED_TASKS // parts), boxes // 2))
+    slices = max(1, min(-(-wanted // parts), boxes // 2))
     tiles = groups * images * prod(box) * boxes
     values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
-    wanted = MORE_TASKS if slices == 1 and values <= SHARED_BYTES else WANTED_TASKS
-    while parts * slices < wanted and block > max(strip, LEAST_OUTPUTS):
+    if slices == 1 and values <= tuning.kept_tiles_bytes:
+        wanted = tuning.wanted_tile_tasks_unsliced
+    while parts * slices < wanted and block > max(strip, tuning.wgrad_least_tile_outputs):
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     memory = 4 * taps * parts * slices * chunk * block if slices > 1 else 0
-    many = parts >= SHARING_PARTS * groups or (len(walks) > 1 and lanes >= SHARING_LANES)
-    shared = many and values <= SHARED_BYTES
+    many = tuning.sharing_blocks_of_walks if len(walks) > 1 else tuning.sharing_blocks
+    shared = parts >= many * groups and values <= tuning.kept_tiles_bytes
     memory += values if shared else 0
     blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
-    bundle = _bundle_channels(channels, outputs, lanes, True)
+    bundle = _bundle_channels(channels, outputs, lanes, True, tuning)
     if bundle and not shared:
-        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle)
+        blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle, tuning.wanted_tile_tasks)
     return blocks, box, memory, tasks
 
 
@@ -258,7 +231,7 @@ def choose(operation, problem, tiling, tile):
     lanes = tile.vector_bytes // 4
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     batch = problem.batch * max(map(len, parts))  # each sibling has images of its own
-    most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip)
+    most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip, tile.tuning)
     if operation == WGRAD:
         taps = max(prod(axis.taps for axis in walk) for walk in walks)
         blocks, box, memory, tasks = _accumulation(walks, given, most_points, taps, *sizes)
@@ -271,7 +244,7 @@ def choose(operation, problem, tiling, tile):
 def plan(operation, problem, tiling, machine):
     """The plan that ``choose`` describes, with what else the machine says."""
     chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
-    threads = 1 if problem.multiplications < SERIAL_MULTIPLICATIONS else machine.threads
+    threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
     channels, size = (problem.x_channels, problem.x) if operation == DGRAD else (problem.y_channels, problem.y)
     target = 4 * problem.batch * problem.groups * channels * prod(size)
     chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))

@@ -15,7 +15,8 @@ from . import plan as winograd
 from .costs import FEW_TILES, costs_of
 from .walks import first_walks, most_added, skips, tile_walks
 
-#: Points on an axis with so many taps (pyx/winograd/cook_toom.py has the sets), from small tiles to large ones.
+#: Which tiles there are: points on an axis with so many taps, of which pyx/winograd/cook_toom.py has the sets, from
+#: small tiles to large ones.
 SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
 LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6}
 LARGER = {1: 1, 2: 5, 3: 7, 4: 7, 5: 7}
@@ -34,16 +35,9 @@ TILINGS = tuple(
 
 #: The accuracy contract: points of the largest tiles on their axes, in descending order, and the channels up to which
 #: their error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
-LARGEST_TILES, MOST_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
+LARGEST_TILES, MOST_ACCURATE_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
 
-#: wgrad does not pay for transforming its sums back, and the model errs, where these have fewer terms; nor does any
-#: operation where one task has all the products.
-LEAST_WGRAD_TILES, LEAST_TASKS = 16, 2
-#: Few products are saved below the first of these, as of two taps or of seven on one axis; too few below the second.
-FULL_SAVING, LEAST_SAVING = 1.8, 1.5
-#: Below so many products a call's own time counts.
-LEAST_PRODUCTS = 2_000_000
-#: Memory beside the arrays, or twice the result if that is more.
+#: Not for speed: what a call may take beside the arrays.
 SCRATCH_BYTES = 64 << 20
 
 
@@ -161,7 +155,7 @@ def _saving(operation, problem, tiling):
 
 def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
-    if most_added(operation, problem) * _channels(operation, problem)[0] > MOST_CHANNELS:
+    if most_added(operation, problem) * _channels(operation, problem)[0] > MOST_ACCURATE_CHANNELS:
         return False
     walks = first_walks(tile_walks(operation, problem).parts)
     return all(
@@ -196,14 +190,15 @@ def decide(operation, problem, dtype, forced, tile):
     """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
     if not forced and dtype.name != "float32":
         return Decision(None, f"the dtype {dtype.name} is not computed by it unless a call asks for it")
-    if not forced and problem.multiplications < LEAST_PRODUCTS:
-        return Decision(None, f"there are fewer than {LEAST_PRODUCTS} products")
+    tuning = tile.tuning
+    if not forced and problem.multiplications < tuning.least_tiled_products:
+        return Decision(None, f"there are fewer than {tuning.least_tiled_products} products")
     if problem.multiplications == 0:
         return Decision(None, "there are no products")
     refused = refusal(operation, problem, dtype)
     if refused is not None:
         return Decision(None, f"it cannot compute {refused}")
-    least_tiles = LEAST_WGRAD_TILES if operation == WGRAD else 1
+    least_tiles = tuning.least_wgrad_tiles if operation == WGRAD else 1
     times = {
         tiling: tiled_seconds(operation, problem, tiling, tile)
         for tiling in TILINGS
@@ -217,19 +212,20 @@ def decide(operation, problem, dtype, forced, tile):
     if forced:
         return Decision(best, None, (times[best],))
     saving = _saving(operation, problem, best)
-    if saving < LEAST_SAVING:
+    if saving < tuning.least_saving:
         return Decision(None, f"it saves too few products, {saving:.2f} to 1", (times[best],))
     plan = winograd.choose(operation, problem, best, tile)
     if plan.memory > SCRATCH_BYTES:
         return Decision(None, f"it would take {plan.memory} bytes beside the arrays", (times[best],))
-    if plan.tasks < LEAST_TASKS:
+    if plan.tasks < tuning.least_tile_tasks:
         return Decision(None, "one task would have all the products", (times[best],))
-    whole = sum(tile_walks(operation, problem).counts) == 1 and saving >= FULL_SAVING
+    full = saving >= tuning.full_saving
+    whole = sum(tile_walks(operation, problem).counts) == 1 and full
     if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], tile, 4):
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
     costs = costs_of(tile)
-    gain = costs.least_gain if saving >= FULL_SAVING else costs.least_gain_of_little[operation]
+    gain = costs.least_gain if full else costs.least_gain_of_little[operation]
     seconds = times[best], direct_seconds(operation, problem, tile)
     if times[best] * gain < seconds[1]:
         return Decision(best, None, seconds)

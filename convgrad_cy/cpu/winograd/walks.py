@@ -14,10 +14,11 @@ from typing import NamedTuple
 from ...problem import DGRAD, WGRAD, AxisWalk
 from ..walks import Walks, walks_of
 
-#: Longer filters are cut into pieces of PIECE_TAPS on an axis.
+#: Not for speed: taps on an axis for which there are tiles (``tilings.LARGEST``); longer filters are cut into pieces of
+#: PIECE_TAPS.
 MOST_TAPS, PIECE_TAPS = 5, 4
-#: Beyond this many walks a plan would be larger than what it saves.
-MOST_WALKS = 4096
+#: Not for speed: beyond this many walks a plan would take too much memory.
+MOST_TILE_WALKS = 4096
 
 
 class TileAxis(NamedTuple):
@@ -68,7 +69,7 @@ def _tile_axes(walk):
             filter_step=-walk.filter_step,
         )
         return _tile_axes(reversed_)
-    if min(max(tap // step, 1), walk.positions) * walk.taps > MOST_WALKS * PIECE_TAPS:
+    if min(max(tap // step, 1), walk.positions) * walk.taps > MOST_TILE_WALKS * PIECE_TAPS:
         return []
     if tap % step == 0:
         apart = tap // step
@@ -133,13 +134,13 @@ def tile_walks(operation, problem):
 
 def _parts(operation, every):
     """The parts and counts of ``TileWalks``."""
-    if len(every) > MOST_WALKS or any(axis.taps == 0 for walk in every.kinds for axis in walk):
+    if len(every) > MOST_TILE_WALKS or any(axis.taps == 0 for walk in every.kinds for axis in walk):
         return [], []
     axes = [[_tile_axes(axis) for axis in walk] for walk in every.kinds]
     if not all(map(all, axes)):
         return [], []
     sizes = [prod(sum(map(len, axis)) for axis in walk) for walk in axes]
-    if sum(map(mul, sizes, every.counts)) > MOST_WALKS:
+    if sum(map(mul, sizes, every.counts)) > MOST_TILE_WALKS:
         return [], []
     if operation != WGRAD:
         return [[list(product(*taps)) for taps in product(*walk)] for walk in axes], every.counts

@@ -1,0 +1,29 @@
+"""The numbers that decide what is faster: one row for each, in a table for each family and one for all of them.
+
+None says what is legal or how something lies in memory: such numbers stay with the code that they limit. What a step of
+Winograd's algorithm or of the direct one costs is fitted for all at once: ``winograd/costs.py``.
+"""
+
+from collections import namedtuple
+
+from . import direct, machine, patches, small_groups, winograd
+
+TABLE = (*machine.TABLE, *patches.TABLE, *winograd.TABLE, *small_groups.TABLE, *direct.TABLE)
+
+
+class Tuning(namedtuple("Tuning", [number.name for number in TABLE])):
+    """The values of ``TABLE`` for one width of vectors."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        """A plan's caches ask for it often: one value tells the few tables apart."""
+        return hash(self.many_positions)
+
+
+WIDE, NARROW = (Tuning(*(getattr(number, width) for number in TABLE)) for width in ("wide", "narrow"))
+
+
+def tuning_of(vector_bytes):
+    """The ``Tuning`` of a machine's vectors."""
+    return WIDE if vector_bytes >= 64 else NARROW

@@ -1,0 +1,205 @@
+"""The sum as the definition has it (direct/): boxes, blocks, and the forms of a plan."""
+
+from .number import Number, same
+
+TABLE = (
+    # Boxes of positions (direct/boxes.py).
+    same(
+        "window_bytes", 256 << 10, "bytes of a task", "resnet50 vgg16",
+        "A window should stay in an L2 cache of 512 KiB, beside the sums and a strip of the other operand.",
+    ),
+    same(
+        "box_positions", 256, "positions of a box", "resnet50 vgg16",
+        "Enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.",
+    ),
+    same(
+        "kept_positions", 24, "positions of a box", "dcgan resnet50",
+        "A window of a few channels that has no more loses channels in the place of positions: the rim grows as boxes "
+        "shrink.",
+    ),
+    same(
+        "kept_positions_of_long_sums", 64, "positions of a box", "dcgan",
+        "The same where the taps alone are a long sum, as each box reads the whole filter again.",
+    ),
+    same("long_sum", 512, "terms of a sum", "dcgan", "From these on a sum is long. (32 x 32 taps of 3 channels are.)"),
+    same(
+        "least_row", 32, "positions of a row", "unet",
+        "Longer rows may be halved, to make less of a window's rim.",
+    ),
+    same(
+        "halved_part", 0.8, "of the elements of a position", "unet",
+        "A row is halved if a window then has at most so many: each half has rows of its own to begin.",
+    ),
+    same(
+        "bundle_bytes", 256, "bytes of a position", "resnext",
+        "Groups that a task takes together, channels last: more are longer pieces of memory, but fewer tasks.",
+    ),
+    same(
+        "thread_tasks", 4, "tasks of a thread", "resnext",
+        "Groups are taken together if that leaves so many, for threads to end at about one time.",
+    ),
+    same(
+        "wanted_tasks", 16, "tasks", "tiny inference",
+        "For all threads. Boxes of wgrad are cut into slices where its filter has fewer blocks; each slice is added.",
+    ),
+    # Sizes of a task of fprop and dgrad (direct/order.py, forms.py, plan.py).
+    same(
+        "sums_bytes", 192 << 10, "bytes of a task", "resnet50 vgg16",
+        "Larger boxes read the filter less often, but their sums should stay in an L2 cache of 512 KiB.",
+    ),
+    same(
+        "depth_bytes", 4608, "bytes of taps and channels", "resnet50 vgg16",
+        "Sums are loaded and stored as often as a chunk begins, but a strip of its filter should stay in the L1 cache.",
+    ),
+    same(
+        "packed_depth_bytes", 2304, "bytes of taps and channels", "inference dcgan",
+        "The same where a task packs its part of the filter, whose strip then shares the L1 cache with its source.",
+    ),
+    same(
+        "packed_sums_bytes", 256 << 10, "bytes of a task", "inference dcgan",
+        "Sums where it packs its part of the filter: its window is copied once for all of its outputs.",
+    ),
+    same(
+        "most_outputs", 512, "outputs of a block", "resnet50 vgg16",
+        "A window is read again for each block, but the filter of a block for each box.",
+    ),
+    same(
+        "task_products", 2_000_000, "products of a task", "tiny",
+        "A task of few positions has to have so many to pay.",
+    ),
+    same(
+        "least_positions", 32, "positions of a box", "tiny",
+        "It has no fewer, however many tasks are wanted: its rim counts.",
+    ),
+    same(
+        "few_products", 16384, "products of a position", "resnet50 mobilenet",
+        "Up to these the work for each box counts, and boxes are larger.",
+    ),
+    same(
+        "many_positions", 1024, "positions of a box", "resnet50 mobilenet",
+        "Boxes of few products have up to these.",
+    ),
+    same(
+        "many_l1_caches", 2, "of the L1 cache", "unet",
+        "The window of such a box across positions has at most so much: it is read for few outputs.",
+    ),
+    same(
+        "streamed_terms", 8, "terms of a sum", "unet",
+        "Of fewer, across channels, storing past the cache takes longer than the products.",
+    ),
+    # wgrad.
+    same(
+        "wgrad_depth_bytes", 2304, "bytes of taps and channels", "resnet50 vgg16",
+        "Rows of a block of the filter: more of them read the target less often, but their sums leave the cache.",
+    ),
+    Number(
+        "wgrad_pointwise_depth_bytes", 2304, 1536, "bytes of channels", "resnet50 mobilenet",
+        "The same of one tap: narrow tiles of channels last read a little of each position.",
+    ),
+    Number(
+        "wgrad_pointwise_positions", 256, 128, "positions of a box", "resnet50 mobilenet",
+        "Of one tap, likewise.",
+    ),
+    same(
+        "wgrad_outputs", 128, "outputs of a block", "resnet50",
+        "More read the source less often, but their sums are held.",
+    ),
+    same(
+        "larger_positions", 512, "positions of a box", "vgg16 resnet50",
+        "The sums of wgrad are loaded and stored less often for it, where boxes are enough.",
+    ),
+    same("larger_sums_bytes", 256 << 10, "bytes of a task", "vgg16 resnet50", "Sums of a task with such boxes."),
+    same(
+        "gathered_bytes", 1024, "bytes of a position", "resnet50",
+        "Channels of a chunk, and outputs of a block, whose window is gathered from more lines than it has: fewer "
+        "blocks of outputs gather it.",
+    ),
+    # wgrad with x and y in each other's place (direct/mirrored.py).
+    same(
+        "mirrored_outputs", 4, "channels of y", "unet tiny",
+        "Up to these y leaves most of a vector empty, and x takes its place as columns of the tile.",
+    ),
+    same(
+        "mirrored_cycles", 0.9, "of the cycles", "unet tiny",
+        "Of one tap, the tiles so have to take at most this part of those otherwise.",
+    ),
+    same(
+        "mirrored_padding", 1.5, "positions of x for one of y", "unet tiny",
+        "With several taps each x is seen with padding of y; with more of it, too much is multiplied.",
+    ),
+    # Tiles across positions (direct/choices.py).
+    same(
+        "across_cycles", 0.8, "of the cycles", "unet mobilenet",
+        "Tiles across positions have to take less than this part of those across channels: they copy the source.",
+    ),
+    same(
+        "across_cycles_in_place", 1.1, "of the cycles", "unet mobilenet",
+        "The same of one tap, whose source they read in place.",
+    ),
+    same(
+        "kept_rows_cycles", 1.1, "of the cycles", "unet dcgan",
+        "The same where rows are stored as they lie, however many channels there are.",
+    ),
+    same(
+        "transposing_cycles", 0.4, "cycles of an element", "unet",
+        "A source of channels last has to be transposed for tiles across positions.",
+    ),
+    same(
+        "kept_rows_channels", 4, "channels of a source", "unet",
+        "Up to these sums are so short that transposing their result would count.",
+    ),
+    same(
+        "joined_terms", 32, "terms of a stride phase", "dcgan",
+        "Up to these transposing the sums of whole rows would count.",
+    ),
+    # Who packs the filter, what is read in place, and what stride phases share (direct/choices.py).
+    same(
+        "packed_positions", 512, "positions", "inference dcgan",
+        "Up to these each task packs its part of a large filter: packed before, it would fall out of the cache.",
+    ),
+    same(
+        "one_box_positions", 24, "positions", "inference",
+        "Up to these each task packs a filter of any size, which may then be read in place "
+        "(pyx/direct/correlate_tasks.pxd).",
+    ),
+    same("most_packed_taps", 64, "taps", "dcgan", "With more, no task packs: each copies all of them."),
+    same(
+        "few_tasks", 4, "tasks", "inference",
+        "Fewer that pack have to be about equal, for no thread to wait.",
+    ),
+    same("filled_blocks", 0.75, "of the outputs of blocks", "inference", "Blocks filled so far are about equal."),
+    same(
+        "window_outputs", 128, "outputs", "resnet50 vgg16",
+        "Of so many on a window pays, as it is read again for each strip of them (also in pyx/direct/walk.pxd).",
+    ),
+    same(
+        "stored_phases", 8, "stride phases of a task", "dcgan unet",
+        "Of more, the sums for a tile's outputs do not stay in the cache until whole rows are stored.",
+    ),
+    # Walks cut where taps lie in padding (direct/padding.py).
+    same(
+        "left_products", 0.82, "of the products", "dilated",
+        "A dilated walk is cut if at most so many are left: each part has windows and a filter of its own.",
+    ),
+    same(
+        "left_products_undilated", 0.5, "of the products", "dilated",
+        "The same of taps near each other: a box has positions of all parts, and leaves out most padding by itself "
+        "(pyx/direct/zones.pxd).",
+    ),
+    same(
+        "most_parts", 64, "walks", "dilated",
+        "More parts take longer to begin than their products save.",
+    ),
+    same(
+        "least_part_positions", 32, "positions of each part", "dilated",
+        "Fewer leave too little to multiply for each part's filter.",
+    ),
+    same(
+        "least_reach", 0.25, "of the positions of an axis", "dilated",
+        "Taps that reach less far have little in padding, and looking for it takes time.",
+    ),
+    same(
+        "most_ends", 0.125, "of the positions of a row", "inference",
+        "If at most so many may see padding, they become walks of their own, and the others read the source in place.",
+    ),
+)  # fmt: skip

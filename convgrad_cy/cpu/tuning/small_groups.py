@@ -1,0 +1,48 @@
+"""Small groups side by side (small_groups.py)."""
+
+from .number import Number, same
+
+TABLE = (
+    same(
+        "lane_bytes", 512 << 10, "bytes of a task", "resnext",
+        "Its copies of what it sees and makes should stay in an L2 cache of 1 MiB; smaller boxes copy more rims.",
+    ),
+    same(
+        "most_lane_bytes", 4 << 20, "bytes of a task", "resnext",
+        "Where even the copies of one position have more, direct computes the call.",
+    ),
+    same(
+        "in_place_bytes", 64 << 10, "bytes of a task", "mobilenet resnext",
+        "What it writes where it copies nothing: fewer bytes begin rows more often, more leave too few tasks.",
+    ),
+    Number(
+        "row_bytes", 8 << 10, 48 << 10, "bytes of a task", "mobilenet resnext",
+        "What its lanes have of a row of positions then: more are longer pieces of memory, but a row should stay in "
+        "the L1 cache for all taps; narrow vectors walk along a line more than once.",
+    ),
+    same(
+        "position_bytes", 1024, "bytes of a task", "mobilenet resnext",
+        "What its lanes have of a position in wgrad (also in pyx/small_groups/rows.pxd): more are longer pieces of "
+        "memory, but fewer tasks.",
+    ),
+    same(
+        "most_summed_channels", 4, "channels of a group", "resnext",
+        "With more, the sums of wgrad, which are their square, do not stay in registers.",
+    ),
+    same(
+        "most_sharing_channels", 4, "channels of a group", "resnext",
+        "Up to these the phases of a dgrad pay, channels first, for the copy that they share.",
+    ),
+    same(
+        "most_expanded_channels", 4, "channels of a group", "resnext",
+        "Up to these fprop and dgrad of one walk pay for a copy with a vector for each.",
+    ),
+    same(
+        "short_sum", 9, "products of a sum", "resnext",
+        "So many take as long as a tile's own work for each sum, which direct has and small groups do not.",
+    ),
+    same(
+        "short_sum_adjacent", 18, "products of a sum", "resnext",
+        "The same where positions are adjacent, and direct copies rows.",
+    ),
+)  # fmt: skip
