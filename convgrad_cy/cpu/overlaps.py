@@ -22,15 +22,6 @@ import numpy as np
 from ..arrays import NUMPY
 from ..problem import DGRAD
 from .layouts import Axes, Copier
-from .machines import SERIAL_MULTIPLICATIONS
-
-#: With more channels, stride phases fill a vector by themselves.
-MOST_CHANNELS = 16
-#: Elements of the largest part of a block, or else of the smallest: fewer leave most of a tile empty, too.
-LEAST_ELEMENTS, LEAST_EVERYWHERE = 64, 32
-#: Products for an element of x, times channels of x, which strided sums have at a time: fewer save less time than the
-#: copy of the element takes.
-LEAST_PRODUCTS = 48
 
 
 class Part(NamedTuple):
@@ -51,25 +42,26 @@ def parts_of(kernel, stride):
     return [Part(0, rest, taps + 1)] * (rest > 0) + [Part(rest, stride, taps)]
 
 
-def refusal(problem):
+def refusal(problem, tuning):
     """Why a data gradient is not formed from overlapping patches, or None."""
-    if problem.multiplications < SERIAL_MULTIPLICATIONS:
-        return f"there are fewer than {SERIAL_MULTIPLICATIONS} products"
+    if problem.multiplications < tuning.serial_products:
+        return f"there are fewer than {tuning.serial_products} products"
     if problem.groups > 1:
         return "there are groups"
-    if problem.x_channels > MOST_CHANNELS:
-        return f"x has more than {MOST_CHANNELS} channels"
+    if problem.x_channels > tuning.most_overlapped_channels:
+        return f"x has more than {tuning.most_overlapped_channels} channels"
     if problem.dilation != (1, 1, 1):
         return "the filter is dilated"
     axes = [parts_of(kernel, stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True)]
     if any(part.taps == 0 for parts in axes for part in parts):
         return "the kernel is smaller than the stride"
-    least = LEAST_PRODUCTS * problem.x_channels
+    least = tuning.least_overlapped_products * problem.x_channels
     if problem.y_channels * prod(problem.kernel) < least * prod(problem.stride):
         return f"an element has fewer than {least} products"
     most, least = (problem.x_channels * prod(end(part.size for part in parts) for parts in axes) for end in (max, min))
-    if most < LEAST_ELEMENTS and least < LEAST_EVERYWHERE:
-        return f"a block has parts of fewer than {LEAST_EVERYWHERE} elements, and none of {LEAST_ELEMENTS}"
+    wanted, everywhere = tuning.least_block_elements, tuning.least_elements_of_all_parts
+    if most < wanted and least < everywhere:
+        return f"a block has parts of fewer than {everywhere} elements, and none of {wanted}"
     return None
 
 
@@ -79,7 +71,7 @@ def suits(task):
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    return refusal(task.problem)
+    return refusal(task.problem, task.machine.tuning)
 
 
 def job(task, rest):

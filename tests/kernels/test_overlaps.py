@@ -18,7 +18,7 @@ from operations import (
 from problems import parse
 
 import convgrad_cy as cg
-from convgrad_cy import calls
+from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import overlaps
 
 #: Worth it: a kernel of whole strides and not, padding within a block and beyond one, two axes, several channels, and
@@ -38,13 +38,10 @@ problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 
 
 @pytest.fixture(autouse=True)
-def small_ones(request, monkeypatch):
+def small_ones(request, machine_with):
     """Problems of few products are taken, too: they take the tests less time."""
     if "tuning" not in request.keywords:
-        monkeypatch.setattr(overlaps, "SERIAL_MULTIPLICATIONS", 0)
-    calls.forget()
-    yield
-    calls.forget()
+        machine_with(own_tuning=cpu.machine().tuning._replace(serial_products=0))
 
 
 @pytest.fixture
@@ -131,7 +128,7 @@ def test_any_geometry(data):
 
     expected = gradient(algorithm="direct")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "refusal", lambda problem: None)
+        patch.setattr(overlaps, "refusal", lambda *_: None)
         result = gradient()
     calls.forget()
     np.testing.assert_array_equal(result, expected)

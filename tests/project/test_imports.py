@@ -51,8 +51,8 @@ ALLOWED = {
         "problem",
     },
     "cpu.families": {"cpu.direct", "cpu.overlaps", "cpu.patches", "cpu.small_groups", "cpu.winograd"},
-    "cpu.overlaps": {"arrays", "cpu.layouts", "cpu.machines", "problem"},
-    "cpu.patches": {"arrays", "cpu.layouts", "cpu.machines", "problem"},
+    "cpu.overlaps": {"arrays", "cpu.layouts", "problem"},
+    "cpu.patches": {"arrays", "cpu.layouts", "problem"},
     "cpu.winograd": {
         "arrays",
         "bounded",
