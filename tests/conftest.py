@@ -8,6 +8,11 @@ from shutil import which
 from zlib import crc32
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no error.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 #: A test with one of these markers needs the package of that name.
 OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")

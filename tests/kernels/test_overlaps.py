@@ -102,7 +102,7 @@ def test_infinity_reaches_what_its_taps_do(problem):
     assert np.isfinite(expected).any() and not np.isfinite(expected).all()
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_geometry(data):
     """However small: kernel, stride, padding, and what is left over at the end of x."""

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from operations import DTYPES, OPERATIONS, assert_exact, integer_tensors
 from problems import parse
@@ -54,7 +54,6 @@ def terms(walks):
     return found, padded
 
 
-@settings(deadline=None)  # a busy machine is no error
 @given(
     extents=st.tuples(st.integers(1, 2), st.integers(1, 14), st.integers(1, 14)),
     kernel=st.tuples(st.just(1), st.integers(1, 4), st.integers(1, 4)),

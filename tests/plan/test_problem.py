@@ -17,7 +17,7 @@ AXES = st.tuples(
     st.integers(1, 7),
     st.tuples(st.integers(0, 9), st.integers(0, 9)),
 ).filter(lambda axis: axis[0] + sum(axis[4]) >= (axis[1] - 1) * axis[3] + 1)
-exhaustive = settings(max_examples=400, deadline=None, derandomize=True)
+exhaustive = settings(max_examples=400, derandomize=True)
 
 
 def windows(x, kernel, stride, dilation, padding):
@@ -106,7 +106,7 @@ def test_backward_phases(axis):
 
 
 @given(st.lists(AXES, min_size=3, max_size=3))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_problem(axes):
     """Three axes together are the product of each alone."""
     x, kernel, stride, dilation, padding = zip(*axes, strict=True)

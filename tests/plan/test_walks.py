@@ -26,7 +26,7 @@ def problem_of(axes):
 
 
 @pytest.mark.parametrize("few", (0, walks.FEW_WALKS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(axes=st.tuples(AXES, AXES, AXES))
 def test_rows_are_those_of_all_walks(few, axes):
     """Also where a kind has several rows, of which the first tells which kind it is."""
