@@ -23,15 +23,15 @@ def is_far(size, machine):
     return size > FAR_PART * machine.cache_bytes
 
 
-def operand_bytes(problem, dtype):
+def operand_bytes(problem, itemsize):
     """Of x and of y."""
     elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
-    return [problem.batch * problem.groups * dtype.itemsize * n for n in elements]
+    return [problem.batch * problem.groups * itemsize * n for n in elements]
 
 
 def memory_ways(problem, dtype, machine, backward):
     """(streams, fetches, far) of Blocks: whether the target is stored past the cache, and how far the operands are."""
-    sizes = operand_bytes(problem, dtype)
+    sizes = operand_bytes(problem, dtype.itemsize)
     fetches = sum(sum(sizes) > part * machine.cache_bytes for part in (FETCH_PART, FETCH_ROW_PART))
     target_bytes = sizes[0 if backward else 1]
     return is_streamed(target_bytes, machine), fetches, is_far(target_bytes, machine)

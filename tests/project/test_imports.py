@@ -77,7 +77,7 @@ ALLOWED = {
         "cpu.views",
         "problem",
     },
-    "cpu.direct.boxes": {"cpu.machines"},
+    "cpu.direct.boxes": {"cpu.machines", "problem"},
     "cpu.direct": {
         "bounded",
         "cpu.cache",
@@ -102,7 +102,7 @@ ALLOWED = {
     "cpu.cache": set(),
     "cpu.steps": set(),
     "cpu.tile": set(),
-    "cpu.views": set(),
+    "cpu.views": {"problem"},
     "cpu.walks": {"problem"},
     "threads": {"keywords", "_repeat"},
     "torch": {

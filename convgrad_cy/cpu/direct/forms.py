@@ -7,7 +7,8 @@ reaches a bit of the result: the order of its sums is given.
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .boxes import WANTED_TASKS, even
+from ...problem import even
+from .boxes import WANTED_TASKS
 from .choices import (
     FEW_POSITIONS,
     crosses_positions,

@@ -6,7 +6,8 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 
 from typing import NamedTuple
 
-from .boxes import MOST_POSITIONS, WANTED_TASKS, WINDOW_BYTES, boxed, count_boxes, even
+from ...problem import even
+from .boxes import MOST_POSITIONS, WANTED_TASKS, WINDOW_BYTES, boxed, count_boxes
 from .choices import (
     FEW_POSITIONS,
     crosses_positions,
