@@ -110,9 +110,10 @@ def checked_outs(library, names, arrays, outs, shapes):
 
     ``names`` are those of the call's ``arrays``.
     """
-    others, checked = list(zip(names, arrays, strict=True)), []
-    for name, out, shape in zip(names_of_outs(outs), outs, shapes, strict=True):
+    others, checked = [*zip(names, arrays, strict=True)], []
+    for i, (out, shape) in enumerate(zip(outs, shapes, strict=True)):
         if out is not None:
+            name = names_of_outs(outs)[i]
             out = checked_out(library, name, names[0], arrays[0], out, shape)
             for other, array in others:
                 check_no_overlap(name, library.seen(out), other, library.seen(array))

@@ -12,7 +12,7 @@ from .arrays import NUMPY, Foreign, library_of
 from .bounded import Bounded, counted
 from .cpu import threads
 from .default_algorithm import on_change
-from .prepared import gpu_key, on_cpu, on_gpu, part_of, too_little
+from .prepared import are_apart_on_gpu, gpu_key, on_cpu, on_gpu, part_of, too_little
 
 #: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
 _KNOWN = Bounded()
@@ -32,7 +32,8 @@ def call(function, first, second, asked, keywords, out, empty=new_array):
     ``asked`` has the values of the keywords that only this function has, ``keywords`` those of ``keywords.Options``. A
     refused call has allocated no result and has not touched ``out``. On a CPU, ``empty`` makes a result.
     """
-    found = _KNOWN.get(call_key(function, first, second, out, asked, keywords, threads()))
+    key = call_key(function, first, second, out, asked, keywords, threads())
+    found = _KNOWN.get(key)
     if found is not None and (out is None or are_apart(out, first, second)):
         return found.run(first, second, out, None, empty)  # a small call takes hardly longer than all of this
     library = library_of(function.names[0], first)
@@ -42,10 +43,12 @@ def call(function, first, second, asked, keywords, out, empty=new_array):
         with library.around(function.names[0], first):
             return _foreign(library, function, first, second, asked, keywords, out)
     if library is not NUMPY:
-        found = _KNOWN.get(gpu_key(function, (first, second, out), asked, keywords))
-        if found is not None and (out is None or found.are_apart((first, second), (out,))):
+        operands = first, second, out
+        key = gpu_key(function, operands, asked, keywords)
+        found = _KNOWN.get(key)
+        if found is not None and (out is None or are_apart_on_gpu(found.reaches, operands, 2)):
             return found.run(first, second, out, None, empty)
-    found, (first, second), (target,) = _legal(library, function, (first, second), asked, keywords, (out,))
+    found, (first, second), (target,) = _legal(library, key, found, function, (first, second), asked, keywords, (out,))
     result = found.run(first, second, target, None, empty)
     return result if out is None else out
 
@@ -64,7 +67,8 @@ def call_several(function, arrays, keywords, outs, empty=new_array):
     if type(library) is Foreign:
         with nullcontext() if library.around is None else library.around(function.names[0], arrays[0]):
             return _foreign_several(library, function, arrays, keywords, outs)
-    found, arrays, targets = _legal(library, function, arrays, (), keywords, outs)
+    key, found = _lookup(library, function, arrays, (), keywords, outs)
+    found, arrays, targets = _legal(library, key, found, function, arrays, (), keywords, outs)
     results = found.results(arrays, targets, empty)
     return [result if out is None else out for result, out in zip(results, outs, strict=True)]
 
@@ -84,9 +88,11 @@ def _foreign_several(library, function, arrays, keywords, outs):
     return [library.returned(result, out, first) for result, out in zip(made, outs, strict=True)]
 
 
-def _legal(library, function, arrays, asked, keywords, outs):
-    """What runs a call on arrays of NumPy or CuPy, and these and ``outs`` without their subclasses."""
-    key, found = _lookup(library, function, arrays, asked, keywords, outs)
+def _legal(library, key, found, function, arrays, asked, keywords, outs):
+    """What runs a call on arrays of NumPy or CuPy, and these and ``outs`` without their subclasses.
+
+    It may have been ``found`` under the call's ``key``.
+    """
     if found is not None and found.are_apart(arrays, outs):
         return found, arrays, outs
     names = function.names
@@ -126,16 +132,17 @@ def _checked(key, library, function, arrays, asked, keywords, outs):
     # On a CPU the last part is begun first, and so it is checked first: what the gradient of a filter allows, the
     # other allows too.
     order = -1 if library is NUMPY else 1
-    geometries = []
+    geometries, is_empty = [], False
     for part, first, second, like in parts[::order]:
         own = asked if like is None else (arrays[like].shape, f"{names[like]}.shape")
         geometries.append(checked(library, part, arrays[first], arrays[second], own, keywords))
+        is_empty = is_empty or 0 in geometries[-1].shape
     geometries = geometries[::order]
     targets = arguments.checked_outs(library, names, arrays, outs, [geometry.shape for geometry in geometries])
     counted()  # what was counted before belongs to no call
     prepared = on_cpu if library is NUMPY else on_gpu
     found = prepared(parts, geometries, arrays, targets)
-    if key is not None and all(0 not in geometry.shape for geometry in geometries):
+    if key is not None and not is_empty:
         _KNOWN.keep(key, found, counted())
     return found, arrays, targets
 

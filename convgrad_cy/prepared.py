@@ -68,7 +68,8 @@ class One:
         if 0 in self.shape:
             return
         try:
-            first, second = addressable(NUMPY, first), addressable(NUMPY, second)
+            if self.copied:
+                first, second = addressable(NUMPY, first), addressable(NUMPY, second)
             if target is None:
                 target = new_array(self.shape, first.dtype)
             self.work = prepare(self.function, geometry, (first, second, target))
