@@ -8,6 +8,7 @@ here and in ``geometry``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import geometry
 from .arrays import is_addressable, overlap, overlaps_itself
@@ -19,30 +20,61 @@ from .keywords import Options
 class Function:
     """One of the six: the names of the two arrays that it takes, and its geometry."""
 
-    first: str
-    second: str
+    names: tuple
     geometry: Callable  # of the function's name
 
     @property
     def name(self):
         return self.geometry.__name__
 
+    @property
+    def parts(self):
+        return (Part(self, 0, 1),)
 
-CONV = Function("x", "w", geometry.conv)
-CONV_BACKWARD_DATA = Function("dy", "w", geometry.conv_backward_data)
-CONV_BACKWARD_FILTER = Function("x", "dy", geometry.conv_backward_filter)
-CONV_TRANSPOSE = Function("x", "w", geometry.conv_transpose)
-CONV_TRANSPOSE_BACKWARD_DATA = Function("dy", "w", geometry.conv_transpose_backward_data)
-CONV_TRANSPOSE_BACKWARD_FILTER = Function("x", "dy", geometry.conv_transpose_backward_filter)
+
+CONV = Function(("x", "w"), geometry.conv)
+CONV_BACKWARD_DATA = Function(("dy", "w"), geometry.conv_backward_data)
+CONV_BACKWARD_FILTER = Function(("x", "dy"), geometry.conv_backward_filter)
+CONV_TRANSPOSE = Function(("x", "w"), geometry.conv_transpose)
+CONV_TRANSPOSE_BACKWARD_DATA = Function(("dy", "w"), geometry.conv_transpose_backward_data)
+CONV_TRANSPOSE_BACKWARD_FILTER = Function(("x", "dy"), geometry.conv_transpose_backward_filter)
+
+
+class Part(NamedTuple):
+    """A result of a function: the one that has it alone, and which arrays of a call that one takes."""
+
+    function: Function
+    first: int  # the place of its first array among the call's
+    second: int
+    like: int | None = None  # the place of the array whose shape it is asked for, if the caller is not asked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Several:
+    """A function with several results: the names of its arrays, and a part for each result."""
+
+    names: tuple
+    parts: tuple
+
+
+CONV_BACKWARD = Several(
+    ("dy", "x", "w"), (Part(CONV_BACKWARD_DATA, 0, 2, like=1), Part(CONV_BACKWARD_FILTER, 1, 0, like=2))
+)
+
+
+def names_of_outs(outs):
+    """The names of the arrays that take a call's results."""
+    return ["out"] if len(outs) == 1 else [f"out[{i}]" for i in range(len(outs))]
 
 
 def geometry_of(library, function, first, second, asked, keywords):
     """The geometry of a call, if it is legal; ``out`` is not looked at."""
-    common = geometry.common(function.first, first, function.second, second, Options(*keywords))
+    names = function.names
+    common = geometry.common(names[0], first, names[1], second, Options(*keywords))
     if common.algorithm not in library.algorithms:
         allowed = " or ".join(map(repr, library.algorithms))
         raise ValueError(f"algorithm must be {allowed} for a {library.name}, not {common.algorithm!r}")
-    return function.geometry(common, (function.first, first.shape), (function.second, second.shape), *asked)
+    return function.geometry(common, (names[0], first.shape), (names[1], second.shape), *asked)
 
 
 def checked_out(library, name, like, first, out, shape):
@@ -71,3 +103,20 @@ def check_no_overlap(name, out, other, array):
     """``out``, called ``name``, may share no element with the array called ``other``; both as the library sees them."""
     if overlap(out, array):
         raise ValueError(f"{name} must not overlap {other} in memory")
+
+
+def checked_outs(library, names, arrays, outs, shapes):
+    """``outs`` without their subclasses, if each is such as the result would be, and somewhere else than all before it.
+
+    ``names`` are those of the call's ``arrays``.
+    """
+    others, checked = [*zip(names, arrays, strict=True)], []
+    for i, (out, shape) in enumerate(zip(outs, shapes, strict=True)):
+        if out is not None:
+            name = names_of_outs(outs)[i]
+            out = checked_out(library, name, names[0], arrays[0], out, shape)
+            for other, array in others:
+                check_no_overlap(name, library.seen(out), other, library.seen(array))
+            others.append((name, out))
+        checked.append(out)
+    return checked

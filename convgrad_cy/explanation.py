@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import arguments, calls, cpu, dtypes
+from . import arguments, calls, cpu, dtypes, prepared
 from .arrays import NUMPY
 
 #: The functions by name, with the defaults of what only they are asked, None where it has to be given.
@@ -120,17 +120,17 @@ def explain(function, shapes, dtype="float32", **keywords):
     if unknown:
         raise TypeError(f"{name} has no keyword {unknown[0]!r}")
     if len(shapes) != 2:
-        raise ValueError(f"shapes must have two entries, for {called.first} and {called.second}, not {len(shapes)}")
+        raise ValueError(f"shapes must have two entries, for {' and '.join(called.names)}, not {len(shapes)}")
     stored = dtypes.BFLOAT16_BITS if dtype == "bfloat16" else np.dtype(dtype)
-    first, second = (_array(*named, stored) for named in zip((called.first, called.second), shapes, strict=True))
+    first, second = (_array(*named, stored) for named in zip(called.names, shapes, strict=True))
     own = tuple(keywords.get(key, default) for key, default in asked.items())
     common = tuple(keywords.get(key, default) for key, default in _KEYWORDS.items())
     geometry = calls.checked(NUMPY, called, first, second, own, common)
     target = np.empty(geometry.shape, stored)
     if target.size == 0:
         return Explanation(name, geometry.shape, geometry.dtype.name, (), None, {})
-    operation, _, places = calls.part_of(called, geometry)
-    tensors = calls.tensors_of(geometry, places, (first, second, target))
+    operation, _, places = prepared.part_of(called, geometry)
+    tensors = prepared.tensors_of(geometry, places, (first, second, target))
     task = cpu.task_of(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
     declined, family, details = cpu.explained(task)
     return Explanation(name, geometry.shape, geometry.dtype.name, tuple(declined), family, dict(details))

@@ -81,6 +81,30 @@ class AxisWalk(NamedTuple):
     filter_begin: int
     filter_step: int
 
+    def part(self, begin, end, tap, taps):
+        """The walk of positions ``begin`` to ``end``, and of so many taps from ``tap`` on."""
+        return self._replace(
+            positions=end - begin,
+            taps=taps,
+            source_begin=self.source_begin + begin * self.source_step + tap * self.source_tap,
+            target_begin=self.target_begin + begin * self.target_step,
+            filter_begin=self.filter_begin + tap * self.filter_step,
+        )
+
+    def extremes(self, positions=None):
+        """The least and the greatest place of the source, be it inside or not, that taps of the first positions meet.
+
+        Those of all positions, where their number is not given.
+        """
+        reach, least = (self.taps - 1) * self.source_tap, self.source_begin
+        greatest = least + ((self.positions if positions is None else positions) - 1) * self.source_step
+        return (least + reach, greatest) if reach < 0 else (least, greatest + reach)
+
+    def is_padded(self):
+        """Whether some tap of some position lies outside of the source."""
+        least, greatest = self.extremes()
+        return self.taps > 0 and (least < 0 or greatest >= self.source_size)
+
 
 def forward_axis(x, y, kernel, stride, dilation, pad_begin):
     """The walk of fprop and wgrad along one axis: source x, target y."""
@@ -225,10 +249,27 @@ class ConvProblem:
         """A pointwise problem as one of a single spatial axis."""
         return replace(self, x=(1, 1, prod(self.x)), y=(1, 1, prod(self.y)))
 
+    def channels(self, backward=False):
+        """Those of x and of y, or of y and of x if ``backward``: of an operation's source and target."""
+        return (self.y_channels, self.x_channels) if backward else (self.x_channels, self.y_channels)
+
     @property
     def multiplications(self):
         """Products in the sums of any of the three operations, padding counted as data."""
         return self.batch * self.groups * self.x_channels * self.y_channels * prod(self.kernel) * prod(self.y)
+
+
+def is_one_axis(view):
+    """Whether the spatial axes of a view of six axes are one in memory."""
+    *_, depth, height, width = view.strides
+    return height == width * view.shape[5] and depth == height * view.shape[4]
+
+
+def even(extent, most, multiple=1):
+    """The size of blocks of at most ``most`` (but at least one multiple), all nearly alike."""
+    count = -(-extent // max(most, multiple, 1))
+    size = -(-extent // max(count, 1))
+    return max(1, min(extent, -(-size // multiple) * multiple))
 
 
 def lift(values, fill):

@@ -30,15 +30,15 @@ def is_far(size, machine):
     return size > machine.tuning.far_part * machine.cache_bytes
 
 
-def operand_bytes(problem, dtype):
+def operand_bytes(problem, itemsize):
     """Of x and of y."""
     elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
-    return [problem.batch * problem.groups * dtype.itemsize * n for n in elements]
+    return [problem.batch * problem.groups * itemsize * n for n in elements]
 
 
 def memory_ways(problem, dtype, machine, backward):
     """(streams, fetches, far) of Blocks: whether the target is stored past the cache, and how far the operands are."""
-    sizes, tuning = operand_bytes(problem, dtype), machine.tuning
+    sizes, tuning = operand_bytes(problem, dtype.itemsize), machine.tuning
     near = [part * machine.cache_bytes for part in (tuning.fetched_part, tuning.fetched_row_part)]
     target_bytes = sizes[0 if backward else 1]
     return is_streamed(target_bytes, machine), sum(sum(sizes) > most for most in near), is_far(target_bytes, machine)

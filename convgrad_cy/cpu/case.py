@@ -95,10 +95,8 @@ class Setting(NamedTuple):
 
 def case_of(operation, problem, dtype, tile, backward):
     """The ``Case``; ``backward``: the walks are those of dgrad, as they are in wgrad where it is mirrored."""
-    channels, outputs = problem.x_channels, problem.y_channels
+    channels, outputs = problem.channels(backward)
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
-    if backward:
-        channels, outputs = outputs, channels
     every = walks_of(problem, backward)
     sizes = problem.batch, problem.groups, channels, outputs
     walks = every, every.kinds, every.counts
@@ -108,4 +106,4 @@ def case_of(operation, problem, dtype, tile, backward):
 
 def setting_of(problem, dtype, positions_adjacent, machine, backward):
     """The ``Setting`` of the same."""
-    return Setting(positions_adjacent, operand_bytes(problem, dtype)[1 if backward else 0], machine)
+    return Setting(positions_adjacent, operand_bytes(problem, dtype.itemsize)[1 if backward else 0], machine)

@@ -5,10 +5,10 @@ from math import prod
 from typing import NamedTuple
 
 from ..bounded import bounded
-from ..problem import DGRAD, WGRAD
+from ..problem import DGRAD, WGRAD, even
 from .cache import memory_ways
 from .case import case_of, setting_of
-from .direct.boxes import WindowAxis, box_of, even
+from .direct.boxes import WindowAxis, box_of, span
 from .direct.choices import takes_halves
 from .direct.order import order_of
 from .direct.plan import PLANS_BYTES, Blocks
@@ -34,14 +34,12 @@ def _lane_extents(case, lanes):
     most = prod(axis.positions for axis in largest)
     while True:
         _, *extents = box_of(largest, 1, most)
-        seen = made = 1
+        read = made = 1
         for i, extent in enumerate(extents):
             axes = [walk[i] for walk in walks]
-            ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, max(axis.taps, 1) - 1)]
-            span = (extent - 1) * axes[0].source_step + max(ends) - min(ends) + 1
-            seen *= min(axes[0].source_size, span)
+            read *= min(axes[0].source_size, span(axes, extent)[1])
             made *= (extent + 1) * axes[0].target_step
-        size = (seen * case.channels + made) * lanes * itemsize
+        size = (read * case.channels + made) * lanes * itemsize
         if size <= tuning.lane_bytes:
             return extents
         if most == 1:

@@ -2,14 +2,12 @@
 
 from math import prod
 
+from ..problem import is_one_axis
+
 
 def merged(problem, source, target):
     """A pointwise problem in one dimension, where the spatial axes of both tensors are one in memory too."""
-    if problem.is_pointwise():
-        for tensor in (source, target):
-            *_, depth, height, width = tensor.strides
-            if height != width * tensor.shape[5] or depth != height * tensor.shape[4]:
-                return problem, source, target
+    if problem.is_pointwise() and is_one_axis(source) and is_one_axis(target):
         row = (*source.shape[:3], 1, 1, prod(source.shape[3:]))
         return problem.merged(), source.reshape(row), target.reshape((*target.shape[:3], *row[3:]))
     return problem, source, target

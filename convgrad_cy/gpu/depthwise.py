@@ -5,11 +5,11 @@
 
 from math import isqrt, prod
 
-from ..problem import DGRAD, FPROP, WGRAD
+from ..problem import DGRAD, FPROP, WGRAD, even
 from . import mma, reduce, simt
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .thread_shape import channel_stride, shape_of
-from .walk_sets import extremes, is_padded, walk_sets
+from .walk_sets import walk_sets
 
 #: Channels of a group beyond which a matrix product is the better way; where the other side of a group has one channel,
 #: such a product would have one row or column.
@@ -44,7 +44,7 @@ def can(task):
         return False
     sets = walk_sets(task)
     walks = [walk for walks in sets for axis in walks for walk in axis]
-    if any(max(*map(abs, extremes(walk)), walk.source_size, walk.positions) >= _MOST_COORDINATE for walk in walks):
+    if any(max(*map(abs, walk.extremes()), walk.source_size, walk.positions) >= _MOST_COORDINATE for walk in walks):
         return False
     if task.operation == WGRAD:
         return (
@@ -71,11 +71,6 @@ def launches(task):
     return Plan(tuple(_correlate(task, walks) for walks in walk_sets(task)))
 
 
-def _even(extent, most):
-    """The size of at most ``most`` of which equal parts make up ``extent`` with the least left over."""
-    return -(-extent // -(-extent // max(1, most)))
-
-
 def _inner(strides):
     """Those of batch and of the spatial axes."""
     return (strides[0], *strides[3:])
@@ -96,16 +91,16 @@ def _correlate(task, walks):
     channel_bytes = taps * shape.ins * shape.channels * task.dtype.compute_itemsize
     most = max(1, _FILTER_BYTES // max(1, channel_bytes))
     if shape.channels_last:
-        across = _even(blocks, min(most, _CHANNEL_THREADS))
+        across = even(blocks, min(most, _CHANNEL_THREADS))
         # Nearly square in positions, so that blocks share little of the source with each other.
-        along = _even(strips, max(1, isqrt(_THREADS // across)))
-        down = min(_even(rows, _THREADS // (across * along)), 64)
-        along = _even(strips, _THREADS // (across * down))
+        along = even(strips, max(1, isqrt(_THREADS // across)))
+        down = min(even(rows, _THREADS // (across * along)), 64)
+        along = even(strips, _THREADS // (across * down))
         block = (across, along, down)
     else:
-        along = _even(strips, 32 if rows > 1 else _THREADS)
-        down = _even(rows, _THREADS // along)
-        across = min(_even(blocks, min(most, _THREADS // (along * down))), 64)
+        along = even(strips, 32 if rows > 1 else _THREADS)
+        down = even(rows, _THREADS // along)
+        across = min(even(blocks, min(most, _THREADS // (along * down))), 64)
         block = (along, down, across)
     tiles = (-(-blocks // across), -(-strips // along), -(-rows // down))
     once = prod(tiles) * depths * prod(map(len, walks))
@@ -114,7 +109,7 @@ def _correlate(task, walks):
     macros = _macros(
         task,
         shape,
-        PADDED=int(any(is_padded(walk) for axis in walks for walk in axis)),
+        PADDED=int(any(walk.is_padded() for axis in walks for walk in axis)),
         WALKS=sum(map(len, walks)),
     )
     arguments = integers(
@@ -138,13 +133,13 @@ def _wgrad(task):
     rows = depth.taps * height.taps * -(-width.taps // shape.taps)
     blocks = channels // shape.channels
     if shape.channels_last:
-        across, down = _even(blocks, _CHANNEL_THREADS), _even(rows, _ROW_THREADS)
+        across, down = even(blocks, _CHANNEL_THREADS), even(rows, _ROW_THREADS)
         lanes = min(_THREADS // (across * down), strips)
         block = (across, lanes, down)
     else:
-        down = _even(rows, _ROW_THREADS)
+        down = even(rows, _ROW_THREADS)
         lanes = min(_THREADS // down, strips)
-        across = min(_even(blocks, _THREADS // (down * lanes)), 64)
+        across = min(even(blocks, _THREADS // (down * lanes)), 64)
         block = (lanes, down, across)
     tiles = (-(-blocks // across), -(-rows // down))
     wanted = -(-_WANTED_FILTER_THREADS * task.device.processors // (prod(tiles) * prod(block)))

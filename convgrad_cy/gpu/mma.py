@@ -62,12 +62,7 @@ def _products(task, kind, join=ALONE):
 
 def _is_near(axis):
     """Whether coordinates along an axis, and the sizes that they are compared with, fit into 32 bits."""
-    ends = (
-        axis.source_begin + axis.source_step * position + axis.source_tap * tap
-        for position in (0, axis.positions - 1)
-        for tap in (0, max(axis.taps - 1, 0))
-    )
-    return axis.source_size <= _FARTHEST and all(abs(end) <= _FARTHEST for end in ends)
+    return max(*map(abs, axis.extremes()), axis.source_size) <= _FARTHEST
 
 
 def can(task):

@@ -5,11 +5,11 @@
 
 from math import prod
 
-from ..problem import WGRAD
+from ..problem import WGRAD, is_one_axis
 from . import reduce
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .simt_tiles import Extents, cheapest, choice
-from .walk_sets import extremes, is_padded, walk_sets
+from .walk_sets import walk_sets
 
 #: Rows, columns and depths are counted in 32 bits, and positions stay below what simt.cu calls NOWHERE.
 _MOST_ROWS = 2**31 - 2**9
@@ -63,11 +63,8 @@ def _merged(task):
     """A pointwise task on one spatial axis, where those of both tensors are one in memory."""
     if not task.problem.is_pointwise() or prod(task.problem.x) >= _MOST_COORDINATE:
         return task
-    for operand in (task.source, task.target):
-        *_, height, width = operand.shape
-        *_, by_depth, by_height, by_width = operand.strides
-        if by_height != width * by_width or by_depth != height * by_height:
-            return task
+    if not (is_one_axis(task.source) and is_one_axis(task.target)):
+        return task
     return task._replace(
         problem=task.problem.merged(), source=_in_one_row(task.source), target=_in_one_row(task.target)
     )
@@ -81,7 +78,7 @@ def _in_one_row(operand):
 
 
 def _coordinates(walk):
-    return (*extremes(walk), walk.source_size, walk.source_begin, (walk.taps - 1) * walk.source_tap)
+    return (*walk.extremes(), walk.source_size, walk.source_begin, (walk.taps - 1) * walk.source_tap)
 
 
 def _extents(task, walks):
@@ -147,7 +144,7 @@ def _macros(task, walks, tile, partials):
     a_by_depth = channels_adjacent != is_wgrad
     b_by_depth = by_position < abs(target[2]) if is_wgrad else by_tap < abs(filter[1])
     c_by_row = not partials and (by_tap < abs(filter[1]) if is_wgrad else by_position < abs(target[2]))
-    padded = [any(is_padded(walk) for walk in axis) for axis in walks]
+    padded = [any(walk.is_padded() for walk in axis) for axis in walks]
 
     vector = 16 // task.dtype.itemsize
     channels = not taps_inner and task.source.shape[2] % vector == 0

@@ -30,16 +30,3 @@ def parts(axes):
     walks = axes[longest]
     halves = (walks[: len(walks) // 2], walks[len(walks) // 2 :])
     return [part for half in halves for part in parts((*axes[:longest], half, *axes[longest + 1 :]))]
-
-
-def extremes(walk):
-    """The least and the greatest place of the source that a tap of a position meets, be it inside or not."""
-    steps = [(walk.positions - 1) * walk.source_step, (walk.taps - 1) * walk.source_tap]
-    least = walk.source_begin + sum(min(0, step) for step in steps)
-    return least, walk.source_begin + sum(max(0, step) for step in steps)
-
-
-def is_padded(walk):
-    """Whether some tap of some position lies outside of the source."""
-    least, greatest = extremes(walk)
-    return walk.taps > 0 and (least < 0 or greatest >= walk.source_size)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import arguments, calls
+from .. import arguments, calls, prepared
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY
@@ -115,7 +115,7 @@ def result_of(call, format, like=None):
     arrays = array_of(first), array_of(second), target
     before = counted()  # of the other half, which is remembered with this one
     try:
-        work = calls.prepare(NUMPY, [calls.part_of(function, found)], arrays)
+        work = prepared.prepare(function, found, arrays)
     except ValueError as error:  # too many stride phases
         raise Declined(str(error)) from error
     count(before)
@@ -132,7 +132,7 @@ def result_of(call, format, like=None):
         found.shape,
         laid_out,
         target.itemsize,
-        partial(calls.too_little, function, found.shape, target.dtype),
+        partial(prepared.too_little, function, found.shape, target.dtype),
     )
 
 

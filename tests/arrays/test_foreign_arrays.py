@@ -11,7 +11,7 @@ from operations import EXACT, OPERATIONS, Tensors, bits, draw_integers, referenc
 from problems import PROBLEMS
 
 import convgrad_cy as cg
-from convgrad_cy import both, calls
+from convgrad_cy import calls
 from convgrad_cy.dtypes import BFLOAT16_BITS
 
 SAME = PROBLEMS["2d_same"]
@@ -50,7 +50,6 @@ def lent(monkeypatch):
 
     original = calls.library_of
     monkeypatch.setattr(calls, "library_of", library_of)
-    monkeypatch.setattr(both, "library_of", library_of)
     return arrays, results
 
 

@@ -6,6 +6,8 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from problems import PROBLEMS
 
 import convgrad_cy as cg
+from convgrad_cy import arguments, calls
+from convgrad_cy.bounded import Bounded
 
 NAMES = ("1d_groups", "2d_same", "2d_stride2_dilation3", "2d_leftover_three", "2d_depthwise_many", "3d_mixed_stride")
 X, W, DY = np.ones((2, 4, 5), np.float32), np.ones((6, 4, 3), np.float32), np.ones((2, 6, 3), np.float32)
@@ -48,6 +50,77 @@ def test_a_subclass_takes_the_result():
     out = np.zeros(X.shape, np.float32).view(type("Subclass", (np.ndarray,), {}))
     assert cg.conv_backward(DY, X, W, out=(out, None))[0] is out
     np.testing.assert_array_equal(np.asarray(out), cg.conv_backward_data(DY, W, X.shape))
+
+
+def test_a_call_like_an_earlier_one_is_not_checked_again(monkeypatch):
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
+    outs = np.zeros_like(X), np.zeros_like(W)
+    expected = cg.conv_backward(DY, X, W), cg.conv_backward(DY, X, W, out=outs)
+    assert len(calls._KNOWN) == 2
+    for name in ("geometry_of", "checked_out", "check_no_overlap"):
+        monkeypatch.setattr(arguments, name, None)
+    for out, results in zip((None, outs), expected, strict=True):
+        for result, array in zip(cg.conv_backward(DY, X, W, out=out), results, strict=True):
+            np.testing.assert_array_equal(result, array)
+    with pytest.raises(TypeError, match="not callable"):
+        cg.conv_backward(DY, X, W, groups=2)
+
+
+def test_out_of_a_known_call_that_overlaps(monkeypatch):
+    """Whatever it overlaps, it is refused before anything is written."""
+    monkeypatch.setattr(calls, "_KNOWN", Bounded())
+    memory = np.zeros(60, np.float32)
+    shapes = {"dy": (1, 3, 4), "x": (1, 2, 5), "w": (3, 2, 2), "dx": (1, 2, 5), "dw": (3, 2, 2)}
+
+    def both(**moved):
+        places = {"dy": 0, "x": 12, "w": 22, "dx": 34, "dw": 44} | moved
+        at = {name: memory[begin:][: np.prod(shapes[name])] for name, begin in places.items()}
+        dy, x, w, dx, dw = (at[name].reshape(shape) for name, shape in shapes.items())
+        return cg.conv_backward(dy, x, w, out=(dx, dw))
+
+    both()
+    memory[:] = 7
+    for moved, message in (
+        ({"dx": 1}, "out[0] must not overlap dy"),
+        ({"dx": 19}, "out[0] must not overlap x"),
+        ({"dx": 25}, "out[0] must not overlap w"),
+        ({"dw": 5, "dy": 44}, "out[1] must not overlap x"),
+        ({"dw": 23}, "out[1] must not overlap w"),
+        ({"dw": 40}, "out[1] must not overlap out[0]"),
+        ({"dw": 45, "dy": 44}, "out[1] must not overlap dy"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            both(**moved)
+        assert str(caught.value) == f"{message} in memory"
+    assert (memory == 7).all() and len(calls._KNOWN) == 1
+    both(dw=0, dy=44)
+    assert len(calls._KNOWN) == 1
+
+
+def test_outs_between_each_other():
+    """They share no element."""
+    expected = cg.conv_backward(DY, X, W)
+    memory = np.empty(2 * max(X.size, W.size), np.float32)
+    for _ in range(2):
+        outs = [memory[i::2][: array.size].reshape(array.shape) for i, array in enumerate((X, W))]
+        for result, array in zip(cg.conv_backward(DY, X, W, out=outs), expected, strict=True):
+            np.testing.assert_array_equal(result, array)
+
+
+def test_inputs_that_no_kernel_can_read():
+    """Of an unaligned x, both gradients are those of a copy."""
+    x = np.frombuffer(b"." + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(X.shape)
+    for _ in range(2):
+        for result, array in zip(cg.conv_backward(DY, x, W), cg.conv_backward(DY, X, W), strict=True):
+            np.testing.assert_array_equal(result, array)
+
+
+@pytest.mark.parametrize("empty", ["x", "w"])
+def test_one_of_both_is_empty(empty):
+    dy, x, w = (DY[:0], X[:0], W) if empty == "x" else (DY[:, :0], X, W[:0])
+    dx, dw = cg.conv_backward(dy, x, w, out=(np.full_like(x, 7), np.full_like(w, 7)))
+    assert dx.shape == x.shape and dw.shape == w.shape
+    assert not dx.any() and not dw.any()
 
 
 MEMORY = np.zeros(200, np.float32)

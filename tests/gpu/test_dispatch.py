@@ -5,7 +5,7 @@ import sys
 import fake_cupy
 import numpy as np
 import pytest
-from layouts import INPUTS, OUTPUTS
+from layouts import INPUTS, OUTPUTS, record_field
 from operations import DTYPES, OPERATIONS, assert_exact, bits, dtype_of, integer_tensors
 from problems import PROBLEMS, parse
 from sim.executor import COMPILER
@@ -93,6 +93,19 @@ def test_both_gradients(dtype):
             check(dw, expected["wgrad"], dtype)
         assert bits(dx.get()) == bits(cg.conv_backward_data(dy, w, x.shape, **problem.keywords).get())
         assert bits(dw.get()) == bits(cg.conv_backward_filter(x, dy, w.shape, **problem.keywords).get())
+
+
+def test_both_gradients_of_an_array_that_no_kernel_can_read():
+    """It is copied once, and both are one piece of work all the same."""
+    tensors, expected = integer_tensors(SAME, "float32")
+    x, w = map(fake_cupy.array, (tensors.x, tensors.w))
+    for layout in (record_field, record_field, OUTPUTS[0]):
+        known = len(calls._KNOWN)
+        dx, dw = cg.conv_backward(fake_cupy.array(tensors.y, layout), x, w, **SAME.keywords)
+        check(dx, expected["dgrad"], "float32")
+        check(dw, expected["wgrad"], "float32")
+        assert len(calls._KNOWN) <= known + 1
+    assert len(calls._KNOWN) == 2
 
 
 def test_more_phases_than_one_launch_takes():

@@ -10,7 +10,7 @@ from problems import PROBLEMS
 from sim.executor import COMPILER
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls
+from convgrad_cy import _repeat, calls, prepared
 from convgrad_cy.arrays import reach
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++ to compile kernels for the simulator")
@@ -90,6 +90,6 @@ def test_arrays_that_are_apart():
     arrays = [memory[:8], memory[8:], memory[7::-1], memory[20:9:-3], memory[1::2].reshape(3, 4).transpose()]
     answers = []
     for first, second, out in product(arrays, repeat=3):
-        answers.append(calls.are_apart_on_gpu([*map(reach, (first, second, out))], (first, second, out), 2))
+        answers.append(prepared.are_apart_on_gpu([*map(reach, (first, second, out))], (first, second, out), 2))
         assert answers[-1] == _repeat.are_apart(out.host, first.host, second.host)
     assert any(answers) and not all(answers)

@@ -44,12 +44,8 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/direct/boxes.py",
         f"{BOXES} {EXACT} {PLAN}",
-        (
-            "a window's axis without the last element",
-            "(taps - 1) * abs(axis.source_tap) + 1",
-            "(taps - 1) * abs(axis.source_tap)",
-        ),
-        ("reversed taps begin with the first", "max(0, -(taps - 1) * axis.source_tap)", "0"),
+        ("a window's axis without the last element", "greatest - least + 1", "greatest - least"),
+        ("reversed taps begin with the first", "axis.source_begin - least", "0"),
         (
             "a part for each tap, of one position less",
             "taps * positions",
@@ -57,13 +53,12 @@ PLANNER_MUTANTS = [
             "taps * positions, True",
         ),
         ("neighbours need not be neighbours", "(contiguous and axis.source_step > 1)", "False"),
-        ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/boxes.py",
         f"{PHASES} {BUNDLES}",
-        ("a shared window of the longest phase alone", "count + max(ends) - min(ends)", "count"),
-        ("phases begin a shared window together", "axis.source_begin - min(ends)", "0"),
+        ("a shared window of the longest phase alone", "max(greatest) - min(least) + 1", "positions"),
+        ("phases begin a shared window together", "axis.source_begin - begin", "0"),
         (
             "groups of positions that lie side by side are bundled",
             "setting.positions_adjacent",
@@ -79,20 +74,31 @@ PLANNER_MUTANTS = [
             "-((first - axis.source_size) // axis.source_step)",
             "-((first + 1 - axis.source_size) // axis.source_step)",
         ),
+    ),
+    *mutants_of(
+        "convgrad_cy/problem.py",
+        f"{SEGMENTS} {PROBLEM}",
         (
             "a part sees the source under the first tap",
-            "begin * axis.source_step + tap * axis.source_tap",
-            "begin * axis.source_step",
+            "begin * self.source_step + tap * self.source_tap",
+            "begin * self.source_step",
         ),
-        ("parts of a walk have its first target", "axis.target_begin + begin * axis.target_step", "axis.target_begin"),
-        ("parts of a walk have its first tap", "axis.filter_begin + tap * axis.filter_step", "axis.filter_begin"),
+        ("parts of a walk have its first target", "self.target_begin + begin * self.target_step", "self.target_begin"),
+        ("parts of a walk have its first tap", "self.filter_begin + tap * self.filter_step", "self.filter_begin"),
+    ),
+    *mutants_of(
+        "convgrad_cy/problem.py",
+        f"{PROBLEM} {BOXES} {EXACT}",
+        ("reversed taps reach nothing before the first", "reach < 0", "False"),
+        ("what lies behind the source is inside", "greatest >= self.source_size", "False"),
+        ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/padding.py",
         f"{ENDS}",
         (
             "padding of other axes is not looked at",
-            "any(begin > 0 or end < axis.positions for axis in outer for begin, end in _ranges(axis))",
+            "any(axis.is_padded() for axis in outer)",
             "False",
         ),
         ("the end of a row is what lies between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
@@ -109,7 +115,7 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/case.py",
         f"{PHASES} {EXACT} {PLAN}",
-        ("dgrad has the channels of fprop", "channels, outputs = outputs, channels", DROPPED),
+        ("dgrad has the channels of fprop", "problem.channels(backward)", "problem.channels()"),
         ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
     ),
     *mutants_of(

@@ -40,9 +40,8 @@ WORK_MUTANTS = [
         ("the last piece of a filter holds all its taps", "min(PIECE_TAPS, walk.taps - first)", "PIECE_TAPS"),
         (
             "pieces have the first one's taps",
-            "walk.filter_begin + first * walk.filter_step",
-            "walk.filter_begin",
-            "filter_begin=walk.filter_begin + first * walk.filter_step,\n            ),\n            min",
+            "walk.part(0, walk.positions, first, PIECE_TAPS)",
+            "walk.part(0, walk.positions, 0, PIECE_TAPS)",
         ),
         ("reversed taps begin with the first tap", "walk.filter_begin + last * walk.filter_step", "walk.filter_begin"),
         ("reversed taps see the source of the first", "walk.source_begin + last * tap", "walk.source_begin"),
@@ -60,9 +59,8 @@ WORK_MUTANTS = [
         ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
         (
             "dgrad's tiles have the channels of fprop",
-            "outputs, channels",
-            "channels, outputs",
-            "channels, outputs = outputs, channels\n    lanes",
+            "problem.channels(operation == DGRAD)",
+            "problem.channels()",
         ),
     ),
     *mutants_of(
@@ -71,7 +69,7 @@ WORK_MUTANTS = [
         ("larger tiles than are accurate", "n <= most", "True"),
         (
             "more channels than are accurate",
-            "most_added(operation, problem) * _channels(operation, problem)[0] > MOST_ACCURATE_CHANNELS",
+            "most_added(operation, problem) * problem.channels(operation == DGRAD)[0] > MOST_ACCURATE_CHANNELS",
             "False",
         ),
     ),
@@ -82,9 +80,9 @@ WORK_MUTANTS = [
         ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/views.py",
+        "convgrad_cy/problem.py",
         "test_invariance.py::test_layouts test_patches.py::test_taps_as_channels test_plan.py::test_layouts_are_seen",
-        ("rows that lie apart are one axis", "height != width * tensor.shape[5]", "False"),
+        ("rows that lie apart are one axis", "height == width * view.shape[5]", "True"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/__init__.py",
@@ -94,20 +92,20 @@ WORK_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/calls.py",
-        f"{CALLS} test_arguments.py test_bounded.py",
-        ("results beside inputs are not looked at", "not apart", "False", "if not apart:"),
-        ("what a call takes is not counted", "counted()", "0", "size = counted()"),
-        (
-            "out of a known call is not checked",
-            'arguments.check_no_overlap("out", seen, function.second, library.seen(second))',
-            DROPPED,
-        ),
-        (
-            "unaligned inputs are read as they are",
-            "not (is_addressable(library.seen(first)) and is_addressable(library.seen(second)))",
-            "False",
-        ),
-        ("an empty result has a kernel", "target.size == 0", "False"),
+        f"{CALLS} test_arguments.py test_bounded.py test_conv_backward.py",
+        ("results beside inputs are not looked at", "(out is None or are_apart(out, first, second))", "True"),
+        ("results of several parts are not looked at", "found.are_apart(arrays, outs)", "True"),
+        ("what a call takes is not counted", "counted()", "0", "_KNOWN.keep(key, found, counted())"),
+        ("the gradient of the input is checked first", "-1 if library is NUMPY else 1", "1"),
+    ),
+    *mutants_of(
+        "convgrad_cy/prepared.py",
+        f"{CALLS} test_arguments.py test_conv_backward.py",
+        ("unaligned inputs are read as they are", "not (is_addressable(first) and is_addressable(second))", "False"),
+        ("an empty result has a kernel", "0 in self.shape", "False"),
+        ("an array for a result is not looked at beside the next one", "arrays.append(out)", DROPPED),
+        ("only every other array is looked at", "arrays[i - 1]", "arrays[i]"),
+        ("a part is written before the next one has memory", "partial(compute, i - 1) if i else None", "None"),
     ),
     *mutants_of(
         "pyx/repeat.pyx",

@@ -26,17 +26,30 @@ def windows(x, kernel, stride, dilation, padding):
     return [s for s in range(-begin, x + end, stride) if s + (kernel - 1) * dilation <= x + end - 1]
 
 
+def met(walk):
+    """(position, tap) -> places of source, filter and target."""
+    return {
+        (p, t): (
+            p * walk.source_step + t * walk.source_tap + walk.source_begin,
+            t * walk.filter_step + walk.filter_begin,
+            p * walk.target_step + walk.target_begin,
+        )
+        for p, t in product(range(walk.positions), range(walk.taps))
+    }
+
+
+def extremes_of(places):
+    return min(place for place, _, _ in places.values()), max(place for place, _, _ in places.values())
+
+
 def pairs(walks):
     """(target, tap, source) of every term that walks along one axis visit."""
-    found = []
-    for walk in walks:
-        for p, t in product(range(walk.positions), range(walk.taps)):
-            source = p * walk.source_step + t * walk.source_tap + walk.source_begin
-            if 0 <= source < walk.source_size:
-                found.append(
-                    (p * walk.target_step + walk.target_begin, t * walk.filter_step + walk.filter_begin, source)
-                )
-    return sorted(found)
+    return sorted(
+        (target, tap, source)
+        for walk in walks
+        for source, tap, target in met(walk).values()
+        if 0 <= source < walk.source_size
+    )
 
 
 def definition(x, y, kernel, stride, dilation, begin):
@@ -103,6 +116,33 @@ def test_backward_phases(axis):
         assert walk.source_step == 1
         assert walk.positions > 0 and walk.taps > 0
         assert all(0 <= t * walk.filter_step + walk.filter_begin < kernel for t in range(walk.taps))
+
+
+@given(AXES, st.data())
+@settings(deadline=None, derandomize=True)
+def test_extremes_and_parts(axis, data):
+    """What a walk meets, and a part of it: the same pairs of places as by the definition of a walk."""
+    x, kernel, stride, dilation, padding = axis
+    sizes = x, geometry.conv_size(*axis), kernel, stride, dilation, padding[0]
+    for walk in (geometry.forward_axis(*sizes), *geometry.backward_axis_phases(*sizes)):
+        whole = met(walk)
+        assert walk.extremes() == extremes_of(whole)
+        assert walk.is_padded() == any(not 0 <= place < walk.source_size for place, _, _ in whole.values())
+        begin, tap = data.draw(st.integers(0, walk.positions - 1)), data.draw(st.integers(0, walk.taps - 1))
+        end, last = data.draw(st.integers(begin + 1, walk.positions)), data.draw(st.integers(tap + 1, walk.taps))
+        part = met(walk.part(begin, end, tap, last - tap))
+        assert part == {(p, t): whole[begin + p, tap + t] for p in range(end - begin) for t in range(last - tap)}
+        assert walk.extremes(end) == extremes_of({(p, t): places for (p, t), places in whole.items() if p < end})
+
+
+@given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 32))
+def test_even(extent, most, multiple):
+    """Blocks of whole multiples, but where the extent is less than one, and no more of them than it takes."""
+    size = geometry.even(extent, most, multiple)
+    assert size <= max(most + multiple - 1, multiple) and (size % multiple == 0 or size == extent)
+    least = -(-extent // max(most, multiple))
+    assert -(-extent // size) <= least
+    assert multiple > 1 or size == -(-extent // least)
 
 
 @given(st.lists(AXES, min_size=3, max_size=3))

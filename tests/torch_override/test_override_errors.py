@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.9")
 
 import convgrad_cy.torch as override  # noqa: E402
-from convgrad_cy import calls  # noqa: E402
+from convgrad_cy import prepared  # noqa: E402
 from convgrad_cy.torch import kernels  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -146,7 +146,7 @@ class WithoutMemory:
 def test_too_little_memory(monkeypatch):
     """Ours says of which result."""
     with override.enabled(), monkeypatch.context() as patched:
-        patched.setattr(calls, "prepare", lambda *arguments: WithoutMemory())
+        patched.setattr(prepared, "prepare", lambda *arguments: WithoutMemory())
         kernels.forget()
         needs = "needs more memory than there is for a result of shape"
         with pytest.raises(MemoryError, match=rf"^conv {needs} \(2, 6, 3, 3\) and dtype float32: no 5 bytes$"):

@@ -3,6 +3,7 @@
 from math import gcd, prod
 from typing import NamedTuple
 
+from ...problem import even
 from ..machines import LINE_BYTES
 
 
@@ -23,18 +24,17 @@ def window_axis(axis, positions, contiguous=False):
     ``contiguous``: neighbouring positions must be neighbours in the window.
     """
     taps = max(axis.taps, 1)
-    shared = (positions - 1) * axis.source_step + (taps - 1) * abs(axis.source_tap) + 1
+    least, greatest = axis.extremes(positions)
+    shared = greatest - least + 1
     if taps * positions < shared or (contiguous and axis.source_step > 1):
         return WindowAxis(positions, taps * positions, True, 1, positions, 0)
-    begin = max(0, -(taps - 1) * axis.source_tap)
-    return WindowAxis(positions, shared, False, axis.source_step, axis.source_tap, begin)
+    return WindowAxis(positions, shared, False, axis.source_step, axis.source_tap, axis.source_begin - least)
 
 
-def even(extent, most, multiple=1):
-    """The size of blocks of at most ``most`` (but at least one multiple), all nearly alike."""
-    count = -(-extent // max(most, multiple, 1))
-    size = -(-extent // max(count, 1))
-    return max(1, min(extent, -(-size // multiple) * multiple))
+def span(axes, positions):
+    """Where the source begins that boxes of so many positions see on several walks of an axis, and its extent."""
+    least, greatest = zip(*[axis.extremes(positions) for axis in axes], strict=True)
+    return min(least), max(greatest) - min(least) + 1
 
 
 def box_of(walk, batch, most, multiple=1, row=None):
@@ -80,10 +80,9 @@ def shared_windows(walks, positions):
     shared = []
     for i, count in enumerate(positions):
         axes = {walk[i] for walk in walks}
-        ends = [axis.source_begin + t * axis.source_tap for axis in axes for t in (0, axis.taps - 1)]
-        extent = count + max(ends) - min(ends)
+        begin, extent = span(axes, count)
         shared.append(
-            {axis: WindowAxis(count, extent, False, 1, axis.source_tap, axis.source_begin - min(ends)) for axis in axes}
+            {axis: WindowAxis(count, extent, False, 1, axis.source_tap, axis.source_begin - begin) for axis in axes}
         )
     return [[own[axis] for own, axis in zip(shared, walk, strict=True)] for walk in walks]
 

@@ -7,7 +7,7 @@ reaches a bit of the result: the order of its sums is given.
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from .boxes import even
+from ...problem import even
 from .choices import (
     crosses_positions,
     cut_ends,

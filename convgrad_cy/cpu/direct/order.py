@@ -6,7 +6,8 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 
 from typing import NamedTuple
 
-from .boxes import boxed, count_boxes, even
+from ...problem import even
+from .boxes import boxed, count_boxes
 from .choices import (
     crosses_positions,
     cut_walks,

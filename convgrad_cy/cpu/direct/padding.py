@@ -18,17 +18,6 @@ def _ranges(axis):
         yield begin, max(begin, end)
 
 
-def _part(axis, begin, end, tap, taps):
-    """The axis for positions ``begin`` to ``end`` and so many taps from ``tap`` on."""
-    return axis._replace(
-        positions=end - begin,
-        taps=taps,
-        source_begin=axis.source_begin + begin * axis.source_step + tap * axis.source_tap,
-        target_begin=axis.target_begin + begin * axis.target_step,
-        filter_begin=axis.filter_begin + tap * axis.filter_step,
-    )
-
-
 def _by_positions(axis):
     """Parts of the axis whose positions all have the same taps; none where some position has no tap."""
     ranges = list(_ranges(axis))
@@ -37,7 +26,7 @@ def _by_positions(axis):
         taps = [tap for tap, (first, last) in enumerate(ranges) if first <= begin and end <= last]
         if not taps:
             return []
-        parts.append(_part(axis, begin, end, taps[0], len(taps)))
+        parts.append(axis.part(begin, end, taps[0], len(taps)))
     return parts
 
 
@@ -46,7 +35,7 @@ def _by_taps(axis):
     ranges = list(_ranges(axis))
     if any(begin == end for begin, end in ranges):
         return []
-    return [_part(axis, begin, end, tap, 1) for tap, (begin, end) in enumerate(ranges)]
+    return [axis.part(begin, end, tap, 1) for tap, (begin, end) in enumerate(ranges)]
 
 
 def _saves_products(walks, counts, axes, tuning):
@@ -93,14 +82,14 @@ def without_padding(walks, counts, batch, by_taps, tuning):
 def _without_ends(walk, most):
     """Parts of the walk, with all of its taps, of which one sees no padding; none where other axes do."""
     *outer, row = walk
-    if any(begin > 0 or end < axis.positions for axis in outer for begin, end in _ranges(axis)):
+    if any(axis.is_padded() for axis in outer):
         return []
     ranges = list(_ranges(row))
     begin, end = max(first for first, _ in ranges), min(last for _, last in ranges)
     if row.positions - max(0, end - begin) > most * row.positions:
         return []
     edges = sorted({0, begin, end, row.positions})
-    return [(*outer, _part(row, *edge, 0, row.taps)) for edge in pairwise(edges)]
+    return [(*outer, row.part(*edge, 0, row.taps)) for edge in pairwise(edges)]
 
 
 def without_ends(walks, tuning):

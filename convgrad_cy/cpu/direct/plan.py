@@ -8,12 +8,12 @@ from math import prod
 from typing import NamedTuple
 
 from ...bounded import bounded
-from ...problem import DGRAD, WGRAD
+from ...problem import DGRAD, WGRAD, even
 from ..cache import memory_ways
 from ..case import case_of, setting_of
 from ..machines import LINE_BYTES
 from ..steps import Outline, cut_rows, whole_rows
-from .boxes import boxed, bundled, count_boxes, even
+from .boxes import boxed, bundled, count_boxes
 from .choices import cut_walks
 from .forms import Given, chosen
 from .order import (

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bounded import count
-from ...problem import DGRAD, WGRAD
-from ..cache import is_streamed
+from ...problem import DGRAD, WGRAD, even
+from ..cache import is_streamed, operand_bytes
 from .walks import first_walks, tile_walks
 
 
@@ -82,12 +82,6 @@ class TilePlan(NamedTuple):
     chosen: TileBlocks
 
 
-def _even(extent, most):
-    """The size of nearly equal parts of at most ``most``."""
-    count = -(-extent // max(1, most))
-    return -(-extent // max(1, count))
-
-
 def _half(block, strip):
     """Half of a block of strips, in whole strips."""
     return -(-(block // strip) // 2) * strip
@@ -96,10 +90,10 @@ def _half(block, strip):
 def _box(walks, outputs, batch, most, most_row):
     """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width: rows first."""
     extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True)) for i in range(3)]
-    box = [_even(extents[2], min(most, most_row))]
+    box = [even(extents[2], min(most, most_row))]
     for extent in (extents[1], extents[0], batch):
         most = max(1, most // box[-1])
-        box.append(_even(extent, most))
+        box.append(even(extent, most))
     return box[::-1]
 
 
@@ -164,7 +158,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
             chunk = tuning.own_filter_channels
     else:
         chunk = min(tuning.tile_channels, tuning.tile_values_bytes // (4 * points * count) // lanes * lanes)
-    chunk = -(-_even(channels, max(lanes, chunk)) // lanes) * lanes
+    chunk = -(-even(channels, max(lanes, chunk)) // lanes) * lanes
     boxes = groups * _boxes(walks, given, batch, images, box)
     while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
@@ -225,9 +219,7 @@ def choose(operation, problem, tiling, tile):
     parts = tile_walks(operation, problem).parts
     walks = first_walks(parts)
     points, given = _points_and_outputs(tiling, walks)
-    channels, outputs = problem.x_channels, problem.y_channels
-    if operation == DGRAD:
-        channels, outputs = outputs, channels
+    channels, outputs = problem.channels(operation == DGRAD)
     lanes = tile.vector_bytes // 4
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     batch = problem.batch * max(map(len, parts))  # each sibling has images of its own
@@ -245,8 +237,7 @@ def plan(operation, problem, tiling, machine):
     """The plan that ``choose`` describes, with what else the machine says."""
     chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
-    channels, size = (problem.x_channels, problem.x) if operation == DGRAD else (problem.y_channels, problem.y)
-    target = 4 * problem.batch * problem.groups * channels * prod(size)
+    target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
     chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
     every, parts, _ = tile_walks(operation, problem)
     rows = [

@@ -52,16 +52,9 @@ def refusal(operation, problem, dtype):
     return None
 
 
-def _channels(operation, problem):
-    """(channels that are summed over, or the rows of wgrad's filter; output channels)."""
-    if operation == DGRAD:
-        return problem.y_channels, problem.x_channels
-    return problem.x_channels, problem.y_channels
-
-
 def direct_work(operation, problem, tile):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
-    channels, outputs = _channels(operation, problem)
+    channels, outputs = problem.channels(operation == DGRAD)
     tile = tile.unsplit()
     # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
     # other's place, whichever is better.
@@ -76,7 +69,7 @@ def direct_work(operation, problem, tile):
 
 def tiled_work(operation, problem, tiling, tile):
     """What Winograd's algorithm does, likewise."""
-    channels, outputs = _channels(operation, problem)
+    channels, outputs = problem.channels(operation == DGRAD)
     tile = tile.unsplit()
     plan = winograd.choose(operation, problem, tiling, tile)
     _, parts, counts = tile_walks(operation, problem)
@@ -155,7 +148,7 @@ def _saving(operation, problem, tiling):
 
 def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
-    if most_added(operation, problem) * _channels(operation, problem)[0] > MOST_ACCURATE_CHANNELS:
+    if most_added(operation, problem) * problem.channels(operation == DGRAD)[0] > MOST_ACCURATE_CHANNELS:
         return False
     walks = first_walks(tile_walks(operation, problem).parts)
     return all(
@@ -221,7 +214,7 @@ def decide(operation, problem, dtype, forced, tile):
         return Decision(None, "one task would have all the products", (times[best],))
     full = saving >= tuning.full_saving
     whole = sum(tile_walks(operation, problem).counts) == 1 and full
-    if whole and plan.chosen.groups > 1 and fits_half(_channels(operation, problem)[1], tile, 4):
+    if whole and plan.chosen.groups > 1 and fits_half(problem.channels(operation == DGRAD)[1], tile, 4):
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
     costs = costs_of(tile)

@@ -40,14 +40,7 @@ def _pieces(walk):
     if walk.taps <= MOST_TAPS:
         return [TileAxis(walk, walk.taps)]
     return [
-        TileAxis(
-            walk._replace(
-                taps=PIECE_TAPS,
-                source_begin=walk.source_begin + first * walk.source_tap,
-                filter_begin=walk.filter_begin + first * walk.filter_step,
-            ),
-            min(PIECE_TAPS, walk.taps - first),
-        )
+        TileAxis(walk.part(0, walk.positions, first, PIECE_TAPS), min(PIECE_TAPS, walk.taps - first))
         for first in range(0, walk.taps, PIECE_TAPS)
     ]
 
