@@ -171,8 +171,9 @@ PLANNER_MUTANTS = [
         "test_order.py::test_plans_keep_the_order",
         (
             "blocks have chunks of their own",
+            "chunk",
+            "max(1, chunk // 2)",
             "images, chunk, block, 1, streams",
-            "images, max(1, chunk // 2), block, 1, streams",
         ),
     ),
     *mutants_of(

@@ -1,5 +1,6 @@
 """The mutants of ``tests/mutants`` still fit the sources: each text to replace is there once. CI runs them."""
 
+import ast
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,6 +20,15 @@ def test_mutants_fit():
     for file, numbered in of_files.items():
         text = (ROOT / file).read_text()
         assert with_mutants(text, file, numbered).count("mutant") > text.count("mutant") + len(numbered)
+
+
+def test_expressions_are_one_each():
+    """A choice between two lists of arguments would be one argument."""
+    for mutant in MUTANTS:
+        if mutant.file.endswith(".py") and mutant.new is not DROPPED:
+            for text in (mutant.old, mutant.new):
+                call = ast.parse(f"f({text})", mode="eval").body
+                assert len(call.args) == 1 and not call.keywords, mutant
 
 
 def test_names_are_their_own():
