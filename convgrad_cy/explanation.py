@@ -109,6 +109,7 @@ def explain(function, shapes, dtype="float32", **keywords):
     >>> for family, reason in found.declined:
     ...     print(f"{family}: {reason}")
     patches: the operation is no gradient
+    overlaps: the operation is no data gradient
     winograd: there are fewer than 2000000 products
     small_groups: there is one group
     """

@@ -173,7 +173,11 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/plan.py",
         "test_algorithm.py::test_plans",
-        ("groups of part of a block", "kept_filter_bytes // filters // block * block", "kept_filter_bytes // filters"),
+        (
+            "groups of part of a block",
+            "tuning.kept_filter_bytes // filters // block * block",
+            "tuning.kept_filter_bytes // filters",
+        ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/views.py",

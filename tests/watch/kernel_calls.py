@@ -96,7 +96,7 @@ def _cases():
     patches = parse('mb8ic3ih64oc64oh16kh4sh4n"patches"')
     yield Case("patches", patches, strided=True)
     yield Case("patches_copied_filter", patches, formats=("NXC", "OIX"), strided=True)
-    yield Case("overlaps", parse('mb2ic1iw4128oc80ow64kw160sw64pw32n"overlaps"'), strided=True)
+    yield Case("overlaps", parse('mb2ic1iw4128oc200ow64kw160sw64pw32n"overlaps"'), strided=True)
     for name, spoil in (("", None), ("_nan", np.nan), ("_huge", 3e38)):
         yield Case(f"winograd{name}", parse('mb2ic32ih26oc32kh3ph1n"tiles"'), algorithm="winograd", spoil=spoil)
     yield Case("winograd_auto_nan", parse('mb2ic64ih28oc64kh3ph1n"tiles"'), algorithm="auto", spoil=np.nan)

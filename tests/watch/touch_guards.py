@@ -28,7 +28,7 @@ LARGER = [
         'mb2ic19ih15oc37kh3sh2ph1n"tiles_stride2"',
         'mb1g5ic40ih13oc40kh3ph1n"groups_of_eight"',
         'mb8ic3ih96oc35oh24kh4sh4n"patches"',
-        'mb2ic1iw4128oc80ow64kw160sw64pw32n"overlaps"',
+        'mb2ic1iw4128oc200ow64kw160sw64pw32n"overlaps"',
         'mb1ic17id7ih9iw11oc19kd3pd1n"volume"',
         'mb1ic67ih11iw13oc131kh1n"pointwise"',
         'mb3ic2iw1511oc3kw9pw4n"row"',
