@@ -128,7 +128,7 @@ _NARROW = (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2), Tile(128, 16, 2)
 _BY_ROWS = {
     0: _NARROW,
     1: (
-        *(Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 3)),
+        *(Tile(128, 128, 2), Tile(256, 64, 2), Tile(128, 64, 2), Tile(64, 64, 2)),
         *(Tile(256, 32, 2), Tile(256, 16, 2), Tile(256, 8, 2)),
     ),
     2: _NARROW,
@@ -145,7 +145,7 @@ _BY_DEPTH = {
 #: Those of warpgroups, for 16-bit numbers in one plane; and by depth beside them. By rows, 64 columns are as fast where
 #: warps multiply.
 _GROUPED = (Tile(128, 256, 1, 2), Tile(256, 128, 1, 2), Tile(128, 128, 2, 1))
-_GROUPED_BY_DEPTH = (Tile(256, 64, 1, 2), Tile(128, 64, 2, 1), Tile(64, 256, 1, 1), Tile(64, 128, 2, 1))
+_GROUPED_BY_DEPTH = (Tile(256, 64, 1, 2), Tile(128, 64, 2, 1), Tile(64, 128, 2, 1))
 _GROUPED_ARCH = 90
 
 

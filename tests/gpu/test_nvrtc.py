@@ -33,6 +33,10 @@ INSTRUCTIONS = {
     ("mma_wgrad.cu", "f16"): ["HMMA.16816.F32 ", r"LDGSTS.*128", r"LDSM.16.MT88.4"],
     ("mma_wgrad.cu", "bf16"): ["HMMA.16816.F32.BF16", r"LDGSTS.*128", r"LDSM.16.MT88.4"],
     ("mma_wgrad.cu", "double"): ["DMMA", r"LDGSTS.*128"],
+    ("mma.cu", "f16", "grouped"): ["HGMMA.*F32 ", r"LDGSTS.*128"],
+    ("mma.cu", "bf16", "grouped"): ["HGMMA.*F32.BF16", r"LDGSTS.*128"],
+    ("mma_wgrad.cu", "f16", "grouped"): ["HGMMA.*F32 ", r"LDGSTS.*128"],
+    ("mma_wgrad.cu", "bf16", "grouped"): ["HGMMA.*F32.BF16", r"LDGSTS.*128"],
     ("simt.cu", "float"): ["FFMA", r"LDS.*128"],
     ("simt.cu", "f16"): ["FFMA", r"LDS.*128"],
     ("simt.cu", "bf16"): ["FFMA", r"LDS.*128"],
@@ -65,7 +69,8 @@ def instructions_missing(cubin, source, macros):
     found = nvrtc.sass(cubin)
     if re.search(r"\b(LDL|STL)\b", found):
         yield f"{dict(macros)} is in local memory"
-    for instruction in INSTRUCTIONS.get((source, type_of(macros)), ()):
+    kind = source, type_of(macros), *(["grouped"] if is_grouped(macros) else [])
+    for instruction in INSTRUCTIONS.get(kind, ()):
         if not re.search(instruction, found):
             yield f"{dict(macros)} is without {instruction}"
 

@@ -58,15 +58,15 @@ KERNELS = {
 BUDGETS = {
     "mma bfloat16": {
         "sm_80": Budget(3240, 12, "STG.E.128 STG.E.U16", 254, 2),
-        "sm_90a": Budget(3363, 5, "STG.E.128 STG.E.U16", 254, 2),
+        "sm_90a": Budget(3213, 5, "STG.E.128 STG.E.U16", 254, 1),
     },
     "mma float32": {
-        "sm_80": Budget(2799, 10, "STG.E STG.E.128", 245, 2),
+        "sm_80": Budget(3410, 10, "STG.E STG.E.128", 254, 1),
         "sm_90a": Budget(3630, 5, "STG.E STG.E.128", 255, 2),
     },
     "mma float64": {
-        "sm_80": Budget(2407, 7, "STG.E.128 STG.E.64", 222, 2),
-        "sm_90a": Budget(2865, 4, "STG.E.128 STG.E.64", 250, 2),
+        "sm_80": Budget(2847, 7, "STG.E.128 STG.E.64", 252, 2),
+        "sm_90a": Budget(2887, 4, "STG.E.128 STG.E.64", 254, 2),
     },
     "mma bfloat16 narrow": {
         "sm_80": Budget(3137, 12, "STG.E.128 STG.E.U16", 216, 2),
@@ -82,11 +82,11 @@ BUDGETS = {
     },
     "mma_wgrad bfloat16": {
         "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
-        "sm_90a": Budget(5207, 1, "STG.E STG.E.64", 239, 2),
+        "sm_90a": Budget(5746, 1, "STG.E STG.E.64", 239, 1),
     },
     "mma_wgrad float32": {
-        "sm_80": Budget(4137, 3, "STG.E STG.E.64", 240, 1),
-        "sm_90a": Budget(4461, 1, "STG.E STG.E.64", 244, 2),
+        "sm_80": Budget(4149, 3, "STG.E STG.E.64", 242, 1),
+        "sm_90a": Budget(4496, 1, "STG.E STG.E.64", 246, 2),
     },
     "mma_wgrad float64": {
         "sm_80": Budget(3764, 3, "STG.E.128 STG.E.64", 198, 2),
