@@ -55,9 +55,9 @@ def refusal(problem, tuning):
     axes = [parts_of(kernel, stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True)]
     if any(part.taps == 0 for parts in axes for part in parts):
         return "the kernel is smaller than the stride"
-    least = tuning.least_overlapped_products * problem.x_channels
-    if problem.y_channels * prod(problem.kernel) < least * prod(problem.stride):
-        return f"an element has fewer than {least} products"
+    products = tuning.least_overlapped_products * problem.x_channels
+    if problem.y_channels * prod(problem.kernel) < products * prod(problem.stride):
+        return f"an element has fewer than {products} products"
     most, least = (problem.x_channels * prod(end(part.size for part in parts) for parts in axes) for end in (max, min))
     wanted, everywhere = tuning.least_block_elements, tuning.least_elements_of_all_parts
     if most < wanted and least < everywhere:
@@ -83,9 +83,11 @@ def job(task, rest):
         tensors = piece_arrays(inner, parts, problem.x_channels, last, y.dtype)
         blocks, taps = (array.reshape(shape) for array, shape in zip(tensors, inner_shapes(inner), strict=True))
         work = rest(task._replace(problem=inner, tensors=(np.moveaxis(blocks, -1, 2), np.moveaxis(taps, -1, 2), y)))
-        pieces.append(Piece(work, parts, inner))
+        pieces.append(Piece(work, parts, inner, regions_of(problem, parts, inner)))
     seen = views(x, filter, problem, last)
-    return Overlapped(pieces, Copier.of(task.machine.threads), tuple(task.places[:2]), problem, last, *seen)
+    return Overlapped(
+        pieces, Copier.of(task.machine.threads), tuple(task.places[:2]), problem, last, rests(problem), *seen
+    )
 
 
 def inner_problem(problem, parts):
@@ -133,6 +135,7 @@ class Piece(NamedTuple):
     work: Any
     parts: tuple
     inner: Any
+    regions: list  # of the blocks: slices of blocks and of elements along each axis, and where they begin in x
 
     @property
     def elements(self):
@@ -160,6 +163,23 @@ def regions(part, count, size, stride, pad):
             yield slice(first, last), slice(begin - part.begin, end - part.begin), first * stride + begin - pad
 
 
+def regions_of(problem, parts, inner):
+    """The ``regions`` of all axes together."""
+    axes = zip(parts, inner.x, problem.x, problem.stride, problem.pad_begin, strict=True)
+    return [tuple(zip(*places, strict=True)) for places in product(*(list(regions(*axis)) for axis in axes))]
+
+
+def rests(problem):
+    """What of x (n, c, positions) no tap reaches: it lies behind the last one."""
+    found = []
+    axes = zip(problem.x, problem.y, problem.kernel, problem.stride, problem.pad_begin, strict=True)
+    for axis, (size, y, kernel, stride, pad) in enumerate(axes):
+        reach = max((y - 1) * stride + kernel - pad, 0)  # all taps may meet padding alone
+        if reach < size:
+            found.append((*[slice(None)] * (2 + axis), slice(reach, None)))
+    return found
+
+
 class Overlapped(NamedTuple):
     """What computes a gradient by way of blocks, for arrays of certain shapes and strides: as ``_repeat.Work``."""
 
@@ -168,6 +188,7 @@ class Overlapped(NamedTuple):
     places: tuple  # of x and of the filter among the arrays of a call
     problem: Any
     last: bool  # the order of elements
+    rests: list
     x: Axes
     filter: Axes
 
@@ -192,15 +213,10 @@ class Overlapped(NamedTuple):
 
     def _store(self, made, x):
         """x of the blocks of all pieces, and zeros where no tap reaches."""
-        p = self.problem
-        for axis, (size, kernel, stride, pad) in enumerate(zip(p.x, p.kernel, p.stride, p.pad_begin, strict=True)):
-            reach = (p.y[axis] - 1) * stride + kernel - pad
-            if reach < size:
-                x[(*[slice(None)] * (2 + axis), slice(reach, None))] = 0
+        for rest in self.rests:
+            x[rest] = 0
         for piece, blocks in zip(self.pieces, made, strict=True):
-            axes = zip(piece.parts, piece.inner.x, p.x, p.stride, p.pad_begin, strict=True)
-            for places in product(*(list(regions(*axis)) for axis in axes)):
-                of_blocks, of_elements, begins = zip(*places, strict=True)
+            for of_blocks, of_elements, begins in piece.regions:
                 source = blocks[(slice(None), *of_blocks, *elements_of(slice(None), of_elements, self.last))]
                 source = source.transpose((0, 7, 1, 4, 2, 5, 3, 6) if self.last else (0, 4, 1, 5, 2, 6, 3, 7))
                 self.copier.copy(source, self._target(x, begins, source.shape))

@@ -110,9 +110,10 @@ def test_any_geometry(data):
     axes = []
     for _ in range(rank):
         kernel = data.draw(st.integers(1, 9))
-        stride, y, pad = (data.draw(st.integers(*ends)) for ends in ((1, kernel), (1, 4), (0, kernel + 2)))
+        stride, y = (data.draw(st.integers(*ends)) for ends in ((1, kernel), (1, 4)))
+        pad = tuple(data.draw(st.integers(0, kernel + 2)) for _ in range(2))
         over = data.draw(st.integers(0, stride - 1))
-        size = (y - 1) * stride + kernel - 2 * pad + over
+        size = (y - 1) * stride + kernel - sum(pad) + over
         if size < 1:
             return
         axes.append((size, kernel, stride, pad, y))
@@ -132,6 +133,16 @@ def test_any_geometry(data):
         result = gradient()
     calls.forget()
     np.testing.assert_array_equal(result, expected)
+
+
+def test_all_taps_meet_padding():
+    """Then x is zero, whatever its memory held."""
+    dy, w = np.ones((1, 3, 1), np.float32), np.ones((3, 1, 4), np.float32)
+    out = np.full((1, 1, 2), np.nan, np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overlaps, "refusal", lambda *_: None)
+        result = cg.conv_backward_data(dy, w, out.shape, stride=4, padding=((5, 0),), out=out)
+    np.testing.assert_array_equal(result, np.zeros_like(out))
 
 
 @pytest.mark.tuning
