@@ -53,12 +53,6 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
     return sum;
 }
 
-/* Stores the tile through shared memory, the rows of one row of warps after another, so that threads next to each other
-   write what is next to each other in memory: columns of one row where channels come last, else rows of one column.
-   The pads 8 and 4 let the scattered writes of the sums use at least half of the banks. Needs (tiles.py)
-
-       8 (TILE_ROWS + TILE_COLUMNS)
-       + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
 /* Where a column's results are, from those of a position. */
 __device__ inline int64_t column_target(const Arguments &arguments, unsigned column)
 {
@@ -74,6 +68,12 @@ __device__ inline int64_t column_target(const Arguments &arguments, unsigned col
     return offset;
 }
 
+/* Stores the tile through shared memory, the rows of one row of warps after another, so that threads next to each other
+   write what is next to each other in memory: columns of one row where channels come last, else rows of one column.
+   The pads 8 and 4 let the scattered writes of the sums use at least half of the banks. Needs (tiles.py)
+
+       8 (TILE_ROWS + TILE_COLUMNS)
+       + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
 /* Chunks that a thread stores at a time. Warps alone have no registers for more: later rows' sums are still in them. */
 constexpr int STORED = WARPGROUPS ? 4 : 1;

@@ -36,3 +36,8 @@ def text(source, macros=()):
     """
     defined = [f"#define {name} {value}" for name, value in macros]
     return "\n".join([*defined, *_lines(source, set()), ""])
+
+
+def is_grouped(macros):
+    """Whether warpgroups multiply, which sm_90a alone has instructions for."""
+    return dict(macros).get("WARPGROUPS", "0") != "0"

@@ -104,8 +104,8 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
 }
 
 /* Where in a tile a lane finds its part of fragments, of 16 rows or of 16 columns each (8, where no more are there):
-   that of the first fragment at depth 0 is `offset`, known before the loop. Other fragments and depths change bits of the chunk's number that
-   neither sums with others carry into nor, but for being flipped, twists touch. */
+   that of the first fragment at depth 0 is `offset`, known before the loop. Other fragments and depths change bits of
+   the chunk's number that neither sums with others carry into nor, but for being flipped, twists touch. */
 template <bool by_depth, int extent> struct Fragments {
     int offset;
 

@@ -141,7 +141,6 @@ _BY_DEPTH = {
     3: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
 }
 
-
 #: Those of warpgroups, for 16-bit numbers in one plane; and by depth beside them. By rows, 64 columns are as fast where
 #: warps multiply.
 _GROUPED = (Tile(128, 256, 1, 2), Tile(256, 128, 1, 2), Tile(128, 128, 2, 1))

@@ -41,7 +41,7 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
 /* Where stages begin in a block's dynamic shared memory. */
 __device__ inline unsigned char *first_stage(unsigned char *shared)
 {
-    return shared + (-reinterpret_cast<int64_t>(shared) & 1023);
+    return shared + (-reinterpret_cast<int64_t>(shared) & (ATOM_BYTES - 1));
 }
 
 /* Starts sums += the product of a stage. */

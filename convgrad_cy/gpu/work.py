@@ -10,7 +10,7 @@ import numpy as np
 
 from ..bounded import count
 from .joined import joined
-from .module import text
+from .module import is_grouped, text
 from .plan import Device
 
 _OPTIONS = ("-std=c++17",)
@@ -79,8 +79,8 @@ def _compiled(key):
     import cupy
 
     source, macros, _ = key
-    grouped = dict(macros).get("WARPGROUPS", "0") != "0"
-    module = cupy.RawModule(code=text(source, macros), options=_GROUPED_OPTIONS if grouped else _OPTIONS)
+    options = _GROUPED_OPTIONS if is_grouped(macros) else _OPTIONS
+    module = cupy.RawModule(code=text(source, macros), options=options)
     try:
         module.compile()
     except RuntimeError as error:

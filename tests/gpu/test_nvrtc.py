@@ -49,15 +49,12 @@ def type_of(macros):
     return dict(macros).get("ELEMENT") or dict(macros).get("PACKED") or dict(macros)["STORAGE"]
 
 
-def is_grouped(macros):
-    """Whether warpgroups multiply, which sm_90a alone has instructions for."""
-    return dict(macros).get("WARPGROUPS", "0") != "0"
-
-
 def texts_of(arch, source):
     """What is compiled of a source for this architecture, those of one type beside each other."""
     some = [
-        one for one in compiled(ARCHITECTURES[arch]) if one[0] == source and (arch == MAIN or not is_grouped(one[2]))
+        one
+        for one in compiled(ARCHITECTURES[arch])
+        if one[0] == source and (arch == MAIN or not module.is_grouped(one[2]))
     ]
     if not some:
         pytest.skip(f"{source} is not for {arch}")
@@ -69,7 +66,7 @@ def instructions_missing(cubin, source, macros):
     found = nvrtc.sass(cubin)
     if re.search(r"\b(LDL|STL)\b", found):
         yield f"{dict(macros)} is in local memory"
-    kind = source, type_of(macros), *(["grouped"] if is_grouped(macros) else [])
+    kind = source, type_of(macros), *(["grouped"] if module.is_grouped(macros) else [])
     for instruction in INSTRUCTIONS.get(kind, ()):
         if not re.search(instruction, found):
             yield f"{dict(macros)} is without {instruction}"

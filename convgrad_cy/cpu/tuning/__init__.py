@@ -17,8 +17,8 @@ class Tuning(namedtuple("Tuning", [number.name for number in TABLE])):
     __slots__ = ()
 
     def __hash__(self):
-        """A plan's caches ask for it often: one value tells the few tables apart."""
-        return hash(self.many_positions)
+        """A plan's caches ask for it often: one value tells the tables of both widths apart."""
+        return hash(self.row_bytes)
 
 
 WIDE, NARROW = (Tuning(*(getattr(number, width) for number in TABLE)) for width in ("wide", "narrow"))
