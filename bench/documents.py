@@ -40,6 +40,7 @@ SUITES = {
     "dilated": "dilated layers",
     "inference": "decoders at batch 1",
     "tiny": "tiny layers",
+    "reports": "layers of public reports",
 }
 #: A row is as fast as the others from here on, and slow below there: ratios are not measured more finely.
 AS_FAST, SLOW = 0.95, 0.9

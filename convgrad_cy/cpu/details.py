@@ -8,6 +8,7 @@ from math import prod
 from ..problem import WGRAD, AxisWalk
 from .direct.boxes import WindowAxis
 from .direct.plan import Blocks
+from .exchanged import Exchanged
 from .families import declined, job, name_of
 from .layouts import Reordered
 from .overlaps import Overlapped
@@ -31,9 +32,17 @@ def _bytes(axes, itemsize):
     return prod(axes.shape) * itemsize
 
 
-def _details(made, task):
-    """Pairs of a name and a value, of what a family made of a task."""
-    itemsize = task.dtype.itemsize
+def _details(made, task, places=None):
+    """Pairs of a name and a value, of what a family made of a task.
+
+    ``places``: of x, w and y among the arrays of the call, where the task has others in their place.
+    """
+    itemsize, places = task.dtype.itemsize, places or task.places
+    if isinstance(made, Exchanged):
+        filter = "the filter" if made.reversed is None else "the filter reversed"
+        of_y = made.task.places[1] == places[2]
+        how = f"{made.task.operation} of {filter}, with {'y' if of_y else 'x'} as its filter"
+        return [("computed as", how), *_details(made.work, made.task, places)]
     if isinstance(made, Patched):
         copied = _bytes(made.layout.x, itemsize) + (_bytes(made.layout.filter, itemsize) if made.layout.copied else 0)
         own = dict(_details(made.product, made.product.task))
@@ -47,7 +56,7 @@ def _details(made, task):
         own["bytes beside the arrays"] += sum(piece.elements for piece in made.pieces) * itemsize
         return [("parts of a block", len(made.pieces)), *own.items()]
     if isinstance(made, Reordered):
-        names = [_NAMES[task.places.index(place)] for place, _, _ in made.orders]
+        names = [_NAMES[places.index(place)] for place, _, _ in made.orders]
         copied = sum(_bytes(after, itemsize) for _, _, after in made.orders)
         own = dict(_details(made.work, task))
         return [

@@ -35,6 +35,20 @@ WORK_MUTANTS = [
         ("groups of patches", "problem.groups > 1", "False", 'problem.groups > 1:\n        return "there'),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/exchanged.py",
+        "test_exchanged.py::test_any_geometry test_exchanged.py::test_exact",
+        ("strides stay strides", "problem.dilation", "problem.stride", "stride=problem.dilation"),
+        ("the batch stays the batch", "x.swapaxes(0, 2)", "x"),
+        ("a filter is not reversed", "filter.swapaxes(1, 2)[_REVERSED]", "filter.swapaxes(1, 2)"),
+        (
+            "a reversed filter is read from its end",
+            "self.filter.on(arrays[self.reversed])[_REVERSED]",
+            "self.filter.on(arrays[self.reversed])",
+        ),
+        ("groups may lie apart", "by_group == channels * by_channel", "True"),
+        ("padding of a reversed filter", "(kernel - 1) * dilation - pad", "pad"),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/winograd/walks.py",
         f"{WINOGRAD} test_algorithm.py",
         ("the last piece of a filter holds all its taps", "min(PIECE_TAPS, walk.taps - first)", "PIECE_TAPS"),

@@ -26,7 +26,13 @@ def explained(capsys, *arguments):
 @pytest.mark.parametrize(
     ("text", "function", "keywords", "family", "reasons"),
     (
-        (COMMON, "conv", {}, "winograd", ["the operation is no gradient", "the operation is no data gradient"]),
+        (
+            COMMON,
+            "conv",
+            {},
+            "winograd",
+            ["the operation is no gradient", "the operation is no data gradient", "the filter is not larger than y"],
+        ),
         (
             COMMON,
             "conv",
@@ -35,6 +41,7 @@ def explained(capsys, *arguments):
             [
                 "the operation is no gradient",
                 "the operation is no data gradient",
+                "the filter is not larger than y",
                 "the call asks for the algorithm 'direct'",
                 "there is one group",
             ],
@@ -44,7 +51,11 @@ def explained(capsys, *arguments):
             "conv",
             {"algorithm": "winograd"},
             "winograd",
-            ["the call asks for the algorithm 'winograd'", "the operation is no data gradient"],
+            [
+                "the call asks for the algorithm 'winograd'",
+                "the operation is no data gradient",
+                "the filter is not larger than y",
+            ],
         ),
         (
             "mb16ic3ih224oc768oh14kh16sh16",
@@ -61,6 +72,16 @@ def explained(capsys, *arguments):
             ["the kernel does not cut x into patches"],
         ),
         (
+            "mb8ic4ih100oc4kh71",
+            "conv_backward_data",
+            {},
+            "exchanged",
+            [
+                "the kernel does not cut x into patches",
+                "a block has parts of fewer than 32 elements, and none of 64",
+            ],
+        ),
+        (
             "mb8ic64ih56oc64kh1",
             "conv",
             {},
@@ -68,6 +89,7 @@ def explained(capsys, *arguments):
             [
                 "the operation is no gradient",
                 "the operation is no data gradient",
+                "the filter is not larger than y",
                 "it cannot compute a filter of one tap",
                 "there is one group",
             ],
@@ -80,6 +102,7 @@ def explained(capsys, *arguments):
             [
                 "there are fewer than 4000000 products",
                 "there are fewer than 4000000 products",
+                "the filter is not larger than y",
                 "there are fewer than 2000000 products",
                 "there is one group",
             ],
@@ -92,6 +115,7 @@ def explained(capsys, *arguments):
             [
                 "the operation is no gradient",
                 "the operation is no data gradient",
+                "the filter is not larger than y",
                 "there are fewer than 2000000 products",
             ],
         ),

@@ -43,6 +43,7 @@ ALLOWED = {
     "cpu.details": {
         "cpu.direct",
         "cpu.direct.boxes",
+        "cpu.exchanged",
         "cpu.families",
         "cpu.layouts",
         "cpu.overlaps",
@@ -51,7 +52,15 @@ ALLOWED = {
         "cpu.winograd",
         "problem",
     },
-    "cpu.families": {"cpu.direct", "cpu.overlaps", "cpu.patches", "cpu.small_groups", "cpu.winograd"},
+    "cpu.families": {
+        "cpu.direct",
+        "cpu.exchanged",
+        "cpu.overlaps",
+        "cpu.patches",
+        "cpu.small_groups",
+        "cpu.winograd",
+    },
+    "cpu.exchanged": {"arrays", "cpu.layouts", "cpu.task", "problem"},
     "cpu.overlaps": {"arrays", "cpu.layouts", "problem"},
     "cpu.patches": {"arrays", "cpu.layouts", "problem"},
     "cpu.winograd": {

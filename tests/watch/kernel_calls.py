@@ -97,6 +97,9 @@ def _cases():
     yield Case("patches", patches, strided=True)
     yield Case("patches_copied_filter", patches, formats=("NXC", "OIX"), strided=True)
     yield Case("overlaps", parse('mb2ic1iw4128oc200ow64kw160sw64pw32n"overlaps"'), strided=True)
+    exchanged = parse('mb3g6ic18ih14oc12oh2kh13n"exchanged"')
+    yield Case("exchanged", exchanged, strided=True)
+    yield Case("exchanged_reversed", parse('mb2g8ic16ih5oc24oh6kh12ph6n"reversed"'), strided=True)
     for name, spoil in (("", None), ("_nan", np.nan), ("_huge", 3e38)):
         yield Case(f"winograd{name}", parse('mb2ic32ih26oc32kh3ph1n"tiles"'), algorithm="winograd", spoil=spoil)
     yield Case("winograd_auto_nan", parse('mb2ic64ih28oc64kh3ph1n"tiles"'), algorithm="auto", spoil=np.nan)

@@ -29,6 +29,8 @@ LARGER = [
         'mb1g5ic40ih13oc40kh3ph1n"groups_of_eight"',
         'mb8ic3ih96oc35oh24kh4sh4n"patches"',
         'mb2ic1iw4128oc200ow64kw160sw64pw32n"overlaps"',
+        'mb3g6ic18ih14oc12oh2kh13n"exchanged"',
+        'mb2g8ic16ih5oc24oh6kh12ph6n"reversed"',
         'mb1ic17id7ih9iw11oc19kd3pd1n"volume"',
         'mb1ic67ih11iw13oc131kh1n"pointwise"',
         'mb3ic2iw1511oc3kw9pw4n"row"',

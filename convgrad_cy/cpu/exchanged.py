@@ -1,0 +1,150 @@
+"""Filters larger than y: the filter and y in each other's place.
+
+A convolution commutes. Position p of y and tap t meet x at ``p * stride + t * dilation - pad``, in which p and t are
+alike: with the filter in the place of y and y in that of the filter, stride is dilation, and dilation is stride. Then
+channels of x are the batch, and the batch is what channels of x were (one axis is written)::
+
+    dx[n, i, q] = sum over o, p, t of  dy[n, o, p] * w[o, i, t]    dgrad stays dgrad
+     y[n, o, p] = sum over i, t of     x[n, i, .] * w[o, i, t]     fprop is wgrad, which sums over the batch i
+    dw[o, i, t] = sum over n, p of     x[n, i, .] * dy[n, o, p]    wgrad is fprop, which sums over the channels n
+
+A dgrad asks at each position of x for all taps. Those beyond y meet nothing: it has x * y products for each pair of
+channels in the place of x * kernel. fprop and wgrad have as many as before, but long rows of taps for positions.
+
+With padding, x may be smaller than the filter, too. A fprop of unit stride is a dgrad with x and y in each other's
+place and the filter reversed. Exchanged, it has y * x products in the place of y * kernel.
+"""
+
+from dataclasses import replace
+from math import prod
+from operator import truediv
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import NUMPY
+from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
+from .layouts import Axes, Reordered
+from .task import Task
+
+_OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
+_REVERSED = (..., *[slice(None, None, -1)] * 3)
+
+
+def _is_reversed(task):
+    """Whether x is so much smaller than the filter that a fprop is one, exchanged, of the filter reversed."""
+    problem = task.problem
+    if task.operation != FPROP or problem.stride != (1, 1, 1):
+        return False
+    return prod(problem.kernel) >= task.machine.tuning.larger_filter_dgrad * prod(problem.x)
+
+
+def _least(task):
+    """How many taps for each position of y make the exchange faster."""
+    problem, tuning = task.problem, task.machine.tuning
+    if task.operation == DGRAD:
+        # The channels of x were the outputs that fill a tile; images are then.
+        fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
+        return tuning.larger_filter_dgrad * max(1.0, truediv(*fills)) ** 0.5
+    return tuning.larger_filter if problem.groups == 1 else tuning.larger_filter_of_groups
+
+
+def suits(task):
+    """Why another family computes a task, or None."""
+    operation, problem, *_ = task
+    taps, positions, tuning = prod(problem.kernel), prod(problem.y), task.machine.tuning
+    if taps <= min(positions, prod(problem.x)):
+        return "the filter is not larger than y"
+    if task.algorithm == "winograd":
+        return "the call asks for the algorithm 'winograd'"
+    if task.algorithm == "direct" and operation != WGRAD:  # images are channels here, and so decide about sums
+        return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
+    if positions >= TAP_LIMIT:
+        return f"y has {TAP_LIMIT} positions or more"
+    if _is_reversed(task):
+        return None
+    if operation == DGRAD:
+        if prod(problem.x) <= tuning.most_parts:
+            return f"x has at most {tuning.most_parts} positions: of few, the sum itself leaves out the taps beyond y"
+        # Only every stride-th tap meets a position, and every dilation-th position a tap.
+        taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
+    least = _least(task)
+    return None if taps >= least * positions else f"the filter is less than {least:.1f} times as large as y"
+
+
+def reversed_fprop(task):
+    """A fprop of unit stride as dgrad: the filter is reversed, and what it is padded with at its other end."""
+    problem, (x, filter, y) = task.problem, task.tensors
+    pads = zip(problem.kernel, problem.dilation, problem.pad_begin, strict=True)
+    turned = replace(
+        problem,
+        x_channels=problem.y_channels,
+        y_channels=problem.x_channels,
+        x=problem.y,
+        y=problem.x,
+        pad_begin=tuple((kernel - 1) * dilation - pad for kernel, dilation, pad in pads),
+    )
+    tensors = y, filter.swapaxes(1, 2)[_REVERSED], x
+    return task._replace(operation=DGRAD, problem=turned, places=task.places[::-1], tensors=tensors)
+
+
+def exchanged(task):
+    """The same task with the filter and y in each other's place."""
+    problem, (x, filter, y), (x_place, filter_place, y_place) = task.problem, task.tensors, task.places
+    other = replace(
+        problem,
+        batch=problem.x_channels,
+        x_channels=problem.batch,
+        y=problem.kernel,
+        kernel=problem.y,
+        stride=problem.dilation,
+        dilation=problem.stride,
+    )
+    return task._replace(
+        operation=_OPERATIONS[task.operation],
+        problem=other,
+        places=[x_place, y_place, filter_place],
+        tensors=(x.swapaxes(0, 2), y.transpose(1, 2, 0, 3, 4, 5), filter.transpose(2, 0, 1, 3, 4, 5)),
+    )
+
+
+def _side_by_side(tensor):
+    """An array like a tensor (N, G, C, D, H, W) in which the channels of all groups are one axis; it, if they are."""
+    _, by_group, by_channel, *_ = tensor.strides
+    _, groups, channels, *_ = tensor.shape
+    if groups == 1 or channels == 1 or by_group == channels * by_channel:
+        return tensor
+    order = (0, 3, 4, 5, 1, 2)
+    return NUMPY.empty(tuple(tensor.shape[axis] for axis in order), tensor.dtype).transpose(np.argsort(order))
+
+
+def job(task, rest):
+    """What others make of the task exchanged; for kernels of groups, the channels of all groups are one axis."""
+    reverses = _is_reversed(task)
+    other = exchanged(reversed_fprop(task) if reverses else task)
+    x, filter, y = other.tensors
+    wanted = _side_by_side(x), filter, _side_by_side(y)
+    work = rest(other._replace(tensors=wanted))
+    if any(one is not given for one, given in zip(wanted, other.tensors, strict=True)):
+        work = Reordered.to(wanted, work, task.machine.threads, other.places, other.tensors)
+    return Exchanged(work, other, task.places[1] if reverses else None, Axes.of(task.tensors[1]))
+
+
+class Exchanged(NamedTuple):
+    """What computes a task by way of another one: as ``_repeat.Work``."""
+
+    work: Any
+    task: Task
+    reversed: int | None  # the place of the filter among a call's arrays, if it is
+    filter: Axes
+
+    def ready(self):
+        """The same with its work ready to run; nothing else is needed where no filter is reversed."""
+        work = self.work.ready()
+        return work if self.reversed is None else self._replace(work=work)
+
+    def run(self, *arrays):
+        """Write the result, as ``_repeat.Work.run`` does."""
+        arrays = list(arrays)
+        arrays[self.reversed] = self.filter.on(arrays[self.reversed])[_REVERSED]
+        self.work.run(*arrays)

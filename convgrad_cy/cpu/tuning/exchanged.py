@@ -1,0 +1,18 @@
+"""When the filter and y are taken in each other's place (exchanged.py): how many times as large as y the filter is."""
+
+from .number import same
+
+TABLE = (
+    same(
+        "larger_filter_dgrad", 2.5, "taps for each position, of a data gradient", "reports",
+        "An exchange has fewer products by this factor, but shorter sums of channels.",
+    ),
+    same(
+        "larger_filter_of_groups", 2.5, "taps for each position, of the others with groups", "reports",
+        "As many products either way: longer rows have to make up for the copy of x.",
+    ),
+    same(
+        "larger_filter", 10, "taps for each position, of the others", "reports",
+        "Without groups channels fill the vectors, and rows count for less.",
+    ),
+)  # fmt: skip

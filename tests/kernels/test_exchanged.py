@@ -1,0 +1,201 @@
+"""Filters larger than y, with the filter and y in each other's place."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from layouts import INPUTS, OUTPUTS
+from operations import (
+    DATA_FORMATS,
+    DTYPES,
+    FILTER_FORMATS,
+    OPERATIONS,
+    assert_exact,
+    bits,
+    integer_tensors,
+    real_tensors,
+)
+from problems import parse
+
+import convgrad_cy as cg
+from convgrad_cy import calls
+from convgrad_cy.cpu import exchanged
+
+#: All three operations are exchanged: one group, groups of one channel and of several, strides, dilation, and padding
+#: for which x is smaller than the filter, too.
+PROBLEMS = [
+    parse(text)
+    for text in (
+        'mb3ic5iw420oc4ow21kw400n"one_axis"',
+        'mb7ic3ih23oc6oh4kh20n"two_axes"',
+        'mb2g16ic16ih21oc16oh5kh17n"depthwise"',
+        'mb3g6ic18ih14oc12oh2kh13n"groups"',
+        'mb8ic2ih37oc3oh5kh29sh2n"strided"',
+        'mb8ic2iw173oc3ow5kw57dw2n"dilated"',
+        'mb2ic3id9ih9iw9oc4od2oh2ow2kd8kh8kw8n"three_axes"',
+    )
+]
+#: fprop is exchanged as a dgrad of the filter reversed.
+REVERSED = [
+    parse(text)
+    for text in (
+        'mb3ic3ih7oc4oh7kh13ph6n"one_group"',
+        'mb2g8ic16ih5oc24oh6kh12ph6n"groups"',
+        'mb2g4ic4iw5oc4ow5kw13dw1pw12n"dilated"',
+    )
+]
+problems = pytest.mark.parametrize("problem", [*PROBLEMS, *REVERSED], ids=str)
+operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+def explained(problem, name, **keywords):
+    """What a function of the problem's own shapes is computed by."""
+    shapes = {
+        "conv": ([problem.x_shape, problem.w_shape], {}),
+        "conv_backward_data": ([problem.y_shape, problem.w_shape], {"x_shape": problem.x_shape}),
+        "conv_backward_filter": ([problem.x_shape, problem.y_shape], {"w_shape": problem.w_shape}),
+    }[name]
+    return cg.explain(name, shapes[0], **shapes[1], **problem.keywords, **keywords)
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_taken(problem):
+    for name in ("conv", "conv_backward_data", "conv_backward_filter"):
+        assert explained(problem, name).family == "exchanged"
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize("problem", REVERSED, ids=str)
+def test_reversed(problem):
+    found = explained(problem, "conv")
+    assert found.family == "exchanged"
+    assert found.details["computed as"] == "dgrad of the filter reversed, with x as its filter"
+
+
+@problems
+@operations
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+def test_exact(problem, operation, data_format, filter_format):
+    for dtype in DTYPES:
+        tensors, _ = integer_tensors(problem, dtype)
+        result = operation.call(problem, tensors, data_format, filter_format)
+        assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
+
+
+@problems
+@operations
+def test_layouts(problem, operation):
+    """Bit by bit: neither strides nor threads decide anything about the order of a sum."""
+    for dtype in ("float32", "bfloat16"):
+        tensors = real_tensors(problem, dtype)
+        plain = operation.call(problem, tensors)
+        for layout in INPUTS:
+            assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
+        for layout in OUTPUTS:
+            out = layout(np.full(plain.shape, np.nan, np.float32).astype(plain.dtype))
+            operation.call(problem, tensors, out=out)
+            assert bits(out) == bits(plain)
+        with cg.num_threads(1):
+            assert bits(operation.call(problem, tensors)) == bits(plain)
+
+
+@problems
+@operations
+def test_infinity_reaches_what_its_taps_do(problem, operation):
+    """No more: a position of padding has no term, whatever is multiplied there in the exchange."""
+    tensors, _ = integer_tensors(problem, "float32")
+    for i in range(3):
+        spoilt = [tensor.copy() for tensor in tensors]
+        spoilt[i][tuple(size // 2 for size in spoilt[i].shape)] = np.inf
+        spoilt = type(tensors)(*spoilt)
+        with np.errstate(invalid="ignore"):
+            expected, result = operation.expected(problem, spoilt), operation.call(problem, spoilt)
+        np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_geometry(data):
+    """However small, with the filter reversed or not."""
+    axes = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        kernel, y = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 4))
+        stride, dilation = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+        pad = tuple(data.draw(st.integers(0, kernel * dilation)) for _ in range(2))
+        over = data.draw(st.integers(0, stride - 1))
+        size = (y - 1) * stride + (kernel - 1) * dilation + 1 - sum(pad) + over
+        if size < 1:
+            return
+        axes.append((size, kernel, stride, dilation, pad, y))
+    sizes, kernels, strides, dilations, pads, ys = zip(*axes, strict=True)
+    batch, groups, channels, outputs = (data.draw(st.integers(1, 3)) for _ in range(4))
+    rng = np.random.default_rng(0)
+
+    def tensor(*shape):
+        return rng.integers(-3, 4, shape).astype(np.float32)
+
+    x, w = tensor(batch, groups * channels, *sizes), tensor(groups * outputs, channels, *kernels)
+    dy = tensor(batch, groups * outputs, *ys)
+    keywords = {"stride": strides, "dilation": dilations, "padding": pads, "groups": groups, "algorithm": "direct"}
+
+    def results():
+        calls.forget()
+        return [
+            cg.conv(x, w, **keywords),
+            cg.conv_backward_data(dy, w, x.shape, **keywords),
+            cg.conv_backward_filter(x, dy, w.shape, **keywords),
+        ]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exchanged, "suits", lambda task: "not here")
+        expected = results()
+        patch.setattr(exchanged, "suits", lambda task: None)
+        found = results()
+        reverses = {"fprop": prod(strides) == 1}
+        patch.setattr(exchanged, "_is_reversed", lambda task: reverses.get(task.operation, False))
+        found += results()
+    calls.forget()
+    for one, other in zip(found, expected * 2, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize(
+    ("text", "name", "reason"),
+    (
+        ('mb1ic3ih20oc4oh16kh5n"small"', "conv_backward_data", "the filter is not larger than y"),
+        ('mb1ic3ih14oc4oh6kh9n"hardly"', "conv", "the filter is less than 10.0 times as large as y"),
+        ('mb1g3ic3ih13oc3oh6kh8n"hardly"', "conv_backward_filter", "the filter is less than 2.5 times as large as y"),
+        ('mb1ic64ih20oc4oh8kh13n"image"', "conv_backward_data", "the filter is less than 6.1 times as large as y"),
+        ('mb8ic64ih8oc64oh2kh7n"few"', "conv_backward_data", "x has at most 64 positions"),
+    ),
+)
+def test_declines(text, name, reason):
+    assert reason in dict(explained(parse(text), name).declined)["exchanged"]
+
+
+def test_winograd_asked_for():
+    reasons = dict(explained(parse('mb7ic3ih7oc6oh4kh4n"taps"'), "conv", algorithm="winograd").declined)
+    assert reasons["exchanged"] == "the filter is not larger than y"
+    reasons = dict(explained(parse('mb7ic3ih6oc6oh2kh5n"taps"'), "conv", algorithm="winograd").declined)
+    assert reasons["exchanged"] == "the call asks for the algorithm 'winograd'"
+
+
+@pytest.mark.tuning
+def test_direct_asked_for():
+    """An image has the bits that it has alone, which no gradient of a filter could have."""
+    for name in ("conv", "conv_backward_data"):
+        found = explained(PROBLEMS[0], name, algorithm="direct")
+        assert found.family == "direct" and "alone" in dict(found.declined)["exchanged"]
+    assert explained(PROBLEMS[0], "conv_backward_filter", algorithm="direct").family == "exchanged"
+
+
+def test_y_with_many_positions(monkeypatch):
+    """They would be taps, of which there is a limit."""
+    monkeypatch.setattr(exchanged, "TAP_LIMIT", 21)
+    reasons = dict(explained(PROBLEMS[0], "conv").declined)
+    assert reasons["exchanged"] == "y has 21 positions or more"
