@@ -107,10 +107,13 @@ def _summed(case, extents, block):
 def _in_place(case):
     """(extents of boxes, lanes of a task) of fprop or dgrad where source and target serve as they are."""
     # Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
-    walk, line = case.walks[-1], LINE_BYTES // case.itemsize
-    row = walk[2].positions * walk[2].source_step
-    block = even(case.groups * case.outputs, max(2 * line, case.tuning.row_bytes // (row * case.itemsize)), line)
-    return box_of(walk, 1, case.tuning.in_place_bytes // (block * case.itemsize))[1:], block
+    walk, line, tuning = case.walks[-1], LINE_BYTES // case.itemsize, case.tuning
+    if walk[0].taps * walk[1].taps > 1:
+        lanes = tuning.row_bytes // (walk[2].positions * walk[2].source_step * case.itemsize)
+    else:
+        lanes = tuning.lone_row_bytes // case.itemsize
+    block = even(case.groups * case.outputs, max(2 * line, lanes), line)
+    return box_of(walk, 1, tuning.in_place_bytes // (block * case.itemsize))[1:], block
 
 
 def _reason(case, setting):

@@ -15,4 +15,8 @@ TABLE = (
         "larger_filter", 10, "taps for each position, of the others", "reports",
         "Without groups channels fill the vectors, and rows count for less.",
     ),
+    same(
+        "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, of the others without groups",
+        "reports", "A stride is dilation in the exchange: a window has a part for each tap where taps share little.",
+    ),
 )  # fmt: skip

@@ -21,6 +21,10 @@ TABLE = (
         "the L1 cache for all taps; narrow vectors walk along a line more than once.",
     ),
     same(
+        "lone_row_bytes", 2048, "bytes of a position", "reports",
+        "What its lanes have where no row is seen twice: fewer would touch a page of memory for a line or two.",
+    ),
+    same(
         "position_bytes", 1024, "bytes of a task", "mobilenet resnext",
         "What its lanes have of a position in wgrad (also in pyx/small_groups/rows.pxd): more are longer pieces of "
         "memory, but fewer tasks.",
