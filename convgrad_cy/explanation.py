@@ -108,7 +108,7 @@ def explain(function, shapes, dtype="float32", **keywords):
     ('direct', (1, 4, 9))
     >>> for family, reason in found.declined:
     ...     print(f"{family}: {reason}")
-    patches: the operation is no gradient
+    patches: the operation is no data gradient
     overlaps: the operation is no data gradient
     exchanged: the filter is not larger than y
     winograd: there are fewer than 2000000 products

@@ -46,7 +46,7 @@ def _details(made, task, places=None):
     if isinstance(made, Patched):
         copied = _bytes(made.layout.x, itemsize) + (_bytes(made.layout.filter, itemsize) if made.layout.copied else 0)
         own = dict(_details(made.product, made.product.task))
-        own["copied"] = "x into patches" + (", and the filter" if made.layout.copied else "")
+        own["copied"] = "x from patches" + (", and the filter" if made.layout.copied else "")
         own["bytes beside the arrays"] += copied
         return list(own.items())
     if isinstance(made, Overlapped):

@@ -1,8 +1,8 @@
 """Kernels as large as their stride: each position of y sees a *patch* of x that no other position sees.
 
-The gradients are then products of two matrices, patches (positions x elements of a patch) and y (positions x
-channels), but in an order of elements that x does not have. Where x has few channels, bringing it into that order costs
-little beside the product, and far less than a small product for each tap would::
+The data gradient is then one product of matrices, y (positions x channels) and the filter (channels x elements of a
+patch), whose result has an order of elements that x does not have. Where x has few channels and y enough, bringing it
+into that of x costs little beside the product, and less than a small product for each tap would::
 
     patches[n, p, (c, t)] = x[n, c, p * kernel + t]
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..arrays import NUMPY
-from ..problem import DGRAD, FPROP, WGRAD
+from ..problem import DGRAD
 from .layouts import Axes, Copier
 
 #: Not for speed: up to so many images and taps wgrad has no slices, however its taps are counted, so no layout cuts a
@@ -36,22 +36,18 @@ def _is_cut(problem, axis):
     )
 
 
-def refusal(operation, problem, tuning):
-    """Why a gradient is not formed from patches, or None.
-
-    (fprop is not: its sums would have another order for each layout.)
-    """
-    if operation == FPROP:
-        return "the operation is no gradient"
+def refusal(problem, tuning):
+    """Why a data gradient is not formed from patches, or None."""
     if problem.multiplications < tuning.serial_products:
         return f"there are fewer than {tuning.serial_products} products"
     if problem.groups > 1:
         return "there are groups"
     if problem.x_channels > tuning.most_patch_channels:
         return f"x has more than {tuning.most_patch_channels} channels"
-    least = tuning.least_dgrad_elements if operation == DGRAD else tuning.least_wgrad_elements
-    if problem.x_channels * prod(problem.kernel) < least:
-        return f"a patch has fewer than {least} elements"
+    if problem.y_channels < tuning.least_patch_products:
+        return f"an element has fewer than {tuning.least_patch_products} products"
+    if problem.x_channels * prod(problem.kernel) < tuning.least_patch_elements:
+        return f"a patch has fewer than {tuning.least_patch_elements} elements"
     if not all(_is_cut(problem, axis) for axis in range(3)):
         return "the kernel does not cut x into patches"
     return None
@@ -59,9 +55,11 @@ def refusal(operation, problem, tuning):
 
 def suits(task):
     """Why another family computes a task, or None."""
+    if task.operation != DGRAD:
+        return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    return refusal(task.operation, task.problem, task.machine.tuning)
+    return refusal(task.problem, task.machine.tuning)
 
 
 def job(task, rest):
@@ -69,7 +67,7 @@ def job(task, rest):
     source, filter, target = task.tensors
     found, product = layout(task.problem, source, filter), pointwise(task.problem)
     inner = rest(task._replace(problem=product, tensors=found.operands(product, filter, target)))
-    return Patched(inner, Copier.of(task.machine.threads), task.operation, tuple(task.places[:2]), found)
+    return Patched(inner, Copier.of(task.machine.threads), tuple(task.places[:2]), found)
 
 
 def is_dense(problem):
@@ -158,7 +156,6 @@ class Patched(NamedTuple):
 
     product: Any  # the work of the pointwise problem
     copier: Copier
-    operation: str
     places: tuple  # of x and of the filter among the arrays of a call
     layout: Layout
 
@@ -174,12 +171,6 @@ class Patched(NamedTuple):
         patches = arrays[x_place].transpose(np.argsort(self.layout.order))
         if self.layout.copied:
             arrays[filter_place] = np.empty(filter.shape, first.dtype)
-            if self.operation != WGRAD:
-                arrays[filter_place][...] = filter
-        if self.operation == WGRAD:
-            self.copier.copy(x, patches)
+            arrays[filter_place][...] = filter
         self.product.run(*arrays, before)
-        if self.operation != WGRAD:
-            self.copier.copy(patches, x)
-        elif self.layout.copied:
-            filter[...] = arrays[filter_place]
+        self.copier.copy(patches, x)

@@ -182,7 +182,6 @@ WORK_MUTANTS = [
         "convgrad_cy/cpu/patches.py",
         f"{PATCHES}::test_layouts",
         ("a copied filter is empty", "arrays[filter_place][...] = filter", DROPPED),
-        ("a copied filter of wgrad is not brought back", "filter[...] = arrays[filter_place]", DROPPED),
     ),
     *mutants_of(
         "convgrad_cy/cpu/winograd/plan.py",

@@ -31,7 +31,11 @@ def explained(capsys, *arguments):
             "conv",
             {},
             "winograd",
-            ["the operation is no gradient", "the operation is no data gradient", "the filter is not larger than y"],
+            [
+                "the operation is no data gradient",
+                "the operation is no data gradient",
+                "the filter is not larger than y",
+            ],
         ),
         (
             COMMON,
@@ -39,7 +43,7 @@ def explained(capsys, *arguments):
             {"algorithm": "direct"},
             "direct",
             [
-                "the operation is no gradient",
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
                 "the call asks for the algorithm 'direct'",
@@ -52,7 +56,7 @@ def explained(capsys, *arguments):
             {"algorithm": "winograd"},
             "winograd",
             [
-                "the call asks for the algorithm 'winograd'",
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
             ],
@@ -77,7 +81,7 @@ def explained(capsys, *arguments):
             {},
             "exchanged",
             [
-                "the kernel does not cut x into patches",
+                "an element has fewer than 32 products",
                 "a block has parts of fewer than 32 elements, and none of 64",
             ],
         ),
@@ -87,7 +91,7 @@ def explained(capsys, *arguments):
             {},
             "direct",
             [
-                "the operation is no gradient",
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
                 "it cannot compute a filter of one tap",
@@ -113,7 +117,7 @@ def explained(capsys, *arguments):
             {},
             "small_groups",
             [
-                "the operation is no gradient",
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
                 "there are fewer than 2000000 products",

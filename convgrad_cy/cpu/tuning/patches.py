@@ -1,4 +1,4 @@
-"""When a gradient is formed from patches."""
+"""When a data gradient is formed from patches."""
 
 from .number import same
 
@@ -8,11 +8,11 @@ TABLE = (
         "With more, the kernels fill most of a vector for each tap by themselves.",
     ),
     same(
-        "least_dgrad_elements", 17, "elements of a patch", "vit",
-        "Below, the products for each tap are as few as those of a patch, which has to be copied.",
+        "least_patch_products", 32, "products of an element of x", "vit reports",
+        "With fewer, the copy of x takes more time than the products for each tap do.",
     ),
     same(
-        "least_wgrad_elements", 256, "elements of a patch", "vit",
-        "The tile of wgrad has taps and channels as rows, which fill it without patches, so it gains less.",
+        "least_patch_elements", 17, "elements of a patch", "vit",
+        "Below, the products for each tap are as few as those of a patch, which has to be copied.",
     ),
 )  # fmt: skip
