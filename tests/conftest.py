@@ -22,6 +22,7 @@ IS_CHECKOUT = (Path(__file__).parents[1] / "pyx").is_dir()
 
 def pytest_addoption(parser):
     parser.addoption("--share", type=float, default=1.0, help="run this part of the parameters of each test")
+    parser.addoption("--share-of", default="", help="a text, such as the date: each gives other parts")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
@@ -57,13 +58,13 @@ def machine_with(monkeypatch):
     calls.forget()
 
 
-def _share(items, share):
+def _share(items, share, seed):
     """Of the parameters of each test this part, at least one: those whose names have the smallest hashes."""
     functions = defaultdict(list)
     for item in items:
         functions[item.path, getattr(item, "originalname", item.name)].append(item)
     for alike in functions.values():
-        alike.sort(key=lambda item: crc32(item.nodeid.encode()))
+        alike.sort(key=lambda item: crc32(f"{seed}{item.nodeid}".encode()))
         yield from alike[: ceil(share * len(alike))]
 
 
@@ -71,11 +72,12 @@ def _chosen(items, config):
     """The tests to run."""
     slow = [item for item in items if item.get_closest_marker("slow")]
     others = [item for item in items if not item.get_closest_marker("slow")]
-    yield from _share(others, config.getoption("--share"))
+    seed = config.getoption("--share-of")
+    yield from _share(others, config.getoption("--share"), seed)
     if config.getoption("--slow"):
         for whole in (True, False):
             alike = [item for item in slow if item.get_closest_marker("slow").kwargs.get("whole", False) == whole]
-            yield from _share(alike, 1 if whole else config.getoption("--slow-share"))
+            yield from _share(alike, 1 if whole else config.getoption("--slow-share"), seed)
 
 
 def pytest_collection_modifyitems(config, items):
