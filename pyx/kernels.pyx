@@ -1,7 +1,7 @@
 """fprop, dgrad and wgrad as products of gathered matrices: fill a window, multiply, store, block by block.
 
-Compiled once for each instruction set. A block of the result belongs to one thread from its first product to its store,
-so the bits do not depend on the threads. README.md, beside this file, says which folder has what. Here begins
+Compiled once for each instruction set. Which products a task adds, and in which order, follows from its number, so the
+bits do not depend on the threads. README.md, beside this file, says which folder has what. Here begins
 what Python calls; each function picks its types once.
 """
 

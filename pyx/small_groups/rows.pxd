@@ -25,7 +25,7 @@ from tile.ukernel cimport (
 )
 
 cdef enum:
-    POSITION_BYTES = 1024  # that of cpu/small_groups.py
+    POSITION_BYTES = 1024  # position_bytes of cpu/tuning/small_groups.py
     FETCH_POSITIONS = 16  # so far ahead in a row
     ROWS_BYTES = 128 * 1024  # of a source, in wgrad
 

@@ -3,9 +3,9 @@
  * With CONVGRAD_WIDE the shape is that of AVX-512 whatever the instructions are: slow, but so all that follows from the
  * shape (windows, plans, masks, pairs) can be tested on a machine without AVX-512.
  *
- * This, ukernel.c and copy/stream.h are the only files that ask which instruction set they are compiled for. A full tile has TILE_ROWS x
- * TILE_VECTORS sums in registers, beside TILE_VECTORS registers for a line of b and one for an element of a. A tile of
- * fewer vectors has at most NARROW_ROWS rows: more independent sums, since each waits for its last product.
+ * A full tile has TILE_ROWS x TILE_VECTORS sums in registers, beside TILE_VECTORS registers for a line of b and one for
+ * an element of a. A tile of fewer vectors has at most NARROW_ROWS rows: more independent sums, since each waits for its
+ * last product.
  */
 #ifndef CONVGRAD_UKERNEL_H
 #define CONVGRAD_UKERNEL_H
