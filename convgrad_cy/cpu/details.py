@@ -14,8 +14,8 @@ from .overlaps import Overlapped
 from .patches import Patched
 from .steps import PACKS
 from .winograd import decide_for
-from .winograd.plan import choose
-from .winograd.walks import first_walks, tile_walks
+from .winograd.plan import choose, points_of
+from .winograd.walks import tile_walks
 
 _NAMES = ("x", "w", "y")
 
@@ -62,12 +62,12 @@ def _tiled(job, task):
     operation, problem, *_ = task
     tiling, _, seconds = decide_for(task)
     choice = choose(operation, problem, tiling, task.machine.tile)
-    walks = first_walks(tile_walks(operation, problem).parts)
-    chosen, points = choice.chosen, dict(tiling[2])[walks[0][2].taps]
+    walk = tile_walks(operation, problem).parts[0].walk
+    chosen, points = choice.chosen, points_of(tiling, [walk])[0]
     return [
         ("kernel", job.kernel),
-        ("points of a tile on an axis", [dict(table)[axis.taps] for table, axis in zip(tiling, walks[0], strict=True)]),
-        ("outputs of a tile along a row", points + 1 - walks[0][2].taps),
+        ("points of a tile on an axis", points),
+        ("outputs of a tile along a row", points[2] + 1 - walk[2].taps),
         ("predicted seconds of one thread", round(seconds[0], 6) if seconds else None),
         ("predicted seconds of the direct sum", round(seconds[1], 6) if len(seconds) > 1 else None),
         ("box", [chosen.images, *choice.box]),

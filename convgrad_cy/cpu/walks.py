@@ -77,9 +77,10 @@ class Walks:
     def rows(self, of_kinds):
         """The rows of all walks as int64, and for each the number of its walk's first row.
 
-        ``of_kinds`` has the rows of a walk of each kind, which begin with the fields of the walk's axes.
+        ``of_kinds`` has the rows of a walk of each kind, which begin with the fields of the walk's axes: a list of
+        lists, or an array where they are many.
         """
-        made = np.array([row for rows in of_kinds for row in rows], np.int64)
+        made = _joined(of_kinds)
         if len(self) == 1:
             return made, 0
         lengths = np.array([len(rows) for rows in of_kinds])
@@ -108,6 +109,13 @@ class Walks:
             shifts[before:, i * width : (i + 1) * width] = axis.shifts[place]
         numbers[before:] += before
         return numbers, shifts
+
+
+def _joined(of_kinds):
+    """The rows of all kinds in one array."""
+    if any(type(rows) is np.ndarray for rows in of_kinds):
+        return np.concatenate(of_kinds, dtype=np.int64)
+    return np.array([row for rows in of_kinds for row in rows], np.int64)
 
 
 def walks_of(problem, backward):
