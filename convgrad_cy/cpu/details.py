@@ -105,10 +105,10 @@ def _tasks(job, blocks, rows):
     return parts * sum(_boxes(*row, problem, blocks.images) for row in rows) // blocks.phases
 
 
-def _direct_bytes(job, blocks):
-    """Of the packed filter, or of what the slices of wgrad sum before they are added."""
+def _direct_bytes(job, blocks, taps):
+    """Of the packed filter, or of what the slices of wgrad sum before they are added: so many taps at a time."""
     problem, dtype = job.task.problem, job.task.dtype
-    size = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel) * dtype.compute_itemsize
+    size = problem.groups * problem.x_channels * problem.y_channels * taps * dtype.compute_itemsize
     if job.task.operation == WGRAD:
         return size * blocks.slices if blocks.slices > 1 else 0
     return 0 if blocks.packs else size // 2 if blocks.pairs else size
@@ -128,6 +128,8 @@ def _direct(job, task):
             walk = [AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)]
             ends = [3 * fields + i * others for i in range(3)]
             rows.append((walk, [WindowAxis(*row[begin : begin + others]) for begin in ends]))
+    summed = max([prod(axis.taps for axis in walk) for walk, _ in rows])
+    taps = summed if job.task.operation == WGRAD else prod(job.task.problem.kernel)
     _, window = max(rows, key=lambda row: prod(axis.positions for axis in row[0]))
     return [
         ("kernel", job.kernel),
@@ -146,5 +148,5 @@ def _direct(job, task):
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
         ("copied", "windows of the source, where the kernel does not read it in place"),
-        ("bytes beside the arrays", _direct_bytes(job, blocks)),
+        ("bytes beside the arrays", _direct_bytes(job, blocks, taps)),
     ]

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "convgrad_cy"
 #: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
 #: a decision about the design.
 ALLOWED = {
-    "": {"api", "both", "default_algorithm", "explanation", "threads"},
+    "": {"api", "both", "default_algorithm", "explanation", "scratch_limit", "threads"},
     "__main__": {"demo", "explain_command", "info", "operations", "report", "run_file"},
     "explain_command": {"", "dtypes", "explanation", "problem_text", "report"},
     "demo": {"", "report", "whole_file"},
@@ -36,6 +36,7 @@ ALLOWED = {
     "geometry": {"default_algorithm", "keywords", "shapes", "dtypes", "problem"},
     "bounded": set(),
     "default_algorithm": {"keywords"},
+    "scratch_limit": {"default_algorithm", "keywords", "problem"},
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
     "arrays": {"dtypes", "_repeat"},
@@ -52,8 +53,8 @@ ALLOWED = {
         "problem",
     },
     "cpu.families": {"cpu.direct", "cpu.overlaps", "cpu.patches", "cpu.small_groups", "cpu.winograd"},
-    "cpu.overlaps": {"arrays", "cpu.layouts", "problem"},
-    "cpu.patches": {"arrays", "cpu.layouts", "problem"},
+    "cpu.overlaps": {"arrays", "cpu.layouts", "cpu.scratch", "problem"},
+    "cpu.patches": {"arrays", "cpu.layouts", "cpu.scratch", "problem"},
     "cpu.winograd": {
         "arrays",
         "bounded",
@@ -61,6 +62,7 @@ ALLOWED = {
         "cpu.job",
         "cpu.layouts",
         "cpu.machines",
+        "cpu.scratch",
         "cpu.tile",
         "cpu.walks",
         "problem",
@@ -97,8 +99,9 @@ ALLOWED = {
     "cpu.layouts": {"arrays", "cpu.kernels"},
     "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
     "cpu.task": {"cpu.machines", "problem"},
-    "cpu.case": {"cpu.cache", "cpu.machines", "cpu.walks", "problem"},
-    "cpu.kernels": {"cpu.cache", "cpu.machines", "threads", "_cpu_features", "_kernels"},
+    "cpu.case": {"cpu.cache", "cpu.machines", "cpu.scratch", "cpu.walks", "problem"},
+    "cpu.scratch": {"cpu.cache"},
+    "cpu.kernels": {"cpu.cache", "cpu.machines", "scratch_limit", "threads", "_cpu_features", "_kernels"},
     "cpu.machines": {"cpu.tuning"},
     "cpu.tuning": set(),
     "cpu.cache": set(),
