@@ -31,7 +31,7 @@ ELSEWHERE = {
     "scratch.py": {"OF_ANY", "OF_ARRAYS"},
     "steps.py": {"PACKS"},
     "tile.py": {"HALF_ROWS"},
-    "walks.py": {"MOST_WALKS", "FEW_WALKS"},
+    "walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
     "winograd/costs.py": {"FEW_TILES"},
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
     "winograd/tilings.py": {
