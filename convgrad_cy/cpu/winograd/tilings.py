@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...problem import DGRAD, WGRAD
+from ..cache import operand_bytes
 from ..tile import fits_half, tile_cycles
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of
@@ -64,24 +65,35 @@ def direct_work(operation, problem, tile):
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
 
 
+def _counted(operation, problem, tiling):
+    """(part, points of all parts like it, tiles) of the parts of ``tile_walks``."""
+    parts, counted = tile_walks(operation, problem).parts, []
+    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
+        tiles = problem.batch * problem.groups * part.siblings * part.added
+        for axis, n in zip(part.walk, points, strict=True):
+            tiles *= -(-axis.positions // (n + 1 - axis.taps))
+        counted.append((part, part.alike * prod(points), tiles))
+    return counted
+
+
+def _gathered(operation, problem):
+    """Elements of x and y that are reordered where walks skip some."""
+    elements = [
+        is_skipped * size for is_skipped, size in zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
+    ]
+    return sum(elements)
+
+
 def tiled_work(operation, problem, tiling, tile):
     """What Winograd's algorithm does, likewise."""
     channels, outputs = problem.channels(operation == DGRAD)
     plan = winograd.choose(operation, problem, tiling, tile)
-    chosen, parts = plan.chosen, tile_walks(operation, problem).parts
+    chosen = plan.chosen
     tile, lanes, bundle = tile.unsplit(), tile.vector_bytes // 4, chosen.groups
     wide = -(-bundle * outputs // lanes) * lanes / bundle
     blocks = -(-outputs // chosen.outputs)
-    work = defaultdict(float)
-    for skipped, extents, count in zip(
-        skips(operation, problem), (problem.x, problem.y), (problem.x_channels, problem.y_channels), strict=True
-    ):
-        work["gathered"] += skipped * problem.batch * problem.groups * count * prod(extents)
-    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
-        walk, siblings, added, alike = part
-        count, tiles = alike * prod(points), problem.batch * problem.groups * siblings * added
-        for axis, n in zip(walk, points, strict=True):
-            tiles *= -(-axis.positions // (n + 1 - axis.taps))
+    work = defaultdict(float, gathered=_gathered(operation, problem))
+    for (walk, _, added, alike), count, tiles in _counted(operation, problem, tiling):
         if operation == WGRAD:
             rows = min(chosen.chunk, channels)
             cycles = tile_cycles(rows, min(outputs, chosen.outputs), tile, 4) / rows * channels * blocks
@@ -123,22 +135,39 @@ def tiled_seconds(operation, problem, tiling, tile):
     return factor * _seconds(tiled_work(operation, problem, tiling, tile), costs)
 
 
+def least_work(operation, problem, counted, tile):
+    """No more than ``tiled_work``, however blocks are cut: of full tiles, and of each operand transformed once."""
+    channels, outputs = problem.channels(operation == DGRAD)
+    vectors, work = -(-outputs // (tile.vector_bytes // 4)), defaultdict(float, gathered=_gathered(operation, problem))
+    for part, count, tiles in counted:
+        if operation == WGRAD:
+            work["wgrad product"] += count * tiles * channels * vectors / 2
+            work["wgrad value"] += count * tiles * (channels + outputs)
+            work["wgrad sum"] += count * problem.groups * channels * outputs
+        else:
+            work["product"] += count * tiles * channels * vectors / 2
+            work["value"] += count * tiles * channels
+            work["load"] += count * tiles * outputs
+            work["sum"] += count * tiles // part.added * outputs
+    return work
+
+
 def _seconds(work, costs):
     return sum(costs.each[name] * count for name, count in work.items()) * 1e-9
 
 
-def _saving(operation, problem, tiling):
-    """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
-    every, kinds, parts = tile_walks(operation, problem)
-    defined = sum(
+def _defined(operation, problem):
+    """Products of the definition, padding counted as data, of one image and pair of channels."""
+    every, kinds, _ = tile_walks(operation, problem)
+    return sum(
         count * prod([axis.whole.positions * axis.whole.taps for axis in kind])
         for kind, count in zip(kinds, every.counts, strict=True)
     )
-    own = 0
-    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
-        tiles = prod([-(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(part.walk, points, strict=True)])
-        own += part.alike * part.siblings * part.added * prod(points) * tiles
-    return defined / own
+
+
+def _saving(problem, defined, counted):
+    """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
+    return defined / (sum([count * tiles for _, count, tiles in counted]) // (problem.batch * problem.groups))
 
 
 def is_accurate(operation, problem, tiling):
@@ -192,10 +221,22 @@ def decide(operation, problem, dtype, forced, tile):
     refused = refusal(operation, problem, dtype)
     if refused is not None:
         return Decision(None, f"it cannot compute {refused}")
+    defined, costs = _defined(operation, problem), costs_of(tile)
+    halved = fits_half(problem.channels(operation == DGRAD)[1], tile, 4)
+    counted = {tiling: _counted(operation, problem, tiling) for tiling in _accurate(operation, problem)}
+    if counted and not forced:  # most are refused by what takes no choice of blocks to tell
+        saving = max(_saving(problem, defined, each) for each in counted.values())
+        if saving < tuning.least_saving:
+            return Decision(None, f"it saves too few products, {saving:.2f} to 1")
+        seconds = direct_seconds(operation, problem, tile)
+        least = min(_seconds(least_work(operation, problem, each, tile), costs) for each in counted.values())
+        gain = min(costs.least_gain, costs.least_gain_of_little[operation])
+        if least * gain >= seconds and not (halved and problem.groups > 1):
+            return Decision(None, f"it has to be {gain} times as fast, and is at most {seconds / least:.2f} times")
     least_tiles = tuning.least_wgrad_tiles if operation == WGRAD else 1
     times = {
         tiling: tiled_seconds(operation, problem, tiling, tile)
-        for tiling in _accurate(operation, problem)
+        for tiling in counted
         if forced or winograd.choose(operation, problem, tiling, tile).tiles >= least_tiles
     }
     if not times:
@@ -204,7 +245,7 @@ def decide(operation, problem, dtype, forced, tile):
     best = min(times, key=times.get)
     if forced:
         return Decision(best, None, (times[best],))
-    saving = _saving(operation, problem, best)
+    saving = _saving(problem, defined, counted[best])
     if saving < tuning.least_saving:
         return Decision(None, f"it saves too few products, {saving:.2f} to 1", (times[best],))
     plan = winograd.choose(operation, problem, best, tile)
@@ -214,10 +255,9 @@ def decide(operation, problem, dtype, forced, tile):
         return Decision(None, "one task would have all the products", (times[best],))
     full = saving >= tuning.full_saving
     whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
-    if whole and plan.chosen.groups > 1 and fits_half(problem.channels(operation == DGRAD)[1], tile, 4):
+    if whole and plan.chosen.groups > 1 and halved:
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
-    costs = costs_of(tile)
     gain = costs.least_gain if full else costs.least_gain_of_little[operation]
     seconds = times[best], direct_seconds(operation, problem, tile)
     if times[best] * gain < seconds[1]:
