@@ -26,7 +26,7 @@ class _Fields(NamedTuple):
     filter_bytes: int
     dtype: Any
     tile: Tile
-    most_scratch: int  # bytes beside the arrays
+    most_scratch: int  # bytes beside the arrays, which the slices of wgrad take
 
 
 class Case(_Fields):
@@ -102,7 +102,8 @@ def case_of(operation, problem, dtype, tile, backward):
     every = walks_of(problem, backward)
     sizes = problem.batch, problem.groups, channels, outputs
     walks = every, every.kinds, every.counts
-    mirrored, most = backward and operation == WGRAD, most_scratch(problem, dtype.itemsize, tile)
+    mirrored = backward and operation == WGRAD
+    most = most_scratch(problem, dtype.itemsize, tile) if operation == WGRAD else 0
     return Case(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile, most)
 
 

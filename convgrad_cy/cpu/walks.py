@@ -75,6 +75,13 @@ class Walks:
         How many walks each axis has.
     """
 
+    @classmethod
+    def of_one(cls, walk):
+        """Those of fprop and wgrad."""
+        one = cls.__new__(cls)
+        one._before, one.extents, one.counts, one.kinds = 0, [1, 1, 1], [1], [walk]
+        return one
+
     def __init__(self, axes, first=None):
         self._before = 0 if first is None else 1
         self.extents = [len(rows) for rows in axes]
@@ -139,6 +146,6 @@ def _joined(of_kinds):
 def walks_of(problem, backward):
     """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
     if not backward:
-        return Walks([np.array([axis]) for axis in problem.forward_walk()])
+        return Walks.of_one(problem.forward_walk())
     rows = problem.backward_rows()
     return Walks(rows, problem.unreached_walk(rows))
