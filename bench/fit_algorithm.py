@@ -14,7 +14,7 @@ import numpy as np
 from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings as algorithm
-from convgrad_cy.cpu.winograd.walks import first_walks, tile_walks
+from convgrad_cy.cpu.winograd.walks import tile_walks
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 from .peers import ALGORITHM
@@ -86,7 +86,7 @@ def forget():
 
 
 def points_of(operation, problem, tiling):
-    return winograd.points_of(tiling, first_walks(tile_walks(operation, problem).parts))
+    return winograd.points_of(tiling, [part.walk for part in tile_walks(operation, problem).parts])
 
 
 def candidates(operation, problem, tile):

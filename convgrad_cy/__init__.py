@@ -10,6 +10,8 @@ from .both import conv_backward as conv_backward
 from .default_algorithm import get_default_algorithm as get_default_algorithm
 from .default_algorithm import set_default_algorithm as set_default_algorithm
 from .explanation import explain as explain
+from .scratch_limit import get_scratch_limit as get_scratch_limit
+from .scratch_limit import set_scratch_limit as set_scratch_limit
 from .threads import get_num_threads as get_num_threads
 from .threads import num_threads as num_threads
 from .threads import set_num_threads as set_num_threads
@@ -26,9 +28,11 @@ __all__ = [
     "explain",
     "get_default_algorithm",
     "get_num_threads",
+    "get_scratch_limit",
     "num_threads",
     "set_default_algorithm",
     "set_num_threads",
+    "set_scratch_limit",
 ]
 
 __version__ = "0.1.0"

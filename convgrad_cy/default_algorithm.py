@@ -7,7 +7,7 @@ from .keywords import choice
 #: Not "winograd", which most problems refuse.
 DEFAULTS = {name: name for name in ("auto", "direct")}
 
-#: Functions that forget what was planned for calls without an algorithm.
+#: Functions that forget what was planned for calls by the defaults.
 _FORGET = []
 
 
@@ -21,8 +21,14 @@ _default = _initial(os.environ.get("CONVGRAD_CY_ALGORITHM") or "auto")
 
 
 def on_change(forget):
-    """Call a function whenever the default has been changed."""
+    """Call a function whenever a default has been changed: this one, or that of ``scratch_limit.py``."""
     _FORGET.append(forget)
+
+
+def changed():
+    """Let all be forgotten that was planned before."""
+    for forget in _FORGET:
+        forget()
 
 
 def get_default_algorithm():
@@ -81,5 +87,4 @@ def set_default_algorithm(algorithm):
     """
     global _default
     _default = choice(algorithm, "algorithm", DEFAULTS)
-    for forget in _FORGET:
-        forget()
+    changed()

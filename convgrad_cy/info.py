@@ -95,6 +95,12 @@ def caches():
     return ", ".join(f"{name} {size >> 10} KiB" for name, size in sizes)
 
 
+def _scratch_limit():
+    limit = cg.get_scratch_limit()
+    most = "4 times the bytes of its arrays, or 64 MiB if that is more" if limit is None else f"{limit} bytes"
+    return f"a call takes at most {most}, beside its arrays and what each thread has"
+
+
 def lines():
     """``(name, value)`` pairs."""
     named = {"bfloat16": f"bfloat16 ({bfloat16()})"}
@@ -104,6 +110,7 @@ def lines():
         ("ISA", f"{cpu.isa} (available: {', '.join(cpu.available_isas())})"),
         ("caches", caches()),
         ("threads", cpu.threads()),
+        ("scratch", _scratch_limit()),
         ("OpenMP", cpu.openmp()),
         ("runtimes", runtimes()),
         ("dtypes", ", ".join(named.get(name, name) for name in dtypes.NAMES)),

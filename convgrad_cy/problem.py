@@ -148,7 +148,7 @@ def backward_axis_rows(x, y, kernel, stride, dilation, pad_begin):
         filter_begin=first,
         filter_step=filter_step,
     )
-    rows = np.empty((count, len(walk)), np.int64)
+    rows = np.empty((len(walk), count), np.int64).T  # field after field, as they are written
     for column, field in enumerate(walk):
         rows[:, column] = field
     return rows if x >= stride else rows[rows[:, 0] > 0]

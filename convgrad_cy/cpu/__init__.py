@@ -13,7 +13,7 @@ from .kernels import openmp as openmp
 from .kernels import run_tiles as run_tiles
 from .kernels import threads as threads
 from .task import Task
-from .winograd.tilings import refusal as refusal
+from .winograd import refusal as refused_by_winograd
 
 
 def task_of(operation, problem, dtype, algorithm, places, tensors):
@@ -22,6 +22,11 @@ def task_of(operation, problem, dtype, algorithm, places, tensors):
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
+
+
+def refusal(operation, problem, dtype):
+    """Why Winograd's algorithm cannot be asked for, or None."""
+    return refused_by_winograd(operation, problem, dtype, machine().tile)
 
 
 def prepare(operation, problem, dtype, algorithm, places, tensors):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..problem import WGRAD
 from .cache import operand_bytes
 from .machines import Machine, Tile
+from .scratch import most_scratch
 from .walks import Walks, walks_of
 
 
@@ -25,6 +26,7 @@ class _Fields(NamedTuple):
     filter_bytes: int
     dtype: Any
     tile: Tile
+    most_scratch: int  # bytes beside the arrays, which the slices of wgrad take
 
 
 class Case(_Fields):
@@ -101,7 +103,8 @@ def case_of(operation, problem, dtype, tile, backward):
     sizes = problem.batch, problem.groups, channels, outputs
     walks = every, every.kinds, every.counts
     mirrored = backward and operation == WGRAD
-    return Case(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile)
+    most = most_scratch(problem, dtype.itemsize, tile) if operation == WGRAD else 0
+    return Case(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile, most)
 
 
 def setting_of(problem, dtype, positions_adjacent, machine, backward):

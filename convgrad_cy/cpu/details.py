@@ -15,8 +15,8 @@ from .overlaps import Overlapped
 from .patches import Patched
 from .steps import PACKS
 from .winograd import decide_for
-from .winograd.plan import choose
-from .winograd.walks import first_walks, tile_walks
+from .winograd.plan import choose, points_of
+from .winograd.walks import tile_walks
 
 _NAMES = ("x", "w", "y")
 
@@ -71,12 +71,12 @@ def _tiled(job, task):
     operation, problem, *_ = task
     tiling, _, seconds = decide_for(task)
     choice = choose(operation, problem, tiling, task.machine.tile)
-    walks = first_walks(tile_walks(operation, problem).parts)
-    chosen, points = choice.chosen, dict(tiling[2])[walks[0][2].taps]
+    walk = tile_walks(operation, problem).parts[0].walk
+    chosen, points = choice.chosen, points_of(tiling, [walk])[0]
     return [
         ("kernel", job.kernel),
-        ("points of a tile on an axis", [dict(table)[axis.taps] for table, axis in zip(tiling, walks[0], strict=True)]),
-        ("outputs of a tile along a row", points + 1 - walks[0][2].taps),
+        ("points of a tile on an axis", points),
+        ("outputs of a tile along a row", points[2] + 1 - walk[2].taps),
         ("predicted seconds of one thread", round(seconds[0], 6) if seconds else None),
         ("predicted seconds of the direct sum", round(seconds[1], 6) if len(seconds) > 1 else None),
         ("box", [chosen.images, *choice.box]),
@@ -114,10 +114,10 @@ def _tasks(job, blocks, rows):
     return parts * sum(_boxes(*row, problem, blocks.images) for row in rows) // blocks.phases
 
 
-def _direct_bytes(job, blocks):
-    """Of the packed filter, or of what the slices of wgrad sum before they are added."""
+def _direct_bytes(job, blocks, taps):
+    """Of the packed filter, or of what the slices of wgrad sum before they are added: so many taps at a time."""
     problem, dtype = job.task.problem, job.task.dtype
-    size = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel) * dtype.compute_itemsize
+    size = problem.groups * problem.x_channels * problem.y_channels * taps * dtype.compute_itemsize
     if job.task.operation == WGRAD:
         return size * blocks.slices if blocks.slices > 1 else 0
     return 0 if blocks.packs else size // 2 if blocks.pairs else size
@@ -137,6 +137,8 @@ def _direct(job, task):
             walk = [AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)]
             ends = [3 * fields + i * others for i in range(3)]
             rows.append((walk, [WindowAxis(*row[begin : begin + others]) for begin in ends]))
+    summed = max([prod(axis.taps for axis in walk) for walk, _ in rows])
+    taps = summed if job.task.operation == WGRAD else prod(job.task.problem.kernel)
     _, window = max(rows, key=lambda row: prod(axis.positions for axis in row[0]))
     return [
         ("kernel", job.kernel),
@@ -155,5 +157,5 @@ def _direct(job, task):
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
         ("copied", "windows of the source, where the kernel does not read it in place"),
-        ("bytes beside the arrays", _direct_bytes(job, blocks)),
+        ("bytes beside the arrays", _direct_bytes(job, blocks, taps)),
     ]

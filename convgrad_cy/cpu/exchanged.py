@@ -24,6 +24,7 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
+from . import scratch
 from .layouts import Axes, Reordered
 from .task import Task
 
@@ -61,8 +62,9 @@ def suits(task):
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     if positions >= TAP_LIMIT:
         return f"y has {TAP_LIMIT} positions or more"
-    if _is_reversed(task):
-        return None
+    declined = scratch.refusal(_copied(task), problem, task.dtype.itemsize, task.machine.tile)
+    if declined or _is_reversed(task):
+        return declined
     if operation == DGRAD:
         if prod(problem.x) <= tuning.most_parts:
             return f"x has at most {tuning.most_parts} positions: of few, the sum itself leaves out the taps beyond y"
@@ -74,6 +76,14 @@ def suits(task):
             return f"the filter is less than {tuning.least_exchanged_overlap} times as large as the stride"
     least = _least(task)
     return None if taps >= least * positions else f"the filter is less than {least:.1f} times as large as y"
+
+
+def _copied(task):
+    """Bytes at most of what ``_side_by_side`` copies: x, or y of a filter reversed, and that filter."""
+    if task.problem.groups == 1:
+        return 0
+    x, filter, y = scratch.array_bytes(task.problem, task.dtype.itemsize)
+    return y + filter if _is_reversed(task) else x
 
 
 def reversed_fprop(task):
@@ -125,6 +135,7 @@ def _side_by_side(tensor):
 def job(task, rest):
     """What others make of the task exchanged; for kernels of groups, the channels of all groups are one axis."""
     reverses = _is_reversed(task)
+    task = task._replace(machine=task.machine.spending(_copied(task)))
     other = exchanged(reversed_fprop(task) if reverses else task)
     x, filter, y = other.tensors
     wanted = _side_by_side(x), filter, _side_by_side(y)

@@ -5,6 +5,7 @@ from functools import lru_cache
 from importlib import import_module, util
 
 from .. import _cpu_features
+from ..scratch_limit import get_scratch_limit
 from ..threads import get_num_threads as threads
 from .cache import cache_sizes
 from .machines import Machine
@@ -46,15 +47,15 @@ def openmp():
 
 
 @lru_cache(maxsize=16)
-def _machine(count):
-    """The same with so many threads."""
+def _machine(count, scratch_bytes):
+    """The same with so many threads and bytes beside the arrays."""
     *inner, last = _caches
-    return Machine(*_tile, last, count, _splits_vectors, *inner)
+    return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
 
 
 def machine():
     """What plans need to know."""
-    return _machine(threads())
+    return _machine(threads(), get_scratch_limit())
 
 
 def run_tiles(dtype, depth, count):

@@ -17,6 +17,7 @@ class Tile(NamedTuple):
     multiplies_pairs: bool  # of bfloat16
     splits_vectors: bool  # vectors of 64 bytes, into halves, of which it multiplies twice as many
     tuning: Tuning
+    scratch_bytes: int | None = None  # that a call may take beside its arrays; None: scratch.py says
 
     @property
     def halves(self):
@@ -39,6 +40,7 @@ class _Fields(NamedTuple):
     l1_bytes: int = 32 << 10  # of a core's data; that of the cores of many processors
     l2_bytes: int = 1 << 20
     own_tuning: Tuning | None = None  # other numbers than those of its vectors
+    scratch_bytes: int | None = None  # no property of the machine, but a limit of all who share it
 
 
 class Machine(_Fields):
@@ -51,4 +53,8 @@ class Machine(_Fields):
     @cached_property
     def tile(self):
         """What the first stage of planning sees of it."""
-        return Tile(*self[:4], self.splits_vectors, self.tuning)
+        return Tile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)
+
+    def spending(self, size):
+        """For those whose plan is a part of another one, which takes so many bytes."""
+        return self if self.scratch_bytes is None else self._replace(scratch_bytes=max(0, self.scratch_bytes - size))

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD
+from . import scratch
 from .layouts import Axes, Copier
 
 
@@ -71,13 +72,22 @@ def suits(task):
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    return refusal(task.problem, task.machine.tuning)
+    declined = refusal(task.problem, task.machine.tuning)
+    return declined or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
+
+
+def _copied(task):
+    """Bytes of the blocks and taps of all pieces."""
+    problem = task.problem
+    every = [inner_problem(problem, parts) for parts in product(*map(parts_of, problem.kernel, problem.stride))]
+    return sum(prod(shape) for inner in every for shape in inner_shapes(inner)) * task.dtype.itemsize
 
 
 def job(task, rest):
     """The gradients in blocks, which others plan, between a copy of the filter and one of x."""
     problem, (x, filter, y) = task.problem, task.tensors
     last, pieces = abs(x.strides[2]) < abs(x.strides[5]), []
+    task = task._replace(machine=task.machine.spending(_copied(task)))
     for parts in product(*map(parts_of, problem.kernel, problem.stride)):
         inner = inner_problem(problem, parts)
         tensors = piece_arrays(inner, parts, problem.x_channels, last, y.dtype)

@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..arrays import NUMPY
 from ..problem import DGRAD
+from . import scratch
 from .layouts import Axes, Copier
 
 #: Not for speed: up to so many images and taps wgrad has no slices, however its taps are counted, so no layout cuts a
@@ -59,14 +60,21 @@ def suits(task):
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    return refusal(task.problem, task.machine.tuning)
+    declined = refusal(task.problem, task.machine.tuning)
+    return declined or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
+
+
+def _copied(task):
+    """Bytes of the copies of x and, if need be, of the filter."""
+    return sum(scratch.array_bytes(task.problem, task.dtype.itemsize)[:2])
 
 
 def job(task, rest):
     """The product of matrices, which others plan, between copies of x and of the filter."""
     source, filter, target = task.tensors
     found, product = layout(task.problem, source, filter), pointwise(task.problem)
-    inner = rest(task._replace(problem=product, tensors=found.operands(product, filter, target)))
+    tensors, here = found.operands(product, filter, target), task.machine.spending(_copied(task))
+    inner = rest(task._replace(problem=product, tensors=tensors, machine=here))
     return Patched(inner, Copier.of(task.machine.threads), tuple(task.places[:2]), found)
 
 

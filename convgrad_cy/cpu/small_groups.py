@@ -101,7 +101,8 @@ def _summed(case, extents, block):
     single = case.channels == case.outputs == 1
     wide = even(total, case.tuning.position_bytes // case.itemsize, line) if single else block
     boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
-    return wide, max(1, min(-(-case.tuning.wanted_tasks // -(-total // wide)), boxes))
+    room = case.most_scratch // (total * case.channels * case.taps * case.itemsize)
+    return wide, max(1, min(-(-case.tuning.wanted_tasks // -(-total // wide)), boxes, room))
 
 
 def _in_place(case):

@@ -4,6 +4,7 @@ A dgrad with strides has a walk for each combination of stride phases, thousands
 where they begin in the target and in the filter, which no choice depends on: they are of one *kind*.
 """
 
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -21,6 +22,10 @@ MOST_WALKS = 1 << 18
 FEW_WALKS = 8
 
 
+#: Of which the families of one call ask again.
+_LATEST_CALLS = 4
+
+
 class Axis:
     """The walks of one axis, from rows with their fields.
 
@@ -35,14 +40,26 @@ class Axis:
     """
 
     def __init__(self, rows):
-        alike = rows.copy()
-        alike[:, _BEGINS] = 0
-        keys = alike.view(np.dtype((np.void, alike.itemsize * alike.shape[1]))).ravel().tolist()
-        last = sorted({key: i for i, key in enumerate(keys)}.values())
-        number = {keys[i]: number for number, i in enumerate(last)}
+        keys, inverse = np.unique(_keys(rows), return_inverse=True)
+        ends = np.empty(len(keys), np.intp)
+        ends[inverse] = np.arange(len(rows))  # the last walk of a kind is written last
+        order = np.argsort(ends)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        last = ends[order]
         self.kinds = [AxisWalk(*row) for row in rows[last].tolist()]
-        self.numbers = np.array([number[key] for key in keys], np.intp)
-        self.shifts = rows[:, _BEGINS] - rows[last][self.numbers][:, _BEGINS]
+        self.numbers = place[inverse]
+        self.shifts = np.stack([rows[:, i] - rows[last, i][self.numbers] for i in _BEGINS], 1)
+
+
+def _keys(rows):
+    """A number for each row, the same for those that differ in ``_BEGINS`` alone."""
+    keys = 0
+    for i, column in enumerate(rows.T):
+        if i not in _BEGINS and (column != column[0]).any():
+            least = column.min()
+            keys = keys * (column.max() - least + 1) + (column - least)
+    return keys + np.zeros(len(rows), np.int64)
 
 
 class Walks:
@@ -57,6 +74,13 @@ class Walks:
     extents : list
         How many walks each axis has.
     """
+
+    @classmethod
+    def of_one(cls, walk):
+        """Those of fprop and wgrad."""
+        one = cls.__new__(cls)
+        one._before, one.extents, one.counts, one.kinds = 0, [1, 1, 1], [1], [walk]
+        return one
 
     def __init__(self, axes, first=None):
         self._before = 0 if first is None else 1
@@ -77,9 +101,10 @@ class Walks:
     def rows(self, of_kinds):
         """The rows of all walks as int64, and for each the number of its walk's first row.
 
-        ``of_kinds`` has the rows of a walk of each kind, which begin with the fields of the walk's axes.
+        ``of_kinds`` has the rows of a walk of each kind, which begin with the fields of the walk's axes: a list of
+        lists, or an array where they are many.
         """
-        made = np.array([row for rows in of_kinds for row in rows], np.int64)
+        made = _joined(of_kinds)
         if len(self) == 1:
             return made, 0
         lengths = np.array([len(rows) for rows in of_kinds])
@@ -110,9 +135,17 @@ class Walks:
         return numbers, shifts
 
 
+def _joined(of_kinds):
+    """The rows of all kinds in one array."""
+    if any(type(rows) is np.ndarray for rows in of_kinds):
+        return np.concatenate(of_kinds, dtype=np.int64)
+    return np.array([row for rows in of_kinds for row in rows], np.int64)
+
+
+@lru_cache(maxsize=_LATEST_CALLS)
 def walks_of(problem, backward):
     """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
     if not backward:
-        return Walks([np.array([axis]) for axis in problem.forward_walk()])
+        return Walks.of_one(problem.forward_walk())
     rows = problem.backward_rows()
     return Walks(rows, problem.unreached_walk(rows))

@@ -25,8 +25,9 @@ from direct.zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
 from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_pitched, multiply_rows
 
-cdef struct WgradJob:  # what all tasks of a step share, beside the source
-    const Accumulation *c
+cdef struct WgradJob:  # what all tasks share, beside the source
+    const Accumulation *c  # of each step
+    int64_t tasks  # of a step
     void *filter
     const void *target
     void *partial  # [block][slice] of sums, where there are several slices
@@ -165,16 +166,17 @@ cdef inline void finish(
 
 
 cdef inline void wgrad_task(
-    const WgradJob *job, const scalar *source, compute *scratch, int64_t task
+    const WgradJob *job, const scalar *source, compute *scratch, int64_t number
 ) noexcept nogil:
     """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice.
 
     Blocks of outputs innermost: what one of them has read of the source, the next one finds in the cache.
     """
-    cdef const Accumulation *c = job.c
+    cdef const Accumulation *c = job.c + number // job.tasks
     cdef const Convolution *conv = &c.conv
     cdef const scalar *target = <const scalar *>job.target
-    cdef int64_t blocks = conv.output_blocks, slices = conv.blocks.slices, slice = task // blocks % slices
+    cdef int64_t blocks = conv.output_blocks, slices = conv.blocks.slices, task = number % job.tasks
+    cdef int64_t slice = task // blocks % slices
     cdef int64_t first = (task // (blocks * slices) * blocks + task % blocks) * conv.blocks.groups, g
     cdef int64_t groups = min(conv.blocks.groups, c.block_count - first)
     cdef compute *sums = <compute *>job.partial + (first * slices + slice) * c.sums_size
@@ -203,29 +205,38 @@ cdef inline int wgrad_steps(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
-    """One step after the other; each has taps of its own."""
-    cdef Accumulation c
+    """Steps, each with taps of its own: all together or, where slices of a step are to be added, one after the other."""
+    cdef Accumulation one
+    cdef Accumulation *c = &one
     cdef WgradJob job
     cdef team all
     cdef const Blocks *blocks = <const Blocks *>&block_array[0]
-    cdef int64_t i, most_tasks = 0, partial_size = 0, scratch_size = 0
+    cdef int64_t i, k, steps = step_array.shape[0], together = steps if blocks.slices == 1 else 1
+    cdef int64_t shared_size = 0, scratch_size = 0
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     form_team(&all, blocks.threads)
-    for i in range(step_array.shape[0]):
-        describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-        scratch_size, most_tasks = max(scratch_size, c.scratch), max(most_tasks, c.bundle_count * blocks.slices)
+    for i in range(steps):
+        describe_accumulation(c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
+        scratch_size = max(scratch_size, c.scratch)
         if blocks.slices > 1:
-            partial_size = max(partial_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
+            shared_size = max(shared_size, c.block_count * blocks.slices * c.sums_size * <int64_t>sizeof(compute))
+    if together > 1:
+        shared_size = steps * <int64_t>sizeof(Accumulation)
+    job.tasks = c.bundle_count * blocks.slices
     try:
-        if not begin_call(&all, partial_size, most_tasks, scratch_size, before):
+        if not begin_call(&all, shared_size, together * job.tasks, scratch_size, before):
             return 0
-        job.c, job.filter, job.target = &c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
+        if together > 1:
+            c = <Accumulation *>all.shared
+        job.c, job.filter, job.target = c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
         job.partial = all.shared
-        for i in range(step_array.shape[0]):
-            if step_array.shape[0] > 1:  # else it is described already
-                describe_accumulation(&c, source, filter, target, <const Step *>&step_array[i, 0], blocks, kind)
-            c.workers = &all
-            run(&all, <task_function>wgrad_task[scalar, compute], &job, x, 0, c.bundle_count * blocks.slices)
+        for i in range(0, steps, together):
+            for k in range(together):
+                if steps > 1:  # else it is described already
+                    describe_accumulation(
+                        c + k, source, filter, target, <const Step *>&step_array[i + k, 0], blocks, kind)
+                c[k].workers = &all
+            run(&all, <task_function>wgrad_task[scalar, compute], &job, x, 0, together * job.tasks)
             if blocks.slices > 1:
                 run(&all, <task_function>finish_task[scalar, compute], &job, x, 0, c.block_count)
     finally:

@@ -48,7 +48,18 @@ def test_info():
     process = start("info")
     assert (process.returncode, process.stderr) == (0, "")
     lines = dict(re.split(r"\s+", line, maxsplit=1) for line in process.stdout.splitlines())
-    assert list(lines) == ["convgrad_cy", "Python", "ISA", "caches", "threads", "OpenMP", "runtimes", "dtypes", "GPU"]
+    assert list(lines) == [
+        "convgrad_cy",
+        "Python",
+        "ISA",
+        "caches",
+        "threads",
+        "scratch",
+        "OpenMP",
+        "runtimes",
+        "dtypes",
+        "GPU",
+    ]
     assert lines["convgrad_cy"] == cg.__version__
     assert np.__version__ in lines["Python"]
     chosen, available = re.fullmatch(r"(\S+) \(available: (.+)\)", lines["ISA"]).groups()

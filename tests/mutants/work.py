@@ -51,21 +51,26 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/walks.py",
         f"{WINOGRAD} test_algorithm.py",
-        ("the last piece of a filter holds all its taps", "min(PIECE_TAPS, walk.taps - first)", "PIECE_TAPS"),
-        (
-            "pieces have the first one's taps",
-            "walk.part(0, walk.positions, first, PIECE_TAPS)",
-            "walk.part(0, walk.positions, 0, PIECE_TAPS)",
-        ),
+        ("the last piece of a filter holds all its taps", "np.minimum(self.taps, left)", "self.taps"),
+        ("pieces have the first one's taps", "np.arange(pieces) * (PIECE_TAPS * self.phases)", "np.arange(pieces) * 0"),
         ("reversed taps begin with the first tap", "walk.filter_begin + last * walk.filter_step", "walk.filter_begin"),
-        ("reversed taps see the source of the first", "walk.source_begin + last * tap", "walk.source_begin"),
-        ("siblings have the source of the first", "walk.source_begin + first * step", "walk.source_begin"),
+        (
+            "reversed taps see the source of the first",
+            "walk.source_begin + last * walk.source_tap",
+            "walk.source_begin",
+        ),
+        ("siblings have the source of the first", "first * whole.source_step", "first * 0"),
         (
             "siblings without the last positions",
-            "-(-(walk.positions - first) // apart)",
-            "(walk.positions - first) // apart",
+            "-(-(whole.positions - first) // apart)",
+            "(whole.positions - first) // apart",
         ),
-        ("phases of taps have every tap", "walk.filter_step * apart", "walk.filter_step"),
+        ("phases of taps have every tap", "whole.filter_step * phases", "whole.filter_step"),
+        (
+            "siblings of wgrad come before its parts",
+            "sets + siblings if operation == WGRAD else siblings + sets",
+            "siblings + sets",
+        ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/winograd/plan.py",
@@ -80,7 +85,7 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/tilings.py",
         "test_algorithm.py",
-        ("larger tiles than are accurate", "n <= most", "True"),
+        ("larger tiles than are accurate", "most <= x", "True"),
         (
             "more channels than are accurate",
             "most_added(operation, problem) * problem.channels(operation == DGRAD)[0] > MOST_ACCURATE_CHANNELS",

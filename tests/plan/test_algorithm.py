@@ -1,9 +1,7 @@
 """Which algorithm is taken, what is refused, the accuracy contract on larger layers, and the plans' promises."""
 
 import sys
-from collections import Counter
 from contextlib import nullcontext
-from itertools import chain
 from math import prod
 from pathlib import Path
 from zlib import crc32
@@ -19,7 +17,7 @@ from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.cpu.winograd import walks as tile_walks
-from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, conv_size
+from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, conv_size
 
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
 # The tiles of x86-64-v4, -v3 and -v2: those of pyx/tile/ukernel.h.
@@ -206,30 +204,32 @@ def test_plans(operation, problem, machine, tiling):
     """Walks that reach every target once, whole vectors and strips, and no plan but for its threads depends on them."""
     if tilings.refusal(operation, problem, FLOAT32) is not None:
         return
-    _, parts, numbers = tile_walks.tile_walks(operation, problem)
     extents = problem.x if operation == DGRAD else problem.y
     defined = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]
-    every = [part for part, number in zip(parts, numbers, strict=True) for _ in range(number)]
-    walks = [walk for siblings in every for added in siblings for walk in added]
-    assert sum(prod(axis.walk.positions * axis.held for axis in walk) for walk in walks) == sum(
-        prod(axis.positions * axis.taps for axis in walk) for walk in defined
-    )
-    if operation != WGRAD:
-        sets = [added[0] for siblings in every for added in siblings]
-        assert sum(prod(axis.walk.positions for axis in walk) for walk in sets) == prod(extents)
-    for siblings in parts:
-        assert len(set(map(len, siblings))) == 1
-        for walk in chain(*siblings):
-            for axis, first, extent in zip(walk, siblings[0][0], extents, strict=True):
-                assert axis.walk.source_tap == axis.walk.source_step
-                assert 1 <= axis.held <= axis.walk.taps == first.walk.taps <= tile_walks.MOST_TAPS
-                assert axis.walk.positions <= first.walk.positions
-                last = axis.walk.target_begin + (axis.walk.positions - 1) * axis.walk.target_step
-                assert 0 <= last < extent
     made = winograd.plan(operation, problem, tiling, machine)
-    counts = [(len(siblings[0]), len(siblings)) for siblings in every]
-    of_rows = Counter(map(tuple, made.steps[:, -2:].tolist()))
-    assert of_rows == Counter(chain(*([count] * prod(count) for count in counts)))
+    rows, fields = made.steps.tolist(), len(AxisWalk._fields)
+    walks = [[AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)] for row in rows]
+    held = [row[-5:-2] for row in rows]
+    assert sum(
+        prod(axis.positions * count for axis, count in zip(*each, strict=True))
+        for each in zip(walks, held, strict=True)
+    ) == sum(prod(axis.positions * axis.taps for axis in walk) for walk in defined)
+    begin = positions = 0
+    while begin < len(rows):  # a part of the result: of each sibling, all walks that are added
+        added, siblings = rows[begin][-2:]
+        own = range(begin, begin + added * siblings)
+        positions += sum(prod(axis.positions for axis in walks[i]) for i in own[::added])
+        for i in own:
+            assert rows[i][-2:] == [added, siblings]
+            for axis, first, count, extent in zip(walks[i], walks[begin], held[i], extents, strict=True):
+                assert axis.source_tap == axis.source_step
+                assert 1 <= count <= axis.taps == first.taps <= tile_walks.MOST_TAPS
+                assert axis.positions <= first.positions
+                last = axis.target_begin + (axis.positions - 1) * axis.target_step
+                assert operation == WGRAD or 0 <= last < extent
+        begin = own.stop
+    assert begin == len(rows)
+    assert operation == WGRAD or positions == prod(extents)
     assert len(np.unique(made.steps, axis=0)) == len(made.steps)
     many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
     assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()

@@ -15,6 +15,7 @@ from test_plan import TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.case import Case, case_of
+from convgrad_cy.cpu.direct.long_filters import cut_taps
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
 from convgrad_cy.cpu.machines import Machine, Tile
 from convgrad_cy.cpu.winograd import plan as winograd
@@ -24,7 +25,8 @@ from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 #: Who decides it. Each takes a ``Case``, or a problem with the ``Tile``.
 FIRST_STAGE = {
     order_of: ["case"],
-    box_order_of: ["case"],
+    box_order_of: ["case", "pieces"],
+    cut_taps: ["case", "parts"],
     case_of: ["operation", "problem", "dtype", "tile", "backward"],
     tilings.decide.__wrapped__: ["operation", "problem", "dtype", "forced", "tile"],
     winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],

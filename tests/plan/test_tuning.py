@@ -22,14 +22,16 @@ MACHINE = Machine(6, 256, 64, False, 32 << 20, threads=2)
 
 #: The numbers that have a name elsewhere: they limit what is legal or what memory is taken, or belong to a fit.
 ELSEWHERE = {
+    "direct/long_filters.py": {"LEAST_CHANNELS"},
     "direct/plan.py": {"PLANS_BYTES"},
     "cache.py": {"_COMMON"},
     "machines.py": {"LINE_BYTES"},
     "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups.py": {"MOST_TABLE", "_LATEST_CALLS"},
+    "scratch.py": {"OF_ANY", "OF_ARRAYS"},
     "steps.py": {"PACKS"},
     "tile.py": {"HALF_ROWS"},
-    "walks.py": {"MOST_WALKS", "FEW_WALKS"},
+    "walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
     "winograd/costs.py": {"FEW_TILES"},
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
     "winograd/tilings.py": {

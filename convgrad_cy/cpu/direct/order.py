@@ -119,8 +119,11 @@ def filter_blocks(case, chunk, block):
     return case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
 
 
-def box_order_of(case):
-    """The ``BoxOrder`` of wgrad, its walks cut: its boxes in slices where there are few blocks of the filter."""
+def box_order_of(case, pieces=1):
+    """The ``BoxOrder`` of wgrad, its walks cut: its boxes in slices where there are few blocks of the filter.
+
+    ``pieces``: blocks into which the taps of each walk were cut.
+    """
     tuning, pairs = case.tuning, case.multiplies_pairs
     block = even(case.outputs, tuning.wgrad_outputs, case.strip)
     # The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
@@ -136,5 +139,7 @@ def box_order_of(case):
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
     blocks = filter_blocks(case, chunk, block)
-    slices = max(1, min(-(-tuning.wanted_tasks // blocks), count_boxes(case, images, windows) // 2))
+    room = case.most_scratch // (blocks * chunk * case.taps * max(block, case.lanes) * case.itemsize)
+    slices = min(-(-tuning.wanted_tasks // (blocks * pieces)), count_boxes(case, images, windows) // 2, room)
+    slices = max(1, slices)
     return BoxOrder(pairs, images, windows, slices, chunk, block, most)

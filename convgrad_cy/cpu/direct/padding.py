@@ -9,9 +9,9 @@ from math import prod
 from operator import mul
 
 
-def _ranges(axis):
-    """For each tap the positions (begin, end) at which it lies inside the source."""
-    for tap in range(axis.taps):
+def _ranges(axis, taps=None):
+    """For each tap, or for these, the positions (begin, end) at which it lies inside the source."""
+    for tap in range(axis.taps) if taps is None else taps:
         first = axis.source_begin + tap * axis.source_tap
         begin = min(max(0, -(first // axis.source_step)), axis.positions)
         end = min(axis.positions, -((first - axis.source_size) // axis.source_step))
@@ -70,7 +70,8 @@ def without_padding(walks, counts, batch, by_taps, tuning):
         return whole
     if not _saves_products(walks, counts, axes, tuning):
         return whole
-    parts = [[(_by_taps if by_taps else _by_positions)(axis) for axis in walk] for walk in walks]
+    of_axis = {axis: (_by_taps if by_taps else _by_positions)(axis) for axis in axes}
+    parts = [[of_axis[axis] for axis in walk] for walk in walks]
     numbers = [prod(map(len, walk)) for walk in parts]
     if not all(numbers) or sum(map(mul, numbers, counts)) > most:
         return whole
@@ -84,7 +85,7 @@ def _without_ends(walk, most):
     *outer, row = walk
     if any(axis.is_padded() for axis in outer):
         return []
-    ranges = list(_ranges(row))
+    ranges = list(_ranges(row, (0, row.taps - 1)))  # what other taps see lies between
     begin, end = max(first for first, _ in ranges), min(last for _, last in ranges)
     if row.positions - max(0, end - begin) > most * row.positions:
         return []

@@ -16,6 +16,7 @@ from ..steps import Outline, cut_rows, whole_rows
 from .boxes import boxed, bundled, count_boxes
 from .choices import cut_walks
 from .forms import Given, chosen
+from .long_filters import cut_taps
 from .order import (
     adjacent_order_of,
     box_order_of,
@@ -132,7 +133,8 @@ def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=Fal
     parts = [[walk] for walk in case.walks]
     if not mirrored:
         case, parts = cut_walks(case)
-    return accumulation(case, parts, setting, box_order_of(case), far)
+    whole, (case, parts) = case, cut_taps(case, parts)
+    return accumulation(case, parts, setting, box_order_of(case, len(case.walks) // len(whole.walks)), far)
 
 
 @bounded(PLANS_BYTES)

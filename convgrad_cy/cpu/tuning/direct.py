@@ -108,6 +108,10 @@ TABLE = (
         "larger_positions", 512, "positions of a box", "vgg16 resnet50",
         "The sums of wgrad are loaded and stored less often for it, where boxes are enough.",
     ),
+    same(
+        "long_filter_bytes", 1 << 20, "bytes of a task", "vit",
+        "A filter whose sums are more is cut into blocks of taps: they should stay in the L2 cache.",
+    ),
     same("larger_sums_bytes", 256 << 10, "bytes of a task", "vgg16 resnet50", "Sums of a task with such boxes."),
     same(
         "gathered_bytes", 1024, "bytes of a position", "resnet50",

@@ -1,11 +1,14 @@
 """Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd/``)."""
 
 from ...problem import DGRAD, WGRAD
+from .. import scratch
 from ..job import Job
 from ..layouts import Reordered
-from .layout import gathered
+from .layout import gathered, reorders
+from .plan import choose
 from .plan import plan as make_plan
 from .tilings import decide
+from .tilings import refusal as cannot
 
 
 def decide_for(task):
@@ -18,7 +21,36 @@ def suits(task):
     """Why another family computes a task, or None."""
     if task.algorithm == "direct":
         return "the call asks for the algorithm 'direct'"
-    return decide_for(task).reason
+    decision = decide_for(task)
+    if decision.reason is not None:
+        return decision.reason
+    words = _excess(task.operation, task.problem, decision.tiling, task.dtype, task.algorithm, task.machine.tile)
+    return words and f"it takes {words}"
+
+
+def refusal(operation, problem, dtype, tile):
+    """Why a call that asks for this algorithm is refused, or None."""
+    reason = cannot(operation, problem, dtype)
+    if reason is not None or tile.scratch_bytes is None or problem.multiplications == 0:
+        return reason
+    return _excess(operation, problem, decide(operation, problem, dtype, True, tile).tiling, dtype, "winograd", tile)
+
+
+def _excess(operation, problem, tiling, dtype, algorithm, tile):
+    """The memory of a tiling in words, if that is too much, or None: that of arrays that are all to be reordered.
+
+    A call that asks for the algorithm has no other limit than the one that is set.
+    """
+    if algorithm == "winograd" and tile.scratch_bytes is None:
+        return None
+    copied = [
+        is_copied * size
+        for is_copied, size in zip(
+            reorders(operation, problem), scratch.array_bytes(problem, dtype.itemsize), strict=True
+        )
+    ]
+    size = choose(operation, problem, tiling, tile).memory + sum(copied)
+    return scratch.excess(size, problem, dtype.itemsize, tile)
 
 
 def job(task, rest):

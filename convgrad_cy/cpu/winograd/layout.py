@@ -24,6 +24,12 @@ def _is_nearest(array, axis, others):
     return bool(others) and all(abs(array.strides[axis]) < abs(array.strides[other]) for other in others)
 
 
+def reorders(operation, problem):
+    """Whether x, w and y are brought into another order in some layout."""
+    of_x, of_y = skips(operation, problem)
+    return of_x, has_parts_of_filter(operation, problem), of_y
+
+
 def gathered(operation, problem, tensors, keeps_filter, most_reads):
     """The tensors x, w and y; in the place of those whose neighbours are taken apart, arrays of another order.
 

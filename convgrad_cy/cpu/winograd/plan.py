@@ -4,7 +4,6 @@ Pure, like ``direct/plan.py``, and as there all that reaches a bit is decided by
 """
 
 from functools import lru_cache
-from itertools import chain
 from math import prod
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 from ...bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
-from .walks import first_walks, tile_walks
+from .walks import tile_rows, tile_walks
 
 
 class TileBlocks(NamedTuple):
@@ -99,7 +98,7 @@ def _box(walks, outputs, batch, most, most_row):
 
 def points_of(tiling, walks):
     """The points on the axes of each walk."""
-    return [[table[axis.taps] for table, axis in zip(map(dict, tiling), walk, strict=True)] for walk in walks]
+    return [[table[axis.taps] for table, axis in zip(tiling, walk, strict=True)] for walk in walks]
 
 
 def _boxes(walks, given, batch, images, box):
@@ -175,8 +174,8 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     return blocks, box, memory, tasks
 
 
-def _accumulation(walks, given, points, taps, groups, channels, outputs, batch, lanes, strip, tuning):
-    """The same of wgrad."""
+def _accumulation(walks, given, count, points, taps, groups, channels, outputs, batch, lanes, strip, tuning):
+    """The same of wgrad, whose filter has so many parts."""
     wanted, most = tuning.wanted_tile_tasks, tuning.wgrad_tile_channels
     block = min(-(-outputs // strip) * strip, most)
     chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
@@ -193,7 +192,7 @@ def _accumulation(walks, given, points, taps, groups, channels, outputs, batch, 
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     memory = 4 * taps * parts * slices * chunk * block if slices > 1 else 0
-    many = tuning.sharing_blocks_of_walks if len(walks) > 1 else tuning.sharing_blocks
+    many = tuning.sharing_blocks_of_walks if count > 1 else tuning.sharing_blocks
     shared = parts >= many * groups and values <= tuning.kept_tiles_bytes
     memory += values if shared else 0
     blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
@@ -212,23 +211,25 @@ def _points_and_outputs(tiling, walks):
 
 @lru_cache(maxsize=64)
 def choose(operation, problem, tiling, tile):
-    """The choices for tiles that have, on an axis with t taps, n points for each (t, n) of its ``tiling``.
+    """The choices for tiles that have, on an axis with t taps, so many points as stand at t in its ``tiling``.
 
     They decide the order of sums, and see no layout, no cache and no number of threads.
     """
     parts = tile_walks(operation, problem).parts
-    walks = first_walks(parts)
+    walks = [part.walk for part in parts]
     points, given = _points_and_outputs(tiling, walks)
     channels, outputs = problem.channels(operation == DGRAD)
     lanes = tile.vector_bytes // 4
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    batch = problem.batch * max(map(len, parts))  # each sibling has images of its own
+    batch = problem.batch * max([part.siblings for part in parts])  # each sibling has images of its own
     most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip, tile.tuning)
     if operation == WGRAD:
         taps = max(prod(axis.taps for axis in walk) for walk in walks)
-        blocks, box, memory, tasks = _accumulation(walks, given, most_points, taps, *sizes)
+        blocks, box, memory, tasks = _accumulation(
+            walks, given, sum([part.alike for part in parts]), most_points, taps, *sizes
+        )
     else:
-        added = max(len(part[0]) for part in parts)
+        added = max([part.added for part in parts])
         blocks, box, memory, tasks = _correlation(walks, given, added, most_points, *sizes)
     return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
 
@@ -239,17 +240,8 @@ def plan(operation, problem, tiling, machine):
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
     chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
-    every, parts, _ = tile_walks(operation, problem)
-    rows = [
-        [
-            [*sum((axis.walk for axis in walk), ()), *n, *m, *box, *(axis.held for axis in walk), len(added), len(part)]
-            for added in part
-            for walk in added
-        ]
-        for part, n, m in zip(parts, *_points_and_outputs(tiling, first_walks(parts)), strict=True)
-    ]
-    if operation == WGRAD:  # one walk has all parts
-        rows = [[*chain(*rows)]]
-    steps, _ = every.rows(rows)
+    every, kinds, _ = tile_walks(operation, problem)
+    each = zip(kinds, *_points_and_outputs(tiling, kinds), strict=True)
+    steps, _ = every.rows([tile_rows(operation, kind, (*n, *m, *box)) for kind, n, m in each])
     count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)

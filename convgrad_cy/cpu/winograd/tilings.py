@@ -10,27 +10,25 @@ from math import prod
 from typing import NamedTuple
 
 from ...problem import DGRAD, WGRAD
+from ..cache import operand_bytes
 from ..tile import fits_half, tile_cycles
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of
-from .walks import first_walks, most_added, skips, tile_walks
+from .walks import most_added, skips, tile_walks
 
-#: Which tiles there are: points on an axis with so many taps, of which pyx/winograd/cook_toom.py has the sets, from
-#: small tiles to large ones.
-SMALL = {1: 1, 2: 4, 3: 4, 4: 6, 5: 6}
-LARGE = {1: 1, 2: 5, 3: 6, 4: 6, 5: 6}
-LARGER = {1: 1, 2: 5, 3: 7, 4: 7, 5: 7}
-LARGEST = {1: 1, 2: 5, 3: 8, 4: 8, 5: 8}
+#: Which tiles there are, from small to large ones: for each number of taps, none to five, the points on an axis, of
+#: which pyx/winograd/cook_toom.py has the sets.
+SMALL = (0, 1, 4, 4, 6, 6)
+LARGE = (0, 1, 5, 6, 6, 6)
+LARGER = (0, 1, 5, 7, 7, 7)
+LARGEST = (0, 1, 5, 8, 8, 8)
 #: Tables for the axes depth, height, width.
-TILINGS = tuple(
-    tuple(tuple(table.items()) for table in tables)
-    for tables in (
-        (SMALL, SMALL, SMALL),
-        (SMALL, LARGE, LARGE),
-        (LARGE, LARGE, LARGE),
-        (SMALL, LARGER, LARGER),
-        (SMALL, LARGE, LARGEST),
-    )
+TILINGS = (
+    (SMALL, SMALL, SMALL),
+    (SMALL, LARGE, LARGE),
+    (LARGE, LARGE, LARGE),
+    (SMALL, LARGER, LARGER),
+    (SMALL, LARGE, LARGEST),
 )
 
 #: The accuracy contract: points of the largest tiles on their axes, in descending order, and the channels up to which
@@ -67,50 +65,58 @@ def direct_work(operation, problem, tile):
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
 
 
+def _counted(operation, problem, tiling):
+    """(part, points of all parts like it, tiles) of the parts of ``tile_walks``."""
+    parts, counted = tile_walks(operation, problem).parts, []
+    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
+        tiles = problem.batch * problem.groups * part.siblings * part.added
+        for axis, n in zip(part.walk, points, strict=True):
+            tiles *= -(-axis.positions // (n + 1 - axis.taps))
+        counted.append((part, part.alike * prod(points), tiles))
+    return counted
+
+
+def _gathered(operation, problem):
+    """Elements of x and y that are reordered where walks skip some."""
+    elements = [
+        is_skipped * size for is_skipped, size in zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
+    ]
+    return sum(elements)
+
+
 def tiled_work(operation, problem, tiling, tile):
     """What Winograd's algorithm does, likewise."""
     channels, outputs = problem.channels(operation == DGRAD)
-    tile = tile.unsplit()
     plan = winograd.choose(operation, problem, tiling, tile)
-    _, parts, counts = tile_walks(operation, problem)
-    walks = first_walks(parts)
-    lanes, bundle = tile.vector_bytes // 4, plan.chosen.groups
+    chosen = plan.chosen
+    tile, lanes, bundle = tile.unsplit(), tile.vector_bytes // 4, chosen.groups
     wide = -(-bundle * outputs // lanes) * lanes / bundle
-    blocks = -(-outputs // plan.chosen.outputs)
-    work = defaultdict(float)
-    for skipped, extents, count in zip(
-        skips(operation, problem), (problem.x, problem.y), (problem.x_channels, problem.y_channels), strict=True
-    ):
-        work["gathered"] += skipped * problem.batch * problem.groups * count * prod(extents)
-    each = zip(parts, counts, walks, winograd.points_of(tiling, walks), strict=True)
-    for siblings, alike, walk, points in each:
-        count, tiles, added = alike * prod(points), problem.batch * problem.groups * len(siblings), len(siblings[0])
-        for axis, n in zip(walk, points, strict=True):
-            tiles *= -(-axis.positions // (n + 1 - axis.taps))
-        tiles *= added
+    blocks = -(-outputs // chosen.outputs)
+    work = defaultdict(float, gathered=_gathered(operation, problem))
+    for (walk, _, added, alike), count, tiles in _counted(operation, problem, tiling):
         if operation == WGRAD:
-            rows = min(plan.chosen.chunk, channels)
-            cycles = tile_cycles(rows, min(outputs, plan.chosen.outputs), tile, 4) / rows * channels * blocks
+            rows = min(chosen.chunk, channels)
+            cycles = tile_cycles(rows, min(outputs, chosen.outputs), tile, 4) / rows * channels * blocks
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
             # Blocks of the filter transform both operands again, unless their tiles are kept.
-            again = (1, 1) if plan.chosen.shared else (blocks, -(-channels // plan.chosen.chunk))
+            again = (1, 1) if chosen.shared else (blocks, -(-channels // chosen.chunk))
             work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
-            columns = problem.groups * channels * wide * plan.chosen.slices
+            columns = problem.groups * channels * wide * chosen.slices
             work["wgrad sum"] += count * columns
-            work["wgrad slice"] += alike * prod(axis.taps for axis in walk) * columns if plan.chosen.slices > 1 else 0
+            work["wgrad slice"] += alike * prod(axis.taps for axis in walk) * columns if chosen.slices > 1 else 0
         else:
             box = min(plan.tiles, tiles // added)
-            cycles = tile_cycles(box, min(outputs, plan.chosen.outputs), tile, 4) / box * blocks
-            read = tiles * channels * (1 if plan.chosen.shared else blocks)
+            cycles = tile_cycles(box, min(outputs, chosen.outputs), tile, 4) / box * blocks
+            read = tiles * channels * (1 if chosen.shared else blocks)
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
-            boxes = 1 if plan.chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
+            boxes = 1 if chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
             # Kept filters pass through memory; of those that tasks transform, stride phases have scattered taps.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
-            name = "kept filter" if plan.chosen.group else "scattered filter" if scattered else "filter"
+            name = "kept filter" if chosen.group else "scattered filter" if scattered else "filter"
             work[name] += count * problem.groups * added * channels * wide * boxes
-            work["load"] += count * tiles * wide * -(-channels // plan.chosen.chunk)
+            work["load"] += count * tiles * wide * -(-channels // chosen.chunk)
             work["sum"] += count * tiles // added * wide
     return work
 
@@ -122,42 +128,66 @@ def direct_seconds(operation, problem, tile):
 
 def tiled_seconds(operation, problem, tiling, tile):
     """For Winograd's, likewise."""
-    costs, walks = costs_of(tile), first_walks(tile_walks(operation, problem).parts)
-    factor = max(costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks))
+    costs, walks = costs_of(tile), [part.walk for part in tile_walks(operation, problem).parts]
+    factor = max([costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks)])
     if operation != WGRAD and winograd.choose(operation, problem, tiling, tile).tiles < FEW_TILES:
         factor *= costs.few_tiles
     return factor * _seconds(tiled_work(operation, problem, tiling, tile), costs)
+
+
+def least_work(operation, problem, counted, tile):
+    """No more than ``tiled_work``, however blocks are cut: of full tiles, and of each operand transformed once."""
+    channels, outputs = problem.channels(operation == DGRAD)
+    vectors, work = -(-outputs // (tile.vector_bytes // 4)), defaultdict(float, gathered=_gathered(operation, problem))
+    for part, count, tiles in counted:
+        if operation == WGRAD:
+            work["wgrad product"] += count * tiles * channels * vectors / 2
+            work["wgrad value"] += count * tiles * (channels + outputs)
+            work["wgrad sum"] += count * problem.groups * channels * outputs
+        else:
+            work["product"] += count * tiles * channels * vectors / 2
+            work["value"] += count * tiles * channels
+            work["load"] += count * tiles * outputs
+            work["sum"] += count * tiles // part.added * outputs
+    return work
 
 
 def _seconds(work, costs):
     return sum(costs.each[name] * count for name, count in work.items()) * 1e-9
 
 
-def _saving(operation, problem, tiling):
+def _defined(operation, problem):
+    """Products of the definition, padding counted as data, of one image and pair of channels."""
+    every, kinds, _ = tile_walks(operation, problem)
+    return sum(
+        count * prod([axis.whole.positions * axis.whole.taps for axis in kind])
+        for kind, count in zip(kinds, every.counts, strict=True)
+    )
+
+
+def _saving(problem, defined, counted):
     """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
-    _, parts, counts = tile_walks(operation, problem)
-    walks = first_walks(parts)
-    defined = own = 0
-    for siblings, alike, walk, points in zip(parts, counts, walks, winograd.points_of(tiling, walks), strict=True):
-        each = [walk for added in siblings for walk in added]
-        defined += alike * sum(prod(axis.walk.positions * axis.held for axis in walk) for walk in each)
-        tiles = prod(-(-axis.positions // (n + 1 - axis.taps)) for axis, n in zip(walk, points, strict=True))
-        own += alike * len(each) * prod(points) * tiles
-    return defined / own
+    return defined / (sum([count * tiles for _, count, tiles in counted]) // (problem.batch * problem.groups))
 
 
 def is_accurate(operation, problem, tiling):
     """Whether the accuracy contract allows a tiling."""
     if most_added(operation, problem) * problem.channels(operation == DGRAD)[0] > MOST_ACCURATE_CHANNELS:
         return False
-    walks = first_walks(tile_walks(operation, problem).parts)
-    return all(
-        any(
-            all(n <= most for n, most in zip(sorted(points, reverse=True), largest, strict=True))
-            for largest in LARGEST_TILES
-        )
-        for points in winograd.points_of(tiling, walks)
-    )
+    walks = [part.walk for part in tile_walks(operation, problem).parts]
+    return all(_is_small(*sorted(points)) for points in winograd.points_of(tiling, walks))
+
+
+def _is_small(least, middle, most):
+    """Whether tiles with so many points on their axes are no larger than those whose error has been measured."""
+    return any(most <= x and middle <= y and least <= z for x, y, z in LARGEST_TILES)
+
+
+def _accurate(operation, problem):
+    """Those that the contract allows; of tilings that give the same points, the first."""
+    walks = [part.walk for part in tile_walks(operation, problem).parts]
+    every = {tuple(map(tuple, winograd.points_of(tiling, walks))): tiling for tiling in reversed(TILINGS)}
+    return [tiling for tiling in reversed(every.values()) if is_accurate(operation, problem, tiling)]
 
 
 class Decision(NamedTuple):
@@ -191,12 +221,23 @@ def decide(operation, problem, dtype, forced, tile):
     refused = refusal(operation, problem, dtype)
     if refused is not None:
         return Decision(None, f"it cannot compute {refused}")
+    defined, costs = _defined(operation, problem), costs_of(tile)
+    halved = fits_half(problem.channels(operation == DGRAD)[1], tile, 4)
+    counted = {tiling: _counted(operation, problem, tiling) for tiling in _accurate(operation, problem)}
+    if counted and not forced:  # most are refused by what takes no choice of blocks to tell
+        saving = max(_saving(problem, defined, each) for each in counted.values())
+        if saving < tuning.least_saving:
+            return Decision(None, f"it saves too few products, {saving:.2f} to 1")
+        seconds = direct_seconds(operation, problem, tile)
+        least = min(_seconds(least_work(operation, problem, each, tile), costs) for each in counted.values())
+        gain = min(costs.least_gain, costs.least_gain_of_little[operation])
+        if least * gain >= seconds and not (halved and problem.groups > 1):
+            return Decision(None, f"it has to be {gain} times as fast, and is at most {seconds / least:.2f} times")
     least_tiles = tuning.least_wgrad_tiles if operation == WGRAD else 1
     times = {
         tiling: tiled_seconds(operation, problem, tiling, tile)
-        for tiling in TILINGS
-        if is_accurate(operation, problem, tiling)
-        and (forced or winograd.choose(operation, problem, tiling, tile).tiles >= least_tiles)
+        for tiling in counted
+        if forced or winograd.choose(operation, problem, tiling, tile).tiles >= least_tiles
     }
     if not times:
         few = "no tiles are accurate enough, or too few make a box"
@@ -204,7 +245,7 @@ def decide(operation, problem, dtype, forced, tile):
     best = min(times, key=times.get)
     if forced:
         return Decision(best, None, (times[best],))
-    saving = _saving(operation, problem, best)
+    saving = _saving(problem, defined, counted[best])
     if saving < tuning.least_saving:
         return Decision(None, f"it saves too few products, {saving:.2f} to 1", (times[best],))
     plan = winograd.choose(operation, problem, best, tile)
@@ -213,11 +254,10 @@ def decide(operation, problem, dtype, forced, tile):
     if plan.tasks < tuning.least_tile_tasks:
         return Decision(None, "one task would have all the products", (times[best],))
     full = saving >= tuning.full_saving
-    whole = sum(tile_walks(operation, problem).counts) == 1 and full
-    if whole and plan.chosen.groups > 1 and fits_half(problem.channels(operation == DGRAD)[1], tile, 4):
+    whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
+    if whole and plan.chosen.groups > 1 and halved:
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
-    costs = costs_of(tile)
     gain = costs.least_gain if full else costs.least_gain_of_little[operation]
     seconds = times[best], direct_seconds(operation, problem, tile)
     if times[best] * gain < seconds[1]:

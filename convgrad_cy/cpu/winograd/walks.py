@@ -3,13 +3,18 @@
 Any walk is taken apart into such ones. Those that differ in positions alone are *siblings*: one product has the tiles
 of all of them, as if each had images of its own. Where they differ in taps, their sums are added, or, in wgrad, each
 makes a part of the filter.
+
+There may be thousands, which differ only in where they begin: what they cost is asked of one, and only a plan's rows
+have them all.
 """
 
+from collections import Counter
 from functools import lru_cache
-from itertools import product
 from math import prod
 from operator import mul
 from typing import NamedTuple
+
+import numpy as np
 
 from ...problem import DGRAD, WGRAD, AxisWalk
 from ..walks import Walks, walks_of
@@ -22,76 +27,101 @@ MOST_TILE_WALKS = 4096
 
 
 class TileAxis(NamedTuple):
-    """An axis on which positions and taps are equally far apart.
+    """An axis as axes on which positions and taps are equally far apart: for each set of positions, all sets of taps.
 
     Attributes
     ----------
-    walk : problem.AxisWalk
-    held : int
-        Taps that the filter has; those of the walk beyond are zeros.
+    whole : problem.AxisWalk
+        The axis before it is taken apart, its taps in ascending order.
+    apart : int
+        Positions of a dilated axis are parted by their remainder modulo this.
+    phases : int
+        The taps of a strided one likewise.
+    taps : int
+        Of a set. A filter of many taps would need too many points: so those of a phase are cut into pieces.
+    siblings, sets : int
+        How many sets of positions and of taps there are.
     """
 
-    walk: AxisWalk
-    held: int
+    whole: AxisWalk
+    apart: int
+    phases: int
+    taps: int
+    siblings: int
+    sets: int
+
+    def walk(self, first=0, tap=0):
+        """That of the set with this first position and this first tap, which may be arrays: no other has more."""
+        whole, apart, phases = self.whole, self.apart, self.phases
+        return AxisWalk(
+            positions=-(-(whole.positions - first) // apart),
+            taps=self.taps,
+            source_size=whole.source_size,
+            source_begin=whole.source_begin + first * whole.source_step + tap * whole.source_tap,
+            source_step=whole.source_step * apart,
+            source_tap=whole.source_tap * phases,
+            target_begin=whole.target_begin + first * whole.target_step,
+            target_step=whole.target_step * apart,
+            filter_begin=whole.filter_begin + tap * whole.filter_step,
+            filter_step=whole.filter_step * phases,
+        )
+
+    def first_taps(self):
+        """Of all sets: pieces of one phase after those of another."""
+        pieces = self.sets // self.phases
+        return (np.arange(self.phases)[:, None] + np.arange(pieces) * (PIECE_TAPS * self.phases)).ravel()
+
+    def held(self, tap):
+        """Taps that the filter has of the set with this first one; those of the walk beyond are zeros."""
+        left = self.whole.taps // self.phases - tap // self.phases
+        return left if self.sets == 1 else np.minimum(self.taps, left)
 
 
-def _pieces(walk):
-    """An axis as those of a few taps each. A filter of many taps would need too many points."""
-    if walk.taps <= MOST_TAPS:
-        return [TileAxis(walk, walk.taps)]
-    return [
-        TileAxis(walk.part(0, walk.positions, first, PIECE_TAPS), min(PIECE_TAPS, walk.taps - first))
-        for first in range(0, walk.taps, PIECE_TAPS)
-    ]
-
-
-def _tile_axes(walk):
-    """An axis as axes on which taps are as far apart as positions: for each set of positions, all sets of taps.
-
-    Those of a dilated axis are parted by their remainder modulo the dilation, those of a strided one modulo the stride.
-    """
-    step, tap = walk.source_step, walk.source_tap
+def _tile_axis(walk):
+    """The ``TileAxis`` of an axis, or None where there is none."""
+    step, apart, phases = walk.source_step, 1, 1
+    if walk.taps < 1 or walk.positions < 1:
+        return None
     if walk.taps == 1:
-        return [[TileAxis(walk._replace(source_tap=step), 1)]]
-    if tap < 0:  # taps in reverse
+        walk = walk._replace(source_tap=step)
+    elif walk.source_tap < 0:  # taps in reverse
         last = walk.taps - 1
-        reversed_ = walk._replace(
-            source_begin=walk.source_begin + last * tap,
-            source_tap=-tap,
+        walk = walk._replace(
+            source_begin=walk.source_begin + last * walk.source_tap,
+            source_tap=-walk.source_tap,
             filter_begin=walk.filter_begin + last * walk.filter_step,
             filter_step=-walk.filter_step,
         )
-        return _tile_axes(reversed_)
-    if min(max(tap // step, 1), walk.positions) * walk.taps > MOST_TILE_WALKS * PIECE_TAPS:
-        return []
+    tap = walk.source_tap
     if tap % step == 0:
         apart = tap // step
-        return [
-            _pieces(
-                walk._replace(
-                    positions=-(-(walk.positions - first) // apart),
-                    source_begin=walk.source_begin + first * step,
-                    source_step=tap,
-                    target_begin=walk.target_begin + first * walk.target_step,
-                    target_step=walk.target_step * apart,
-                )
-            )
-            for first in range(min(apart, walk.positions))
-        ]
-    apart = step // tap
-    if step % tap or walk.taps % apart:
-        return []
-    phases = [
-        walk._replace(
-            taps=walk.taps // apart,
-            source_begin=walk.source_begin + first * tap,
-            source_tap=step,
-            filter_begin=walk.filter_begin + first * walk.filter_step,
-            filter_step=walk.filter_step * apart,
-        )
-        for first in range(apart)
-    ]
-    return [[piece for phase in phases for piece in _pieces(phase)]]
+    elif step % tap == 0 and walk.taps % (step // tap) == 0:
+        phases = step // tap
+    else:
+        return None
+    taps = walk.taps // phases
+    pieces = 1 if taps <= MOST_TAPS else -(-taps // PIECE_TAPS)
+    siblings = min(apart, walk.positions)
+    return TileAxis(walk, apart, phases, taps if pieces == 1 else PIECE_TAPS, siblings, phases * pieces)
+
+
+class Part(NamedTuple):
+    """What alike parts of the result cost: stride phases or, in wgrad, taps.
+
+    Attributes
+    ----------
+    walk : tuple of problem.AxisWalk
+        A first one of each: no other has more positions.
+    siblings, added : int
+        Walks of a part whose tiles are those of one product, and of which the sums are added.
+    alike : int
+        How many parts there are.
+    """
+
+    walk: tuple
+    siblings: int
+    added: int
+    alike: int
 
 
 class TileWalks(NamedTuple):
@@ -101,17 +131,14 @@ class TileWalks(NamedTuple):
     ----------
     every : walks.Walks
         The walks as the definition has them.
-    parts : list
-        A list for each part of the result, a kind of stride phases or, in wgrad, taps: of its siblings, the first of
-        which have most positions, each a list of the walks, triples of ``TileAxis``, whose sums are added. None where
-        that cannot be.
-    counts : list
-        How many parts there are of each kind.
+    kinds : list
+        For each of their kinds the ``TileAxis`` of its axes; none where that cannot be.
+    parts : list of Part
     """
 
     every: Walks
+    kinds: list
     parts: list
-    counts: list
 
 
 #: What the choice of an algorithm asks about one call, again and again.
@@ -122,45 +149,78 @@ _LATEST_CALLS = 4
 def tile_walks(operation, problem):
     """The ``TileWalks`` of an operation."""
     every = walks_of(problem, operation == DGRAD)
-    return TileWalks(every, *_parts(operation, every))
+    kinds = _tile_axes(every)
+    return TileWalks(every, kinds, _parts(operation, kinds, every.counts))
 
 
-def _parts(operation, every):
-    """The parts and counts of ``TileWalks``."""
-    if len(every) > MOST_TILE_WALKS or any(axis.taps == 0 for walk in every.kinds for axis in walk):
-        return [], []
-    axes = [[_tile_axes(axis) for axis in walk] for walk in every.kinds]
-    if not all(map(all, axes)):
-        return [], []
-    sizes = [prod(sum(map(len, axis)) for axis in walk) for walk in axes]
-    if sum(map(mul, sizes, every.counts)) > MOST_TILE_WALKS:
-        return [], []
-    if operation != WGRAD:
-        return [[list(product(*taps)) for taps in product(*walk)] for walk in axes], every.counts
-    axes = [[list(zip(*axis, strict=True)) for axis in walk] for walk in axes]  # for each set of taps, all of positions
-    parts = [[[walk] for walk in product(*positions)] for walk in axes for positions in product(*walk)]
-    return parts, [1] * len(parts)
+def _tile_axes(every):
+    """The ``kinds`` of ``TileWalks``."""
+    if len(every) > MOST_TILE_WALKS:
+        return []
+    axes = {axis: _tile_axis(axis) for walk in every.kinds for axis in walk}
+    if not all(axes.values()):
+        return []
+    kinds = [tuple([axes[axis] for axis in walk]) for walk in every.kinds]
+    sizes = [prod([axis.siblings * axis.sets for axis in walk]) for walk in kinds]
+    return kinds if sum(map(mul, sizes, every.counts)) <= MOST_TILE_WALKS else []
 
 
-def first_walks(parts):
-    """The first walk of each part: the others have no more positions, and its number of taps."""
-    return [[axis.walk for axis in siblings[0][0]] for siblings in parts]
+def _parts(operation, kinds, counts):
+    """The ``parts`` of ``TileWalks``: kinds that differ in where they begin alone are one."""
+    first, alike = {}, Counter()
+    for kind, count in zip(kinds, counts, strict=False):
+        key = tuple([(axis.whole.positions, axis.whole.taps) for axis in kind])
+        first.setdefault(key, kind)
+        alike[key] += count
+    parts = []
+    for key, kind in first.items():
+        siblings, sets = (prod([axis[i] for axis in kind]) for i in (-2, -1))
+        added, count = (1, sets) if operation == WGRAD else (sets, alike[key])
+        parts.append(Part(tuple([axis.walk() for axis in kind]), siblings, added, count))
+    return parts
+
+
+def tile_rows(operation, kind, ends):
+    """The rows of all walks of a kind: fields of its axes, taps that the filter holds, walks added, siblings.
+
+    ``ends``: what stands between them, ``[points, outputs, tiles of a box]`` of the axes. First come siblings, of each
+    all walks that are added; in wgrad first parts of the filter, of each all siblings.
+    """
+    siblings, sets = ([axis[i] for axis in kind] for i in (-2, -1))
+    extents = sets + siblings if operation == WGRAD else siblings + sets
+    of_positions, of_taps = (3, 0) if operation == WGRAD else (0, 3)
+    counts = [1 if operation == WGRAD else prod(sets), prod(siblings)]
+    columns, held = [], []
+    for i, axis in enumerate(kind):
+        first, tap = 0, 0
+        if axis.siblings > 1:
+            first = np.arange(axis.siblings).reshape([-1] + [1] * (5 - i - of_positions))
+        if axis.sets > 1:
+            tap = axis.first_taps().reshape([-1] + [1] * (5 - i - of_taps))
+        columns += axis.walk(first, tap)
+        held.append(axis.held(tap))
+    columns += [*ends, *held, *counts]
+    if prod(extents) == 1:
+        return [columns]
+    rows = np.empty((*extents, len(columns)), np.int64)
+    for i, column in enumerate(columns):
+        rows[..., i] = column
+    return rows.reshape(-1, len(columns))
 
 
 def skips(operation, problem):
     """Whether the walks skip positions that are neighbours on the last axis: of x, and of y."""
-    parts = tile_walks(operation, problem).parts
-    walks = [walk[2].walk for siblings in parts for added in siblings for walk in added]
-    source, target = any(walk.source_step > 1 for walk in walks), any(walk.target_step > 1 for walk in walks)
+    rows = [part.walk[2] for part in tile_walks(operation, problem).parts]
+    source, target = any(row.source_step > 1 for row in rows), any(row.target_step > 1 for row in rows)
     return (target, source) if operation == DGRAD else (source, target)
 
 
 def most_added(operation, problem):
     """Of how many walks the sums are added, at most."""
-    return max(len(siblings[0]) for siblings in tile_walks(operation, problem).parts)
+    return max(part.added for part in tile_walks(operation, problem).parts)
 
 
 def has_parts_of_filter(operation, problem):
     """Whether walks have some of the filter's taps."""
-    walks = first_walks(tile_walks(operation, problem).parts)
-    return any(prod(axis.taps for axis in walk) < prod(problem.kernel) for walk in walks)
+    parts = tile_walks(operation, problem).parts
+    return any(prod(axis.taps for axis in part.walk) < prod(problem.kernel) for part in parts)

@@ -1,0 +1,38 @@
+"""What a call may take beside its arrays, and beside what each thread has for itself.
+
+It decides between families and about slices, and so reaches bits: it sees a problem and what the process asks for, but
+no layout and no threads. What is compared with it is what a family takes in the layout in which that is most.
+"""
+
+from math import prod
+
+from .cache import operand_bytes
+
+#: Not for speed: without a limit of the process's own, a call may take so many times the bytes of its arrays, and at
+#: least these.
+OF_ARRAYS, OF_ANY = 4, 64 << 20
+
+
+def array_bytes(problem, itemsize):
+    """Of x, the filter and y."""
+    filter_bytes = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel) * itemsize
+    x, y = operand_bytes(problem, itemsize)
+    return x, filter_bytes, y
+
+
+def most_scratch(problem, itemsize, tile):
+    """The bytes that there are."""
+    asked = tile.scratch_bytes
+    return max(OF_ARRAYS * sum(array_bytes(problem, itemsize)), OF_ANY) if asked is None else asked
+
+
+def excess(size, problem, itemsize, tile):
+    """So many bytes in words, if that is more than there are, or None."""
+    most = most_scratch(problem, itemsize, tile)
+    return f"{size} bytes beside the arrays, more than the limit of {most}" if size > most else None
+
+
+def refusal(*arguments):
+    """Why a family declines a problem, by the ``excess`` of what it takes, or None."""
+    words = excess(*arguments)
+    return words and f"it takes {words}"
