@@ -205,7 +205,7 @@ cdef inline int wgrad_steps(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
-    """Steps, each with taps of its own: all together or, where slices of a step are to be added, one after the other."""
+    """Steps, each with taps of its own: all together or, where slices are to be added, one after the other."""
     cdef Accumulation one
     cdef Accumulation *c = &one
     cdef WgradJob job
