@@ -17,9 +17,11 @@ cdef extern from "copy/transpose.h" nogil:
 
 cdef extern from "copy/rows.h" nogil:
     void copy_every_second(void *to, const void *of, int64_t count)
+    void copy_every_second_half(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
     void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
     void fetch_run(const void *first, int64_t bytes)
+    void spread_halves(void *to, int64_t step, const void *of, int64_t count)
     void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 
@@ -29,30 +31,59 @@ cdef enum:
     FEW = 8  # positions
 
 
+cdef inline void widen_apart(compute *to, const scalar *of, int64_t of_step, int64_t count) noexcept nogil:
+    """to[i] = of[i * of_step]"""
+    cdef int64_t i, first = 0, some
+    cdef scalar[PIECE] near
+    if of_step == 1:
+        widen_row(to, of, count)
+    elif of_step == 2 and sizeof(scalar) == 4:
+        copy_every_second(to, of, count)
+    elif of_step == 2 and sizeof(scalar) == 2:
+        while first < count:
+            some = min(<int64_t>PIECE, count - first)
+            copy_every_second_half(<scalar *>near, of + 2 * first, some)
+            widen_row(to + first, <scalar *>near, some)
+            first += some
+    else:
+        for i in range(count):
+            to[i] = widen(of[i * of_step], to[0])
+
+
+cdef inline void narrow_apart(scalar *to, int64_t to_step, const compute *of, int64_t count) noexcept nogil:
+    """to[i * to_step] = of[i]"""
+    cdef int64_t i, first = 0, some
+    cdef scalar[PIECE] near
+    if to_step == 1:
+        narrow_row(to, of, count)
+    elif sizeof(scalar) == 4:
+        spread_words(to, to_step, of, count)
+    elif sizeof(scalar) == 2:
+        while first < count:
+            some = min(<int64_t>PIECE, count - first)
+            narrow_row(<scalar *>near, of + first, some)
+            spread_halves(to + first * to_step, to_step, <scalar *>near, some)
+            first += some
+    else:
+        for i in range(count):
+            to[i * to_step] = narrow(of[i], to[0])
+
+
 cdef inline void load_pieces_transposed(
     compute *block, const int32_t *block_rows, int64_t block_row, const scalar *tensor, int64_t tensor_step,
     int64_t tensor_row, int64_t rows, int64_t columns,
 ) noexcept nogil:
     """block[row i + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; 32-bit compute types."""
     cdef compute[ROWS * PIECE] wide
-    cdef int64_t i0 = 0, i, j0, j, count, lines
-    cdef compute *to
-    cdef const scalar *of
+    cdef int64_t i0 = 0, j0, j, count, lines
     while i0 < rows:
         count = min(<int64_t>PIECE, rows - i0)
         j0 = 0
         while j0 < columns:
             lines = min(<int64_t>ROWS, columns - j0)
             for j in range(lines):
-                to = <compute *>wide + j * PIECE
-                of = tensor + (j0 + j) * tensor_row + i0 * tensor_step
-                if tensor_step == 1:
-                    widen_row(to, of, count)
-                elif sizeof(scalar) == 4 and tensor_step == 2:
-                    copy_every_second(to, of, count)
-                else:
-                    for i in range(count):
-                        to[i] = widen(of[i * tensor_step], to[0])
+                widen_apart(<compute *>wide + j * PIECE, tensor + (j0 + j) * tensor_row + i0 * tensor_step,
+                            tensor_step, count)
             if block_rows == NULL:
                 transpose_words(block + i0 * block_row + j0, NULL, block_row, <compute *>wide, PIECE, count, lines)
             else:
@@ -67,9 +98,7 @@ cdef inline void store_pieces_transposed(
 ) noexcept nogil:
     """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns; likewise."""
     cdef compute[ROWS * PIECE] wide
-    cdef int64_t i0 = 0, i, j0, j, count, lines
-    cdef scalar *to
-    cdef const compute *of
+    cdef int64_t i0 = 0, i, j0, count, lines
     while i0 < rows:
         lines = min(<int64_t>ROWS, rows - i0)
         j0 = 0
@@ -77,15 +106,8 @@ cdef inline void store_pieces_transposed(
             count = min(<int64_t>PIECE, columns - j0)
             transpose_words(<compute *>wide, NULL, PIECE, block + j0 * block_row + i0, block_row, lines, count)
             for i in range(lines):
-                to = tensor + (i0 + i) * tensor_row + j0 * tensor_step
-                of = <compute *>wide + i * PIECE
-                if tensor_step == 1:
-                    narrow_row(to, of, count)
-                elif sizeof(scalar) == 4:
-                    spread_words(to, tensor_step, of, count)
-                else:
-                    for j in range(count):
-                        to[j * tensor_step] = narrow(of[j], to[0])
+                narrow_apart(tensor + (i0 + i) * tensor_row + j0 * tensor_step, tensor_step,
+                             <compute *>wide + i * PIECE, count)
             j0 += count
         i0 += lines
 
@@ -148,25 +170,17 @@ cdef inline void load_block(
             copy_rows(block, block_q * sizeof(compute), tensor, tensor_q * sizeof(scalar), columns,
                       positions * sizeof(compute))
             return
-        if sizeof(scalar) == 4 and block_p == 1 and tensor_p == 2:
-            for q in range(columns):
-                copy_every_second(block + q * block_q, tensor + q * tensor_q, positions)
-            return
     if block_q == 1:
         for p in range(positions):
             to = block + p * block_p
             of = tensor + p * tensor_p
-            if tensor_q == 1:
-                widen_row(to, of, columns)
-            else:
-                for q in range(columns):
-                    to[q] = widen(of[q * tensor_q], to[0])
+            widen_apart(to, of, tensor_q, columns)
     else:
         for q in range(columns):
             to = block + q * block_q
             of = tensor + q * tensor_q
-            if block_p == 1 and tensor_p == 1:
-                widen_row(to, of, positions)
+            if block_p == 1:
+                widen_apart(to, of, tensor_p, positions)
             else:
                 for p in range(positions):
                     to[p * block_p] = widen(of[p * tensor_p], to[0])
@@ -228,8 +242,8 @@ cdef inline void store_block(
         for p in range(positions):
             to = tensor + p * tensor_p
             of = block + p * block_p
-            if tensor_q == 1 and block_q == 1:
-                narrow_row(to, of, columns)
+            if block_q == 1:
+                narrow_apart(to, tensor_q, of, columns)
             else:
                 for q in range(columns):
                     to[q * tensor_q] = narrow(of[q * block_q], to[0])
@@ -237,8 +251,8 @@ cdef inline void store_block(
         for q in range(columns):
             to = tensor + q * tensor_q
             of = block + q * block_q
-            if tensor_p == 1 and block_p == 1:
-                narrow_row(to, of, positions)
+            if block_p == 1:
+                narrow_apart(to, tensor_p, of, positions)
             else:
                 for p in range(positions):
                     to[p * tensor_p] = narrow(of[p * block_p], to[0])

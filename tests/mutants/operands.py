@@ -81,8 +81,8 @@ OPERAND_MUTANTS = [
     *mutants_of(
         "pyx/copy/load_store.pxd",
         f"{FORMATS} {EXACT} test_values.py::test_layouts_of_operands test_values.py::test_out[",
-        ("elements are loaded as neighbours", "of[i * tensor_step]", "of[i]"),
-        ("elements are stored as neighbours", "j * tensor_step", "j", "to[j * tensor_step] = narrow"),
+        ("elements are loaded as neighbours", "of[i * of_step]", "of[i]", "to[i] = widen(of[i * of_step]"),
+        ("elements are stored as neighbours", "i * to_step", "i", "to[i * to_step] = narrow"),
         (
             "padding keeps its last channel",
             "columns",
@@ -117,13 +117,25 @@ OPERAND_MUTANTS = [
             "memcpy(to + bytes - piece, of + bytes - piece, (size_t)piece);",
             DROPPED,
         ),
-        ("neighbours in the place of every second", "of[2 * i]", "of[i]"),
+        ("neighbours in the place of every second", "of[2 * i]", "of[i]", "count; i++)\n        to[i] = of[2 * i]"),
+        ("the last of every second half is left out", "to[pairs] = of[2 * pairs]", DROPPED),
         (
             "swapped phases of a row",
             "to[2 * i] = even[i], to[2 * i + 1] = odd[i]",
             "to[2 * i] = odd[i], to[2 * i + 1] = even[i]",
         ),
-        ("words are spread as neighbours", "i * step", "i", "to[i * step] = of[i];"),
+        (
+            "halves are spread as neighbours",
+            "i * step",
+            "i",
+            "of_halves;\n    for (int64_t i = 0; i < count; i++)\n        to[i * step]",
+        ),
+        (
+            "words are spread as neighbours",
+            "i * step",
+            "i",
+            "of_words;\n    for (int64_t i = 0; i < count; i++)\n        to[i * step]",
+        ),
     ),
     *mutants_of(
         "pyx/base/scalar.h",
