@@ -18,6 +18,10 @@ class Tile(NamedTuple):
     splits_vectors: bool  # vectors of 64 bytes, into halves, of which it multiplies twice as many
     tuning: Tuning
 
+    def pairs(self, dtype):
+        """Whether values of a type are multiplied in pairs, in half of the time."""
+        return self.multiplies_pairs and dtype.name == "bfloat16"
+
     @property
     def halves(self):
         """Whether it gains from tiles of half a vector, which there are of 64 bytes alone."""

@@ -65,7 +65,7 @@ WORK_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/cpu/winograd/tilings.py",
-        "test_algorithm.py",
+        "test_contract.py",
         ("larger tiles than are accurate", "n <= most", "True"),
         (
             "more channels than are accurate",

@@ -52,16 +52,20 @@ def refusal(operation, problem, dtype):
     return None
 
 
-def direct_work(operation, problem, tile):
+def direct_work(operation, problem, dtype, tile):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = problem.channels(operation == DGRAD)
     tile = tile.unsplit()
     # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
-    # other's place, whichever is better.
-    column = tile_cycles(60, outputs, tile, 4) / 60
+    # other's place, whichever is better. A step takes two channels of pairs, or in wgrad two positions of a row, but
+    # across positions one.
+    joined = problem.y[2] if operation == WGRAD else channels
+    step = -(-joined // 2) / joined if tile.pairs(dtype) else 1
+    column = step * tile_cycles(60, outputs, tile, 4) / 60
     if operation != WGRAD or problem.groups == 1:
         row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
-        column = min(column, tile_cycles(outputs, row, tile, 4) / row)
+        across = tile_cycles(outputs, row, tile, 4) / row
+        column = min(column, step * across if operation == WGRAD else across)
     depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
@@ -115,9 +119,9 @@ def tiled_work(operation, problem, tiling, tile):
     return work
 
 
-def direct_seconds(operation, problem, tile):
+def direct_seconds(operation, problem, dtype, tile):
     """The model's time for the direct algorithm, on one thread."""
-    return _seconds(direct_work(operation, problem, tile), costs_of(tile))
+    return _seconds(direct_work(operation, problem, dtype, tile), costs_of(tile))
 
 
 def tiled_seconds(operation, problem, tiling, tile):
@@ -181,8 +185,6 @@ class Decision(NamedTuple):
 @lru_cache(maxsize=1024)
 def decide(operation, problem, dtype, forced, tile):
     """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
-    if not forced and dtype.name != "float32":
-        return Decision(None, f"the dtype {dtype.name} is not computed by it unless a call asks for it")
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
         return Decision(None, f"there are fewer than {tuning.least_tiled_products} products")
@@ -219,7 +221,7 @@ def decide(operation, problem, dtype, forced, tile):
         return Decision(best, None, (times[best],))
     costs = costs_of(tile)
     gain = costs.least_gain if full else costs.least_gain_of_little[operation]
-    seconds = times[best], direct_seconds(operation, problem, tile)
+    seconds = times[best], direct_seconds(operation, problem, dtype, tile)
     if times[best] * gain < seconds[1]:
         return Decision(best, None, seconds)
     return Decision(None, f"it has to be {gain} times as fast, and is {seconds[1] / seconds[0]:.2f} times", seconds)
