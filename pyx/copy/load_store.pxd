@@ -15,13 +15,17 @@ cdef extern from "copy/transpose.h" nogil:
                          int64_t rows, int64_t columns)
 
 
+cdef extern from "base/scalar.h" nogil:
+    void f16_widen_every_second(float *to, const f16 *of, int64_t count)
+
+cdef extern from "base/bfloat.h" nogil:
+    void bf16_widen_every_second(float *to, const bf16 *of, int64_t count)
+
 cdef extern from "copy/rows.h" nogil:
     void copy_every_second(void *to, const void *of, int64_t count)
-    void copy_every_second_half(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
     void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
     void fetch_run(const void *first, int64_t bytes)
-    void spread_halves(void *to, int64_t step, const void *of, int64_t count)
     void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 
@@ -29,44 +33,29 @@ cdef enum:
     PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
     ROWS = 16
     FEW = 8  # positions
+    MANY = 8  # elements of 16 bits: fewer are sooner copied one by one
+
+
+cdef inline void widen_every_second(compute *to, const scalar *of, int64_t count) noexcept nogil:
+    """to[i] = of[2 * i]; nothing behind the last of them is read."""
+    if scalar is f16 and compute is float:
+        f16_widen_every_second(to, of, count)
+    elif scalar is bf16 and compute is float:
+        bf16_widen_every_second(to, of, count)
+    else:
+        copy_every_second(to, of, count)
 
 
 cdef inline void widen_apart(compute *to, const scalar *of, int64_t of_step, int64_t count) noexcept nogil:
     """to[i] = of[i * of_step]"""
-    cdef int64_t i, first = 0, some
-    cdef scalar[PIECE] near
+    cdef int64_t i
     if of_step == 1:
         widen_row(to, of, count)
-    elif of_step == 2 and sizeof(scalar) == 4:
-        copy_every_second(to, of, count)
-    elif of_step == 2 and sizeof(scalar) == 2:
-        while first < count:
-            some = min(<int64_t>PIECE, count - first)
-            copy_every_second_half(<scalar *>near, of + 2 * first, some)
-            widen_row(to + first, <scalar *>near, some)
-            first += some
+    elif of_step == 2 and (sizeof(scalar) == 4 or sizeof(scalar) == 2 and count >= MANY):
+        widen_every_second(to, of, count)
     else:
         for i in range(count):
             to[i] = widen(of[i * of_step], to[0])
-
-
-cdef inline void narrow_apart(scalar *to, int64_t to_step, const compute *of, int64_t count) noexcept nogil:
-    """to[i * to_step] = of[i]"""
-    cdef int64_t i, first = 0, some
-    cdef scalar[PIECE] near
-    if to_step == 1:
-        narrow_row(to, of, count)
-    elif sizeof(scalar) == 4:
-        spread_words(to, to_step, of, count)
-    elif sizeof(scalar) == 2:
-        while first < count:
-            some = min(<int64_t>PIECE, count - first)
-            narrow_row(<scalar *>near, of + first, some)
-            spread_halves(to + first * to_step, to_step, <scalar *>near, some)
-            first += some
-    else:
-        for i in range(count):
-            to[i * to_step] = narrow(of[i], to[0])
 
 
 cdef inline void load_pieces_transposed(
@@ -98,7 +87,9 @@ cdef inline void store_pieces_transposed(
 ) noexcept nogil:
     """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns; likewise."""
     cdef compute[ROWS * PIECE] wide
-    cdef int64_t i0 = 0, i, j0, count, lines
+    cdef int64_t i0 = 0, i, j0, j, count, lines
+    cdef scalar *to
+    cdef const compute *of
     while i0 < rows:
         lines = min(<int64_t>ROWS, rows - i0)
         j0 = 0
@@ -106,8 +97,15 @@ cdef inline void store_pieces_transposed(
             count = min(<int64_t>PIECE, columns - j0)
             transpose_words(<compute *>wide, NULL, PIECE, block + j0 * block_row + i0, block_row, lines, count)
             for i in range(lines):
-                narrow_apart(tensor + (i0 + i) * tensor_row + j0 * tensor_step, tensor_step,
-                             <compute *>wide + i * PIECE, count)
+                to = tensor + (i0 + i) * tensor_row + j0 * tensor_step
+                of = <compute *>wide + i * PIECE
+                if tensor_step == 1:
+                    narrow_row(to, of, count)
+                elif sizeof(scalar) == 4:
+                    spread_words(to, tensor_step, of, count)
+                else:
+                    for j in range(count):
+                        to[j * tensor_step] = narrow(of[j], to[0])
             j0 += count
         i0 += lines
 
@@ -242,8 +240,8 @@ cdef inline void store_block(
         for p in range(positions):
             to = tensor + p * tensor_p
             of = block + p * block_p
-            if block_q == 1:
-                narrow_apart(to, tensor_q, of, columns)
+            if tensor_q == 1 and block_q == 1:
+                narrow_row(to, of, columns)
             else:
                 for q in range(columns):
                     to[q * tensor_q] = narrow(of[q * block_q], to[0])
@@ -251,8 +249,8 @@ cdef inline void store_block(
         for q in range(columns):
             to = tensor + q * tensor_q
             of = block + q * block_q
-            if block_p == 1:
-                narrow_apart(to, tensor_p, of, positions)
+            if tensor_p == 1 and block_p == 1:
+                narrow_row(to, of, positions)
             else:
                 for p in range(positions):
                     to[p * tensor_p] = narrow(of[p * block_p], to[0])

@@ -13,13 +13,6 @@
 #define ROWS_AHEAD 8
 #define ROWS_APART 512
 
-typedef uint16_t four_halves __attribute__((vector_size(8), aligned(2), may_alias));
-typedef uint32_t four_pairs __attribute__((vector_size(16), aligned(2), may_alias)); /* of halves: words anywhere */
-#if VECTOR_BYTES >= 32
-typedef uint16_t eight_halves __attribute__((vector_size(16), aligned(2), may_alias));
-typedef uint32_t eight_pairs __attribute__((vector_size(32), aligned(2), may_alias));
-#endif
-
 /* A row of at least a piece: whole pieces, the last of which may overlap. */
 static inline __attribute__((always_inline)) void
 copy_pieces(char *to, const char *of, int64_t bytes, const int64_t piece)
@@ -125,34 +118,6 @@ static inline void copy_every_second(void *to_words, const void *of_words, int64
         to[i] = of[2 * i];
 }
 
-/* The even ones of 2 * count - 1 halves of 2 bytes, those of pairs but for the last, whose pair may end outside. */
-static inline void copy_every_second_half(void *to_halves, const void *of_halves, int64_t count)
-{
-    uint16_t *to = to_halves;
-    const uint16_t *of = of_halves;
-    const int64_t pairs = count - 1;
-    if (count > 0)
-        to[pairs] = of[2 * pairs];
-#if VECTOR_BYTES >= 32
-    if (pairs >= 8) {
-        for (int64_t i = 0; i < pairs; i += 8) {
-            const int64_t k = i + 8 <= pairs ? i : pairs - 8;
-            *(eight_halves *)(to + k) = __builtin_convertvector(*(const eight_pairs *)(of + 2 * k), eight_halves);
-        }
-        return;
-    }
-#endif
-    if (pairs >= 4) {
-        for (int64_t i = 0; i < pairs; i += 4) {
-            const int64_t k = i + 4 <= pairs ? i : pairs - 4;
-            *(four_halves *)(to + k) = __builtin_convertvector(*(const four_pairs *)(of + 2 * k), four_halves);
-        }
-        return;
-    }
-    for (int64_t i = 0; i < pairs; i++)
-        to[i] = of[2 * i];
-}
-
 /* count words of 4 bytes at the even places, and as many at the odd ones; the last step overlaps the one before. */
 static inline void interleave_words(void *to_words, const void *even_words, const void *odd_words, int64_t count)
 {
@@ -180,15 +145,6 @@ static inline void interleave_words(void *to_words, const void *even_words, cons
     }
     for (int64_t i = 0; i < count; i++)
         to[2 * i] = even[i], to[2 * i + 1] = odd[i];
-}
-
-/* to[i * step] = of[i] for i < count, halves of 2 bytes. */
-static inline void spread_halves(void *to_halves, int64_t step, const void *of_halves, int64_t count)
-{
-    uint16_t *to = to_halves;
-    const uint16_t *of = of_halves;
-    for (int64_t i = 0; i < count; i++)
-        to[i * step] = of[i];
 }
 
 /* to[i * step] = of[i] for i < count, words of 4 bytes. A function of its own: among many variables GCC keeps those of this

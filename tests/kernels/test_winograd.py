@@ -218,18 +218,19 @@ def test_every_tiling(kernel, tiling, monkeypatch):
 
 
 @kernels
-def test_layouts_change_no_bit(kernel):
+@pytest.mark.parametrize("dtype", ("float32", *HALVES))
+def test_layouts_change_no_bit(kernel, dtype):
     for problem in SHAPES:
-        tensors = real_tensors(problem, "float32")
+        tensors = real_tensors(problem, dtype)
         plain = call(kernel, problem, tensors)
         for layout in INPUTS:
             assert bits(call(kernel, problem, tensors, layout=layout)) == bits(plain), f"{problem} {layout.__name__}"
         for layout in OUTPUTS:
-            out = layout(np.full(plain.shape, 99, np.float32))
+            out = layout(np.full(plain.shape, 99, dtype_of(dtype)))
             memory = out if out.base is None else out.base
             before = bits(memory)
             assert bits(call(kernel, problem, tensors, out=out)) == bits(plain), f"{problem} {layout.__name__}"
-            out[...] = 99
+            out[...] = dtype_of(dtype).type(99)
             assert bits(memory) == before, "something beside the elements of out has changed"
 
 

@@ -82,7 +82,7 @@ OPERAND_MUTANTS = [
         "pyx/copy/load_store.pxd",
         f"{FORMATS} {EXACT} test_values.py::test_layouts_of_operands test_values.py::test_out[",
         ("elements are loaded as neighbours", "of[i * of_step]", "of[i]", "to[i] = widen(of[i * of_step]"),
-        ("elements are stored as neighbours", "i * to_step", "i", "to[i * to_step] = narrow"),
+        ("elements are stored as neighbours", "j * tensor_step", "j", "to[j * tensor_step] = narrow"),
         (
             "padding keeps its last channel",
             "columns",
@@ -117,25 +117,13 @@ OPERAND_MUTANTS = [
             "memcpy(to + bytes - piece, of + bytes - piece, (size_t)piece);",
             DROPPED,
         ),
-        ("neighbours in the place of every second", "of[2 * i]", "of[i]", "count; i++)\n        to[i] = of[2 * i]"),
-        ("the last of every second half is left out", "to[pairs] = of[2 * pairs]", DROPPED),
+        ("neighbours in the place of every second", "of[2 * i]", "of[i]"),
         (
             "swapped phases of a row",
             "to[2 * i] = even[i], to[2 * i + 1] = odd[i]",
             "to[2 * i] = odd[i], to[2 * i + 1] = even[i]",
         ),
-        (
-            "halves are spread as neighbours",
-            "i * step",
-            "i",
-            "of_halves;\n    for (int64_t i = 0; i < count; i++)\n        to[i * step]",
-        ),
-        (
-            "words are spread as neighbours",
-            "i * step",
-            "i",
-            "of_words;\n    for (int64_t i = 0; i < count; i++)\n        to[i * step]",
-        ),
+        ("words are spread as neighbours", "i * step", "i", "to[i * step] = of[i];"),
     ),
     *mutants_of(
         "pyx/base/scalar.h",
@@ -150,6 +138,7 @@ OPERAND_MUTANTS = [
         f"{ROUNDED} {ONE_VALUE}",
         ("rows of bfloat16 are rounded down", "0x7fff", "0u", "(bits + 0x7fff + (high & 1))"),
         ("every vector of a row is the first", "of + i", "of", "low_##length(of + i) << 16"),
+        ("the last of every second is left out", "to[count - 1] = bf16_widen(of[2 * (count - 1)])", DROPPED),
     ),
     *mutants_of(
         "pyx/copy/pairs.pxd",
