@@ -72,6 +72,19 @@ def test_pairs_are_twice_as_fast(operation):
         assert 0.4 * plain < paired < 0.75 * plain if row.name == "bfloat16" else paired == plain
 
 
+def test_pairs_leave_out_padding():
+    """Of channels; those of wgrad are positions of a row, of which an odd one has none beside it."""
+    bfloat16, tile = dtypes.TABLE[1], MACHINES[0].tile
+    problem = problem_of(8, 1, 512, 512, (1, 7, 7), (1, 3, 3))
+    for operation, part in ((FPROP, (19 / 21) ** 2 / 2), (DGRAD, (19 / 21) ** 2 / 2), (WGRAD, 4 / 7)):
+        plain, pairs = (
+            tilings.direct_work(operation, problem, bfloat16, tile._replace(multiplies_pairs=pairs))
+            for pairs in (False, True)
+        )
+        assert list(plain) == list(pairs)
+        assert [pairs[name] / plain[name] for name in plain] == pytest.approx([part, 1])
+
+
 @pytest.mark.tuning
 def test_choices_beside_pairs():
     """A layer that saves many products, not one that saves few."""

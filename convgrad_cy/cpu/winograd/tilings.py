@@ -52,20 +52,45 @@ def refusal(operation, problem, dtype):
     return None
 
 
+def _without_padding(problem):
+    """The part of the products that is not with padding."""
+    part = 1.0
+    axes = problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin
+    for x, y, taps, stride, dilation, pad in zip(*axes, strict=True):
+        firsts = [tap * dilation - pad for tap in range(taps)]
+        seen = sum(max(0, min(y, -((first - x) // stride)) - max(0, -(first // stride))) for first in firsts)
+        part *= seen / (y * taps)
+    return part
+
+
+def _steps(operation, problem, dtype, tile):
+    """Steps of depth of the direct algorithm's tile across channels, for each of the products: fewer if it takes pairs.
+
+    In wgrad these are positions of a row. Those of channels leave out padding: the costs of others were fitted without
+    that. Of groups narrower than a tile, what they gain is lost where they are joined.
+    """
+    channels, outputs = problem.channels(operation == DGRAD)
+    if not tile.pairs(dtype):
+        return 1
+    if operation == WGRAD:
+        return -(-problem.y[2] // 2) / problem.y[2]
+    if problem.groups > 1 and 4 * outputs < tile.tile_column_bytes:
+        return 1
+    return -(-channels // 2) / channels * _without_padding(problem)
+
+
 def direct_work(operation, problem, dtype, tile):
     """What the direct algorithm does, as counts by the names of ``Costs.each``."""
     channels, outputs = problem.channels(operation == DGRAD)
     tile = tile.unsplit()
     # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
-    # other's place, whichever is better. A step takes two channels of pairs, or in wgrad two positions of a row, but
-    # across positions one.
-    joined = problem.y[2] if operation == WGRAD else channels
-    step = -(-joined // 2) / joined if tile.pairs(dtype) else 1
-    column = step * tile_cycles(60, outputs, tile, 4) / 60
+    # other's place, whichever is better.
+    steps = _steps(operation, problem, dtype, tile)
+    column = steps * tile_cycles(60, outputs, tile, 4) / 60
     if operation != WGRAD or problem.groups == 1:
         row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
         across = tile_cycles(outputs, row, tile, 4) / row
-        column = min(column, step * across if operation == WGRAD else across)
+        column = min(column, steps * across if operation == WGRAD else across)
     depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
@@ -220,7 +245,8 @@ def decide(operation, problem, dtype, forced, tile):
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
     costs = costs_of(tile)
-    gain = costs.least_gain if full else costs.least_gain_of_little[operation]
+    gain = costs.least_gain_of_pairs if tile.pairs(dtype) else costs.least_gain
+    gain = gain if full else costs.least_gain_of_little[operation]
     seconds = times[best], direct_seconds(operation, problem, dtype, tile)
     if times[best] * gain < seconds[1]:
         return Decision(best, None, seconds)
