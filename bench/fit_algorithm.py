@@ -1,4 +1,5 @@
-"""``python -m bench.fit_algorithm``: measures both algorithms on the layers of suites.txt and fits costs.Costs.each.
+"""``python -m bench.fit_algorithm [SUITES [TYPES]]``: measures both algorithms on layers of suites.txt and fits
+costs.Costs.each.
 
 Prints the table, and how well the package now chooses: the time lost by its choices, and the rows where they are wrong.
 """
@@ -15,10 +16,11 @@ from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings as algorithm
 from convgrad_cy.cpu.winograd.walks import tile_walks
+from convgrad_cy.cpu.winograd.work import direct_work, tiled_work
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 from .peers import ALGORITHM
-from .peers.convgrad_cy import Library
+from .peers.convgrad_cy import Library, dtype_of
 from .suites import NAMES, rows
 from .verify import draw
 
@@ -55,7 +57,7 @@ def problem_of(row):
 
     kept, cpu.prepare = cpu.prepare, stop
     try:
-        arrays = [np.empty(shape, np.float32) for shape in shapes(row.case)]
+        arrays = [np.empty(shape, dtype_of(row.case.dtype)) for shape in shapes(row.case)]
         call_of(row, "auto", arrays)()
     except Found as found:
         return found.args[0]
@@ -101,16 +103,17 @@ def candidates(operation, problem, tile):
 
 
 def times_of(row, tilings, arrays):
-    """Seconds of the direct algorithm (None) and of each tiling, in turn, the shortest call of all rounds."""
-    direct, tiled, kept = call_of(row, "direct", arrays), call_of(row, "winograd", arrays), algorithm.TILINGS
+    """Seconds of the direct algorithm (None) and of each tiling, in turn, the shortest call of all rounds.
+
+    Without tilings "auto" is direct, and multiplies pairs of bfloat16, which "direct" does not.
+    """
+    direct, tiled, kept = call_of(row, "auto", arrays), call_of(row, "winograd", arrays), algorithm.TILINGS
     best = {}
     try:
         for turn in range(ROUNDS):
             for tiling in (None, *tilings)[:: 1 if turn % 2 == 0 else -1]:
-                call = direct
-                if tiling is not None:
-                    algorithm.TILINGS, call = (tiling,), tiled
-                    forget()
+                algorithm.TILINGS, call = ((), direct) if tiling is None else ((tiling,), tiled)
+                forget()
                 call()
                 end = time.perf_counter() + SECONDS
                 while True:
@@ -126,29 +129,31 @@ def times_of(row, tilings, arrays):
     return best
 
 
-def measured(suites):
-    """(name, operation, problem, ``times_of``) of every row that the model is made for."""
+def measured(suites, names=("float32",)):
+    """(name, operation, problem, type, ``times_of``) of every row of these types that the model is made for."""
     random = np.random.default_rng(0)
     tile = cpu.machine().tile
-    for row in rows(suites):
+    by_name = {row.name: row for row in dtypes.TABLE}
+    for row in rows(suites, dtypes=names):
+        dtype = by_name[row.case.dtype]
         operation, problem = OPERATIONS[row.kernel], problem_of(row)
         if not tile.tuning.least_tiled_products <= problem.multiplications <= MOST_PRODUCTS:
             continue
         if min(problem.x_channels, problem.y_channels) < LEAST_CHANNELS:
             continue
-        if algorithm.refusal(operation, problem, dtypes.TABLE[2]) is not None:
+        if algorithm.refusal(operation, problem, dtype) is not None:
             continue
-        arrays = [draw(shape, "float32", random) for shape in shapes(row.case)]
+        arrays = [draw(shape, dtype.name, random) for shape in shapes(row.case)]
         times = times_of(row, candidates(operation, problem, tile), arrays)
-        name = f"{row.case.name} {row.kernel} {row.case.layout}"
+        name = f"{row.case.name} {row.kernel} {row.case.layout} {dtype.name}"
         print(name, *(f"{seconds * 1e3:.2f}" for seconds in times.values()), file=sys.stderr, flush=True)
-        yield name, operation, problem, times
+        yield name, operation, problem, dtype, times
 
 
-def work_of(operation, problem, tiling, tile):
+def work_of(operation, problem, dtype, tiling, tile):
     if tiling is None:
-        return algorithm.direct_work(operation, problem, tile)
-    return algorithm.tiled_work(operation, problem, tiling, tile)
+        return direct_work(operation, problem, dtype, tile)
+    return tiled_work(operation, problem, tiling, tile)
 
 
 def fitted(samples, names):
@@ -181,8 +186,8 @@ def fit(found):
     machine, costs = cpu.machine(), {}
     for direct, operations, names in FITTED:
         samples = [
-            (work_of(operation, problem, tiling, machine.tile), seconds * machine.threads)
-            for _, operation, problem, times in found
+            (work_of(operation, problem, dtype, tiling, machine.tile), seconds * machine.threads)
+            for _, operation, problem, dtype, times in found
             for tiling, seconds in times.items()
             if operation in operations and (tiling is None) == direct and problem.groups == 1
             if seconds < MOST_TIMES * times[None]
@@ -195,8 +200,8 @@ def fit(found):
 def judge(found):
     """Print how much longer the package's choices take than the best ones."""
     lost, machine = [], cpu.machine()
-    for name, operation, problem, times in found:
-        tiling = algorithm.tiling_of(operation, problem, dtypes.TABLE[2], False, machine.tile)
+    for name, operation, problem, dtype, times in found:
+        tiling = algorithm.tiling_of(operation, problem, dtype, False, machine.tile)
         chosen = times[None]
         if tiling is not None:
             points = points_of(operation, problem, tiling)
@@ -210,11 +215,11 @@ def judge(found):
         print(f"{len(lost)} rows: {math.exp(sum(lost) / len(lost)):.3f} of the best choices' time, geometric mean")
 
 
-def main(suites):
-    found = list(measured(suites))
+def main(suites=NAMES, names=("float32",)):
+    found = list(measured(suites, names))
     print(json.dumps({name: round(cost, 4) for name, cost in fit(found).items()}, indent=4))
     judge(found)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1].split(",") if len(sys.argv) > 1 else NAMES)
+    main(*(argument.split(",") for argument in sys.argv[1:]))

@@ -22,11 +22,11 @@ _SECTIONS = {
         "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or this rank's spelling of
         one, such as "HWIO"; in any case.
     algorithm : str, optional
-        "auto": the faster one, whose error may be 2e-5 of the greatest element of a float32 result, also in elements
-        that do not depend on what made that one so great, and which may take subnormal bfloat16 for zero; "direct": the
-        sums of the definition, in which an item of the batch has the bits that it has alone (with "auto" the batch may
-        decide what is faster); "winograd": fewer products in float32, with that error; on a CPU. By default what
-        `set_default_algorithm` says, which is "auto" at first.
+        "auto": the faster one, whose error may be 2e-5 of the greatest element of the result (not in float64 and
+        int32), also in elements that do not depend on what made that one so great, and which may take subnormal
+        bfloat16 for zero; "direct": the sums of the definition, in which an item of the batch has the bits that it has
+        alone (with "auto" the batch may decide what is faster); "winograd": fewer products in float32, with that error;
+        on a CPU. By default what `set_default_algorithm` says, which is "auto" at first.
     precision : str
         Of float32 on a GPU. "ieee": its own products; "high": bfloat16 products that are as exact together;
         "medium": fewer of them, exact to 1e-5 of the result's greatest element. A CPU always computes "ieee".

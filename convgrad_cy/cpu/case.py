@@ -66,7 +66,7 @@ class Case(_Fields):
 
     @cached_property
     def multiplies_pairs(self):
-        return self.dtype.name == "bfloat16" and self.tile.multiplies_pairs
+        return self.tile.pairs(self.dtype)
 
     def alone(self):
         """The same of one image."""

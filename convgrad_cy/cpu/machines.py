@@ -19,6 +19,10 @@ class Tile(NamedTuple):
     tuning: Tuning
     scratch_bytes: int | None = None  # that a call may take beside its arrays; None: scratch.py says
 
+    def pairs(self, dtype):
+        """Whether values of a type are multiplied in pairs, in half of the time."""
+        return self.multiplies_pairs and dtype.name == "bfloat16"
+
     @property
     def halves(self):
         """Whether it gains from tiles of half a vector, which there are of 64 bytes alone."""

@@ -43,6 +43,22 @@
             const int64_t i = first + length <= count ? first : count - length;                                        \
             *(words_##length *)(to + i) = low_##length(low + i) | low_##length(high + i) << 16;                        \
         }                                                                                                              \
+    }                                                                                                                  \
+    typedef uint32_t apart_##length __attribute__((vector_size(4 * length), aligned(2), may_alias));                   \
+    static inline void widen_second_##length(float *to, const bf16 *of, int64_t count)                                 \
+    {                                                                                                                  \
+        for (int64_t first = 0; first < count; first += length) {                                                      \
+            const int64_t i = first + length <= count ? first : count - length;                                        \
+            *(words_##length *)(to + i) = *(const apart_##length *)(of + 2 * i) << 16;                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void pair_second_##length(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)            \
+    {                                                                                                                  \
+        for (int64_t first = 0; first < count; first += length) {                                                      \
+            const int64_t i = first + length <= count ? first : count - length;                                        \
+            const words_##length near = *(const apart_##length *)(low + 2 * i) & 0xffff;                               \
+            *(words_##length *)(to + i) = near | *(const apart_##length *)(high + 2 * i) << 16;                        \
+        }                                                                                                              \
     }
 
 #if VECTOR_BYTES >= 64
@@ -118,6 +134,36 @@ static inline void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *hig
     BY_VECTORS(pair, to, low, high)
     for (int64_t i = 0; i < count; i++)
         to[i] = low[i].bits | (uint32_t)high[i].bits << 16;
+}
+
+/* to[i] = of[2 * i]: the low halves of words, but for the last, whose word may end outside. */
+static inline void widen_seconds(float *to, const bf16 *of, int64_t count)
+{
+    BY_VECTORS(widen_second, to, of)
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bf16_widen(of[2 * i]);
+}
+
+static inline void bf16_widen_every_second(float *to, const bf16 *of, int64_t count)
+{
+    if (count > 0)
+        to[count - 1] = bf16_widen(of[2 * (count - 1)]);
+    widen_seconds(to, of, count - 1);
+}
+
+/* to[i] = the pair of low[2 * i] and high[2 * i], likewise. */
+static inline void pair_seconds(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
+{
+    BY_VECTORS(pair_second, to, low, high)
+    for (int64_t i = 0; i < count; i++)
+        to[i] = low[2 * i].bits | (uint32_t)high[2 * i].bits << 16;
+}
+
+static inline void bf16_pair_every_second(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
+{
+    if (count > 0)
+        to[count - 1] = low[2 * (count - 1)].bits | (uint32_t)high[2 * (count - 1)].bits << 16;
+    pair_seconds(to, low, high, count - 1);
 }
 
 #undef NARROW_NATIVELY

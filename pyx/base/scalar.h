@@ -82,6 +82,24 @@ static inline void f16_widen_row(float *to, const f16 *of, int64_t count)
         to[i] = f16_widen(of[i]);
 }
 
+/* to[i] = of[2 * i]: the low halves of words, but for the last, whose word may end outside. */
+static inline void f16_widen_every_second(float *to, const f16 *of, int64_t count)
+{
+    int64_t i = 0;
+#ifdef __AVX512F__
+    for (; i + 16 < count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_loadu_si512(of + 2 * i))));
+#endif
+#ifdef __F16C__
+    for (; i + 4 < count; i += 4) {
+        const __m128i words = _mm_and_si128(_mm_loadu_si128((const __m128i *)(of + 2 * i)), _mm_set1_epi32(0xffff));
+        _mm_storeu_ps(to + i, _mm_cvtph_ps(_mm_packus_epi32(words, words)));
+    }
+#endif
+    for (; i < count; i++)
+        to[i] = f16_widen(of[2 * i]);
+}
+
 static inline void f16_narrow_row(f16 *to, const float *of, int64_t count)
 {
     int64_t i = 0;

@@ -15,6 +15,12 @@ cdef extern from "copy/transpose.h" nogil:
                          int64_t rows, int64_t columns)
 
 
+cdef extern from "base/scalar.h" nogil:
+    void f16_widen_every_second(float *to, const f16 *of, int64_t count)
+
+cdef extern from "base/bfloat.h" nogil:
+    void bf16_widen_every_second(float *to, const bf16 *of, int64_t count)
+
 cdef extern from "copy/rows.h" nogil:
     void copy_every_second(void *to, const void *of, int64_t count)
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
@@ -27,6 +33,29 @@ cdef enum:
     PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
     ROWS = 16
     FEW = 8  # positions
+    MANY = 8  # elements of 16 bits: fewer are sooner copied one by one
+
+
+cdef inline void widen_every_second(compute *to, const scalar *of, int64_t count) noexcept nogil:
+    """to[i] = of[2 * i]; nothing behind the last of them is read."""
+    if scalar is f16 and compute is float:
+        f16_widen_every_second(to, of, count)
+    elif scalar is bf16 and compute is float:
+        bf16_widen_every_second(to, of, count)
+    else:
+        copy_every_second(to, of, count)
+
+
+cdef inline void widen_apart(compute *to, const scalar *of, int64_t of_step, int64_t count) noexcept nogil:
+    """to[i] = of[i * of_step]"""
+    cdef int64_t i
+    if of_step == 1:
+        widen_row(to, of, count)
+    elif of_step == 2 and (sizeof(scalar) == 4 or sizeof(scalar) == 2 and count >= MANY):
+        widen_every_second(to, of, count)
+    else:
+        for i in range(count):
+            to[i] = widen(of[i * of_step], to[0])
 
 
 cdef inline void load_pieces_transposed(
@@ -35,24 +64,15 @@ cdef inline void load_pieces_transposed(
 ) noexcept nogil:
     """block[row i + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; 32-bit compute types."""
     cdef compute[ROWS * PIECE] wide
-    cdef int64_t i0 = 0, i, j0, j, count, lines
-    cdef compute *to
-    cdef const scalar *of
+    cdef int64_t i0 = 0, j0, j, count, lines
     while i0 < rows:
         count = min(<int64_t>PIECE, rows - i0)
         j0 = 0
         while j0 < columns:
             lines = min(<int64_t>ROWS, columns - j0)
             for j in range(lines):
-                to = <compute *>wide + j * PIECE
-                of = tensor + (j0 + j) * tensor_row + i0 * tensor_step
-                if tensor_step == 1:
-                    widen_row(to, of, count)
-                elif sizeof(scalar) == 4 and tensor_step == 2:
-                    copy_every_second(to, of, count)
-                else:
-                    for i in range(count):
-                        to[i] = widen(of[i * tensor_step], to[0])
+                widen_apart(<compute *>wide + j * PIECE, tensor + (j0 + j) * tensor_row + i0 * tensor_step,
+                            tensor_step, count)
             if block_rows == NULL:
                 transpose_words(block + i0 * block_row + j0, NULL, block_row, <compute *>wide, PIECE, count, lines)
             else:
@@ -148,25 +168,17 @@ cdef inline void load_block(
             copy_rows(block, block_q * sizeof(compute), tensor, tensor_q * sizeof(scalar), columns,
                       positions * sizeof(compute))
             return
-        if sizeof(scalar) == 4 and block_p == 1 and tensor_p == 2:
-            for q in range(columns):
-                copy_every_second(block + q * block_q, tensor + q * tensor_q, positions)
-            return
     if block_q == 1:
         for p in range(positions):
             to = block + p * block_p
             of = tensor + p * tensor_p
-            if tensor_q == 1:
-                widen_row(to, of, columns)
-            else:
-                for q in range(columns):
-                    to[q] = widen(of[q * tensor_q], to[0])
+            widen_apart(to, of, tensor_q, columns)
     else:
         for q in range(columns):
             to = block + q * block_q
             of = tensor + q * tensor_q
-            if block_p == 1 and tensor_p == 1:
-                widen_row(to, of, positions)
+            if block_p == 1:
+                widen_apart(to, of, tensor_p, positions)
             else:
                 for p in range(positions):
                     to[p * block_p] = widen(of[p * tensor_p], to[0])

@@ -3,10 +3,11 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
 from base.scalar cimport bf16, compute, scalar
-from copy.load_store cimport PIECE, ROWS, copy_rows, transpose_words
+from copy.load_store cimport MANY, PIECE, ROWS, copy_rows, transpose_words
 
 cdef extern from "base/bfloat.h" nogil:
     void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
+    void bf16_pair_every_second(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
 
 
 cdef inline int64_t words_of(int64_t channels, bint pairs) noexcept nogil:
@@ -45,6 +46,8 @@ cdef inline void load_pairs(
                             word[p] = low[p * tensor_p].bits
                     elif tensor_p == 1:
                         bf16_pair_rows(word, low, high, count)
+                    elif tensor_p == 2 and count >= MANY:
+                        bf16_pair_every_second(word, low, high, count)
                     else:
                         for p in range(count):
                             word[p] = low[p * tensor_p].bits | <uint32_t>high[p * tensor_p].bits << 16

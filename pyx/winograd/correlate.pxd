@@ -66,7 +66,7 @@ cdef inline void filters_task(const TiledJob *job, const stored *source, Extreme
 
 
 cdef inline void products_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
-    if not is_lost(seen):
+    if not is_lost(seen, source):
         seen.result = max(seen.result, correlate_tiles(
             job.c, source, <const stored *>job.filter, job.filters, job.shared, <stored *>job.target, job.first_output,
             job.outputs, <char *>(seen + 1), &seen.operand, task))

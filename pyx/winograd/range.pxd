@@ -8,17 +8,20 @@ to multiples of 2^-149, the least subnormal number. Each rounding reaches a resu
 A counts the terms of a sum and what the transforms make of them: 2^49 is more than any problem has. So this error is
 below 2^-20 of the greatest result where that is at least 2^-80 of the maximum. Transforms of an operand round nothing
 where its least magnitude that is not zero is far from the subnormal numbers; so the source need not be looked at then.
+
+A result that only float16 makes infinite is above, too: it may be so great that errors relative to it are of no use.
 """
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from base.scalar cimport widen
+from base.scalar cimport f16, widen
 from parallel.tasks cimport team
 from winograd.transform cimport magnitudes, stored
 
 cdef enum:
     INFINITE_BITS = 255 << 23
+    F16_INFINITE_BITS = 0x477ff000  # of the least float that is rounded to infinity
     FAR_BITS = 27 << 23  # of 2^-100: differences are multiples of 2^-123, and their quotients exact enough
 
 # What a worker has seen, as bits of floats, at the head of its scratch memory: whole cache lines, the one that is
@@ -40,9 +43,17 @@ cdef inline void clear_extremes(const team *t, int workers) noexcept nogil:
         seen_by(t, i).operand.least = <uint32_t>-1
 
 
-cdef inline bint is_lost(const Extremes *seen) noexcept nogil:
+cdef inline bint are_infinite(uint32_t operand, uint32_t result, const stored *kind) noexcept nogil:
+    """Whether the greatest magnitude of an operand, or of sums that are stored in the type of ``kind``, is."""
+    if stored is f16:
+        return operand >= INFINITE_BITS or result >= F16_INFINITE_BITS
+    else:
+        return operand >= INFINITE_BITS or result >= INFINITE_BITS
+
+
+cdef inline bint is_lost(const Extremes *seen, const stored *kind) noexcept nogil:
     """Whether what a worker has seen is not finite: no result will stand, so the rest of its tasks is left out."""
-    return seen.operand.most >= INFINITE_BITS or seen.result >= INFINITE_BITS
+    return are_infinite(seen.operand.most, seen.result, kind)
 
 
 cdef inline float float_of(uint32_t bits) noexcept nogil:
@@ -83,7 +94,7 @@ cdef inline bint stands(const team *t, int workers, const stored[:, :, :, :, :, 
         seen = seen_by(t, i)
         most, least = max(most, seen.operand.most), min(least, seen.operand.least)
         result = max(result, seen.result)
-    if most >= INFINITE_BITS or result >= INFINITE_BITS:
+    if are_infinite(most, result, &other[0, 0, 0, 0, 0, 0]):
         return False
     if most == 0:  # of zeros alone
         return True

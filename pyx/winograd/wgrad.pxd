@@ -152,7 +152,7 @@ cdef inline void sum_task(const TiledSumsJob *job, const stored *source, Extreme
     cdef float *block = rest
     cdef TileFilterBlock part
     cdef FilterRows piece
-    if is_lost(seen):
+    if is_lost(seen, source):
         return
     part_of_tiles(c, task // c.blocks.slices, &part)
     accumulate_tiles(job, &part, source, sums, rest, &seen.operand, task % c.blocks.slices)

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from operations import OPERATIONS, bits, real_tensors, reference_kernel
 from problems import PROBLEMS
-from test_winograd import BY_KERNEL, CONTRACT, call, kernels
+from test_winograd import BY_KERNEL, CONTRACT, HALVES, call, kernels
 
 FAR = [
     *(PROBLEMS[name] for name in ("2d_same", "2d_blocks", "1d", "3d_same", "2d_padding_of_kernel_size", "2d_groups2")),
     PROBLEMS["2d_dilation2"],
 ]
+#: Those whose results see each element of both operands.
+REACHED = [problem for problem in FAR if problem.name != "2d_padding_of_kernel_size"]
 SPOILERS = {
     "nan": lambda array: place(array, np.nan),
     "inf": lambda array: place(array, np.inf, -np.inf),
@@ -110,3 +112,46 @@ def test_a_few_tiny_values_or_none_are_in_range(kernel):
     for name in names:
         zeros = tensors._replace(**{name: np.zeros_like(getattr(tensors, name))})
         assert not call(kernel, problem, zeros).any()
+
+
+@kernels
+@pytest.mark.parametrize("problem", REACHED, ids=str)
+def test_results_that_float16_makes_infinite(kernel, problem):
+    """The others, however small beside their sums, have the digits of the direct algorithm: all bits are that one's."""
+    tensors = real_tensors(problem, "float16")
+    first, second = OPERATIONS[BY_KERNEL[kernel]].reads
+    large = place(getattr(tensors, first) * np.float16(2.0**12), 2.0**15)
+    small = place(getattr(tensors, second) * np.float16(2.0**-12), 0, 2.0**15)
+    inputs = tensors._replace(**{first: large, second: small})
+    exact = abs(reference_kernel(kernel, problem, inputs))
+    assert exact.max() > 2.0**20
+    with np.errstate(over="ignore"):
+        direct, result = (call(kernel, problem, inputs, algorithm=how) for how in ("direct", "winograd"))
+    assert np.isinf(direct).any()
+    assert bits(result) == bits(direct)
+
+
+@kernels
+def test_the_greatest_numbers_of_float16_stand(kernel):
+    problem = PROBLEMS["2d_blocks"]
+    tensors = real_tensors(problem, "float16")
+    first, second = OPERATIONS[BY_KERNEL[kernel]].reads
+    inputs = tensors._replace(**{first: getattr(tensors, first) * np.float16(2.0**8)})
+    factor = 65000 / abs(reference_kernel(kernel, problem, inputs)).max()
+    inputs = inputs._replace(**{second: (getattr(tensors, second) * factor).astype(np.float16)})
+    result = call(kernel, problem, inputs)
+    assert np.isfinite(result).all() and abs(result).max() > 64000
+    assert bits(result) != bits(call(kernel, problem, inputs, algorithm="direct"))
+
+
+@kernels
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("value", (np.nan, np.inf))
+@pytest.mark.parametrize("problem", REACHED, ids=str)
+def test_what_is_not_finite_stays_local(kernel, dtype, value, problem):
+    """Where bfloat16 is multiplied in pairs, "auto" is not, out of its range: all bits are those of "direct"."""
+    tensors = real_tensors(problem, dtype)
+    for name in OPERATIONS[BY_KERNEL[kernel]].reads:
+        inputs = tensors._replace(**{name: place(getattr(tensors, name), value)})
+        direct, result = (call(kernel, problem, inputs, algorithm=how) for how in ("direct", "winograd"))
+        assert bits(result) == bits(direct)

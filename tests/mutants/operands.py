@@ -81,7 +81,7 @@ OPERAND_MUTANTS = [
     *mutants_of(
         "pyx/copy/load_store.pxd",
         f"{FORMATS} {EXACT} test_values.py::test_layouts_of_operands test_values.py::test_out[",
-        ("elements are loaded as neighbours", "of[i * tensor_step]", "of[i]"),
+        ("elements are loaded as neighbours", "of[i * of_step]", "of[i]", "to[i] = widen(of[i * of_step]"),
         ("elements are stored as neighbours", "j * tensor_step", "j", "to[j * tensor_step] = narrow"),
         (
             "padding keeps its last channel",
@@ -138,6 +138,7 @@ OPERAND_MUTANTS = [
         f"{ROUNDED} {ONE_VALUE}",
         ("rows of bfloat16 are rounded down", "0x7fff", "0u", "(bits + 0x7fff + (high & 1))"),
         ("every vector of a row is the first", "of + i", "of", "low_##length(of + i) << 16"),
+        ("the last of every second is left out", "to[count - 1] = bf16_widen(of[2 * (count - 1)])", DROPPED),
     ),
     *mutants_of(
         "pyx/copy/pairs.pxd",

@@ -116,7 +116,11 @@ PLANNER_MUTANTS = [
         "convgrad_cy/cpu/case.py",
         f"{PHASES} {EXACT} {PLAN}",
         ("dgrad has the channels of fprop", "problem.channels(backward)", "problem.channels()"),
-        ("pairs of every type are multiplied", 'self.dtype.name == "bfloat16"', "True"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/machines.py",
+        f"{PHASES} {EXACT} {PLAN}",
+        ("pairs of every type are multiplied", 'dtype.name == "bfloat16"', "True"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/mirrored.py",

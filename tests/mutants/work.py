@@ -84,7 +84,7 @@ WORK_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/cpu/winograd/tilings.py",
-        "test_algorithm.py",
+        "test_contract.py",
         ("larger tiles than are accurate", "most <= x", "True"),
         (
             "more channels than are accurate",

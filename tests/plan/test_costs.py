@@ -10,6 +10,7 @@ from test_algorithm import MACHINES, problem_of
 from convgrad_cy.cpu.tuning import NARROW, WIDE
 from convgrad_cy.cpu.winograd import costs, tilings
 from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd.work import tiled_work
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 CUBES = tilings.TILINGS[2]  # six points on each axis for three taps
@@ -20,10 +21,10 @@ def test_kept_tiles_count_once():
     """In wgrad, where many blocks need the transformed tiles, these may be kept for all."""
     small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
     assert winograd.choose(WGRAD, small, CUBES, MACHINES[0].tile).chosen.shared
-    assert tilings.tiled_work(WGRAD, small, CUBES, MACHINES[0].tile)["wgrad value"] == 6**3 * 4**3 * (128 + 128)
+    assert tiled_work(WGRAD, small, CUBES, MACHINES[0].tile)["wgrad value"] == 6**3 * 4**3 * (128 + 128)
     again = winograd.choose(WGRAD, large, CUBES, MACHINES[0].tile).chosen
     assert not again.shared
-    work = tilings.tiled_work(WGRAD, large, CUBES, MACHINES[0].tile)["wgrad value"]
+    work = tiled_work(WGRAD, large, CUBES, MACHINES[0].tile)["wgrad value"]
     assert work == 6**3 * 4**3 * (1024 * -(-128 // again.outputs) + 128 * -(-1024 // again.chunk))
 
 

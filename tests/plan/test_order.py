@@ -41,7 +41,7 @@ class Blind:
 
     def __init__(self, tile):
         self.__dict__.update(tile._asdict(), halves=tile.halves)
-        self.unsplit = lambda: Blind(tile.unsplit())
+        self.unsplit, self.pairs = lambda: Blind(tile.unsplit()), tile.pairs
 
     def __getattr__(self, name):
         raise AssertionError(f"the first stage asked for {name}")

@@ -60,7 +60,8 @@ def job(task, rest):
     most_reads = task.machine.tuning.most_filter_reads
     wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0, most_reads)
     ordered = task._replace(tensors=wanted)
-    instead = rest(ordered)
+    # Where values are out of range, no pairs of bfloat16: they take subnormal numbers for zero.
+    instead = rest(ordered._replace(machine=ordered.machine._replace(multiplies_pairs=False)))
     kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"
     made = Job(kernel, steps, ordered.turned() if operation == DGRAD else ordered, instead)
     if all(one is other for one, other in zip(task.tensors, wanted, strict=True)):

@@ -24,6 +24,8 @@ class Costs(NamedTuple):
         fprop and dgrad of boxes with fewer than FEW_TILES tiles take so many times as long.
     least_gain : float
         So much the table has to promise before another algorithm than the direct one is taken.
+    least_gain_of_pairs : float
+        The same, of bfloat16 where the direct algorithm multiplies pairs of it.
     least_gain_of_little : dict
         The same, by operation, where few products are saved: transforms then take more of the gain.
     """
@@ -32,6 +34,7 @@ class Costs(NamedTuple):
     large_tiles: dict
     few_tiles: float
     least_gain: float
+    least_gain_of_pairs: float
     least_gain_of_little: dict
 
 
@@ -60,11 +63,13 @@ NARROW = Costs(
     large_tiles={(1, 7, 7): 1.09},
     few_tiles=1.0,
     least_gain=1.25,
+    least_gain_of_pairs=1.25,
     least_gain_of_little={FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6},
 )
 #: Fitted on Zen 5 with vectors of 64 bytes; those of wgrad again since tiles that are kept count once. The gain of
 #: dgrad was set by hand, for ResNet-50's 3x3 at stride 2, since filters of phases that are kept count as such; so was
-#: "scattered filter", since their chunks are larger: with 512 channels that layer takes 1.12 by tiles.
+#: "scattered filter", since their chunks are larger: with 512 channels that layer takes 1.12 by tiles. On Zen 4 these
+#: costs hold for 16-bit types as they are; with the gain of pairs set there, no layer of eight suites took over 1.04.
 WIDE = Costs(
     each={
         "direct product": 0.2903,
@@ -87,6 +92,7 @@ WIDE = Costs(
     large_tiles={(1, 7, 7): 1.04},
     few_tiles=1.3,
     least_gain=1.15,
+    least_gain_of_pairs=1.08,
     least_gain_of_little={FPROP: 1.15, DGRAD: 1.14, WGRAD: 1.15},
 )
 

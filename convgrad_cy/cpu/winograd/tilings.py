@@ -4,17 +4,16 @@ Nothing is tried at run time. The choice reaches the bits of the result: so it s
 neither the layout of the arrays nor the threads nor the caches.
 """
 
-from collections import defaultdict
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from ...problem import DGRAD, WGRAD
-from ..cache import operand_bytes
-from ..tile import fits_half, tile_cycles
+from ..tile import fits_half
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of
-from .walks import most_added, skips, tile_walks
+from .walks import most_added, tile_walks
+from .work import counted_parts, direct_work, least_work, tiled_work
 
 #: Which tiles there are, from small to large ones: for each number of taps, none to five, the points on an axis, of
 #: which pyx/winograd/cook_toom.py has the sets.
@@ -50,80 +49,9 @@ def refusal(operation, problem, dtype):
     return None
 
 
-def direct_work(operation, problem, tile):
-    """What the direct algorithm does, as counts by the names of ``Costs.each``."""
-    channels, outputs = problem.channels(operation == DGRAD)
-    tile = tile.unsplit()
-    # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
-    # other's place, whichever is better.
-    column = tile_cycles(60, outputs, tile, 4) / 60
-    if operation != WGRAD or problem.groups == 1:
-        row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
-        column = min(column, tile_cycles(outputs, row, tile, 4) / row)
-    depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
-    name = "direct wgrad product" if operation == WGRAD else "direct product"
-    return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
-
-
-def _counted(operation, problem, tiling):
-    """(part, points of all parts like it, tiles) of the parts of ``tile_walks``."""
-    parts, counted = tile_walks(operation, problem).parts, []
-    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
-        tiles = problem.batch * problem.groups * part.siblings * part.added
-        for axis, n in zip(part.walk, points, strict=True):
-            tiles *= -(-axis.positions // (n + 1 - axis.taps))
-        counted.append((part, part.alike * prod(points), tiles))
-    return counted
-
-
-def _gathered(operation, problem):
-    """Elements of x and y that are reordered where walks skip some."""
-    elements = [
-        is_skipped * size for is_skipped, size in zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
-    ]
-    return sum(elements)
-
-
-def tiled_work(operation, problem, tiling, tile):
-    """What Winograd's algorithm does, likewise."""
-    channels, outputs = problem.channels(operation == DGRAD)
-    plan = winograd.choose(operation, problem, tiling, tile)
-    chosen = plan.chosen
-    tile, lanes, bundle = tile.unsplit(), tile.vector_bytes // 4, chosen.groups
-    wide = -(-bundle * outputs // lanes) * lanes / bundle
-    blocks = -(-outputs // chosen.outputs)
-    work = defaultdict(float, gathered=_gathered(operation, problem))
-    for (walk, _, added, alike), count, tiles in _counted(operation, problem, tiling):
-        if operation == WGRAD:
-            rows = min(chosen.chunk, channels)
-            cycles = tile_cycles(rows, min(outputs, chosen.outputs), tile, 4) / rows * channels * blocks
-            work["wgrad product"] += count * tiles * cycles
-            work["wgrad load"] += count * tiles / plan.tiles * channels * wide
-            # Blocks of the filter transform both operands again, unless their tiles are kept.
-            again = (1, 1) if chosen.shared else (blocks, -(-channels // chosen.chunk))
-            work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
-            columns = problem.groups * channels * wide * chosen.slices
-            work["wgrad sum"] += count * columns
-            work["wgrad slice"] += alike * prod(axis.taps for axis in walk) * columns if chosen.slices > 1 else 0
-        else:
-            box = min(plan.tiles, tiles // added)
-            cycles = tile_cycles(box, min(outputs, chosen.outputs), tile, 4) / box * blocks
-            read = tiles * channels * (1 if chosen.shared else blocks)
-            work["product"] += count * tiles * channels * cycles
-            work["value"] += count * read
-            boxes = 1 if chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
-            # Kept filters pass through memory; of those that tasks transform, stride phases have scattered taps.
-            scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
-            name = "kept filter" if chosen.group else "scattered filter" if scattered else "filter"
-            work[name] += count * problem.groups * added * channels * wide * boxes
-            work["load"] += count * tiles * wide * -(-channels // chosen.chunk)
-            work["sum"] += count * tiles // added * wide
-    return work
-
-
-def direct_seconds(operation, problem, tile):
+def direct_seconds(operation, problem, dtype, tile):
     """The model's time for the direct algorithm, on one thread."""
-    return _seconds(direct_work(operation, problem, tile), costs_of(tile))
+    return _seconds(direct_work(operation, problem, dtype, tile), costs_of(tile))
 
 
 def tiled_seconds(operation, problem, tiling, tile):
@@ -133,23 +61,6 @@ def tiled_seconds(operation, problem, tiling, tile):
     if operation != WGRAD and winograd.choose(operation, problem, tiling, tile).tiles < FEW_TILES:
         factor *= costs.few_tiles
     return factor * _seconds(tiled_work(operation, problem, tiling, tile), costs)
-
-
-def least_work(operation, problem, counted, tile):
-    """No more than ``tiled_work``, however blocks are cut: of full tiles, and of each operand transformed once."""
-    channels, outputs = problem.channels(operation == DGRAD)
-    vectors, work = -(-outputs // (tile.vector_bytes // 4)), defaultdict(float, gathered=_gathered(operation, problem))
-    for part, count, tiles in counted:
-        if operation == WGRAD:
-            work["wgrad product"] += count * tiles * channels * vectors / 2
-            work["wgrad value"] += count * tiles * (channels + outputs)
-            work["wgrad sum"] += count * problem.groups * channels * outputs
-        else:
-            work["product"] += count * tiles * channels * vectors / 2
-            work["value"] += count * tiles * channels
-            work["load"] += count * tiles * outputs
-            work["sum"] += count * tiles // part.added * outputs
-    return work
 
 
 def _seconds(work, costs):
@@ -211,8 +122,6 @@ class Decision(NamedTuple):
 @lru_cache(maxsize=1024)
 def decide(operation, problem, dtype, forced, tile):
     """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
-    if not forced and dtype.name != "float32":
-        return Decision(None, f"the dtype {dtype.name} is not computed by it unless a call asks for it")
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
         return Decision(None, f"there are fewer than {tuning.least_tiled_products} products")
@@ -222,15 +131,16 @@ def decide(operation, problem, dtype, forced, tile):
     if refused is not None:
         return Decision(None, f"it cannot compute {refused}")
     defined, costs = _defined(operation, problem), costs_of(tile)
+    general = costs.least_gain_of_pairs if tile.pairs(dtype) else costs.least_gain
     halved = fits_half(problem.channels(operation == DGRAD)[1], tile, 4)
-    counted = {tiling: _counted(operation, problem, tiling) for tiling in _accurate(operation, problem)}
+    counted = {tiling: counted_parts(operation, problem, tiling) for tiling in _accurate(operation, problem)}
     if counted and not forced:  # most are refused by what takes no choice of blocks to tell
         saving = max(_saving(problem, defined, each) for each in counted.values())
         if saving < tuning.least_saving:
             return Decision(None, f"it saves too few products, {saving:.2f} to 1")
-        seconds = direct_seconds(operation, problem, tile)
+        seconds = direct_seconds(operation, problem, dtype, tile)
         least = min(_seconds(least_work(operation, problem, each, tile), costs) for each in counted.values())
-        gain = min(costs.least_gain, costs.least_gain_of_little[operation])
+        gain = min(general, costs.least_gain_of_little[operation])
         if least * gain >= seconds and not (halved and problem.groups > 1):
             return Decision(None, f"it has to be {gain} times as fast, and is at most {seconds / least:.2f} times")
     least_tiles = tuning.least_wgrad_tiles if operation == WGRAD else 1
@@ -258,8 +168,8 @@ def decide(operation, problem, dtype, forced, tile):
     if whole and plan.chosen.groups > 1 and halved:
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
-    gain = costs.least_gain if full else costs.least_gain_of_little[operation]
-    seconds = times[best], direct_seconds(operation, problem, tile)
+    seconds = times[best], direct_seconds(operation, problem, dtype, tile)
+    gain = general if full else costs.least_gain_of_little[operation]
     if times[best] * gain < seconds[1]:
         return Decision(best, None, seconds)
     return Decision(None, f"it has to be {gain} times as fast, and is {seconds[1] / seconds[0]:.2f} times", seconds)

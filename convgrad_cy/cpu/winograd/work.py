@@ -1,0 +1,130 @@
+"""What the two algorithms do, as counts by the names of ``Costs.each``."""
+
+from collections import defaultdict
+from math import prod
+
+from ...problem import DGRAD, WGRAD
+from ..cache import operand_bytes
+from ..tile import tile_cycles
+from . import plan as winograd
+from .walks import skips, tile_walks
+
+
+def _without_padding(problem):
+    """The part of the products that is not with padding."""
+    part = 1.0
+    axes = problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin
+    for x, y, taps, stride, dilation, pad in zip(*axes, strict=True):
+        firsts = [tap * dilation - pad for tap in range(taps)]
+        seen = sum(max(0, min(y, -((first - x) // stride)) - max(0, -(first // stride))) for first in firsts)
+        part *= seen / (y * taps)
+    return part
+
+
+def _steps(operation, problem, dtype, tile):
+    """Steps of depth of the direct algorithm's tile across channels, for each of the products: fewer if it takes pairs.
+
+    In wgrad these are positions of a row. Those of channels leave out padding: the costs of others were fitted without
+    that. Of groups narrower than a tile, what they gain is lost where they are joined.
+    """
+    channels, outputs = problem.channels(operation == DGRAD)
+    if not tile.pairs(dtype):
+        return 1
+    if operation == WGRAD:
+        return -(-problem.y[2] // 2) / problem.y[2]
+    if problem.groups > 1 and 4 * outputs < tile.tile_column_bytes:
+        return 1
+    return -(-channels // 2) / channels * _without_padding(problem)
+
+
+def direct_work(operation, problem, dtype, tile):
+    """What the direct algorithm does."""
+    channels, outputs = problem.channels(operation == DGRAD)
+    tile = tile.unsplit()
+    # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
+    # other's place, whichever is better.
+    steps = _steps(operation, problem, dtype, tile)
+    column = steps * tile_cycles(60, outputs, tile, 4) / 60
+    if operation != WGRAD or problem.groups == 1:
+        row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
+        across = tile_cycles(outputs, row, tile, 4) / row
+        column = min(column, steps * across if operation == WGRAD else across)
+    depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
+    if max(problem.dilation) > 1 and not tile.pairs(dtype):
+        left = _without_padding(problem)
+        depth *= left if left <= tile.tuning.left_products else 1  # walks are cut there, and padding is left out
+    name = "direct wgrad product" if operation == WGRAD else "direct product"
+    return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
+
+
+def counted_parts(operation, problem, tiling):
+    """(part, points of all parts like it, tiles) of the parts of ``tile_walks``."""
+    parts, counted = tile_walks(operation, problem).parts, []
+    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
+        tiles = problem.batch * problem.groups * part.siblings * part.added
+        for axis, n in zip(part.walk, points, strict=True):
+            tiles *= -(-axis.positions // (n + 1 - axis.taps))
+        counted.append((part, part.alike * prod(points), tiles))
+    return counted
+
+
+def _gathered(operation, problem):
+    """Elements of x and y that are reordered where walks skip some."""
+    elements = [
+        is_skipped * size for is_skipped, size in zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
+    ]
+    return sum(elements)
+
+
+def tiled_work(operation, problem, tiling, tile):
+    """What Winograd's algorithm does, likewise."""
+    channels, outputs = problem.channels(operation == DGRAD)
+    plan = winograd.choose(operation, problem, tiling, tile)
+    chosen = plan.chosen
+    tile, lanes, bundle = tile.unsplit(), tile.vector_bytes // 4, chosen.groups
+    wide = -(-bundle * outputs // lanes) * lanes / bundle
+    blocks = -(-outputs // chosen.outputs)
+    work = defaultdict(float, gathered=_gathered(operation, problem))
+    for (walk, _, added, alike), count, tiles in counted_parts(operation, problem, tiling):
+        if operation == WGRAD:
+            rows = min(chosen.chunk, channels)
+            cycles = tile_cycles(rows, min(outputs, chosen.outputs), tile, 4) / rows * channels * blocks
+            work["wgrad product"] += count * tiles * cycles
+            work["wgrad load"] += count * tiles / plan.tiles * channels * wide
+            # Blocks of the filter transform both operands again, unless their tiles are kept.
+            again = (1, 1) if chosen.shared else (blocks, -(-channels // chosen.chunk))
+            work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
+            columns = problem.groups * channels * wide * chosen.slices
+            work["wgrad sum"] += count * columns
+            work["wgrad slice"] += alike * prod(axis.taps for axis in walk) * columns if chosen.slices > 1 else 0
+        else:
+            box = min(plan.tiles, tiles // added)
+            cycles = tile_cycles(box, min(outputs, chosen.outputs), tile, 4) / box * blocks
+            read = tiles * channels * (1 if chosen.shared else blocks)
+            work["product"] += count * tiles * channels * cycles
+            work["value"] += count * read
+            boxes = 1 if chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
+            # Kept filters pass through memory; of those that tasks transform, stride phases have scattered taps.
+            scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
+            name = "kept filter" if chosen.group else "scattered filter" if scattered else "filter"
+            work[name] += count * problem.groups * added * channels * wide * boxes
+            work["load"] += count * tiles * wide * -(-channels // chosen.chunk)
+            work["sum"] += count * tiles // added * wide
+    return work
+
+
+def least_work(operation, problem, counted, tile):
+    """No more than ``tiled_work``, however blocks are cut: of full tiles, and of each operand transformed once."""
+    channels, outputs = problem.channels(operation == DGRAD)
+    vectors, work = -(-outputs // (tile.vector_bytes // 4)), defaultdict(float, gathered=_gathered(operation, problem))
+    for part, count, tiles in counted:
+        if operation == WGRAD:
+            work["wgrad product"] += count * tiles * channels * vectors / 2
+            work["wgrad value"] += count * tiles * (channels + outputs)
+            work["wgrad sum"] += count * problem.groups * channels * outputs
+        else:
+            work["product"] += count * tiles * channels * vectors / 2
+            work["value"] += count * tiles * channels
+            work["load"] += count * tiles * outputs
+            work["sum"] += count * tiles // part.added * outputs
+    return work
