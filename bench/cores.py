@@ -5,22 +5,22 @@ figures are given (schedule.py). ``--measure`` times real threads beside it, as 
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from statistics import median
 
-from . import machine, suites
+import convgrad_cy as cg
+from convgrad_cy import cpu
+
+from . import machine, results, suites
 from .__main__ import listed, regex
 from .case import KERNELS, LAYOUTS
 from .peers.convgrad_cy import Library
-from .schedule import MACHINES, Cores, efficiency, predict
-from .summary import geometric_mean, grouped
+from .schedule import MACHINES, Cores, efficiency, has_enough, mean_efficiency, predict
+from .summary import grouped
 from .task_times import RowCall, loop_of_nothing, team_seconds
 
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
-#: A row has enough work for so many threads if each has so many products; the means are of those.
-ENOUGH_PRODUCTS = 4_000_000
 COPY_SECONDS = 0.3
 
 
@@ -61,9 +61,6 @@ def here():
 
     What a team of two costs is measured, too.
     """
-    import convgrad_cy as cg
-    from convgrad_cy import cpu
-
     count = machine.about()["processors"]
     rates = []
     for threads in (1, count):
@@ -103,12 +100,9 @@ def row_result(row, options, cores):
         timed = call.tasks(threads, options.seconds)
         guess = predict(timed, call.tasks(1, options.seconds).tasks, cores, threads)
         found["threads"][str(threads)] = one = {
-            "seconds": guess.seconds,
             "efficiency": efficiency(guess, alone, threads),
-            "tasks": [len(tasks) for tasks in timed.loops],
-            "lost": guess.lost,
+            "tasks": max(map(len, timed.loops), default=0),
             "binds": guess.binds,
-            "bytes": timed.bytes(cores, threads),
         }
         if options.measure and threads <= machine.about()["processors"]:
             one["measured"] = call.measured(threads, options.seconds)
@@ -119,20 +113,13 @@ def line_of(found):
     cells = [f"{one['efficiency']:6.2f}" for one in found["threads"].values()]
     last = list(found["threads"].values())[-1]
     name = f"{found['layer']:<34}{found['kernel']:<6}{found['layout']:<4}"
-    return f"{name}{found['alone'] * 1e6:9.0f}{''.join(cells)}  {max(last['tasks'], default=0):5d} {last['binds']}"
-
-
-def has_enough(found, threads):
-    return found["products"] >= ENOUGH_PRODUCTS * threads
+    return f"{name}{found['alone'] * 1e6:9.0f}{''.join(cells)}  {last['tasks']:5d} {last['binds']}"
 
 
 def means(rows, threads):
-    """Geometric means of the efficiency of rows that have enough work, as text."""
-    cells = []
-    for number in threads:
-        mean = geometric_mean(row["threads"][str(number)]["efficiency"] for row in rows if has_enough(row, number))
-        cells.append("     –" if mean is None else f"{mean:6.2f}")
-    return "".join(cells)
+    """Those for several numbers of threads, as text."""
+    found = [mean_efficiency(rows, number) for number in threads]
+    return "".join("     –" if mean is None else f"{mean:6.2f}" for mean in found)
 
 
 def slower(rows, many, few, enough):
@@ -141,14 +128,14 @@ def slower(rows, many, few, enough):
         row
         for row in rows
         if has_enough(row, many) == enough
-        and row["threads"][str(many)]["seconds"] > row["threads"][str(few)]["seconds"]
+        and many * row["threads"][str(many)]["efficiency"] < few * row["threads"][str(few)]["efficiency"]
     ]
 
 
 def errors(rows):
     """Relative errors of the predictions on several threads, where these were measured."""
     return [
-        one["seconds"] / one["measured"] - 1
+        row["alone"] / (int(threads) * one["efficiency"] * one["measured"]) - 1
         for row in rows
         for threads, one in row["threads"].items()
         if int(threads) > 1 and "measured" in one
@@ -185,20 +172,26 @@ def main(argv=None):
     if not rows:
         parser.error("no layer is left")
     cores = cores_of(options)
-    data = {"machine": machine.about(), "cores": cores._asdict(), "threads": options.threads, "rows": []}
+    data = {
+        "machine": machine.about(),
+        "isa": cpu.isa,
+        "cores": cores._asdict(),
+        "threads": options.threads,
+        "rows": [],
+    }
     print(f"{cores.title}: a team of two {cores.team * 1e6:.1f} us, each further thread {cores.member * 1e6:.2f} us;")
     print(f"{cores.core_rate * 1e-9:.0f} GB/s for a core, {cores.memory_rate * 1e-9:.0f} GB/s for all")
     if options.measure:
         data["teams"] = {str(n): loop_of_nothing(n) for n in options.threads if n <= data["machine"]["processors"]}
         print("a loop of nothing: " + ", ".join(f"{n}: {t * 1e6:.1f} us" for n, t in data["teams"].items()))
     head = "".join(f"{n:6d}" for n in options.threads)
-    print(f"{'efficiency by threads':<44}{'us':>9}{head}  tasks, and what binds, of the last\n")
+    print(f"{'efficiency by threads':<44}{'us':>9}{head}  tasks of the largest loop and what binds, on the most\n")
     for row in rows:
         data["rows"].append(row_result(row, options, cores))
         print(line_of(data["rows"][-1]), flush=True)
     print("\n" + "\n".join(conclusion(data)))
     if options.json:
-        options.json.write_text(json.dumps(data))
+        results.write(data, options.json)
     if options.plot:
         from . import plots
 

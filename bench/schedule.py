@@ -4,6 +4,8 @@ from heapq import heapify, heappop, heappush
 from math import prod
 from typing import NamedTuple
 
+from .summary import geometric_mean
+
 
 class Cores(NamedTuple):
     """A machine as the simulation sees it.
@@ -175,3 +177,16 @@ def bytes_of(case, shared):
     """
     x, w, y = (prod(shape) * case.itemsize for shape in (case.x, case.w, case.y))
     return x + y, w + 2 * shared
+
+
+#: A row has enough work for so many threads if each has so many products; the means are of those.
+ENOUGH_PRODUCTS = 4_000_000
+
+
+def has_enough(found, threads):
+    return found["products"] >= ENOUGH_PRODUCTS * threads
+
+
+def mean_efficiency(rows, threads):
+    """The geometric mean of rows that have enough work for so many threads, or None."""
+    return geometric_mean(row["threads"][str(threads)]["efficiency"] for row in rows if has_enough(row, threads))

@@ -35,6 +35,14 @@ def planned(signatures):
         Job.ready = usual
 
 
+def spans(times):
+    """Nanoseconds of each loop, from its first task's begin to its last one's end."""
+    begins, ends = {}, {}
+    for loop, _, begin, end in times:
+        begins[loop], ends[loop] = min(begin, begins.get(loop, begin)), max(end, ends.get(loop, end))
+    return [ends[loop] - begin for loop, begin in begins.items()]
+
+
 class RowCall:
     """The call of a ``suites.Row``, on data that are numbers in (-0.5, 0.5)."""
 
@@ -65,8 +73,8 @@ class RowCall:
 
     def _of(self, alone, found):
         """From (nanoseconds, bytes shared, tasks) of several calls."""
-        taken = [{(loop, task): time for loop, task, time in times} for *_, times in found]
-        serial = min(total - sum(times.values()) for (total, *_), times in zip(found, taken, strict=True))
+        taken = [{(loop, task): end - begin for loop, task, begin, end in times} for *_, times in found]
+        serial = min(total - sum(spans(times)) for total, _, times in found)
         loops = [[] for _ in range(1 + max((loop for loop, _ in taken[0]), default=-1))]
         for loop, task in sorted(taken[0]):
             loops[loop].append(min(times[loop, task] for times in taken) * 1e-9)

@@ -190,11 +190,11 @@ def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
 def time_tasks(call, int64_t most):
     """What the tasks of a call without arguments take, on one thread: while nothing else computes in this process.
 
-    Returns the call's nanoseconds, the bytes that its tasks share, and (loop, task, nanoseconds) of each, at most as
-    many as ``most``.
+    Returns the call's nanoseconds, the bytes that its tasks share, and (loop, task, begin, end) of each, in nanoseconds
+    from the call's begin, at most as many as ``most``.
     """
     cdef task_clock clock
-    cdef int64_t i, begin
+    cdef int64_t i, begin, end
     cdef void *memory = allocate(most * sizeof(task_time), 0, 0)
     clock.loops = clock.count = clock.shared = 0
     clock.most, clock.times = most, <task_time *>first_line(memory)
@@ -202,15 +202,15 @@ def time_tasks(call, int64_t most):
         set_clock(&clock)
         begin = exact_nanoseconds()
         call()
-        begin = exact_nanoseconds() - begin
+        end = exact_nanoseconds()
         set_clock(NULL)
         if clock.count > most:
             raise ValueError(f"most must be at least {clock.count}, the call's tasks, was {most}")
         times = [
-            (clock.times[i].loop, clock.times[i].task, clock.times[i].end - clock.times[i].begin)
+            (clock.times[i].loop, clock.times[i].task, clock.times[i].begin - begin, clock.times[i].end - begin)
             for i in range(clock.count)
         ]
-        return begin, clock.shared, times
+        return end - begin, clock.shared, times
     finally:
         set_clock(NULL)
         free(memory)

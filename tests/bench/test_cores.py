@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 sys.path.append(str(Path(__file__).parents[2]))
 
 import convgrad_cy as cg
-from bench import cores, schedule
+from bench import cores, schedule, task_times
 from bench.schedule import Cores, Timed, loop_seconds, predict
 from convgrad_cy import _repeat
 from convgrad_cy.cpu.kernels import compiled
@@ -87,10 +87,12 @@ def test_clock():
         again = compiled.time_tasks(call, 10_000)
     assert shared > 0
     for loop in {loop for loop, *_ in times}:
-        numbers = [task for one, task, _ in times if one == loop]
+        numbers = [task for one, task, *_ in times if one == loop]
         assert sorted(numbers) == list(range(len(numbers)))
     assert {loop for loop, *_ in times} == set(range(1 + max(loop for loop, *_ in times)))
-    assert 0 < sum(taken for *_, taken in times) <= total
+    moments = [0, *(moment for *_, begin, end in times for moment in (begin, end)), total]
+    assert moments == sorted(moments)
+    assert 0 < sum(task_times.spans(times)) <= total
     assert len(again[2]) == len(times)
     assert all(np.array_equal(one, seen[0]) for one in seen)
     with pytest.raises(ValueError, match="most must be at least"):

@@ -6,9 +6,17 @@ Winograd's algorithm or of the direct one costs is fitted for all at once: ``win
 
 from collections import namedtuple
 
-from . import direct, machine, overlaps, patches, small_groups, winograd
+from . import cuts, direct, machine, overlaps, patches, small_groups, winograd
 
-TABLE = (*machine.TABLE, *patches.TABLE, *overlaps.TABLE, *winograd.TABLE, *small_groups.TABLE, *direct.TABLE)
+TABLE = (
+    *machine.TABLE,
+    *patches.TABLE,
+    *overlaps.TABLE,
+    *winograd.TABLE,
+    *small_groups.TABLE,
+    *direct.TABLE,
+    *cuts.TABLE,
+)
 
 
 class Tuning(namedtuple("Tuning", [number.name for number in TABLE])):

@@ -13,6 +13,7 @@ import numpy as np
 from ...bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
+from .cuts import Cutting, cut_accumulation, cut_correlation
 from .walks import first_walks, tile_walks
 
 
@@ -233,10 +234,36 @@ def choose(operation, problem, tiling, tile):
     return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
 
 
+def _cut(operation, problem, tiling, tile, threads, chosen, box):
+    """The blocks and the box that ``choose`` gives, cut for so many threads."""
+    parts, tuning = tile_walks(operation, problem).parts, tile.tuning
+    walks = first_walks(parts)
+    points, given = _points_and_outputs(tiling, walks)
+    extents = [
+        [-(-axis.positions // m) for axis, m in zip(*each, strict=True)] for each in zip(walks, given, strict=True)
+    ]
+    channels, outputs = problem.channels(operation == DGRAD)
+    lanes, batch = tile.vector_bytes // 4, problem.batch * max(map(len, parts))
+    strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
+    added = 1 if operation == WGRAD else max(len(part[0]) for part in parts)
+    sizes = max(map(prod, points)), extents, added, problem.groups, channels, outputs, batch
+    cutting = Cutting(*sizes, tile, strip)
+    if operation == WGRAD:
+        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_tiles_bytes), box
+
+    def box_of(most):
+        images, *own = _box(walks, given, batch, most, tuning.row_tiles)
+        return images, own
+
+    return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
+
+
 def plan(operation, problem, tiling, machine):
     """The plan that ``choose`` describes, with what else the machine says."""
     chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
+    if threads > machine.tuning.tuned_threads:
+        chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
     chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
     every, parts, _ = tile_walks(operation, problem)
