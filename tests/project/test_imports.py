@@ -109,7 +109,8 @@ ALLOWED = {
     "cpu.tile": set(),
     "cpu.views": {"problem"},
     "cpu.walks": {"problem"},
-    "threads": {"keywords", "_repeat"},
+    "threads": {"keywords", "processors", "_repeat"},
+    "processors": set(),
     "torch": {
         "_aten",
         "_repeat",
