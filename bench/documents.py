@@ -13,6 +13,7 @@ from statistics import median
 from . import gpu_report, gpu_rows, results, suites, summary
 from .peers import OURS
 from .report import markdown_table
+from .schedule import mean_efficiency
 from .slow_layers import reason
 from .training import DTYPES
 from .training import report as training
@@ -180,6 +181,20 @@ def memory():
     return markdown_table(["library", "rows", "half of them at most", "nine tenths", "all", "the most"], cells)
 
 
+def cores():
+    """Efficiency on many cores, as bench.cores simulates it: means of the rows with enough work for so many threads."""
+    data = results.read(f"{MACHINES['Zen 4']}-cores")
+    threads = data["threads"][1:]
+    cells = [
+        [title, *(f"{mean:.2f}" if (mean := mean_efficiency(rows, number)) else "–" for number in threads)]
+        for title, rows in (
+            *((OPERATIONS[kernel], rows) for (kernel,), rows in summary.grouped(data["rows"], "kernel").items()),
+            ("**all**", data["rows"]),
+        )
+    ]
+    return markdown_table(["threads", *threads], cells)
+
+
 def errors():
     """Errors in millionths, the greatest of all kinds of data: Winograd's algorithm, in brackets the direct one."""
     data = results.read(f"{MACHINES['Zen 4']}-errors")
@@ -219,6 +234,7 @@ TABLES = {
     "types": types,
     "slow-layers": slow_layers,
     "memory": memory,
+    "cores": cores,
     "errors": errors,
     "steps": steps,
     "gpu": gpu,

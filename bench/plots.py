@@ -103,3 +103,24 @@ def roofline(data, path):
     panel.set_title(_about(data), fontsize=10)
     panel.legend(fontsize=9)
     figure.savefig(path, dpi=120)
+
+
+def cores(data, path):
+    """Efficiency over threads, a panel for each kernel: a line for each row, and their geometric mean."""
+    figure = _figure(12, 4)
+    panels = figure.subplots(1, len(COLOURS), squeeze=False, sharex=True, sharey=True).flat
+    for panel, (kernel, colour) in zip(panels, COLOURS.items(), strict=True):
+        rows = [
+            [one["efficiency"] for one in row["threads"].values()] for row in data["rows"] if row["kernel"] == kernel
+        ]
+        for values in rows:
+            panel.plot(data["threads"], values, color=colour, linewidth=0.4, alpha=0.4)
+        if rows:
+            panel.plot(data["threads"], [*map(summary.geometric_mean, zip(*rows, strict=True))], color="black")
+        panel.set_xscale("log", base=2)
+        panel.set_ylim(0, 1.05)
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_title(kernel, fontsize=9)
+        panel.set_xlabel("threads")
+    figure.suptitle(f"efficiency, simulated for {data['cores']['title']} from tasks timed on one core", fontsize=10)
+    figure.savefig(path, dpi=120)

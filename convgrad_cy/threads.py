@@ -2,9 +2,8 @@
 
 import os
 from contextvars import ContextVar
-from pathlib import Path
 
-from . import keywords
+from . import keywords, processors
 from ._repeat import has_openmp, max_threads
 
 #: More threads than any machine has; a slip of the keyboard is not to take all memory.
@@ -21,16 +20,11 @@ _asked_everywhere = None
 _always_one = not has_openmp()
 
 
-def _cpu_quota():
-    """Processors that the control group of this process may use, or None without a limit."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, int(quota) // int(period))
-    except (OSError, ValueError):  # no such file, or the quota is "max"
-        return None
-
-
-_quota = None if os.environ.get("OMP_NUM_THREADS") else _cpu_quota()
+#: OpenMP's own number counts hyperthreads, and knows no quota. One that the user has set is taken as it is, and a user
+#: who binds threads to processors has said which share a core.
+_is_set, _binds = os.environ.get("OMP_NUM_THREADS"), any(map(os.environ.get, ("OMP_PROC_BIND", "OMP_PLACES")))
+_processors = [] if _is_set or _binds else processors.processors()
+_cores, _quota = processors.count_cores(_processors), None if _is_set else processors.quota()
 
 
 def _after_fork_in_child():
@@ -57,8 +51,8 @@ def get_num_threads():
     -------
     int
         What the innermost `num_threads` asks for, else what `set_num_threads` asks for, else OpenMP's number, at most
-        the processors that the control group of the process may use. It is 1 in a forked child, and where the package
-        was built without OpenMP.
+        the processors that the control groups of the process may use; where `OMP_NUM_THREADS` is not set, of
+        hyperthreads one for each core. It is 1 in a forked child, and where the package was built without OpenMP.
 
     See Also
     --------
@@ -80,6 +74,8 @@ def get_num_threads():
     if asked is not None:
         return asked
     available = max_threads()
+    if available == len(_processors):  # else somebody has set it, as threadpoolctl does
+        available = _cores
     return available if _quota is None or available < _quota else _quota
 
 
@@ -91,8 +87,8 @@ def set_num_threads(n):
     Parameters
     ----------
     n : int or None
-        At least 1. None: the default, which is `OMP_NUM_THREADS` or what `threadpoolctl` sets, or else all processors
-        that the process may use.
+        At least 1. None: the default, which is `OMP_NUM_THREADS` or what `threadpoolctl` sets, or else all cores that
+        the process may use.
 
     Raises
     ------

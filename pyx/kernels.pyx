@@ -6,7 +6,9 @@ what Python calls; each function picks its types once.
 """
 
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free
 
+from base.memory cimport allocate, first_line
 from base.scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from copy.rearrange cimport rearrange_elements
 from direct.blocks cimport Blocks, Step
@@ -22,6 +24,15 @@ from winograd.wgrad cimport wgrad_tiled
 
 cdef extern from "parallel/threads.h" nogil:
     const char *threads_runtime()
+
+cdef extern from "parallel/clock.h":
+    ctypedef struct task_time:
+        int64_t loop, task, begin, end
+    ctypedef struct task_clock:
+        int64_t loops, count, most, shared
+        task_time *times
+    int64_t exact_nanoseconds()
+    void set_clock(task_clock *clock)
 
 
 def tile():
@@ -174,3 +185,32 @@ def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
     if dtype == F16 or dtype == BF16 or dtype == F32:
         return repeat_tiles(PAIRS if dtype == BF16 and has_pairs() else SCALARS, depth, count, threads, <float>0)
     raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
+
+
+def time_tasks(call, int64_t most):
+    """What the tasks of a call without arguments take, on one thread: while nothing else computes in this process.
+
+    Returns the call's nanoseconds, the bytes that its tasks share, and (loop, task, begin, end) of each, in nanoseconds
+    from the call's begin, at most as many as ``most``.
+    """
+    cdef task_clock clock
+    cdef int64_t i, begin, end
+    cdef void *memory = allocate(most * sizeof(task_time), 0, 0)
+    clock.loops = clock.count = clock.shared = 0
+    clock.most, clock.times = most, <task_time *>first_line(memory)
+    try:
+        set_clock(&clock)
+        begin = exact_nanoseconds()
+        call()
+        end = exact_nanoseconds()
+        set_clock(NULL)
+        if clock.count > most:
+            raise ValueError(f"most must be at least {clock.count}, the call's tasks, was {most}")
+        times = [
+            (clock.times[i].loop, clock.times[i].task, clock.times[i].begin - begin, clock.times[i].end - begin)
+            for i in range(clock.count)
+        ]
+        return end - begin, clock.shared, times
+    finally:
+        set_clock(NULL)
+        free(memory)

@@ -1,7 +1,7 @@
 """Many small groups side by side: the lanes of a vector are outputs of different groups (``pyx/small_groups/``)."""
 
 from functools import lru_cache
-from math import prod
+from math import lcm, prod
 from typing import NamedTuple
 
 from ..bounded import bounded
@@ -105,6 +105,17 @@ def _summed(case, extents, block):
     return wide, max(1, min(-(-case.tuning.wanted_tasks // -(-total // wide)), boxes, room))
 
 
+def _cut(case, block, slices, threads):
+    """Lanes of a task of wgrad for so many threads, each slice of its own: whole vectors, of whole groups.
+
+    Each lane is summed by itself, whatever others a task has.
+    """
+    least, total = lcm(case.lanes, case.outputs), case.groups * case.outputs
+    while threads > case.tuning.tuned_threads and slices * -(-total // block) < threads and block % (2 * least) == 0:
+        block //= 2
+    return block
+
+
 def _in_place(case):
     """(extents of boxes, lanes of a task) of fprop or dgrad where source and target serve as they are."""
     # Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
@@ -155,14 +166,14 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     slices, single = 1, case.channels == case.outputs == 1
     in_place = single and not positions_adjacent and dtype.itemsize == case.itemsize
     in_place = in_place and case.groups * case.outputs % case.lanes == 0
+    worth = 8 * case.multiplications >= case.tuning.serial_products
+    threads = machine.threads if worth else setting.threads(case)
     if sums_positions:
         wide, slices = _summed(case, extents, block)
-        block = wide if in_place else block
+        block = _cut(case, wide if in_place else block, slices, threads)
     elif in_place:
         extents, block = _in_place(case)
     streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
-    worth = 8 * case.multiplications >= case.tuning.serial_products
-    threads = machine.threads if worth else setting.threads(case)
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in extents]] * len(case.walks)
     blocks = Blocks(threads, True, False, 1, case.channels, block, slices, streams, fetches, False, False)
     return Found(None, Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks))

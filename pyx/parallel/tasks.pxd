@@ -21,6 +21,13 @@ cdef extern from "parallel/float_state.h" nogil:
     uint64_t enter_floats()
     void leave_floats(uint64_t before)
 
+cdef extern from "parallel/clock.h" nogil:
+    bint is_timed()
+    void note_shared(int64_t bytes)
+    void note_loop()
+    int64_t begin_task()
+    void end_task(int64_t task, int64_t begin)
+
 cdef extern from "parallel/threads.h" nogil:
     int team_size(int threads)
 
@@ -57,7 +64,7 @@ ctypedef void (*task_function)(const void *context, const void *source, void *sc
 
 cdef inline void form_team(team *t, int64_t threads) noexcept nogil:
     """As many threads as are wanted, or as the system can create."""
-    t.threads = t.most = team_size(<int>threads)
+    t.threads = t.most = 1 if is_timed() else team_size(<int>threads)
     t.memory = NULL
 
 
@@ -74,6 +81,7 @@ cdef inline bint begin_call(team *t, int64_t shared, int64_t tasks, int64_t scra
     t.ranges = <task_range *>first_line(t.memory)
     t.shared = first_line(t.memory) + ranges
     t.scratch = t.shared + in_lines(shared)
+    note_shared(shared)
     if before is not None and before():
         return False
     begin_listening(&t.ears)
@@ -90,12 +98,14 @@ cdef inline void work(
     """Tasks of one worker, until none is left or the call is stopped."""
     cdef void *scratch = t.scratch + worker * t.scratch_size
     cdef uint64_t state
-    cdef int64_t task
+    cdef int64_t task, begin
     count_in(t)
     state = enter_floats()
     task = take_task(t, worker)
     while task >= 0:
+        begin = begin_task()
         function(context, source, scratch, task)
+        end_task(task, begin)
         task = next_task(t, worker)
     leave_floats(state)
     leave_team(t)
@@ -108,6 +118,7 @@ cdef inline int run(
     cdef int worker, workers = share_tasks(t, first, end)
     if workers == 0:
         return 0
+    note_loop()
     if t.threads == 1:  # a team of one would cost a system call
         with nogil:
             work(t, function, context, source, 0)

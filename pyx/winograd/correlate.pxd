@@ -22,7 +22,7 @@ from winograd.transform cimport stored
 cdef enum:
     MOST_STRIPS = 4  # strips of filters that a task transforms
     FILTER_CHANNELS = 32  # channels of filters that a task transforms: 64 outputs are one strip, so channels make tasks
-    FILTER_TASKS = 8  # tasks wanted that transform filters, whatever the number of threads
+    FILTER_TASKS = 8  # tasks wanted that transform filters, at least; more for more threads
 
 cdef struct TiledJob:  # what all tasks of a loop share, beside the source
     const TiledCorrelation *c
@@ -45,8 +45,8 @@ cdef inline void share_task(const TiledJob *job, const stored *source, Extremes 
 
 
 cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
-    """How many of a group's strips a task transforms the filters of: few enough that there are FILTER_TASKS tasks."""
-    return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // FILTER_TASKS))
+    """How many of a group's strips a task transforms the filters of: few enough that there are tasks."""
+    return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // max(<int64_t>FILTER_TASKS, c.blocks.threads)))
 
 
 cdef inline void filters_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:

@@ -95,6 +95,11 @@ def test_what_is_kept_is_what_its_name_says(path):
     if what == "gpu":
         assert machine in data["about"]["gpu"].lower() and data["rows"] and all(row["right"] for row in data["rows"])
         return
+    if what == "cores":
+        assert data["machine"]["family"] == ["25", "17"] and data["threads"][0] == 1 and data["isa"] == isa
+        assert {row["suite"] for row in data["rows"]} == set(suites.NAMES)
+        assert all(set(row["threads"]) == {*map(str, data["threads"])} for row in data["rows"])
+        return
     assert f", {isa}" in data["libraries"]["convgrad_cy"]["version"] and "stopped" not in data
     if what == "errors":
         assert all(len(row[how]) == len(data["channels"]) for row in data["rows"] for how in ("winograd", "direct"))

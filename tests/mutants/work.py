@@ -80,6 +80,7 @@ WORK_MUTANTS = [
             "dgrad's tiles have the channels of fprop",
             "problem.channels(operation == DGRAD)",
             "problem.channels()",
+            "problem.channels(operation == DGRAD)\n    lanes = tile",
         ),
     ),
     *mutants_of(

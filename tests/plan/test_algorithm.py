@@ -192,7 +192,7 @@ problems = st.builds(
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 @given(problem=problems, machine=st.sampled_from(MACHINES), tiling=st.sampled_from(tilings.TILINGS))
 def test_plans(operation, problem, machine, tiling):
-    """Walks that reach every target once, whole vectors and strips, and no plan but for its threads depends on them."""
+    """Walks that reach every target once, whole vectors and strips, and nothing else depends on up to two threads."""
     if tilings.refusal(operation, problem, FLOAT32) is not None:
         return
     extents = problem.x if operation == DGRAD else problem.y
@@ -222,8 +222,8 @@ def test_plans(operation, problem, machine, tiling):
     assert begin == len(rows)
     assert operation == WGRAD or positions == prod(extents)
     assert len(np.unique(made.steps, axis=0)) == len(made.steps)
-    many = winograd.plan(operation, problem, tiling, machine._replace(threads=7))
-    assert made.chosen == many.chosen._replace(threads=1) and (made.steps == many.steps).all()
+    two = winograd.plan(operation, problem, tiling, machine._replace(threads=2))  # for more: test_cuts.py
+    assert made.chosen == two.chosen._replace(threads=1) and (made.steps == two.steps).all()
     assert made.chosen.chunk % (machine.vector_bytes // 4) == 0
     outputs = problem.x_channels if operation == DGRAD else problem.y_channels
     lanes, strip = machine.vector_bytes // 4, machine.tile_column_bytes // 4

@@ -66,11 +66,11 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
         assert type(decide(seen)) is (BoxOrder if operation == WGRAD else Order)
 
 
-def machines(tile):
+def machines(tile, *threads):
     """The same processor with other numbers of threads, and other caches."""
     return [
         Machine(*tile, 2)._replace(threads=n, l1_bytes=size >> 4, l2_bytes=size >> 2, cache_bytes=size)
-        for n, size in ((1, 1 << 16), (7, 1 << 30))
+        for n, size in zip(threads, (1 << 16, 1 << 30, 1 << 20), strict=False)
     ]
 
 
@@ -90,7 +90,7 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
         every = [
             unpacked(plan_of(operation, problem, dtype, adjacent, machine))[2]
             for adjacent in (False, True)
-            for machine in machines(tile)
+            for machine in machines(tile, 1, 7, 64)
         ]
         # Lanes add all terms one by one.
         assert order.is_plain(case) or len({blocks.lanewise for blocks in every}) == 1
@@ -100,7 +100,7 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
     plans = [
         unpacked(plan_of(WGRAD, problem, dtype, adjacent, machine))
         for adjacent in (False, True)
-        for machine in machines(tile)
+        for machine in machines(tile, 1, 7, 64)
     ]
     orders = [(windows, made.lanewise, made.images, made.slices, made.pairs) for _, windows, made in plans]
     assert all(order == orders[0] for order in orders)
@@ -108,11 +108,11 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
 
 @given(problem=problems | depthwise, tile=st.sampled_from(TILES), adjacent=st.booleans())
 def test_threads_and_caches_change_little(problem, tile, adjacent):
-    """How the target is stored, what is fetched, and, channels last, how many groups a task takes.
+    """Two threads: how the target is stored, what is fetched, and, channels last, how many groups a task takes.
 
     The L1 cache decides how large boxes across positions are, of sums that end with each.
     """
-    few, more = machines(tile)
+    few, more = machines(tile, 1, 2)
     for operation in (FPROP, DGRAD, WGRAD):
         one, other, many = (
             unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, machine))
@@ -132,7 +132,7 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
         assert one[0] == other[0] and one[2]._replace(**free) == other[2]._replace(**free)
         worth = problem.multiplications * (8 if many[2].lanewise else 1) >= case.tuning.serial_products
         taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-        assert many[2].threads == (7 if worth or 4 * taps >= case.tuning.large_filter_bytes else 1)
+        assert many[2].threads == (2 if worth or 4 * taps >= case.tuning.large_filter_bytes else 1)
 
 
 #: Once small groups side by side channels last, which add all terms one by one, and another way channels first; and

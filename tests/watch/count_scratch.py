@@ -3,8 +3,8 @@
 ``python count_scratch.py suites THREADS EVERY FIRST DTYPE...``: of all layers of the benchmark's suites, every so
 manieth from the first given on, with each operation and layout: [call, bytes beside the arrays, bytes of the arrays].
 
-``python count_scratch.py small ALGORITHM THREADS...``: of small layers: [call, bytes beside the arrays with so many
-threads, ...].
+``python count_scratch.py small ALGORITHM THREADS...``: of small layers, in plans that are not cut for threads: [call,
+bytes beside the arrays with so many threads, ...].
 """
 
 import json
@@ -19,6 +19,7 @@ from watched import Note
 
 import convgrad_cy as cg
 from bench.suites import LAYERS
+from convgrad_cy.cpu import tuning
 
 #: Large enough for a team, and with few tasks.
 SMALL = [
@@ -66,6 +67,8 @@ def of_suites(threads, every, first, *dtypes):
 
 
 def of_small(algorithm, *threads):
+    # Plans as for two threads.
+    tuning.WIDE, tuning.NARROW = (one._replace(tuned_threads=1 << 20) for one in (tuning.WIDE, tuning.NARROW))
     for problem, name, formats in product(SMALL, NAMES, FORMATS):
         if algorithm == "winograd" and max(problem.kernel) == 1:
             continue

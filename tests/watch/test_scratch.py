@@ -36,7 +36,7 @@ def bound(call, own, threads):
     return TIMES * own * (2 if "float16" in call else 1) + PER_THREAD * threads  # bfloat16, too
 
 
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("threads", [1, 2, 8, 64])
 def test_bound(threads, counted, figures, whole):
     every = 1 if whole and threads == 2 else 4 if whole else EVERY
     dtypes = ["float32"] if every == 1 else ["float32", "bfloat16", "float64"]
@@ -48,7 +48,7 @@ def test_bound(threads, counted, figures, whole):
 
 @pytest.mark.parametrize("algorithm", ["direct", "auto", "winograd"])
 def test_threads_without_a_task_take_nothing(algorithm, counted):
-    """A small layer has fewer tasks than 64: as many threads more take no more memory."""
+    """A small layer that is not cut for them has fewer tasks than 64: as many threads more take no more memory."""
     rows = counted("small", algorithm, 64, 128)
     assert rows
     assert [row for row in rows if row[2] > row[1] + 64 * PLACE] == []

@@ -146,7 +146,7 @@ def bundled(case, setting, images, windows, tasks):
     most = min(
         tuning.bundle_bytes // (case.channels * case.dtype.itemsize),
         tuning.window_bytes // (elements * case.channels * case.itemsize),
-        case.groups * tasks // min(tuning.wanted_tasks, tuning.thread_tasks * setting.machine.threads),
+        case.groups * tasks // (tuning.thread_tasks * setting.machine.threads),
         case.groups,
     )
     lines = LINE_BYTES // gcd(LINE_BYTES, case.channels * case.dtype.itemsize)  # groups of which whole lines consist

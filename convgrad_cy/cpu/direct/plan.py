@@ -15,6 +15,7 @@ from ..machines import LINE_BYTES
 from ..steps import Outline, cut_rows, whole_rows
 from .boxes import boxed, bundled, count_boxes
 from .choices import cut_walks
+from .cuts import cut_accumulation, cut_correlation
 from .forms import Given, chosen
 from .long_filters import cut_taps
 from .order import (
@@ -77,14 +78,19 @@ def correlation(given, streams):
     """The outline of fprop or dgrad, within the order of sums that is given, in the first form that suits."""
     walks, setting, (chunk, pairs) = given.case.walks, given.setting, given.order
     declined, form = chosen(given)
-    case, parts, block, most, across, packs, phases = form.sizes(given)
+    case, parts, block, most, across, packs, phases = sizes = form.sizes(given)
     compact = across and not setting.positions_adjacent  # else long rows are copied faster
     itemsize = channel_bytes(case, pairs)
-    images, windows, _ = boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)
+    threads = setting.threads(case)
+
+    def boxes(most):
+        return boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)[:2]
+
+    images, windows = boxes(most)
     many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across)
     if many > case.tuning.box_positions and most < case.positions:
-        most = box_positions(case, block, phases, many)
-        images, windows, _ = boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)
+        images, windows = boxes(box_positions(case, block, phases, many))
+    block, images, windows = cut_correlation(case, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
     if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, count_boxes(case, images, windows))
@@ -93,7 +99,7 @@ def correlation(given, streams):
     few = not across and case.channels * case.taps < case.tuning.streamed_terms
     whole = chunk == case.channels and case.tile.tile_column_bytes >= LINE_BYTES
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
-    threads, cut = setting.threads(case), len(case.walks) > len(walks)
+    cut = len(case.walks) > len(walks)
     blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
     rows = cut_rows(walks, parts, windows) if cut else whole_rows(parts, windows)
     return Outline(case.every, rows, blocks, form.name, declined)
@@ -108,10 +114,11 @@ def accumulation(case, parts, setting, order, far):
     if gathers and wider > block and most * wider * case.itemsize <= case.tuning.larger_sums_bytes:
         # No sum's order depends on these two, so layouts may differ.
         chunk, block = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
+    threads = setting.threads(case)
+    chunk, block = cut_accumulation(case, order, threads, chunk, block)
     groups = 1
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, slices)
-    threads = setting.threads(case)
     blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
     return Outline(case.every, whole_rows(parts, windows), blocks)
 

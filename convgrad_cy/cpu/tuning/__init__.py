@@ -6,7 +6,7 @@ Winograd's algorithm or of the direct one costs is fitted for all at once: ``win
 
 from collections import namedtuple
 
-from . import direct, exchanged, machine, overlaps, patches, small_groups, winograd
+from . import cuts, direct, exchanged, machine, overlaps, patches, small_groups, winograd
 
 TABLE = (
     *machine.TABLE,
@@ -16,6 +16,7 @@ TABLE = (
     *winograd.TABLE,
     *small_groups.TABLE,
     *direct.TABLE,
+    *cuts.TABLE,
 )
 
 

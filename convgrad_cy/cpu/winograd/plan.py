@@ -12,6 +12,7 @@ import numpy as np
 from ...bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
+from .cuts import Cutting, cut_accumulation, cut_correlation
 from .walks import tile_rows, tile_walks
 
 
@@ -234,10 +235,36 @@ def choose(operation, problem, tiling, tile):
     return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
 
 
+def _cut(operation, problem, tiling, tile, threads, chosen, box):
+    """The blocks and the box that ``choose`` gives, cut for so many threads."""
+    parts, tuning = tile_walks(operation, problem).parts, tile.tuning
+    walks = [part.walk for part in parts]
+    points, given = _points_and_outputs(tiling, walks)
+    extents = [
+        [-(-axis.positions // m) for axis, m in zip(*each, strict=True)] for each in zip(walks, given, strict=True)
+    ]
+    channels, outputs = problem.channels(operation == DGRAD)
+    lanes, batch = tile.vector_bytes // 4, problem.batch * max([part.siblings for part in parts])
+    strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
+    added = 1 if operation == WGRAD else max([part.added for part in parts])
+    sizes = max(map(prod, points)), extents, added, problem.groups, channels, outputs, batch
+    cutting = Cutting(*sizes, tile, strip)
+    if operation == WGRAD:
+        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_tiles_bytes), box
+
+    def box_of(most):
+        images, *own = _box(walks, given, batch, most, tuning.row_tiles)
+        return images, own
+
+    return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
+
+
 def plan(operation, problem, tiling, machine):
     """The plan that ``choose`` describes, with what else the machine says."""
     chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
+    if threads > machine.tuning.tuned_threads:
+        chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
     chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
     every, kinds, _ = tile_walks(operation, problem)

@@ -1,0 +1,54 @@
+"""Plans cut for many threads, where no cut reaches a bit: into more or other tasks, if those then end earlier.
+
+What is cut so costs something: smaller tasks copy more of what their neighbours see, and read filters again. So a
+family gives the ways to cut, each with its tasks and a model of their time; here one is chosen.
+"""
+
+from typing import NamedTuple
+
+
+class Tasks(NamedTuple):
+    """Tasks of one kind: how many there are, and the time of each by a model, in cycles of the register tile."""
+
+    count: int
+    cycles: float
+
+
+def seconds_of(kinds, threads):
+    """When the last of all tasks ends, in those cycles: threads take them in turn, as if all were equal."""
+    count = sum(kind.count for kind in kinds)
+    whole = sum(kind.count * kind.cycles for kind in kinds)
+    return max(-(-count // threads) * whole / count, max(kind.cycles for kind in kinds))
+
+
+def best_cut(first, others, kinds_of, threads, least_gain):
+    """``first``, or one of the others that ends much earlier; ``kinds_of`` gives the ``Tasks`` of a cut.
+
+    ``least_gain``: the part of the time that another one may take at most.
+    """
+    kinds = kinds_of(first)
+    best, time = first, seconds_of(kinds, threads)
+    whole = sum(kind.count * kind.cycles for kind in kinds) / threads
+    for other in others:
+        if whole >= least_gain * time:  # nothing is left to gain
+            break
+        ends = seconds_of(kinds_of(other), threads)
+        if ends <= least_gain * time:
+            best, time = other, ends
+    return best
+
+
+def shrinking(whole, tuning, least):
+    """Sizes of a box of which each is about 0.7 of the one before, from the whole on."""
+    return [size for size in (int(whole * 2 ** (-i / 2)) for i in range(tuning.cut_sizes)) if size >= least]
+
+
+def halves(block, least):
+    """A block and what halving it again and again leaves, in whole parts of ``least``."""
+    found = [block]
+    while block > least:
+        block = -(-(block // 2) // least) * least
+        if block == found[-1]:
+            break
+        found.append(block)
+    return found

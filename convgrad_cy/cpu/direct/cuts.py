@@ -1,0 +1,86 @@
+"""The sum cut for many threads (``cpu/cuts.py``): smaller boxes and blocks of fprop and dgrad, more blocks of wgrad.
+
+The order of sums is given: chunks in fprop and dgrad, boxes and slices in wgrad.
+"""
+
+from itertools import product
+from math import prod
+
+from ...problem import even
+from ..cuts import Tasks, best_cut, halves, shrinking
+from ..tile import tile_cycles
+from .boxes import count_boxes
+
+
+def _boxes(case, images, window, walk):
+    return -(-case.batch // images) * prod(
+        -(-axis.positions // part.positions) for axis, part in zip(walk, window, strict=True)
+    )
+
+
+def _cycles(case, sizes, block, images, window, walk, pairs):
+    """Of a task: one box of one walk."""
+    tuning = case.tuning
+    positions, terms = (
+        images * prod(part.positions for part in window),
+        case.channels * prod(axis.taps for axis in walk),
+    )
+    rows, columns = (block, positions) if sizes.across else (positions, block)
+    products = terms * tile_cycles(rows, columns, case.tile, case.itemsize) * (0.5 if pairs else 1)
+    copied = images * prod(part.extent for part in window) * case.channels
+    filters = (tuning.packed_cycles if sizes.packs else tuning.read_cycles) * terms * block
+    return products + tuning.copied_cycles * copied + filters + tuning.box_cycles
+
+
+def correlation_kinds(case, sizes, pairs, block, images, windows):
+    """The ``Tasks`` of fprop or dgrad that are cut so."""
+    each = zip(case.walks, windows, case.counts, strict=True)
+    blocks = case.groups * -(-case.outputs // block)
+    kinds = [
+        Tasks(
+            blocks * count * _boxes(case, images, window, walk),
+            _cycles(case, sizes, block, images, window, walk, pairs),
+        )
+        for walk, window, count in each
+    ]
+    if sizes.phases == 1:
+        return kinds
+    return [Tasks(max(kind.count for kind in kinds), sum(kind.cycles for kind in kinds))]
+
+
+def cut_correlation(case, sizes, pairs, threads, cut, boxed):
+    """(block, images, windows) of fprop or dgrad for so many threads.
+
+    ``cut``: the same as they are. ``boxed`` gives images and windows of boxes of at most so many positions.
+    """
+    if threads <= case.tuning.tuned_threads or case.channels == 0:
+        return cut
+    whole = cut[1] * max(prod(part.positions for part in window) for window in cut[2])
+    mosts = shrinking(whole, case.tuning, case.tuning.least_cut_positions)
+    blocks = halves(cut[0], case.tile.tile_rows if sizes.across else case.strip)
+    others = ((block, *boxed(most)) for block, most in product(blocks, mosts))
+    return best_cut(cut, others, lambda one: correlation_kinds(case, sizes, pairs, *one), threads, case.tuning.cut_gain)
+
+
+def accumulation_kinds(case, order, chunk, block):
+    """The ``Tasks`` of wgrad with such blocks of the filter, of the walk that has most taps."""
+    tasks = order.slices * case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
+    boxes = count_boxes(case, order.images, order.windows) / order.slices
+    window = max(order.windows, key=lambda window: prod(part.positions for part in window))
+    positions, seen = (order.images * prod(getattr(part, name) for part in window) for name in ("positions", "extent"))
+    products = positions * tile_cycles(case.taps * chunk, block, case.tile, case.itemsize) * (0.5 if order.pairs else 1)
+    copied = case.tuning.copied_cycles * (seen * chunk + positions * block)
+    return [Tasks(tasks, boxes * (products + copied + case.tuning.box_cycles))]
+
+
+def cut_accumulation(case, order, threads, chunk, block):
+    """(chunk, block) of wgrad for so many threads."""
+    if threads <= case.tuning.tuned_threads or case.channels == 0:
+        return chunk, block
+    chunks = [chunk]
+    while chunks[-1] > 1 and case.taps * chunks[-1] > case.tile.tile_rows:
+        chunks.append(even(case.channels, max(1, chunks[-1] // 2)))
+    others = product(chunks, halves(block, case.lanes))
+    return best_cut(
+        (chunk, block), others, lambda one: accumulation_kinds(case, order, *one), threads, case.tuning.cut_gain
+    )

@@ -1,0 +1,68 @@
+/* A clock around tasks, for ``python -m bench.cores``. It is off but there: a task then tests one pointer. While it is on, each
+ * call has one thread, whatever its plan is for, so that no task waits for another one's memory. */
+#ifndef CONVGRAD_CLOCK_H
+#define CONVGRAD_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+typedef struct {
+    int64_t loop, task, begin, end; /* nanoseconds */
+} task_time;
+
+typedef struct {
+    int64_t loops, count, most; /* loops and tasks so far; tasks that there is room for: later ones are counted alone */
+    int64_t shared;             /* bytes that tasks share beside the arrays */
+    task_time *times;
+} task_clock;
+
+static task_clock *clock_of_tasks;
+
+static inline int is_timed(void)
+{
+    return clock_of_tasks != 0;
+}
+
+static inline int64_t exact_nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline void set_clock(task_clock *clock)
+{
+    clock_of_tasks = clock;
+}
+
+static inline void note_shared(int64_t bytes)
+{
+    if (is_timed())
+        clock_of_tasks->shared += bytes;
+}
+
+static inline void note_loop(void)
+{
+    if (is_timed())
+        clock_of_tasks->loops++;
+}
+
+/* When a task begins; nothing where no clock is on. */
+static inline int64_t begin_task(void)
+{
+    return is_timed() ? exact_nanoseconds() : 0;
+}
+
+static inline void end_task(int64_t task, int64_t begin)
+{
+    task_clock *clock = clock_of_tasks;
+    if (clock == 0)
+        return;
+    if (clock->count < clock->most) {
+        const task_time time = {clock->loops - 1, task, begin, exact_nanoseconds()};
+        clock->times[clock->count] = time;
+    }
+    clock->count++;
+}
+
+#endif
