@@ -111,6 +111,8 @@ def _tasks(job, blocks, rows):
         parts = -(-problem.groups // blocks.groups) * -(-outputs // blocks.outputs)
     if operation == WGRAD:
         return parts * -(-channels // blocks.chunk) * blocks.slices * len(rows)
+    if blocks.lanewise:  # a task has all stride phases
+        return parts * max(_boxes(*row, problem, 1) for row in rows)
     return parts * sum(_boxes(*row, problem, blocks.images) for row in rows) // blocks.phases
 
 
@@ -127,6 +129,22 @@ def _packed(job, blocks):
     if job.task.operation == WGRAD:
         return None
     return "each task" if blocks.packs else "all tasks, before the others"
+
+
+def _phases(job, blocks, rows):
+    """Walks that a task computes together, but for one without taps, which leaves zeros."""
+    if not blocks.lanewise or job.task.operation == WGRAD:
+        return blocks.phases
+    return max(1, sum(all(axis.taps for axis in walk) for walk, _ in rows))
+
+
+def _copied(job, blocks):
+    if not blocks.lanewise:
+        return "windows of the source, where the kernel does not read it in place"
+    source, _, target = job.task.tensors
+    single = source.shape[2] == target.shape[2] == 1
+    adjacent = all(tensor.strides[1] == tensor.itemsize for tensor in (source, target))
+    return "nothing, if vectors are whole" if single and adjacent else "what a box sees of the source, and its sums"
 
 
 def _direct(job, task):
@@ -151,11 +169,11 @@ def _direct(job, task):
         ("block of outputs", blocks.outputs),
         ("groups of a task", blocks.groups),
         ("slices of a sum", blocks.slices),
-        ("stride phases of a task", blocks.phases),
+        ("stride phases of a task", _phases(job, blocks, rows)),
         ("filter packed by", _packed(job, blocks)),
         ("target stored past the cache", bool(blocks.streams)),
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
-        ("copied", "windows of the source, where the kernel does not read it in place"),
+        ("copied", _copied(job, blocks)),
         ("bytes beside the arrays", _direct_bytes(job, blocks, taps)),
     ]

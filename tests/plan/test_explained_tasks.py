@@ -1,0 +1,36 @@
+"""The tasks that ``explain`` counts are those that a kernel has."""
+
+from collections import Counter
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from problems import PROBLEMS
+
+import convgrad_cy as cg
+from convgrad_cy.cpu.kernels import compiled
+
+MOST = 1 << 16  # tasks
+
+
+@pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
+def test_tasks(problem, name):
+    """In some last loops of a call: those before them pack the filter; one that leaves zeros counts."""
+    x, w, y = problem.x_shape, problem.w_shape, problem.y_shape
+    shapes, asked = {
+        "conv": ((x, w), {}),
+        "conv_backward_data": ((y, w), {"x_shape": x}),
+        "conv_backward_filter": ((x, y), {"w_shape": w}),
+    }[name]
+    keywords = {**asked, **problem.keywords, "algorithm": "direct"}
+    details = cg.explain(name, shapes, **keywords).details
+    if "tasks" not in details:
+        return
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+    _, _, times = compiled.time_tasks(lambda: getattr(cg, name)(*arrays, **keywords), MOST)
+    loops = list(Counter(loop for loop, *_ in times).values())
+    if name == "conv_backward_filter":  # the last one adds slices, or stores lanes
+        assert details["tasks"] in loops
+    else:
+        assert details["tasks"] in accumulate(reversed(loops))
