@@ -101,6 +101,10 @@ def _boxes(walk, window, problem, images):
     return -(-problem.batch // images) * prod(-(-axis.positions // max(part.positions, 1)) for axis, part in extents)
 
 
+def _with_taps(rows):
+    return [(walk, window) for walk, window in rows if all(axis.taps for axis in walk)]
+
+
 def _tasks(job, blocks, rows):
     """Tasks of all walks."""
     operation, problem = job.task.operation, job.task.problem
@@ -112,7 +116,7 @@ def _tasks(job, blocks, rows):
     if operation == WGRAD:
         return parts * -(-channels // blocks.chunk) * blocks.slices * len(rows)
     if blocks.lanewise:  # a task has all stride phases
-        return parts * max(_boxes(*row, problem, 1) for row in rows)
+        return parts * max(_boxes(*row, problem, 1) for row in _with_taps(rows) or rows)
     return parts * sum(_boxes(*row, problem, blocks.images) for row in rows) // blocks.phases
 
 
@@ -133,9 +137,8 @@ def _packed(job, blocks):
 
 def _phases(job, blocks, rows):
     """Walks that a task computes together, but for one without taps, which leaves zeros."""
-    if not blocks.lanewise or job.task.operation == WGRAD:
-        return blocks.phases
-    return max(1, sum(all(axis.taps for axis in walk) for walk, _ in rows))
+    lanewise = blocks.lanewise and job.task.operation != WGRAD
+    return max(1, len(_with_taps(rows))) if lanewise else blocks.phases
 
 
 def _copied(job, blocks):

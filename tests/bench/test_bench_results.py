@@ -97,7 +97,7 @@ def test_what_is_kept_is_what_its_name_says(path):
         return
     if what == "cores":
         assert data["machine"]["family"] == ["25", "17"] and data["threads"][0] == 1 and data["isa"] == isa
-        assert {row["suite"] for row in data["rows"]} == set(suites.NAMES)
+        assert {row["suite"] for row in data["rows"]} <= set(suites.NAMES) and len(data["rows"]) > 400
         assert all(set(row["threads"]) == {*map(str, data["threads"])} for row in data["rows"])
         return
     assert f", {isa}" in data["libraries"]["convgrad_cy"]["version"] and "stopped" not in data

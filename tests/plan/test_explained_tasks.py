@@ -30,7 +30,7 @@ def test_tasks(problem, name):
     arrays = [np.ones(shape, np.float32) for shape in shapes]
     _, _, times = compiled.time_tasks(lambda: getattr(cg, name)(*arrays, **keywords), MOST)
     loops = list(Counter(loop for loop, *_ in times).values())
-    if name == "conv_backward_filter":  # the last one adds slices, or stores lanes
-        assert details["tasks"] in loops
+    if name == "conv_backward_filter":  # each loop that sums is followed by one that adds slices, or stores lanes
+        assert details["tasks"] in (*loops, sum(loops[::2]))
     else:
         assert details["tasks"] in accumulate(reversed(loops))
