@@ -56,6 +56,8 @@ def suits(task):
     taps, positions, tuning = prod(problem.kernel), prod(problem.y), task.machine.tuning
     if taps <= min(positions, prod(problem.x)):
         return "the filter is not larger than y"
+    if problem.multiplications == 0:
+        return "there are no products"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
     if task.algorithm == "direct" and operation != WGRAD:  # images are channels here, and so decide about sums

@@ -51,6 +51,8 @@ class Copier(NamedTuple):
 
         Last but one comes the axis on which the source's elements are nearest: the kernel transposes these two.
         """
+        if target.size == 0:
+            return
         axes = []
         for _, size, source_stride, target_stride in sorted(
             (-abs(step), size, other, step)

@@ -230,7 +230,8 @@ cdef inline int wgrad_steps(
             c = <Accumulation *>all.shared
         job.c, job.filter, job.target = c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
         job.partial = all.shared
-        for i in range(0, steps, together):
+        i = 0
+        while i < steps:  # a range with a step that is no constant would be an object, for which memory may lack
             for k in range(together):
                 if steps > 1:  # else it is described already
                     describe_accumulation(
@@ -239,6 +240,7 @@ cdef inline int wgrad_steps(
             run(&all, <task_function>wgrad_task[scalar, compute], &job, x, 0, together * job.tasks)
             if blocks.slices > 1:
                 run(&all, <task_function>finish_task[scalar, compute], &job, x, 0, c.block_count)
+            i += together
     finally:
         end_call(&all)
     return 0

@@ -179,6 +179,16 @@ def test_declines(text, name, reason):
     assert reason in dict(explained(parse(text), name).declined)["exchanged"]
 
 
+def test_no_images():
+    """The batch would be channels: of none, which no copy may read."""
+    w = (8, 2, 4, 5)
+    for data_format in DATA_FORMATS:
+        x, y = ((0, 16, 4, 5), (0, 8, 1, 1)) if data_format == "NCX" else ((0, 4, 5, 16), (0, 1, 1, 8))
+        x, y = np.zeros(x, np.float32), np.zeros(y, np.float32)
+        result = cg.conv_backward_filter(x, y, w, groups=8, data_format=data_format)
+        np.testing.assert_array_equal(result, np.zeros(w))
+
+
 def test_winograd_asked_for():
     reasons = dict(explained(parse('mb7ic3ih7oc6oh4kh4n"taps"'), "conv", algorithm="winograd").declined)
     assert reasons["exchanged"] == "the filter is not larger than y"

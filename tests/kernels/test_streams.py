@@ -12,6 +12,7 @@ from convgrad_cy.bounded import Bounded
 from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
+from convgrad_cy.cpu.winograd.tilings import LARGE, SMALL
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
@@ -149,7 +150,7 @@ def test_bits_of_winograd(machine_with, dtype):
 @pytest.mark.tuning
 def test_winograd_is_planned():
     problem = ConvProblem(1, 1, 64, 64, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    tiling = (((1, 1),), ((3, 6),), ((3, 6),))
+    tiling = (SMALL, LARGE, LARGE)
     for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
         machine = cpu.machine()._replace(cache_bytes=cache_bytes)
         assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected
