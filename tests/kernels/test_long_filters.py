@@ -41,8 +41,9 @@ def not_exchanged(monkeypatch):
 @pytest.fixture
 def short(machine_with):
     """As if few taps were many."""
-    tuning = cpu.machine().tuning
-    machine_with(own_tuning=tuning._replace(long_filter_bytes=2048, sums_bytes=8 << 10, box_positions=12))
+    few = 32 * cpu.machine().vector_bytes
+    tuning = cpu.machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
+    machine_with(own_tuning=tuning)
 
 
 @pytest.mark.usefixtures("short")
