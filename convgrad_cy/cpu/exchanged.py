@@ -26,10 +26,20 @@ from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
 from . import scratch
 from .layouts import Axes, Reordered
+from .small_groups import MOST_TABLE
 from .task import Task
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
 _REVERSED = (..., *[slice(None, None, -1)] * 3)
+
+
+def _least_of_dgrad(task):
+    """How many times as large as y the filter of a data gradient has to be."""
+    problem, tuning = task.problem, task.machine.tuning
+    _, height, width = problem.kernel
+    if problem.groups > 1 and (2 * width + 1) * width * height <= MOST_TABLE:
+        return tuning.larger_filter_of_lanes
+    return tuning.larger_filter_dgrad
 
 
 def _is_reversed(task):
@@ -37,7 +47,7 @@ def _is_reversed(task):
     problem = task.problem
     if task.operation != FPROP or problem.stride != (1, 1, 1):
         return False
-    return prod(problem.kernel) >= task.machine.tuning.larger_filter_dgrad * prod(problem.x)
+    return prod(problem.kernel) >= _least_of_dgrad(task) * prod(problem.x)
 
 
 def _least(task):
@@ -46,7 +56,7 @@ def _least(task):
     if task.operation == DGRAD:
         # The channels of x were the outputs that fill a tile; images are then.
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
-        return tuning.larger_filter_dgrad * max(1.0, truediv(*fills)) ** 0.5
+        return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
     return tuning.larger_filter if problem.groups == 1 else tuning.larger_filter_of_groups
 
 
@@ -73,6 +83,8 @@ def suits(task):
         # Only every stride-th tap meets a position, and every dilation-th position a tap.
         taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
     elif problem.groups == 1:
+        if positions == 1:
+            return "y has one position: taps are channels then"
         most = max(stride / kernel for stride, kernel in zip(problem.stride, problem.kernel, strict=True) if kernel > 1)
         if most * tuning.least_exchanged_overlap > 1:
             return f"the filter is less than {tuning.least_exchanged_overlap} times as large as the stride"

@@ -54,7 +54,7 @@ ALLOWED = {
         "problem",
     },
     "cpu.families": {"cpu.direct", "cpu.exchanged", "cpu.overlaps", "cpu.patches", "cpu.small_groups", "cpu.winograd"},
-    "cpu.exchanged": {"arrays", "cpu.layouts", "cpu.scratch", "cpu.task", "problem"},
+    "cpu.exchanged": {"arrays", "cpu.layouts", "cpu.scratch", "cpu.small_groups", "cpu.task", "problem"},
     "cpu.overlaps": {"arrays", "cpu.layouts", "cpu.scratch", "problem"},
     "cpu.patches": {"arrays", "cpu.layouts", "cpu.scratch", "problem"},
     "cpu.winograd": {

@@ -8,6 +8,10 @@ TABLE = (
         "An exchange has fewer products by this factor, but shorter sums of channels.",
     ),
     same(
+        "larger_filter_of_lanes", 5, "taps for each position, of a data gradient", "reports",
+        "The same where small groups side by side have a table of so many taps, and no cliff.",
+    ),
+    same(
         "larger_filter_of_groups", 2.5, "taps for each position, of the others with groups", "reports",
         "As many products either way: longer rows have to make up for the copy of x.",
     ),
