@@ -33,13 +33,16 @@ _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
 _REVERSED = (..., *[slice(None, None, -1)] * 3)
 
 
+def _suits_lanes(problem):
+    """Whether small groups side by side have a table of all taps."""
+    _, height, width = problem.kernel
+    return problem.groups > 1 and (2 * width + 1) * width * height <= MOST_TABLE
+
+
 def _least_of_dgrad(task):
     """How many times as large as y the filter of a data gradient has to be."""
-    problem, tuning = task.problem, task.machine.tuning
-    _, height, width = problem.kernel
-    if problem.groups > 1 and (2 * width + 1) * width * height <= MOST_TABLE:
-        return tuning.larger_filter_of_lanes
-    return tuning.larger_filter_dgrad
+    tuning = task.machine.tuning
+    return tuning.larger_filter_of_lanes if _suits_lanes(task.problem) else tuning.larger_filter_dgrad
 
 
 def _is_reversed(task):
@@ -57,7 +60,8 @@ def _least(task):
         # The channels of x were the outputs that fill a tile; images are then.
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
-    return tuning.larger_filter if problem.groups == 1 else tuning.larger_filter_of_groups
+    fills = problem.groups == 1 or (task.operation == FPROP and _suits_lanes(problem))
+    return tuning.larger_filter if fills else tuning.larger_filter_of_groups
 
 
 def suits(task):

@@ -17,7 +17,7 @@ TABLE = (
     ),
     same(
         "larger_filter", 10, "taps for each position, of the others", "reports",
-        "Without groups channels fill the vectors, and rows count for less.",
+        "Channels, or small groups side by side, fill the vectors then, and rows count for less.",
     ),
     same(
         "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, of the others without groups",
