@@ -26,7 +26,7 @@ from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
 from . import scratch
 from .layouts import Axes, Reordered
-from .small_groups import MOST_TABLE
+from .small_groups import MOST_TABLE, table_entries
 from .task import Task
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
@@ -36,7 +36,7 @@ _REVERSED = (..., *[slice(None, None, -1)] * 3)
 def _suits_lanes(problem):
     """Whether small groups side by side have a table of all taps."""
     _, height, width = problem.kernel
-    return problem.groups > 1 and (2 * width + 1) * width * height <= MOST_TABLE
+    return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
 
 
 def _least_of_dgrad(task):

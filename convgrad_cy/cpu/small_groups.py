@@ -47,6 +47,11 @@ def _lane_extents(case, lanes):
         most = max(1, most // 2)
 
 
+def table_entries(height, width):
+    """Entries of the table for so many taps of one channel."""
+    return (2 * width + 1) * width * height
+
+
 def _refusal(case, positions_adjacent):
     """Why groups side by side are not faster, or None."""
     sums_positions = case.operation == WGRAD
@@ -62,7 +67,7 @@ def _refusal(case, positions_adjacent):
     several = max(channels, case.outputs) > 1 and not sums_positions
     if several and not shared and not _expands_well(case, positions_adjacent):
         return "a copy with a vector for each channel would take too long"
-    if channels * max((2 * walk[2].taps + 1) * walk[2].taps * walk[1].taps for walk in walks) > MOST_TABLE:
+    if channels * max(table_entries(walk[1].taps, walk[2].taps) for walk in walks) > MOST_TABLE:
         return "there are too many taps"
     return None
 

@@ -70,10 +70,8 @@ def counted_parts(operation, problem, tiling):
 
 def _gathered(operation, problem):
     """Elements of x and y that are reordered where walks skip some."""
-    elements = [
-        is_skipped * size for is_skipped, size in zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
-    ]
-    return sum(elements)
+    each = zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
+    return sum([is_skipped * size for is_skipped, size in each])
 
 
 def tiled_work(operation, problem, tiling, tile):
