@@ -189,9 +189,9 @@ def main(argv=None):
     for row in rows:
         data["rows"].append(row_result(row, options, cores))
         print(line_of(data["rows"][-1]), flush=True)
+        if options.json:
+            results.write(data, options.json)  # after each row: a machine may be lent for minutes
     print("\n" + "\n".join(conclusion(data)))
-    if options.json:
-        results.write(data, options.json)
     if options.plot:
         from . import plots
 
