@@ -82,14 +82,15 @@ class RowCall:
 
     def measured(self, threads, seconds):
         """Seconds of the fastest call on so many threads that are there."""
-        best, end = float("inf"), time.perf_counter() + seconds
+        taken = []
         with cg.num_threads(threads):
             self.call()
-            while time.perf_counter() < end:
+            end = time.perf_counter() + seconds
+            while len(taken) < LEAST_CALLS or time.perf_counter() < end:
                 start = time.perf_counter()
                 self.call()
-                best = min(best, time.perf_counter() - start)
-        return best
+                taken.append(time.perf_counter() - start)
+        return min(taken)
 
 
 def loop_of_nothing(threads, seconds=0.2):
