@@ -170,13 +170,14 @@ def efficiency(prediction, alone, threads):
     return alone / (threads * prediction.seconds)
 
 
-def bytes_of(case, shared):
+def bytes_of(kernel, case, shared):
     """(read once, read by all) of a ``Case`` of the benchmark whose tasks share so many bytes.
 
-    Tasks write what they share and read it again.
+    Tasks write what they share and read it again: filters all of them, but what tasks of wgrad share, slices and the
+    tiles of a box, few of them.
     """
     x, w, y = (prod(shape) * case.itemsize for shape in (case.x, case.w, case.y))
-    return x + y, w + 2 * shared
+    return (x + y + 2 * shared, w) if kernel == "wgrad" else (x + y, w + 2 * shared)
 
 
 #: A row has enough work for so many threads if each has so many products; the means are of those.

@@ -78,7 +78,7 @@ class RowCall:
         loops = [[] for _ in range(1 + max((loop for loop, _ in taken[0]), default=-1))]
         for loop, task in sorted(taken[0]):
             loops[loop].append(min(times[loop, task] for times in taken) * 1e-9)
-        return Timed(loops, serial * 1e-9, *bytes_of(self.row.case, found[0][1]), alone)
+        return Timed(loops, serial * 1e-9, *bytes_of(self.row.kernel, self.row.case, found[0][1]), alone)
 
     def measured(self, threads, seconds):
         """Seconds of the fastest call on so many threads that are there."""

@@ -6,9 +6,8 @@ what Python calls; each function picks its types once.
 """
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free
 
-from base.memory cimport allocate, first_line
+from base.memory cimport allocate, first_line, give_memory
 from base.scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
 from copy.rearrange cimport rearrange_elements
 from direct.blocks cimport Blocks, Step
@@ -21,6 +20,9 @@ from tile.ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES,
 from winograd.correlate cimport correlate_tiled
 from winograd.tiling cimport TileBlocks, TileStep
 from winograd.wgrad cimport wgrad_tiled
+
+cdef extern from "base/kept_memory.h" nogil:
+    void release_kept_memory()
 
 cdef extern from "parallel/threads.h" nogil:
     const char *threads_runtime()
@@ -43,6 +45,11 @@ def tile():
 def openmp():
     """Version of OpenMP's interface, or why there is none."""
     return threads_runtime().decode()
+
+
+def release_memory():
+    """Give back what is kept of large calls' memory for the next one."""
+    release_kept_memory()
 
 
 cdef class Program:
@@ -213,4 +220,4 @@ def time_tasks(call, int64_t most):
         return end - begin, clock.shared, times
     finally:
         set_clock(NULL)
-        free(memory)
+        give_memory(memory, 0)

@@ -14,25 +14,29 @@ class Tasks(NamedTuple):
     cycles: float
 
 
-def seconds_of(kinds, threads):
-    """When the last of all tasks ends, in those cycles: threads take them in turn, as if all were equal."""
-    count = sum(kind.count for kind in kinds)
-    whole = sum(kind.count * kind.cycles for kind in kinds)
-    return max(-(-count // threads) * whole / count, max(kind.cycles for kind in kinds))
+def work_of(loop):
+    """Cycles of all tasks of a loop, which is a list of ``Tasks``."""
+    return sum(kind.count * kind.cycles for kind in loop)
 
 
-def best_cut(first, others, kinds_of, threads, least_gain):
-    """``first``, or one of the others that ends much earlier; ``kinds_of`` gives the ``Tasks`` of a cut.
+def seconds_of(loop, threads):
+    """When the last of a loop's tasks ends, in those cycles: threads take them in turn, as if all were equal."""
+    count = sum(kind.count for kind in loop)
+    return max(-(-count // threads) * work_of(loop) / count, max(kind.cycles for kind in loop))
+
+
+def best_cut(first, others, loops_of, threads, least_gain):
+    """``first``, or one of the others that ends much earlier; ``loops_of`` gives the loops of a cut, one after the other.
 
     ``least_gain``: the part of the time that another one may take at most.
     """
-    kinds = kinds_of(first)
-    best, time = first, seconds_of(kinds, threads)
-    whole = sum(kind.count * kind.cycles for kind in kinds) / threads
+    loops = loops_of(first)
+    best, time = first, sum(seconds_of(loop, threads) for loop in loops)
+    whole = sum(map(work_of, loops)) / threads
     for other in others:
         if whole >= least_gain * time:  # nothing is left to gain
             break
-        ends = seconds_of(kinds_of(other), threads)
+        ends = sum(seconds_of(loop, threads) for loop in loops_of(other))
         if ends <= least_gain * time:
             best, time = other, ends
     return best

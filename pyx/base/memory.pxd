@@ -1,17 +1,20 @@
 """Scratch memory in whole cache lines, and tables of offsets in it."""
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport malloc
+
+cdef extern from "base/kept_memory.h" nogil:
+    void *take_memory(size_t bytes)
+    void give_memory(void *memory, size_t most)
 
 
 cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
     """Memory for three parts, whole cache lines each, that lie one after the other from ``first_line`` on.
 
-    One malloc: three calls would take as long as the products of a small convolution.
+    One malloc: three calls would take as long as the products of a small convolution. ``give_memory`` takes it back.
     """
     cdef void *memory = NULL
     if max(one, two, three) < <int64_t>1 << 60:  # so that their sum fits into an int64
-        memory = malloc(<size_t>(one + two + three + 64))
+        memory = take_memory(<size_t>(one + two + three + 64))
     if memory == NULL:
         raise MemoryError(f"no {one}, {two} and {three} bytes of scratch memory for the convolution")
     return memory

@@ -10,10 +10,9 @@ products to its sums, and in the end it stores them.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
-from base.memory cimport allocate, first_line, in_lines
+from base.memory cimport allocate, first_line, give_memory, in_lines
 from base.scalar cimport compute, scalar
 from base.tensor cimport target_offset
 from copy.load_store cimport store_block
@@ -240,6 +239,6 @@ cdef inline int correlate_steps(
         run(&all, <task_function>correlate_task[scalar, compute], &job, x, 0, zeros)
         run(&all, <task_function>correlate_task[scalar, compute], &job, x, zeros, tasks)
     finally:
-        free(steps)
+        give_memory(steps, 0)
         end_call(&all)
     return 0

@@ -140,29 +140,32 @@ cdef inline void finish(
     const Accumulation *c, const FilterBlock *part, const scalar *source, scalar *filter, const scalar *target,
     compute *sums,
 ) noexcept nogil:
-    """Add the slices of a part in order and store it."""
+    """Add the slices of a part, or of some of its channels, in order and store it."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t slice, i, t, rows = conv.taps * part.channels, together
+    cdef int64_t slice, i, t, runs = 1 if c.taps_inside else conv.taps  # of rows that lie one after the other
+    cdef int64_t rows = conv.taps * part.channels // runs, pitch = part.tap_rows * c.row, together
+    cdef bint repairs = False
     source += part.g * conv.x.group + part.c0 * conv.x.channel
     target += part.g * conv.y.group + part.o0 * conv.y.channel
     filter += part.g * conv.w.group + part.o0 * conv.w.batch + part.c0 * conv.w.channel
-    for slice in range(1, conv.blocks.slices):
-        for i in range(rows * c.row):
-            sums[i] += sums[slice * c.sums_size + i]
+    for t in range(runs):
+        for slice in range(1, conv.blocks.slices):
+            for i in range(t * pitch, t * pitch + rows * c.row):
+                sums[i] += sums[slice * c.sums_size + i]
+        if compute is not int:
+            repairs = repairs or (conv.padded and any_nan(sums + t * pitch, rows, part.outputs, c.row))
     if compute is not int:
-        if conv.padded and any_nan(sums, rows, part.outputs, c.row):
-            repair_filter(conv, source, target, part.channels, part.outputs, sums, part.tap_rows * c.row,
-                          part.channel_rows * c.row)
+        if repairs:
+            repair_filter(conv, source, target, part.channels, part.outputs, sums, pitch, part.channel_rows * c.row)
     if c.taps_adjacent:
         together = part.channels if c.taps_inside and conv.w.channel == conv.taps else 1
         for i in range(part.channels // together):
             store_block(filter + filter_offset(&conv.w, &conv.walk, 0) + i * conv.w.channel, conv.w.batch, 1,
-                        sums + i * part.channel_rows * c.row, 1, part.tap_rows * c.row, part.outputs,
-                        together * conv.taps)
+                        sums + i * part.channel_rows * c.row, 1, pitch, part.outputs, together * conv.taps)
         return
     for t in range(conv.taps):
         store_block(filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel,
-                    sums + t * part.tap_rows * c.row, 1, part.channel_rows * c.row, part.outputs, part.channels)
+                    sums + t * pitch, 1, part.channel_rows * c.row, part.outputs, part.channels)
 
 
 cdef inline void wgrad_task(
@@ -191,14 +194,18 @@ cdef inline void wgrad_task(
 
 
 cdef inline void finish_task(
-    const WgradJob *job, const scalar *source, compute *scratch, int64_t block
+    const WgradJob *job, const scalar *source, compute *scratch, int64_t number
 ) noexcept nogil:
-    """The slices of a block of the filter."""
+    """The slices of some channels of a block of the filter."""
     cdef const Accumulation *c = job.c
+    cdef int64_t block = number // c.pieces, first = number % c.pieces * c.piece_channels
     cdef FilterBlock part
     part_of(c, block, &part)
+    if first >= part.channels:
+        return
+    part.c0, part.channels = part.c0 + first, min(c.piece_channels, part.channels - first)
     finish(c, &part, source, <scalar *>job.filter, <const scalar *>job.target,
-           <compute *>job.partial + block * c.conv.blocks.slices * c.sums_size)
+           <compute *>job.partial + block * c.conv.blocks.slices * c.sums_size + first * part.channel_rows * c.row)
 
 
 cdef inline int wgrad_steps(
@@ -239,7 +246,7 @@ cdef inline int wgrad_steps(
                 c[k].workers = &all
             run(&all, <task_function>wgrad_task[scalar, compute], &job, x, 0, together * job.tasks)
             if blocks.slices > 1:
-                run(&all, <task_function>finish_task[scalar, compute], &job, x, 0, c.block_count)
+                run(&all, <task_function>finish_task[scalar, compute], &job, x, 0, c.block_count * c.pieces)
             i += together
     finally:
         end_call(&all)

@@ -20,6 +20,9 @@ from direct.zones cimport Zone, list_places
 from parallel.tasks cimport team
 from tile.ukernel cimport LINE_BYTES, TILE_VECTORS, VECTOR_BYTES, packed_width, strip_width, whole_columns
 
+cdef enum:
+    FINISHED_BYTES = 4096  # of sums whose slices a task adds, which it reads from the caches of other cores
+
 cdef struct Accumulation:
     Convolution conv
     team *workers
@@ -28,6 +31,7 @@ cdef struct Accumulation:
     int64_t row  # elements between rows of sums
     int64_t strip, panel_strip  # elements of a line of the panel, and from one strip to the next
     int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
+    int64_t piece_channels, pieces  # of a block, whose slices a task adds
     bint panel_in_place  # the target itself serves as the panel
     bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
     bint taps_adjacent  # in the filter, and nothing else is
@@ -166,6 +170,8 @@ cdef inline void describe_accumulation(
     if c.panel_in_place:
         c.panel_strip, c.panel_size = c.strip, 0
     c.sums_size = in_lines(c.conv.taps * blocks.chunk * c.row * sizeof(compute)) // sizeof(compute)
+    c.piece_channels = max(FINISHED_BYTES // (c.row * c.conv.taps * <int64_t>sizeof(compute)), 1)
+    c.pieces = count_blocks(min(blocks.chunk, c.conv.channels), c.piece_channels)
     c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
     c.scratch += tables_size(&c.conv)
     # Where lines are, and the rows of a zone and their sums.

@@ -13,9 +13,8 @@ A call of a kernel has one team, one piece of memory, and loops one after the ot
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free
 
-from base.memory cimport allocate, first_line, in_lines
+from base.memory cimport allocate, first_line, give_memory, in_lines
 
 cdef extern from "parallel/float_state.h" nogil:
     uint64_t enter_floats()
@@ -57,6 +56,10 @@ cdef extern from "parallel/listener.h":
     void begin_listening(listener *ears) nogil
     int end_listening(listener *ears) except -1
 
+cdef enum:  # memory that is kept for the next call, at most
+    KEPT_BYTES = 64 << 20
+    KEPT_BYTES_OF_THREAD = 8 << 20
+
 # One task of a job. ``context`` is what all tasks of the job share. The function that is cast to this type has pointers
 # to structs and elements in the place of void: the source's elements and the scratch memory's tell its types.
 ctypedef void (*task_function)(const void *context, const void *source, void *scratch, int64_t task) noexcept nogil
@@ -89,7 +92,7 @@ cdef inline bint begin_call(team *t, int64_t shared, int64_t tasks, int64_t scra
 
 
 cdef inline void end_call(team *t) noexcept nogil:
-    free(t.memory)
+    give_memory(t.memory, KEPT_BYTES + t.most * KEPT_BYTES_OF_THREAD)
 
 
 cdef inline void work(

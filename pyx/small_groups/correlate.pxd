@@ -5,10 +5,9 @@ strided dgrad see is copied once for all of them.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
-from base.memory cimport allocate, first_line, in_lines
+from base.memory cimport allocate, first_line, give_memory, in_lines
 from base.scalar cimport compute, scalar, widen
 from base.tensor cimport filter_offset
 from copy.stream cimport holds_lines
@@ -159,6 +158,6 @@ cdef inline int correlate_lanes(
         run(&all, <task_function>pack_lanes_task[scalar, compute], &job, x, 0, count * c.blocks)
         run(&all, <task_function>correlate_lanes_task[scalar, compute], &job, x, 0, tasks)
     finally:
-        free(memory)
+        give_memory(memory, 0)
         end_call(&all)
     return 0

@@ -70,7 +70,7 @@ def test_bytes():
     timed = Timed([], 0.0, 3 << 20, 1 << 20)
     assert [timed.bytes(HERE, threads) for threads in (1, 8, 9, 64)] == [4 << 20, 4 << 20, 5 << 20, 11 << 20]
     assert Timed([], 0.0, 1 << 19, 1 << 17).bytes(HERE, 64) == (1 << 19) + 8 * (1 << 17) - ((1 << 19) + (1 << 20))
-    assert schedule.bytes_of(cores.suites.rows(match="^tiny_8x8$")[0].case, 100)[1] % 4 == 0
+    assert schedule.bytes_of("fprop", cores.suites.rows(match="^tiny_8x8$")[0].case, 100)[1] % 4 == 0
 
 
 def test_clock():

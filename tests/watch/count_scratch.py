@@ -20,6 +20,7 @@ from watched import Note
 import convgrad_cy as cg
 from bench.suites import LAYERS
 from convgrad_cy.cpu import tuning
+from convgrad_cy.cpu.kernels import compiled
 
 #: Large enough for a team, and with few tasks.
 SMALL = [
@@ -54,6 +55,7 @@ def scratch(name, problem, formats, dtype, **keywords):
     *inputs, out = [np.ones(shape, dtype_of(dtype)) for shape in shapes]
     more = () if name == "conv" else (out.shape,)
     keywords |= problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
+    compiled.release_memory()  # else a large call may take what an earlier one has left
     most_bytes_more()
     getattr(cg, name)(*inputs, *more, out=out, **keywords)
     return most_bytes_more(), sum(array.nbytes for array in (*inputs, out))

@@ -32,7 +32,7 @@ def _cycles(case, sizes, block, images, window, walk, pairs):
     return products + tuning.copied_cycles * copied + filters + tuning.box_cycles
 
 
-def correlation_kinds(case, sizes, pairs, block, images, windows):
+def correlation_loop(case, sizes, pairs, block, images, windows):
     """The ``Tasks`` of fprop or dgrad that are cut so."""
     each = zip(case.walks, windows, case.counts, strict=True)
     blocks = case.groups * -(-case.outputs // block)
@@ -59,10 +59,10 @@ def cut_correlation(case, sizes, pairs, threads, cut, boxed):
     mosts = shrinking(whole, case.tuning, case.tuning.least_cut_positions)
     blocks = halves(cut[0], case.tile.tile_rows if sizes.across else case.strip)
     others = ((block, *boxed(most)) for block, most in product(blocks, mosts))
-    return best_cut(cut, others, lambda one: correlation_kinds(case, sizes, pairs, *one), threads, case.tuning.cut_gain)
+    return best_cut(cut, others, lambda one: [correlation_loop(case, sizes, pairs, *one)], threads, case.tuning.cut_gain)
 
 
-def accumulation_kinds(case, order, chunk, block):
+def accumulation_loop(case, order, chunk, block):
     """The ``Tasks`` of wgrad with such blocks of the filter, of the walk that has most taps."""
     tasks = order.slices * case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
     boxes = count_boxes(case, order.images, order.windows) / order.slices
@@ -82,5 +82,5 @@ def cut_accumulation(case, order, threads, chunk, block):
         chunks.append(even(case.channels, max(1, chunks[-1] // 2)))
     others = product(chunks, halves(block, case.lanes))
     return best_cut(
-        (chunk, block), others, lambda one: accumulation_kinds(case, order, *one), threads, case.tuning.cut_gain
+        (chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning.cut_gain
     )

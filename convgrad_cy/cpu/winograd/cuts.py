@@ -28,7 +28,7 @@ class Cutting:
             prod(-(-extent // n) for extent, n in zip(extents, box, strict=True)) for extents in self.extents
         )
 
-    def correlation_kinds(self, blocks, box):
+    def correlation_loop(self, blocks, box):
         """The ``Tasks`` that multiply in fprop or dgrad."""
         tiles, channels = blocks.images * prod(box), self.channels * self.added
         bundles, parts = -(-self.groups // blocks.groups), -(-self.outputs // blocks.outputs)
@@ -38,20 +38,26 @@ class Cutting:
         read = self.tile.tuning.read_part * self.cost("kept filter") if blocks.group else self.cost("filter")
         sums = tiles * width * (self.cost("sum") + self.cost("load") * -(-channels // blocks.chunk))
         cycles = self.points * (products + values + read * channels * width + sums)
-        kinds = [Tasks(bundles * parts * self.boxes(blocks.images, box), cycles)]
-        return kinds
+        return [Tasks(bundles * parts * self.boxes(blocks.images, box), cycles)]
 
-    def accumulation_kinds(self, blocks, box):
-        """The ``Tasks`` that multiply in wgrad."""
-        tiles, boxes = blocks.images * prod(box), self.boxes(blocks.images, box) / blocks.slices
+    def accumulation_loops(self, blocks, box):
+        """The loops of wgrad: all tiles are transformed, where they are kept; then the products are formed."""
+        tiles, boxes = blocks.images * prod(box), self.boxes(blocks.images, box)
         chunk, outputs = min(blocks.chunk, self.channels), min(blocks.outputs, self.outputs)
-        parts = -(-self.groups // blocks.groups) * -(-self.channels // chunk) * -(-self.outputs // outputs)
-        name = "wgrad product"
-        products = tiles * tile_cycles(chunk, outputs, self.tile, 4) * blocks.groups
-        values = 0 if blocks.shared else tiles * (chunk + outputs) * blocks.groups * self.cost("wgrad value", name)
-        loads = chunk * outputs * blocks.groups * self.cost("wgrad load", name)
-        sums = chunk * outputs * blocks.groups * self.cost("wgrad sum", name)
-        return [Tasks(parts * blocks.slices, self.points * (boxes * (products + values + loads) + sums))]
+        chunks, parts = -(-self.channels // chunk), -(-self.outputs // outputs)
+        name, tasks = "wgrad product", -(-self.groups // blocks.groups) * chunks * parts * blocks.slices
+        elements, boxes_of_slice = chunk * outputs * blocks.groups, boxes / blocks.slices
+        products = boxes_of_slice * tiles * tile_cycles(chunk, outputs, self.tile, 4) * blocks.groups
+        products += boxes_of_slice * elements * self.cost("wgrad load", name)
+        values = self.points * tiles * self.cost("wgrad value", name) * blocks.groups
+        sums = self.points * elements * self.cost("wgrad sum", name)
+        if not blocks.shared:
+            return [[Tasks(tasks, self.points * products + boxes_of_slice * values * (chunk + outputs) + sums)]]
+        first = [
+            Tasks(self.groups * boxes * chunks, values * chunk),
+            Tasks(self.groups * boxes * parts, values * outputs),
+        ]
+        return [first, [Tasks(tasks, self.points * products + sums)]]
 
 
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes):
@@ -74,7 +80,7 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes):
 
     least = cutting.strip if chosen.groups == 1 else chosen.outputs
     others = (cut(*each) for each in product(halves(chosen.outputs, least), sizes))
-    return best_cut((chosen, box), others, lambda one: cutting.correlation_kinds(*one), threads, tuning.cut_gain)
+    return best_cut((chosen, box), others, lambda one: [cutting.correlation_loop(*one)], threads, tuning.cut_gain)
 
 
 def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
@@ -87,12 +93,11 @@ def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
         -(-cutting.outputs // chosen.outputs) * chosen.outputs,
     )
     shares = chosen.shared or 4 * cutting.points * tiles * sum(widths) <= kept_bytes
-    chunks, blocks = halves(chosen.chunk, lanes), halves(chosen.outputs, lanes)
     others = (
         chosen._replace(chunk=chunk, outputs=block, shared=shared)
-        for shared in {chosen.shared, shares}
-        for chunk, block in product(chunks, blocks)
+        for shared in sorted({chosen.shared, shares})
+        for chunk, block in product(halves(chosen.chunk, lanes), halves(chosen.outputs, lanes))
     )
     return best_cut(
-        chosen, others, lambda one: cutting.accumulation_kinds(one, box), threads, cutting.tile.tuning.cut_gain
+        chosen, others, lambda one: cutting.accumulation_loops(one, box), threads, cutting.tile.tuning.cut_gain
     )
