@@ -19,24 +19,25 @@ def work_of(loop):
     return sum(kind.count * kind.cycles for kind in loop)
 
 
-def seconds_of(loop, threads):
-    """When the last of a loop's tasks ends, in those cycles: threads take them in turn, as if all were equal."""
-    count = sum(kind.count for kind in loop)
-    return max(-(-count // threads) * work_of(loop) / count, max(kind.cycles for kind in loop))
+def seconds_of(loop, threads, late_part):
+    """When the last of a loop's tasks ends, in those cycles: threads take them in turn, as if all were equal.
 
-
-def best_cut(first, others, loops_of, threads, least_gain):
-    """``first``, or one of the others that ends much earlier; ``loops_of`` gives the loops of a cut, one after the other.
-
-    ``least_gain``: the part of the time that another one may take at most.
+    But one thread is late by a part of a task, since no two cores are equally fast.
     """
-    loops = loops_of(first)
-    best, time = first, sum(seconds_of(loop, threads) for loop in loops)
+    count = sum(kind.count for kind in loop)
+    each, longest = work_of(loop) / count, max(kind.cycles for kind in loop)
+    return max(-(-count // threads) * each, longest) + late_part * each
+
+
+def best_cut(first, others, loops_of, threads, tuning):
+    """``first``, or one of the others that ends much earlier; ``loops_of`` gives the loops of a cut, one after the other."""
+    least_gain, late_part, loops = tuning.cut_gain, tuning.late_part, loops_of(first)
+    best, time = first, sum(seconds_of(loop, threads, late_part) for loop in loops)
     whole = sum(map(work_of, loops)) / threads
     for other in others:
         if whole >= least_gain * time:  # nothing is left to gain
             break
-        ends = sum(seconds_of(loop, threads) for loop in loops_of(other))
+        ends = sum(seconds_of(loop, threads, late_part) for loop in loops_of(other))
         if ends <= least_gain * time:
             best, time = other, ends
     return best

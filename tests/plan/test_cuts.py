@@ -22,9 +22,13 @@ THREADS = st.integers(2, 128)
 
 
 def test_time():
-    """Threads take tasks in turn: 5 equal ones take 3 of 2 threads, and a long one takes as long as it is."""
-    assert seconds_of([Tasks(5, 2.0)], 2) == 6.0
-    assert seconds_of([Tasks(4, 1.0), Tasks(1, 10.0)], 4) == 10.0
+    """Threads take tasks in turn: 5 equal ones take 3 of 2 threads, and a long one takes as long as it is.
+
+    A thread that is late costs a part of a task.
+    """
+    assert seconds_of([Tasks(5, 2.0)], 2, 0) == 6.0
+    assert seconds_of([Tasks(5, 2.0)], 2, 0.5) == 7.0
+    assert seconds_of([Tasks(4, 1.0), Tasks(1, 10.0)], 4, 0) == 10.0
 
 
 @given(
@@ -36,10 +40,10 @@ def test_best(first, others, threads):
     """Never one that ends later, and the first where none ends much earlier."""
 
     def ends(one):  # one loop after the other
-        return seconds_of([Tasks(*one)], threads) + seconds_of([Tasks(1, 0.0)], threads)
+        return seconds_of([Tasks(*one)], threads, WIDE.late_part) + seconds_of([Tasks(1, 0.0)], threads, 0)
 
-    best = best_cut(first, others, lambda one: [[Tasks(*one)], [Tasks(1, 0.0)]], threads, 0.9)
-    assert best == first or ends(best) <= 0.9 * ends(first)
+    best = best_cut(first, others, lambda one: [[Tasks(*one)], [Tasks(1, 0.0)]], threads, WIDE)
+    assert best == first or ends(best) <= WIDE.cut_gain * ends(first)
 
 
 @given(least=st.integers(1, 64), count=st.integers(1, 40))

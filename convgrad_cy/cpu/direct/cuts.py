@@ -59,7 +59,7 @@ def cut_correlation(case, sizes, pairs, threads, cut, boxed):
     mosts = shrinking(whole, case.tuning, case.tuning.least_cut_positions)
     blocks = halves(cut[0], case.tile.tile_rows if sizes.across else case.strip)
     others = ((block, *boxed(most)) for block, most in product(blocks, mosts))
-    return best_cut(cut, others, lambda one: [correlation_loop(case, sizes, pairs, *one)], threads, case.tuning.cut_gain)
+    return best_cut(cut, others, lambda one: [correlation_loop(case, sizes, pairs, *one)], threads, case.tuning)
 
 
 def accumulation_loop(case, order, chunk, block):
@@ -82,5 +82,5 @@ def cut_accumulation(case, order, threads, chunk, block):
         chunks.append(even(case.channels, max(1, chunks[-1] // 2)))
     others = product(chunks, halves(block, case.lanes))
     return best_cut(
-        (chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning.cut_gain
+        (chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning
     )

@@ -12,6 +12,10 @@ TABLE = (
         "A cut has to end in at most this part of it: the model errs, and smaller tasks copy more.",
     ),
     same(
+        "late_part", 0.5, "of a task", "resnet50 unet3d",
+        "By which one thread ends later than the others, as cores are not equally fast: more tasks are worth more work.",
+    ),
+    same(
         "cut_sizes", 9, "sizes of a box", "resnet50 inference",
         "Of which each is 0.7 of the one before: more take longer to plan.",
     ),

@@ -80,7 +80,7 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes):
 
     least = cutting.strip if chosen.groups == 1 else chosen.outputs
     others = (cut(*each) for each in product(halves(chosen.outputs, least), sizes))
-    return best_cut((chosen, box), others, lambda one: [cutting.correlation_loop(*one)], threads, tuning.cut_gain)
+    return best_cut((chosen, box), others, lambda one: [cutting.correlation_loop(*one)], threads, tuning)
 
 
 def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
@@ -99,5 +99,5 @@ def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
         for chunk, block in product(halves(chosen.chunk, lanes), halves(chosen.outputs, lanes))
     )
     return best_cut(
-        chosen, others, lambda one: cutting.accumulation_loops(one, box), threads, cutting.tile.tuning.cut_gain
+        chosen, others, lambda one: cutting.accumulation_loops(one, box), threads, cutting.tile.tuning
     )
