@@ -94,11 +94,17 @@ def step_seconds(data, layout):
     return summary.step_seconds([row for row in data["rows"] if row["layout"] == layout], OURS)
 
 
+def measured(runs):
+    """(name, title) of the suites that some run has."""
+    names = {row["suite"] for data in runs for row in data["rows"]}
+    return [(name, title) for name, title in SUITES.items() if name in names]
+
+
 def layers():
     """Means of each suite, on each machine."""
     runs = read_all("float32").values()
     parts = [parted(data["rows"], "suite") for data in runs]
-    cells = [[title, *(mean_of(rows(suite)) for rows in parts)] for suite, title in SUITES.items()]
+    cells = [[title, *(mean_of(rows(suite)) for rows in parts)] for suite, title in measured(runs)]
     return markdown_table(["layers", *MACHINES], [*cells, ["**all**", *(mean_of(data["rows"]) for data in runs)]])
 
 
@@ -108,7 +114,7 @@ def layers_by_layout():
     parts = [parted(data["rows"], "suite", "layout") for data in runs.values()]
     cells = [
         [title, *(mean_of(rows(suite, layout)) for rows in parts for layout in LAYOUTS)]
-        for suite, title in SUITES.items()
+        for suite, title in measured(runs.values())
     ]
     groups = [parted(data["rows"], "layout")(layout) for data in runs.values() for layout in LAYOUTS]
     cells.append(["**all**", *map(mean_of, groups)])
@@ -195,6 +201,15 @@ def cores():
     return markdown_table(["threads", *threads], cells)
 
 
+def many_threads():
+    """Ratios on 16 cores, by operation and layout."""
+    groups = parted(results.read("emerald_rapids-x86_64_v4-16threads")["rows"], "kernel", "layout")
+    cells = [[title, *(mean_of(groups(kernel, layout)) for layout in LAYOUTS)] for kernel, title in OPERATIONS.items()]
+    everything = [sum((groups(kernel, layout) for kernel in OPERATIONS), []) for layout in LAYOUTS]
+    cells += [["**all**", *map(mean_of, everything)], [f"rows at {AS_FAST} or more", *map(fast_rows, everything)]]
+    return markdown_table(["ResNet-50", *LAYOUTS.values()], cells)
+
+
 def errors():
     """Errors in millionths, the greatest of all kinds of data: Winograd's algorithm, in brackets the direct one."""
     data = results.read(f"{MACHINES['Zen 4']}-errors")
@@ -234,6 +249,7 @@ TABLES = {
     "types": types,
     "slow-layers": slow_layers,
     "memory": memory,
+    "many-threads": many_threads,
     "cores": cores,
     "errors": errors,
     "steps": steps,
