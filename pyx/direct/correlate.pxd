@@ -18,7 +18,7 @@ from base.tensor cimport target_offset
 from copy.load_store cimport store_block
 from copy.pairs cimport words_of
 from copy.stream cimport end_stream
-from copy.window cimport Box, column_offsets, fill_window, find_box, position_steps, window_offset
+from copy.window cimport Box, fill_window, find_box, position_steps, window_offset
 from direct.blocks cimport Blocks, Step
 from direct.correlate_tasks cimport (
     Correlation, describe_correlation, filter_tables_size, make_filter_tables, stores_lines, takes_places, takes_sums,
@@ -26,12 +26,13 @@ from direct.correlate_tasks cimport (
 from direct.exact cimport any_nan
 from direct.packing cimport count_packs, pack_filter, pack_steps, packs_together
 from direct.phases cimport correlate_phases, join_boxes, phases_scratch
-from direct.products cimport Bundle, DepthChunk, add_products
-from direct.repair cimport repair
+from direct.products cimport CorrelateTask, add_products, begin_chunk
+from direct.repair cimport SumSteps, repair
 from direct.walk cimport Convolution, adjacent_rows, row_steps, tables_size as box_tables_size, target_steps
-from direct.zones cimport WORTH, Zone, Zones, find_zones, list_places
+from direct.zones cimport WORTH, Zone, find_zones, list_places
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
-from tile.ukernel cimport whole_vectors
+from tile.multiply cimport Sums
+from tile.ukernel cimport FRESH, whole_vectors
 
 cdef struct CorrelateJob:  # what all tasks of a call share, beside the source
     const Correlation *steps
@@ -42,111 +43,150 @@ cdef struct CorrelateJob:  # what all tasks of a call share, beside the source
     void *packed
 
 
-cdef inline void correlate_block(
-    const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
-    char *scratch, int64_t task,
+cdef inline void locate_block(
+    CorrelateTask *t, const Correlation *c, compute *tables, int64_t number
 ) noexcept nogil:
+    """What a task computes, and where its tables are. Groups inside boxes: of channels last, groups are neighbours."""
     cdef const Convolution *conv = &c.conv
-    # Groups inside boxes: of channels last, groups are neighbours in memory.
-    cdef int64_t g0 = task // conv.output_blocks % conv.bundles * conv.blocks.groups, g
-    cdef int64_t groups = min(conv.blocks.groups, conv.groups - g0)
-    cdef int64_t o0 = task % conv.output_blocks * conv.blocks.outputs
-    cdef int64_t outputs = min(conv.blocks.outputs, conv.outputs - o0), channels, words
-    cdef int64_t n, d, h, place, row = 0, together
-    cdef int64_t i, positions, rows, columns, sums_w, sums_h, sums_o, sums_g, sums_row = c.row
+    t.c, t.channels = c, 0
+    t.g0 = number // conv.output_blocks % conv.bundles * conv.blocks.groups
+    t.groups = min(conv.blocks.groups, conv.groups - t.g0)
+    t.o0 = number % conv.output_blocks * conv.blocks.outputs
+    t.outputs = min(conv.blocks.outputs, conv.outputs - t.o0)
+    t.positions = find_box(&t.box, &conv.window, &conv.walk, conv.batch, conv.boxes,
+                           number // (conv.output_blocks * conv.bundles))
+    t.position = <int32_t *>tables
+    t.column = t.position + conv.box_positions
+    t.places = <int64_t *>(<char *>tables + box_tables_size(conv))
+    find_zones(&t.zones, &conv.walk, &t.box, False, not conv.blocks.positions_across,
+               words_of(min(conv.blocks.chunk, conv.channels), conv.blocks.pairs), t.outputs, WORTH)
+
+
+cdef inline SumSteps sum_steps(const CorrelateTask *t, compute kind) noexcept nogil:
+    """Elements between neighbouring sums."""
+    if t.c.conv.blocks.positions_across:
+        return SumSteps(1, whole_vectors(t.box.count[3], kind), t.sums.pitch)
+    return SumSteps(t.sums.pitch, t.sums.pitch * t.box.count[3], 1)
+
+
+cdef inline compute *locate_sums(CorrelateTask *t, scalar *target, compute *sums) noexcept nogil:
+    """Where the sums are: in the target itself, if it can hold them, or in ``sums``; and the tables of positions."""
+    cdef const Correlation *c = t.c
+    cdef const Convolution *conv = &c.conv
+    cdef int64_t i
     cdef int64_t position_step[4]
     cdef int64_t place_step[4]
-    cdef bint direct = False, streamed = False
-    cdef Box box
-    cdef Zones zones
     cdef const Zone *zone
-    cdef DepthChunk part
-    cdef Bundle bundle
-    cdef compute *window = <compute *>scratch
-    cdef const compute *seen = window
-    cdef compute *sums = window + conv.window_size
-    cdef compute *bank = sums + c.sums_size
-    cdef int32_t *position = <int32_t *>(bank + c.bank_size)
-    cdef int32_t *column = position + conv.box_positions
-    cdef int64_t *places = NULL
-    positions = find_box(&box, &conv.window, &conv.walk, conv.batch, conv.boxes,
-                         task // (conv.output_blocks * conv.bundles))
-    source += g0 * conv.x.group
-    filter += g0 * conv.w.group
-    target += g0 * conv.y.group + o0 * conv.y.channel
-    packed += g0 * c.packing.filter_size
-    find_zones(&zones, &conv.walk, &box, False, not conv.blocks.positions_across,
-               words_of(min(conv.blocks.chunk, conv.channels), conv.blocks.pairs), outputs, WORTH)
+    cdef bint placed = False
+    t.in_target = t.streamed = False
+    t.sums = Sums(0, NULL, c.row, FRESH)
     if scalar is compute:
-        direct = takes_sums(c, &box, outputs, sums[0])
+        t.in_target = takes_sums(c, &t.box, t.outputs, sums[0])
         # NaN is sought among sums that are evenly spaced.
-        if not direct and takes_places(c, outputs, sums[0]) and not (conv.padded and c.nonfinite[0]):
-            direct = True
-            places = <int64_t *>(<char *>position + box_tables_size(conv))
-            target_steps(conv, place_step)
-        if direct:
-            sums = target + target_offset(&conv.y, &conv.walk, box.begin[0], box.begin[1], box.begin[2], box.begin[3])
-            sums_row = conv.walk.axis[2].target_step * conv.y.axis[2]
+        placed = not t.in_target and takes_places(c, t.outputs, sums[0]) and not (conv.padded and c.nonfinite[0])
+        if t.in_target or placed:
+            t.in_target = True
+            sums = target + target_offset(&conv.y, &conv.walk, t.box.begin[0], t.box.begin[1], t.box.begin[2],
+                                          t.box.begin[3])
+            t.sums.pitch = conv.walk.axis[2].target_step * conv.y.axis[2]
             if conv.blocks.positions_across:
-                sums_row = conv.y.channel
-            streamed = conv.blocks.streams and stores_lines(c, &box, outputs, sums)
-    if places == NULL and zones.count > 1 and not conv.blocks.positions_across:
-        places = <int64_t *>(<char *>position + box_tables_size(conv))
-        row_steps(&box, sums_row, place_step)
+                t.sums.pitch = conv.y.channel
+            t.streamed = conv.blocks.streams and stores_lines(c, &t.box, t.outputs, sums)
+    if placed:
+        target_steps(conv, place_step)
+    elif t.zones.count > 1 and not conv.blocks.positions_across:
+        placed = True
+        row_steps(&t.box, t.sums.pitch, place_step)
+    if placed:
+        t.sums.place = t.places
     position_steps(&conv.window, position_step)
-    for i in range(zones.count):
-        zone = &zones.zone[i]
-        list_places(zone, &box, 0, position_step, position + zone.begin)
-        if places != NULL:
-            list_places(zone, &box, 0, place_step, places + zone.begin)
+    for i in range(t.zones.count):
+        zone = &t.zones.zone[i]
+        list_places(zone, &t.box, 0, position_step, t.position + zone.begin)
+        if placed:
+            list_places(zone, &t.box, 0, place_step, t.places + zone.begin)
+    t.group_sums = conv.y.group if t.in_target else t.outputs * sum_steps(t, sums[0]).o
+    return sums
+
+
+cdef inline void zero_sums(const CorrelateTask *t, compute *sums) noexcept nogil:
+    """What no term is added to."""
+    cdef int64_t rows = t.positions
+    if t.c.conv.blocks.positions_across:
+        rows = t.outputs * t.groups
+    memset(sums, 0, rows * t.sums.pitch * sizeof(compute))
+
+
+cdef inline const compute *fill_chunk(const CorrelateTask *t, const scalar *source, compute *window) noexcept nogil:
+    """The window of the chunk, or where the source itself is the window."""
+    cdef const Convolution *conv = &t.c.conv
+    source += t.c0 * conv.x.channel
+    if conv.in_place:
+        return <const compute *>(source + window_offset(&t.box, &conv.walk, &conv.x))
+    fill_window(window, &conv.window, &conv.walk, &t.box, source, &conv.x, t.groups * t.channels)
+    return window
+
+
+cdef inline void repair_block(
+    const CorrelateTask *t, const scalar *source, const scalar *filter, compute *sums
+) noexcept nogil:
+    """Form sums again that are NaN and should not be. ``filter`` is whole."""
+    cdef const Convolution *conv = &t.c.conv
+    cdef SumSteps step = sum_steps(t, sums[0])
+    cdef int64_t g, rows = t.positions, columns = t.outputs
     if conv.blocks.positions_across:
-        sums_w, sums_h, sums_o = 1, whole_vectors(box.count[3], sums[0]), sums_row
-        rows, columns = outputs, positions // box.count[3] * sums_h
-    else:
-        sums_w, sums_h, sums_o = sums_row, sums_row * box.count[3], 1
-        rows, columns = positions, outputs
-    sums_g = conv.y.group if direct else outputs * sums_o
-    if conv.channels == 0 or conv.taps == 0:
-        memset(sums, 0, (rows * groups if conv.blocks.positions_across else rows) * sums_row * sizeof(compute))
-    bundle.groups, bundle.filter, bundle.packed, bundle.sums = groups, conv.w.group, c.packing.filter_size, sums_g
-    part.begin, part.channels = 0, 0
-    while part.begin < conv.channels and conv.taps:
-        channels = min(conv.blocks.chunk, conv.channels - part.begin)
-        if channels != part.channels:
-            words = words_of(channels, conv.blocks.pairs)
-            column_offsets(&conv.window, &conv.walk, words, words, 1, column)
-            part.channels = channels
-        if not conv.in_place:
-            fill_window(window, &conv.window, &conv.walk, &box, source + part.begin * conv.x.channel, &conv.x,
-                        groups * channels)
-        else:
-            seen = <const compute *>(source + window_offset(&box, &conv.walk, &conv.x) + part.begin * conv.x.channel)
-        bundle.window = channels * conv.window.channel_pitch
-        add_products(c, &box, &zones, outputs, &part, &bundle, seen,
-                     filter + o0 * conv.w.batch + part.begin * conv.w.channel,
-                     packed + (part.begin * c.filter_outputs + o0 * part.channels) * c.packing.conv.taps,
-                     bank, position, column, sums, places, sums_row, streamed)
-        part.begin += part.channels
-        if part.begin < conv.channels and is_stopped(c.workers):
-            return
+        rows, columns = t.outputs, t.positions // t.box.count[3] * step.h
     if compute is not int:
-        for g in range(groups if conv.padded and c.nonfinite[0] else 0):
-            if any_nan(sums + g * sums_g, rows, columns, sums_row):
-                repair(conv, &box, o0, outputs, source + g * conv.x.group, filter + g * conv.w.group, sums + g * sums_g,
-                       sums_w, sums_h, sums_o)
-    if streamed:
-        end_stream()
-    if direct:
-        return
-    together = 1 if conv.blocks.positions_across else adjacent_rows(conv, &box)
+        for g in range(t.groups if conv.padded and t.c.nonfinite[0] else 0):
+            if any_nan(sums + g * t.group_sums, rows, columns, t.sums.pitch):
+                repair(conv, &t.box, t.outputs, source + g * conv.x.group,
+                       filter + (t.g0 + g) * conv.w.group + t.o0 * conv.w.batch, sums + g * t.group_sums, step)
+
+
+cdef inline void store_sums(const CorrelateTask *t, const compute *sums, scalar *target) noexcept nogil:
+    """Row by row, or all rows of the height at once where they follow each other in the target."""
+    cdef const Convolution *conv = &t.c.conv
+    cdef const Box *box = &t.box
+    cdef SumSteps step = sum_steps(t, sums[0])
+    cdef int64_t together = 1 if conv.blocks.positions_across else adjacent_rows(conv, box)
+    cdef int64_t n, d, h, place, row = 0
     for n in range(box.count[0]):
         for d in range(box.count[1]):
             for h in range(box.count[2] // together):
                 place = target_offset(&conv.y, &conv.walk, box.begin[0] + n, box.begin[1] + d,
                                       box.begin[2] + h * together, box.begin[3])
                 store_block(target + place, conv.walk.axis[2].target_step * conv.y.axis[2], conv.y.channel,
-                            sums + row * sums_h, sums_w, sums_o, together * box.count[3], groups * outputs)
+                            sums + row * step.h, step.w, step.o, together * box.count[3], t.groups * t.outputs)
                 row += together
+
+
+cdef inline void correlate_block(
+    const Correlation *c, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
+    char *scratch, int64_t task,
+) noexcept nogil:
+    cdef const Convolution *conv = &c.conv
+    cdef CorrelateTask t
+    cdef compute *window = <compute *>scratch
+    cdef compute *sums = window + conv.window_size
+    cdef compute *bank = sums + c.sums_size
+    locate_block(&t, c, bank + c.bank_size, task)
+    source += t.g0 * conv.x.group
+    target += t.g0 * conv.y.group + t.o0 * conv.y.channel
+    sums = locate_sums(&t, target, sums)
+    if conv.channels == 0 or conv.taps == 0:
+        zero_sums(&t, sums)
+    t.c0 = 0
+    while t.c0 < conv.channels and conv.taps:
+        begin_chunk(&t)
+        add_products(&t, fill_chunk(&t, source, window), filter, packed, bank, sums)
+        t.c0 += t.channels
+        if t.c0 < conv.channels and is_stopped(c.workers):
+            return
+    repair_block(&t, source, filter, sums)
+    if t.streamed:
+        end_stream()
+    if not t.in_target:
+        store_sums(&t, sums, target)
 
 
 cdef inline const Correlation *step_of(
@@ -185,7 +225,7 @@ cdef inline void correlate_task(
     if c.conv.blocks.phases > 1:
         correlate_phases(c, source, filter, target, packed, <char *>scratch, task)
     else:
-        correlate_block(c, source, filter, target, packed + c.packing.packed, <char *>scratch, task - c.first_task)
+        correlate_block(c, source, filter, target, packed, <char *>scratch, task - c.first_task)
 
 
 cdef inline int correlate_steps(

@@ -17,15 +17,16 @@ from base.scalar cimport compute, scalar
 from base.tensor cimport target_offset
 from copy.load_store cimport store_block
 from copy.stream cimport end_stream, holds_lines, stream_lines
-from copy.window cimport Box, Window, column_offsets, fill_window, find_box, position_steps
+from copy.window cimport Box, Window, fill_window, find_box, position_steps
 from direct.correlate_tasks cimport Correlation
 from direct.exact cimport any_nan
-from direct.products cimport Bundle, DepthChunk, add_products
-from direct.repair cimport repair
-from direct.walk cimport tables_size
-from direct.zones cimport WORTH, Zone, Zones, find_zones, list_places
+from direct.products cimport CorrelateTask, add_products, begin_chunk
+from direct.repair cimport SumSteps, repair
+from direct.walk cimport Convolution, tables_size
+from direct.zones cimport WORTH, Zone, find_zones, list_places
 from parallel.tasks cimport is_stopped
-from tile.ukernel cimport whole_vectors
+from tile.multiply cimport Sums
+from tile.ukernel cimport FRESH, whole_vectors
 
 cdef extern from "copy/rows.h" nogil:
     void interleave_words(void *to, const void *even, const void *odd, int64_t count)
@@ -105,23 +106,22 @@ cdef inline int64_t row_length(const Correlation *c, const Box *whole) noexcept 
     return whole.count[3] * c.conv.walk.axis[2].target_step
 
 
-cdef inline void list_tables(
-    const Correlation *c, const Box *box, const Box *whole, const Zones *zones, int32_t *position, int64_t *places
-) noexcept nogil:
+cdef inline void list_tables(const CorrelateTask *t, const Box *whole) noexcept nogil:
     """Where the positions of a phase are in the window, and where their sums are among those of its rows."""
+    cdef const Correlation *c = t.c
     cdef int64_t i, length = row_length(c, whole), begin = c.conv.walk.axis[2].target_begin * c.row
     cdef int64_t position_step[4]
     cdef int64_t place_step[4]
     cdef const Zone *zone
     position_steps(&c.conv.window, position_step)
     place_step[3], place_step[2] = c.conv.walk.axis[2].target_step * c.row, length * c.row
-    place_step[1] = place_step[2] * box.count[2]
-    place_step[0] = place_step[1] * box.count[1]
-    for i in range(zones.count):
-        zone = &zones.zone[i]
-        list_places(zone, box, 0, position_step, position + zone.begin)
+    place_step[1] = place_step[2] * t.box.count[2]
+    place_step[0] = place_step[1] * t.box.count[1]
+    for i in range(t.zones.count):
+        zone = &t.zones.zone[i]
+        list_places(zone, &t.box, 0, position_step, t.position + zone.begin)
         if not c.conv.blocks.positions_across:
-            list_places(zone, box, begin, place_step, places + zone.begin)
+            list_places(zone, &t.box, begin, place_step, t.places + zone.begin)
 
 
 cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int64_t count) noexcept nogil:
@@ -171,27 +171,21 @@ cdef inline int64_t join_row(
 
 
 cdef inline void store_row(
-    const Correlation *c, const Box *boxes, const Box *whole, const compute *sums, int64_t n, int64_t d, int64_t h,
-    int64_t outputs, compute *made, scalar *target
+    const Correlation *c, const Box *boxes, const Box *whole, int64_t row, const compute *sums, int64_t outputs,
+    compute *made, scalar *target
 ) noexcept nogil:
-    """A row of the target, which is made there where it can be."""
-    cdef int64_t pitch = row_pitch(c, made[0]), length = 0, r, w, row = (n * boxes.count[1] + d) * boxes.count[2] + h
-    if d >= boxes.count[1] or h >= boxes.count[2]:
-        return
-    target += target_offset(&c.conv.y, &c.conv.walk, boxes.begin[0] + n, boxes.begin[1] + d, boxes.begin[2] + h,
-                            boxes.begin[3])
-    target -= c.conv.walk.axis[2].target_begin * c.conv.y.axis[2]
+    """A row of the target, which is made there where it can be; ``target`` points at its first position."""
+    cdef int64_t pitch = row_pitch(c, made[0]), length = 0, r, w
     if not c.conv.blocks.positions_across:
         for r in range(c.conv.walk.axis[2].target_step):
             length += boxes[r].count[3]
+        sums += row * row_length(c, whole) * c.row
         if scalar is compute:
             if c.conv.blocks.streams and c.conv.y.channel == 1 and holds_lines(&c.conv.y, target, outputs):
-                sums += row * row_length(c, whole) * c.row
                 for w in range(length):
                     stream_lines(target + w * c.conv.y.axis[2], sums + w * c.row, outputs * sizeof(compute))
                 return
-        store_block(target, c.conv.y.axis[2], c.conv.y.channel, sums + row * row_length(c, whole) * c.row, c.row, 1,
-                    length, outputs)
+        store_block(target, c.conv.y.axis[2], c.conv.y.channel, sums, c.row, 1, length, outputs)
         return
     if scalar is compute:
         if c.conv.y.axis[2] == 1:
@@ -205,19 +199,27 @@ cdef inline void store_phases(
     const Correlation *steps, const Box *boxes, int64_t outputs, const compute *sums, compute *made, scalar *target
 ) noexcept nogil:
     """Row after row."""
-    cdef int64_t step = steps.conv.walk.axis[2].target_step, phases = steps.conv.blocks.phases, n, d, h, i
+    cdef int64_t step = steps.conv.walk.axis[2].target_step, phases = steps.conv.blocks.phases, n, d, h, i, first
     cdef const Box *whole = boxes + phases
+    cdef const Box *box
+    cdef const Correlation *c
     for n in range(whole.count[0]):
         for d in range(whole.count[1]):
             for h in range(whole.count[2]):
                 i = 0
                 while i < phases:
-                    store_row(steps + i, boxes + i, whole, sums + i * steps.sums_size, n, d, h, outputs, made, target)
+                    c, box = steps + i, boxes + i
+                    if d < box.count[1] and h < box.count[2]:
+                        first = target_offset(&c.conv.y, &c.conv.walk, box.begin[0] + n, box.begin[1] + d,
+                                              box.begin[2] + h, box.begin[3])
+                        first -= c.conv.walk.axis[2].target_begin * c.conv.y.axis[2]
+                        store_row(c, box, whole, (n * box.count[1] + d) * box.count[2] + h, sums + i * steps.sums_size,
+                                  outputs, made, target + first)
                     i += step
 
 
 cdef inline void repair_phase(
-    const Correlation *c, const Box *box, const Box *whole, int64_t o0, int64_t outputs, const scalar *source,
+    const Correlation *c, const Box *box, const Box *whole, int64_t outputs, const scalar *source,
     const scalar *filter, compute *sums, compute *shared
 ) noexcept nogil:
     """``sums`` are one phase's, or among those ``shared`` by the phases of its rows, some of which nobody has set."""
@@ -226,69 +228,67 @@ cdef inline void repair_phase(
     if compute is not int:
         if c.conv.blocks.positions_across:
             if any_nan(sums, outputs, rows * columns, c.row):
-                repair(&c.conv, box, o0, outputs, source, filter, sums, 1, columns, c.row)
+                repair(&c.conv, box, outputs, source, filter, sums, SumSteps(1, columns, c.row))
         elif any_nan(shared, rows * length, outputs, c.row):
-            repair(&c.conv, box, o0, outputs, source, filter, shared + c.conv.walk.axis[2].target_begin * c.row,
-                   step * c.row, length * c.row, 1)
+            repair(&c.conv, box, outputs, source, filter, shared + c.conv.walk.axis[2].target_begin * c.row,
+                   SumSteps(step * c.row, length * c.row, 1))
+
+
+cdef inline void begin_phase(CorrelateTask *t, const Correlation *c, const Box *boxes, int64_t i) noexcept nogil:
+    """What the products of the chunk and phase number i need."""
+    cdef bint across = c.conv.blocks.positions_across
+    t.c, t.box = c, boxes[i]
+    t.sums = Sums(0, t.places, c.row, FRESH)
+    if across:
+        t.sums.place = NULL
+    t.channels = 0  # another walk, other columns
+    begin_chunk(t)
+    find_zones(&t.zones, &c.conv.walk, &t.box, False, not across, t.channels, t.outputs, WORTH)
+    list_tables(t, boxes + c.conv.blocks.phases)
 
 
 cdef inline void correlate_phases(
     const Correlation *steps, const scalar *source, const scalar *filter, scalar *target, const compute *packed,
     char *scratch, int64_t task,
 ) noexcept nogil:
-    cdef const Correlation *c
-    cdef int64_t outer = task // steps.conv.output_blocks, g0 = outer % steps.conv.bundles * steps.conv.blocks.groups
-    cdef int64_t g, groups = min(steps.conv.blocks.groups, steps.conv.groups - g0)
-    cdef int64_t o0 = task % steps.conv.output_blocks * steps.conv.blocks.outputs
-    cdef int64_t outputs = min(steps.conv.blocks.outputs, steps.conv.outputs - o0), phases = steps.conv.blocks.phases
-    cdef int64_t i, positions, step = steps.conv.walk.axis[2].target_step
-    cdef DepthChunk part
-    cdef Bundle bundle
-    cdef Zones zones
-    cdef bint across = steps.conv.blocks.positions_across
+    cdef const Convolution *conv = &steps.conv
+    cdef int64_t outer = task // conv.output_blocks, phases = conv.blocks.phases, step = conv.walk.axis[2].target_step
+    cdef int64_t i, g
+    cdef CorrelateTask t
     cdef compute *window = <compute *>scratch
-    cdef compute *sums = window + steps.conv.window_size
+    cdef compute *sums = window + conv.window_size
     cdef compute *made = sums + phases * steps.sums_size
-    cdef compute *shared
+    cdef compute *shared  # by the phases of a row
     cdef Box *boxes = <Box *>in_lines(<int64_t>(made + made_size(steps, made[0])))
-    cdef int64_t *places = <int64_t *>(<char *>boxes + boxes_size(steps))
-    cdef int32_t *position = <int32_t *>(<char *>places + places_size(steps))
-    cdef int32_t *column = position + steps.conv.box_positions
-    source += g0 * steps.conv.x.group
-    filter += g0 * steps.conv.w.group
-    target += g0 * steps.conv.y.group + o0 * steps.conv.y.channel
-    find_boxes(boxes, steps, outer // steps.conv.bundles)
-    part.begin = 0
-    while part.begin < steps.conv.channels:
-        part.channels = min(steps.conv.blocks.chunk, steps.conv.channels - part.begin)
-        fill_shared(window, steps, boxes + phases, source + part.begin * steps.conv.x.channel,
-                    groups * part.channels)
+    t.places = <int64_t *>(<char *>boxes + boxes_size(steps))
+    t.position = <int32_t *>(<char *>t.places + places_size(steps))
+    t.column = t.position + conv.box_positions
+    t.g0 = outer % conv.bundles * conv.blocks.groups
+    t.groups = min(conv.blocks.groups, conv.groups - t.g0)
+    t.o0 = task % conv.output_blocks * conv.blocks.outputs
+    t.outputs = t.group_sums = min(conv.blocks.outputs, conv.outputs - t.o0)
+    t.in_target = t.streamed = False
+    source += t.g0 * conv.x.group
+    target += t.g0 * conv.y.group + t.o0 * conv.y.channel
+    find_boxes(boxes, steps, outer // conv.bundles)
+    t.c0 = 0
+    while t.c0 < conv.channels:
+        t.channels = min(conv.blocks.chunk, conv.channels - t.c0)
+        fill_shared(window, steps, boxes + phases, source + t.c0 * conv.x.channel, t.groups * t.channels)
         for i in range(phases):
-            c = steps + i
-            positions = boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2] * boxes[i].count[3]
-            shared = sums + i // step * step * steps.sums_size
-            if positions:
-                find_zones(&zones, &c.conv.walk, boxes + i, False, not across, part.channels, outputs, WORTH)
-                list_tables(c, boxes + i, boxes + phases, &zones, position, places)
-                column_offsets(&c.conv.window, &c.conv.walk, part.channels, part.channels, 1, column)
-                # Several groups across channels alone: their sums are side by side.
-                bundle.groups, bundle.filter, bundle.packed, bundle.sums = groups, 0, c.filter_size, outputs
-                bundle.window = part.channels * c.conv.window.channel_pitch
-                add_products(
-                    c, boxes + i, &zones, outputs, &part, &bundle, window, filter,
-                    packed + c.packed + g0 * c.filter_size
-                    + (part.begin * c.filter_outputs + o0 * part.channels) * c.conv.taps, made, position, column,
-                    sums + i * c.sums_size if across else shared, NULL if across else places, c.row, False,
-                )
-        part.begin += part.channels
-        if part.begin < steps.conv.channels and is_stopped(steps.workers):
+            if boxes[i].count[0] * boxes[i].count[1] * boxes[i].count[2] * boxes[i].count[3]:
+                begin_phase(&t, steps + i, boxes, i)
+                shared = sums + (i if conv.blocks.positions_across else i // step * step) * steps.sums_size
+                add_products(&t, window, filter, packed, made, shared)
+        t.c0 += t.channels
+        if t.c0 < conv.channels and is_stopped(steps.workers):
             return
+    filter += t.g0 * conv.w.group + t.o0 * conv.w.batch
     for i in range(phases if steps.nonfinite[0] else 0):
-        for g in range(groups if steps[i].conv.padded else 0):
-            repair_phase(
-                steps + i, boxes + i, boxes + phases, o0, outputs, source + g * steps.conv.x.group,
-                filter + g * steps.conv.w.group, sums + i * steps.sums_size,
-                sums + i // step * step * steps.sums_size + g * outputs)
-    store_phases(steps, boxes, groups * outputs, sums, made, target)
-    if steps.conv.blocks.streams:
+        shared = sums + i // step * step * steps.sums_size
+        for g in range(t.groups if steps[i].conv.padded else 0):
+            repair_phase(steps + i, boxes + i, boxes + phases, t.outputs, source + g * conv.x.group,
+                         filter + g * conv.w.group, sums + i * steps.sums_size, shared + g * t.outputs)
+    store_phases(steps, boxes, t.groups * t.outputs, sums, made, target)
+    if conv.blocks.streams:
         end_stream()

@@ -4,47 +4,64 @@ from libc.stdint cimport int32_t, int64_t
 
 from base.scalar cimport compute, scalar
 from copy.pairs cimport words_of
-from copy.window cimport Box
+from copy.window cimport Box, column_offsets
 from direct.correlate_tasks cimport Correlation, holds_vectors
-from direct.packing cimport pack_chunk
+from direct.packing cimport first_of_strip, pack_chunk
 from direct.walk cimport Convolution
 from direct.zones cimport Range, Zone, Zones, count_runs, first_tap
-from tile.ukernel cimport (
-    CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, count_pitched, fits_tall, multiply_rows, multiply_strip,
-    strip_width, whole_vectors,
+from tile.multiply cimport (
+    Columns, Depth, Rows, Sums, count_pitched, fits_tall, multiply_rows, multiply_strip, rows_from, sums_from,
 )
+from tile.ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, strip_width, whole_vectors
 
-cdef struct DepthChunk:  # a part of the depth: a chunk of channels under all taps
-    int64_t begin, channels
+cdef struct CorrelateTask:  # a box of positions and a block of outputs, in the groups of a bundle
+    const Correlation *c
+    Box box
+    Zones zones
+    int64_t positions  # of the box
+    int64_t g0, groups, o0, outputs  # groups from g0 on, and in each of them outputs from o0 on
+    int64_t c0, channels  # the chunk that is multiplied now,
+    int64_t words  # its channels or pairs of them,
+    int64_t run  # and the steps of its depth that both operands have evenly spaced: of a tap, or of a row of taps
+    int32_t *position  # where the positions are in the window, zone after zone
+    int32_t *column  # where (tap, channel) of the chunk are from there on
+    int64_t *places  # memory for a table of where sums are, zone after zone
+    Sums sums  # of the first group
+    int64_t group_sums  # elements to those of the next group
+    bint in_target  # the sums are the target itself,
+    bint streamed  # and are stored past the cache
 
-cdef struct Bundle:  # of groups, and from one to the next
-    int64_t groups
-    int64_t window, filter, packed, sums
 
-
-cdef inline int64_t run_of(const Correlation *c, const DepthChunk *part) noexcept nogil:
-    """Steps of the depth that both operands have evenly spaced: a tap's channels, or those of a row of taps."""
+cdef inline void begin_chunk(CorrelateTask *t) noexcept nogil:
+    """Everything about the chunk from channel c0 on. ``streamed``: it is the only one."""
+    cdef const Correlation *c = t.c
     cdef const Convolution *conv = &c.conv
-    cdef int64_t words = words_of(part.channels, conv.blocks.pairs)
-    if (conv.window.channel_pitch != 1 or conv.window.axis[2].tap * conv.window.pitch[2] != words
-            or c.strips_in_place or c.packing != c):
-        return words
-    return words * conv.walk.axis[2].taps
+    cdef int64_t channels = min(conv.blocks.chunk, conv.channels - t.c0)
+    t.sums.how = CARRIED if t.c0 else STREAMED if t.streamed else FRESH
+    if channels == t.channels:
+        return
+    t.channels, t.words = channels, words_of(channels, conv.blocks.pairs)
+    column_offsets(&conv.window, &conv.walk, t.words, t.words, 1, t.column)
+    t.run = t.words
+    if (conv.window.channel_pitch == 1 and conv.window.axis[2].tap * conv.window.pitch[2] == t.words
+            and not c.strips_in_place and c.packing == c):
+        t.run *= conv.walk.axis[2].taps
 
 
 cdef inline const compute *find_strip(
-    const Correlation *c, const scalar *filter, const compute *packed, compute *bank, const DepthChunk *part,
-    int64_t outputs, const int32_t **lines,
+    const CorrelateTask *t, Columns *columns, const scalar *filter, const compute *packed, compute *bank
 ) noexcept nogil:
     """A strip of a chunk's filter, and where its lines are: packed before, as it is in the filter, or packed now."""
+    cdef const Correlation *c = t.c
     cdef const Convolution *conv = &c.conv
-    lines[0] = c.filter_depth if part.channels == conv.blocks.chunk else c.last_filter_depth
+    cdef bint whole = t.channels == conv.blocks.chunk
+    columns.line = c.filter_depth if whole else c.last_filter_depth
     if not conv.blocks.packs:
         return packed
-    if c.strips_in_place and holds_vectors(c, outputs, conv.channels - part.begin - part.channels, bank[0]):
-        lines[0] = c.filter_place if part.channels == conv.blocks.chunk else c.last_filter_place
+    if c.strips_in_place and holds_vectors(c, columns.count, conv.channels - t.c0 - t.channels, bank[0]):
+        columns.line = c.filter_place if whole else c.last_filter_place
         return <const compute *>filter
-    pack_chunk(c, filter, bank, outputs, part.channels)
+    pack_chunk(c, filter, bank, columns.count, t.channels)
     return bank
 
 
@@ -53,123 +70,126 @@ cdef inline int begin_of(int begin, int64_t runs) noexcept nogil:
     return FRESH if begin == STREAMED and runs > 1 else begin
 
 
+cdef inline int64_t groups_together(const CorrelateTask *t, compute kind) noexcept nogil:
+    """Groups that are multiplied turn by turn: across output channels, those whose sums are one strip each."""
+    return t.groups if not t.c.conv.blocks.positions_across and t.outputs <= strip_width(kind) else 1
+
+
 cdef inline void multiply_zone(
-    const Convolution *conv, const Zone *zone, int64_t columns, int64_t words, int64_t run, const Bundle *bundle,
-    const compute *window, const int32_t *position, const int32_t *column, const compute *strip, const int32_t *lines,
-    compute *sums, const int64_t *places, int64_t sums_row, int begin,
+    const CorrelateTask *t, const Zone *zone, const compute *window, const compute *strip, Columns columns,
+    compute *sums,
 ) noexcept nogil:
-    """sums += the products of a zone's positions with a strip of each group, of which a tap has so many ``words``.
+    """sums += the products of a zone's positions with a strip of each group.
 
     Tall tiles of all groups, one after the other: channels last, they read and store what is adjacent.
     """
-    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, first, r = 0, rows = zone.positions
-    cdef int64_t pitched = 0
-    cdef const int64_t *zone_places = NULL if places == NULL else places + zone.begin
-    cdef int64_t steps = min(run, taps * words)
-    begin = begin_of(begin, runs)
-    position += zone.begin
-    if fits_tall(rows, columns, steps, sums[0]):
-        pitched = count_pitched(position, zone.axis[2].count, rows)
-    if bundle.groups > 1 and fits_tall(pitched, columns, steps, sums[0]):
-        rows = pitched if pitched < rows else TALL_ROWS
-    while r < zone.positions:
-        for g in range(bundle.groups):
+    cdef const Convolution *conv = &t.c.conv
+    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, groups = groups_together(t, sums[0]), first
+    cdef int64_t turn = zone.positions  # rows that are multiplied before the next group's
+    cdef int way = PAIRS if conv.blocks.pairs else SCALARS
+    cdef int64_t steps = taps * t.words, run = min(t.run, steps)
+    cdef Rows rows = Rows(t.position + zone.begin, t.column, zone.positions, 0, conv.in_place)
+    cdef Rows some
+    cdef Sums to = sums_from(t.sums, zone.begin)
+    if fits_tall(rows.count, columns.count, run, sums[0]):
+        rows.pitched = count_pitched(rows.row, zone.axis[2].count, rows.count)
+    if groups > 1 and fits_tall(rows.pitched, columns.count, run, sums[0]):
+        turn = rows.pitched if rows.pitched < rows.count else TALL_ROWS
+    while rows.count > 0:
+        some = rows
+        some.count = min(turn, rows.count)
+        for g in range(groups):
             for i in range(runs):
-                first = first_tap(zone, &conv.walk, i) * words
+                first = first_tap(zone, &conv.walk, i) * t.words
+                some.depth, to.how = t.column + first, CARRIED if i else begin_of(t.sums.how, runs)
                 multiply_rows(
-                    PAIRS if conv.blocks.pairs else SCALARS, conv.in_place, min(rows, zone.positions - r), pitched,
-                    columns, taps * words, steps, window + g * bundle.window, position + r, column + first,
-                    strip + g * bundle.packed, lines + first,
-                    sums + g * bundle.sums + (r * sums_row if zone_places == NULL else 0),
-                    NULL if zone_places == NULL else zone_places + r, sums_row, begin if i == 0 else CARRIED,
+                    Depth(way, steps, run), window + g * t.channels * conv.window.channel_pitch, some,
+                    strip + g * t.c.packing.filter_size, Columns(columns.line + first, columns.count),
+                    sums + g * t.group_sums, to,
                 )
-        r += rows
+        rows, to = rows_from(rows, some.count), sums_from(to, some.count)
 
 
 cdef inline void multiply_row(
-    const Convolution *conv, const Zone *zone, int64_t row, int64_t outputs, int64_t channels, const compute *packed,
-    const int32_t *filter_rows, const int32_t *filter_depth, const compute *window, const int32_t *position,
-    const int32_t *column, compute *sums, int64_t sums_row, int begin,
+    const CorrelateTask *t, const Zone *zone, Depth k, Rows rows, const compute *window, const int32_t *position,
+    const compute *packed, compute *sums,
 ) noexcept nogil:
     """sums += the products of a filter with a row of positions in a zone: these are the columns."""
-    cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, first, w = 0, width = strip_width(sums[0])
-    begin = begin_of(begin, runs)
-    while w < row:
+    cdef int64_t taps, runs = count_runs(zone, &t.c.conv.walk, &taps), i, first, w = 0, columns
+    cdef Rows some = rows
+    cdef Sums to = t.sums
+    while w < t.box.count[3]:
+        columns = min(strip_width(sums[0]), t.box.count[3] - w)
         for i in range(runs):
-            first = first_tap(zone, &conv.walk, i) * channels
-            multiply_strip(
-                SCALARS, False, outputs, min(width, row - w), taps * channels, min(channels, taps * channels), packed,
-                filter_rows, filter_depth + first, window + position[w], column + first, sums + w, NULL, sums_row,
-                begin if i == 0 else CARRIED,
-            )
-        w += width
+            first = first_tap(zone, &t.c.conv.walk, i) * t.channels
+            some.depth, to.how = rows.depth + first, CARRIED if i else begin_of(t.sums.how, runs)
+            multiply_strip(k, packed, some, window + position[w], Columns(t.column + first, columns), sums + w, to)
+        w += columns
 
 
 cdef inline void add_strips(
-    const Correlation *c, const Zones *zones, int64_t outputs, const DepthChunk *part, const Bundle *bundle,
-    const compute *window, const scalar *filter, const compute *packed, compute *bank, const int32_t *position,
-    const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row, int begin,
+    const CorrelateTask *t, const compute *window, const scalar *filter, const compute *packed, compute *bank,
+    compute *sums,
 ) noexcept nogil:
-    """The products across output channels, of groups whose sums are one strip each, or of one group."""
-    cdef const Convolution *conv = &c.conv
-    cdef int64_t words = words_of(part.channels, conv.blocks.pairs), run = run_of(c, part), i, j = 0, columns
-    cdef const int32_t *lines
+    """The products across output channels, of one group or of groups together."""
+    cdef int64_t i, j = 0
+    cdef Columns columns
     cdef const compute *strip
-    while j < outputs:
-        columns = min(strip_width(sums[0]), outputs - j)
-        strip = find_strip(c, filter + j * conv.w.batch, packed + j * c.packing.conv.taps * part.channels, bank, part,
-                           columns, &lines)
-        for i in range(zones.count):
-            multiply_zone(conv, &zones.zone[i], columns, words, run, bundle, window, position, column, strip, lines,
-                          sums + j, places, sums_row, begin)
-        j += columns
+    while j < t.outputs:
+        columns.count = min(strip_width(sums[0]), t.outputs - j)
+        strip = find_strip(t, &columns, filter + j * t.c.conv.w.batch,
+                           packed + j * t.c.packing.conv.taps * t.channels, bank)
+        for i in range(t.zones.count):
+            multiply_zone(t, &t.zones.zone[i], window, strip, columns, sums + j)
+        j += columns.count
 
 
 cdef inline void add_rows(
-    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const DepthChunk *part,
-    const compute *window, const compute *packed, const int32_t *position, const int32_t *column, compute *sums,
-    int64_t sums_row, int begin,
+    const CorrelateTask *t, const compute *window, const compute *packed, compute *sums
 ) noexcept nogil:
     """The products across positions, of one group."""
-    cdef int64_t i, n, d, h, r, k, row = box.count[3], sums_h = whole_vectors(row, sums[0])
-    cdef const int32_t *lines = c.filter_rows if part.channels == c.conv.blocks.chunk else c.last_filter_rows
-    cdef const int32_t *depth = c.filter_depth if part.channels == c.conv.blocks.chunk else c.last_filter_depth
+    cdef const Box *box = &t.box
+    cdef int64_t i, n, d, h, r, k, taps, run, row = box.count[3], sums_h = whole_vectors(row, sums[0])
+    cdef bint whole = t.channels == t.c.conv.blocks.chunk
+    cdef const int32_t *lines = t.c.filter_rows if whole else t.c.last_filter_rows
+    cdef const int32_t *depth = t.c.filter_depth if whole else t.c.last_filter_depth
+    cdef Rows rows = Rows(lines, depth, t.outputs, 0, False)
+    cdef const Zone *zone
     cdef const Range *of
-    for i in range(zones.count):
-        of, k = zones.zone[i].axis, zones.zone[i].begin
+    for i in range(t.zones.count):
+        zone = &t.zones.zone[i]
+        of, k = zone.axis, zone.begin
+        count_runs(zone, &t.c.conv.walk, &taps)
+        run = min(taps, <int64_t>1) * t.channels
         for n in range(box.count[0]):
             for d in range(of[0].first, of[0].first + of[0].count):
                 for h in range(of[1].first, of[1].first + of[1].count):
                     r = (n * box.count[1] + d) * box.count[2] + h
-                    multiply_row(&c.conv, &zones.zone[i], row, outputs, part.channels, packed, lines, depth, window,
-                                 position + k, column, sums + r * sums_h, sums_row, begin)
+                    multiply_row(t, zone, Depth(SCALARS, taps * t.channels, run), rows, window, t.position + k, packed,
+                                 sums + r * sums_h)
                     k += row
 
 
 cdef inline void add_products(
-    const Correlation *c, const Box *box, const Zones *zones, int64_t outputs, const DepthChunk *part,
-    const Bundle *bundle, const compute *window, const scalar *filter, const compute *packed, compute *bank,
-    const int32_t *position, const int32_t *column, compute *sums, const int64_t *places, int64_t sums_row,
-    bint streamed,
+    const CorrelateTask *t, const compute *window, const scalar *filter, const compute *packed, compute *bank,
+    compute *sums,
 ) noexcept nogil:
-    """sums += the products of a chunk of channels of some groups, or = those of the first one.
+    """sums += the products of the chunk, or = those of the first one.
 
-    ``filter`` and ``packed`` are the chunk's from the block's first output channel on. The tables have the positions
-    zone after zone. A position's sums are at its place, or, without ``places``, so many times ``sums_row`` further on.
-    The last vector of a group's sums may reach beyond the group's outputs; the next group overwrites that.
-    ``streamed``: there is one chunk, and its sums are stored past the cache.
+    ``filter`` and ``packed`` are whole. The last vector of a group's sums may reach beyond the group's outputs; the
+    next group overwrites that.
     """
-    cdef Bundle some = bundle[0]
-    cdef int64_t g = 0
-    cdef int begin = CARRIED if part.begin else STREAMED if streamed else FRESH
-    some.groups = bundle.groups if outputs <= strip_width(sums[0]) else 1
-    while g < bundle.groups:
-        if c.conv.blocks.positions_across:
-            add_rows(c, box, zones, outputs, part, window + g * bundle.window, packed + g * bundle.packed, position,
-                     column, sums + g * bundle.sums, sums_row, begin)
-            g += 1
-            continue
-        add_strips(c, zones, outputs, part, &some, window + g * bundle.window, filter + g * bundle.filter,
-                   packed + g * bundle.packed, bank, position, column, sums + g * bundle.sums, places, sums_row,
-                   begin)
-        g += some.groups
+    cdef const Convolution *conv = &t.c.conv
+    cdef int64_t g = 0, together = groups_together(t, sums[0])
+    filter += t.g0 * conv.w.group + t.o0 * conv.w.batch + t.c0 * conv.w.channel
+    packed += first_of_strip(t.c.packing, t.g0, t.c0, t.o0, t.channels)
+    while g < t.groups:
+        if conv.blocks.positions_across:
+            add_rows(t, window, packed, sums)
+        else:
+            add_strips(t, window, filter, packed, bank, sums)
+        window += together * t.channels * conv.window.channel_pitch
+        filter += together * conv.w.group
+        packed += together * t.c.packing.filter_size
+        sums += together * t.group_sums
+        g += together

@@ -19,6 +19,13 @@ cdef enum:
 cdef struct TapWords:  # of one output's filter: tap t is bit t % WORD
     uint64_t nonfinite, nan
 
+cdef struct KnownWords:  # of WORD outputs: bit o of ``known`` says that there are those of output o
+    uint64_t known
+    TapWords of[64]
+
+cdef struct SumSteps:  # elements between the sums of neighbours: positions of a row, rows, outputs
+    int64_t w, h, o
+
 
 cdef inline bint sees_padding(const conv_walk *walk, const int64_t *position) noexcept nogil:
     """Whether some tap of a position (batch, depth, height, width) lies outside the source."""
@@ -116,9 +123,9 @@ cdef inline real filter_sum(
 
 cdef inline void repair_position(
     const Convolution *conv, const int64_t *position, int64_t outputs, const scalar *source, const scalar *filter,
-    real *sums, int64_t sums_o, TapWords *words, uint64_t *known,
+    real *sums, int64_t sums_o, KnownWords *words,
 ) noexcept nogil:
-    """Sums of one position and at most WORD outputs; bit o of ``known``: there are words of output o."""
+    """Sums of one position and at most WORD outputs."""
     cdef uint64_t missing = missing_taps(&conv.walk, &conv.x, position), bit
     cdef uint64_t existing = 0 if conv.taps > WORD else ~missing  # a bit of several taps says nothing of one
     cdef int64_t o
@@ -129,10 +136,10 @@ cdef inline void repair_position(
         sum, of, bit = sums + o * sums_o, filter + o * conv.w.batch, <uint64_t>1 << o
         if sum[0] == sum[0]:
             continue
-        if not known[0] & bit:
-            find_words(words + o, &conv.walk, of, &conv.w, conv.channels, sum[0])
-            known[0] |= bit
-        if not words[o].nonfinite & missing or words[o].nan & existing:
+        if not words.known & bit:
+            find_words(&words.of[o], &conv.walk, of, &conv.w, conv.channels, sum[0])
+            words.known |= bit
+        if not words.of[o].nonfinite & missing or words.of[o].nan & existing:
             continue
         if not asked and position_has_nan(&conv.walk, source, &conv.x, position, conv.channels, sum[0]):
             return
@@ -141,17 +148,16 @@ cdef inline void repair_position(
 
 
 cdef inline void repair(
-    const Convolution *conv, const Box *box, int64_t o0, int64_t outputs, const scalar *source, const scalar *filter,
-    compute *sums, int64_t sums_w, int64_t sums_h, int64_t sums_o,
+    const Convolution *conv, const Box *box, int64_t outputs, const scalar *source, const scalar *filter, compute *sums,
+    SumSteps step,
 ) noexcept nogil:
-    """Form the sums of a box again that are NaN and should not be, of the outputs from o0 on."""
+    """Form the sums of a box again that are NaN and should not be, of the outputs whose filters are there."""
     cdef int64_t n, d, h, w, o = 0, row
     cdef int64_t position[4]
-    cdef TapWords words[64]
-    cdef uint64_t known
+    cdef KnownWords words
     if compute is not int:
         while o < outputs:
-            known = row = 0
+            words.known = row = 0
             for n in range(box.count[0]):
                 for d in range(box.count[1]):
                     for h in range(box.count[2]):
@@ -161,7 +167,7 @@ cdef inline void repair(
                             if sees_padding(&conv.walk, position):
                                 repair_position(
                                     conv, position, min(<int64_t>WORD, outputs - o), source,
-                                    filter + (o0 + o) * conv.w.batch,
-                                    sums + row * sums_h + w * sums_w + o * sums_o, sums_o, words, &known)
+                                    filter + o * conv.w.batch, sums + row * step.h + w * step.w + o * step.o, step.o,
+                                    &words)
                         row += 1
             o += WORD

@@ -30,6 +30,11 @@ cdef struct First:  # NaN of a channel
     int64_t image
     int64_t at[3]
 
+cdef struct Channels:  # of the source or the target, at most REMEMBERED
+    Grid whole
+    int64_t count
+    First first[64]
+
 
 cdef inline bint find_meeting(Grid *met, Grid *by, const conv_walk *walk, int64_t t) noexcept nogil:
     """What tap t meets of the source, and the positions at which it does; whether these are not all."""
@@ -130,10 +135,10 @@ cdef inline real meeting_sum(
 
 
 cdef inline void repair_tap(
-    const Convolution *conv, int64_t t, const Grid *whole, const Grid *whole_by, const scalar *source,
-    const scalar *target, int64_t channels, int64_t outputs, compute *sums, int64_t sums_channel, First *of, First *by,
+    const Convolution *conv, int64_t t, Channels *of, Channels *by, const scalar *source, const scalar *target,
+    compute *sums, int64_t sums_channel,
 ) noexcept nogil:
-    """Sums of one tap, of channels and outputs whose first NaN is remembered."""
+    """Sums of one tap: those of channels ``of`` the source and ``by`` the target."""
     cdef Grid met
     cdef Grid positions
     cdef int64_t c, o
@@ -144,15 +149,15 @@ cdef inline void repair_tap(
         # Pairs are filled up at the ends of rows.
         if not find_meeting(&met, &positions, &conv.walk, t) and not conv.blocks.pairs:
             return
-        for c in range(channels):
-            for o in range(outputs):
+        for c in range(of.count):
+            for o in range(by.count):
                 sum = sums + c * sums_channel + o
                 if sum[0] == sum[0]:
                     continue
                 x, y = source + c * conv.x.channel, target + o * conv.y.channel
-                if meets_nan(&met, whole, x, &conv.x, conv.batch, of + c, sum[0]):
+                if meets_nan(&met, &of.whole, x, &conv.x, conv.batch, &of.first[c], sum[0]):
                     break
-                if not meets_nan(&positions, whole_by, y, &conv.y, conv.batch, by + o, sum[0]):
+                if not meets_nan(&positions, &by.whole, y, &conv.y, conv.batch, &by.first[o], sum[0]):
                     sum[0] = meeting_sum(&met, &positions, x, &conv.x, y, &conv.y, conv.batch, sum[0])
 
 
@@ -161,22 +166,21 @@ cdef inline void repair_filter(
     compute *sums, int64_t sums_tap, int64_t sums_channel,
 ) noexcept nogil:
     """Form the sums of a part of the filter again that are NaN and should not be."""
-    cdef Grid whole
-    cdef Grid whole_by
-    cdef First of[64]
-    cdef First by[64]
+    cdef Channels of
+    cdef Channels by
     cdef int64_t t, i, c0 = 0, o0
-    whole_of(&whole, &whole_by, &conv.walk)
+    whole_of(&of.whole, &by.whole, &conv.walk)
     while c0 < channels:
+        of.count = min(<int64_t>REMEMBERED, channels - c0)
         for i in range(REMEMBERED):
-            of[i].known = NOT_SOUGHT
+            of.first[i].known = NOT_SOUGHT
         o0 = 0
         while o0 < outputs:
+            by.count = min(<int64_t>REMEMBERED, outputs - o0)
             for i in range(REMEMBERED):
-                by[i].known = NOT_SOUGHT
+                by.first[i].known = NOT_SOUGHT
             for t in range(conv.taps):
-                repair_tap(conv, t, &whole, &whole_by, source + c0 * conv.x.channel, target + o0 * conv.y.channel,
-                           min(<int64_t>REMEMBERED, channels - c0), min(<int64_t>REMEMBERED, outputs - o0),
-                           sums + t * sums_tap + c0 * sums_channel + o0, sums_channel, of, by)
+                repair_tap(conv, t, &of, &by, source + c0 * conv.x.channel, target + o0 * conv.y.channel,
+                           sums + t * sums_tap + c0 * sums_channel + o0, sums_channel)
             o0 += REMEMBERED
         c0 += REMEMBERED

@@ -23,7 +23,8 @@ from direct.wgrad_tasks cimport (
 )
 from direct.zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
-from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES, count_pitched, multiply_rows
+from tile.multiply cimport Columns, Depth, Rows, Sums, count_pitched, multiply_rows
+from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES
 
 cdef struct WgradJob:  # what all tasks share, beside the source
     const Accumulation *c  # of each step
@@ -62,14 +63,15 @@ cdef inline void add_rows(
     const int64_t *place, bint begins,
 ) noexcept nogil:
     """sums += the products of the rows of a zone with a panel, at its positions; without ``place``, of all rows."""
-    cdef int64_t j = 0, pitched = 0
+    cdef int64_t j = 0, pitched = 0, columns, steps = min(zone.axis[2].count, zone.positions)
+    cdef int way = PAIRS if c.conv.blocks.pairs else SCALARS, how = FRESH if begins else CARRIED
     if not c.taps_inside or c.conv.taps == 1:  # else neighbours are taps
         pitched = count_pitched(column, part.channels, rows)
     while j < part.outputs:
+        columns = min(c.strip, part.outputs - j)
         multiply_rows(
-            PAIRS if c.conv.blocks.pairs else SCALARS, c.conv.in_place, rows, pitched, min(c.strip, part.outputs - j),
-            zone.positions, min(zone.axis[2].count, zone.positions), window, column, position,
-            panel + j // c.strip * c.panel_strip, line, sums + j, place, c.row, FRESH if begins else CARRIED,
+            Depth(way, zone.positions, steps), window, Rows(column, position, rows, pitched, c.conv.in_place),
+            panel + j // c.strip * c.panel_strip, Columns(line, columns), sums, Sums(j, place, c.row, how),
         )
         j += c.strip
 

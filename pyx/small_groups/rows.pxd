@@ -19,10 +19,9 @@ from copy.stream cimport end_stream, stream_lines
 from direct.blocks cimport Step
 from small_groups.lanes cimport LaneBox, Lanes
 from small_groups.runs cimport ColumnRun, fill_tables, find_runs, find_taps, most_entries
+from tile.multiply cimport Columns, Depth, Rows, Sums, multiply_strip, multiply_tile, rows_of_tile
 from tile.slide cimport slide, slide_shape, slide_sums
-from tile.ukernel cimport (
-    LANES, MOST_ROWS, NARROW_ROWS, multiply_strip, multiply_tile, rows_of_tile, strip_width, vectors_of, whole_vectors,
-)
+from tile.ukernel cimport CARRIED, LANES, MOST_ROWS, NARROW_ROWS, strip_width, vectors_of, whole_vectors
 
 cdef enum:
     POSITION_BYTES = 1024  # position_bytes of cpu/tuning/small_groups.py
@@ -174,14 +173,15 @@ cdef inline void multiply_piece(
     compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
     """The register tile on the piece of a run."""
-    cdef int64_t lane = 0, strip = strip_width(target[0])
+    cdef int64_t lane = 0, columns
     while lane < lanes:
+        columns = min(strip_width(target[0]), lanes - lane)
         multiply_strip(
-            LANES, True, piece.count, min(strip, lanes - lane), depth, 1, source + piece.source + lane,
-            c.position_source, c.tap_source + piece.table, packed + lane, c.tap_filter + piece.table, target + lane,
-            NULL, target_step, fresh,
+            Depth(LANES, depth, 1), source + piece.source + lane,
+            Rows(c.position_source, c.tap_source + piece.table, piece.count, 0, True), packed + lane,
+            Columns(c.tap_filter + piece.table, columns), target + lane, Sums(0, NULL, target_step, fresh),
         )
-        lane += strip
+        lane += columns
 
 
 cdef inline void correlate_rows(
@@ -249,22 +249,23 @@ cdef inline void accumulate_piece(
     int64_t sums_row,
 ) noexcept nogil:
     """The register tile on the piece of a run."""
-    cdef int64_t lane = 0, i, k, strip = strip_width(sums[0])
+    cdef int64_t lane = 0, i, k, columns
     cdef int64_t[NARROW_ROWS] sum_rows
-    cdef int rows, vectors
+    cdef int rows
     while lane < lanes:
-        vectors = vectors_of(min(strip, lanes - lane), sums[0])
+        columns = min(strip_width(sums[0]), lanes - lane)
         i = 0
         while i < piece.depth:
-            rows = rows_of_tile(piece.depth - i, MOST_ROWS(vectors))
+            rows = rows_of_tile(piece.depth - i, MOST_ROWS(vectors_of(columns, sums[0])))
             for k in range(rows):
                 sum_rows[k] = c.tap_filter[piece.table + i + k] * sums_row
             multiply_tile(
-                LANES, rows, vectors, piece.count, 1, source + piece.source + lane, c.tap_source + piece.table + i,
-                c.position_source, target + piece.target + lane, c.position_target, sums + lane, sum_rows, False,
+                Depth(LANES, piece.count, 1), source + piece.source + lane,
+                Rows(c.tap_source + piece.table + i, c.position_source, rows, 0, False), target + piece.target + lane,
+                Columns(c.position_target, columns), sums + lane, Sums(0, <const int64_t *>sum_rows, 0, CARRIED),
             )
             i += rows
-        lane += strip
+        lane += columns
 
 
 cdef inline void accumulate_rows(

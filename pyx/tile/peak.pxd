@@ -6,7 +6,8 @@ from libc.string cimport memset
 from base.memory cimport multiples
 from base.scalar cimport compute
 from parallel.tasks cimport begin_call, end_call, form_team, run, task_function, team
-from tile.ukernel cimport PAIRS, TILE_ROWS, multiply_strip, strip_width
+from tile.multiply cimport Columns, Depth, Rows, Sums, multiply_strip
+from tile.ukernel cimport CARRIED, PAIRS, TILE_ROWS, strip_width
 
 cdef struct PeakJob:
     int way
@@ -30,7 +31,8 @@ cdef inline void repeat_tile(const PeakJob *job, const void *source, compute *a,
         a[i] = <compute>(1 + i % 3)
     memset(c, 0, TILE_ROWS * width * sizeof(compute))
     for _repetition in range(job.count):
-        multiply_strip(way, False, TILE_ROWS, width, depth, depth, a, row, a_depth, b, b_depth, c, NULL, width, False)
+        multiply_strip(Depth(way, depth, depth), a, Rows(row, a_depth, TILE_ROWS, 0, False), b, Columns(b_depth, width),
+                       c, Sums(0, NULL, width, CARRIED))
 
 
 cdef inline int64_t repeat_tiles(int way, int64_t depth, int64_t count, int threads, compute kind) except -1:

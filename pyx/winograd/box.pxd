@@ -12,39 +12,55 @@ from copy.load_store cimport store_block
 from copy.stream cimport end_stream, holds_lines, stream_lines
 from copy.window cimport Box
 from parallel.tasks cimport is_stopped
-from tile.ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, whole_vectors
-from winograd.correlate_tasks cimport RESULT_CHANNELS, TiledCorrelation
-from winograd.filter cimport transform_filters
-from winograd.tiling cimport Tiling, fill_tiles, find_tiles, step_of_image
-from winograd.transform cimport WINOGRAD_LANES, magnitudes, stored, transform_box, transform_one, winograd_largest
+from tile.multiply cimport Columns, Depth, Rows, Sums, multiply_rows
+from tile.ukernel cimport ADDED, FRESH, SCALARS, whole_vectors
+from winograd.correlate_tasks cimport RESULT_CHANNELS, TiledCorrelation, TiledJob
+from winograd.filter cimport FilterPart, transform_filters
+from winograd.range cimport Extremes
+from winograd.tiling cimport TileOperand, Tiling, fill_tiles, find_tiles, step_of_image
+from winograd.transform cimport (
+    WINOGRAD_LANES, ValuePitches, stored, transform_box, transform_one, winograd_largest,
+)
+
+
+cdef struct TiledTask:  # a box of tiles and a block of outputs, in the groups of a bundle
+    Box tiles
+    int64_t count  # of the tiles
+    int64_t g, groups, o, outputs  # groups from g on, and in each of them outputs from o on, of those computed now
+    float *sums
 
 
 cdef inline void multiply_points(
-    const TiledCorrelation *c, const float *values, const float *filters, float *sums, int64_t tiles, int64_t groups,
-    int64_t outputs, int64_t first, int64_t last,
+    const TiledCorrelation *c, const TiledTask *t, const float *values, const float *filters, int64_t first,
+    int64_t last,
 ) noexcept nogil:
     """sums += values * filters of each point and the chunks from ``first`` to ``last``, whose values follow each other.
 
     Chunk after chunk of one point: its sums stay in the cache. ``filters`` is the first strip; of all channels, or
     where tasks transform their own, of one chunk.
     """
-    cdef int64_t p, i, g, strip, j, c0, channels, width = c.filters.width, strips = count_blocks(outputs, width)
+    cdef int64_t p, i, g, strip, j, c0, channels, columns, width = c.filters.width
+    cdef int64_t strips = count_blocks(t.outputs, width)
+    cdef int how
     cdef const float *bank
     for p in range(c.tiling.point_count):
         for i in range(first, last):
             c0 = i % c.chunks * c.blocks.chunk
             channels = min(c.blocks.chunk, c.channels - c0)
             bank = filters + p * c.filters.point
+            how = FRESH if i == 0 else ADDED
             if c.blocks.group:
                 bank += (i // c.chunks * c.channels + c0) * width
-            for g in range(groups):
+            for g in range(t.groups):
                 for strip in range(strips):
                     j = strip * width
+                    columns = min(width, t.outputs - j)
                     multiply_rows(
-                        SCALARS, False, tiles, tiles, min(width, outputs - j), channels, channels,
-                        values + (i - first) * c.values_size + p * c.value_point + g * channels, c.tile_rows, c.channel,
-                        bank + (g * strips + strip) * c.filters.strip, c.filter_rows,
-                        sums + p * c.sum_point + g * outputs + j, NULL, c.sum_row, FRESH if i == 0 else ADDED,
+                        Depth(SCALARS, channels, channels),
+                        values + (i - first) * c.values_size + p * c.value_point + g * channels,
+                        Rows(c.tile_rows, c.channel, t.count, t.count, False),
+                        bank + (g * strips + strip) * c.filters.strip, Columns(c.filter_rows, columns),
+                        t.sums + p * c.sum_point, Sums(g * t.outputs + j, NULL, c.sum_row, how),
                     )
 
 
@@ -115,54 +131,68 @@ cdef inline uint32_t store_tiles(
 
 
 cdef inline void transform_chunk(
-    const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t g, int64_t groups, int64_t chunk,
-    float *values, float *window, float *buffer,
+    const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t groups, int64_t chunk, float *values,
+    float *window, float *buffer,
 ) noexcept nogil:
-    """The values of a box of tiles and a chunk of the channels of one step; those of all steps are counted through."""
+    """The values of a box of tiles and a chunk of the channels of one step; those of all steps are counted through.
+
+    ``source`` points at the first of the groups.
+    """
     cdef int64_t c0 = chunk % c.chunks * c.blocks.chunk, channels = groups * min(c.blocks.chunk, c.channels - c0)
-    fill_tiles(window, &c.window, &c.tiling, &c.source, chunk // c.chunks, False, tiles,
-               source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
-    transform_box(&c.source, tiles, window, &c.window, channels, values, c.value_point, 0, c.blocks.chunk, buffer)
+    fill_tiles(window, TileOperand(&c.x, &c.window, &c.source, False), &c.tiling, chunk // c.chunks, tiles,
+               source + c0 * c.x.channel, channels)
+    transform_box(&c.source, tiles, window, &c.window, channels, values, ValuePitches(c.value_point, 0, c.blocks.chunk),
+                  buffer)
+
+
+cdef inline void find_task(const TiledJob *job, int64_t number, TiledTask *t) noexcept nogil:
+    cdef const TiledCorrelation *c = job.c
+    cdef int64_t blocks = count_blocks(job.outputs, c.blocks.outputs), outer = number // c.tiling.box_count
+    t.count = find_tiles(&c.tiling, number % c.tiling.box_count, &t.tiles)
+    t.o = outer % blocks * c.blocks.outputs
+    t.outputs = min(c.blocks.outputs, job.outputs - t.o)
+    t.g = outer // blocks * c.blocks.groups
+    t.groups = min(c.blocks.groups, c.groups - t.g)
 
 
 cdef inline uint32_t correlate_tiles(
-    const TiledCorrelation *c, const stored *source, const stored *filter, const float *filters, float *shared,
-    stored *target, int64_t first_output, int64_t group_outputs, char *scratch, magnitudes *seen, int64_t task,
+    const TiledJob *job, const stored *source, Extremes *seen, int64_t task
 ) noexcept nogil:
-    """A box of tiles, and a block of the outputs from ``first_output`` on; their largest magnitude.
-
-    ``seen`` are the filter's magnitudes, where the task transforms it.
-    """
-    cdef int64_t blocks = count_blocks(group_outputs, c.blocks.outputs), box_index = task % c.tiling.box_count
-    cdef int64_t o = task // c.tiling.box_count % blocks * c.blocks.outputs
-    cdef int64_t g = task // c.tiling.box_count // blocks * c.blocks.groups, groups = min(c.blocks.groups, c.groups - g)
-    cdef int64_t outputs = min(c.blocks.outputs, group_outputs - o), i, c0, span, first, last, count
-    cdef int64_t width = c.filters.width, chunks = c.added * c.chunks
-    cdef float *window = <float *>scratch
+    """One task; the largest magnitude of what it stores. ``seen``: that of filters which it transforms; its memory."""
+    cdef const TiledCorrelation *c = job.c
+    cdef const stored *filter = <const stored *>job.filter
+    cdef int64_t i, c0, span, first, last, chunks = c.added * c.chunks, box_index = task % c.tiling.box_count
+    cdef float *window = <float *>(seen + 1)
     cdef float *values = window + c.window_size
-    cdef float *sums = values + (0 if c.blocks.shared else c.blocks.span * c.values_size)
-    cdef float *rows = sums + c.sums_size
-    cdef float *buffer = rows + c.rows_size
-    cdef float *bank = buffer + c.buffer_size
-    cdef Box tiles
-    count = find_tiles(&c.tiling, box_index, &tiles)
-    filters += (g * count_blocks(group_outputs, width) + o // width) * c.filters.strip
-    filter += g * c.filters.w.group + (first_output + o) * c.filters.w.batch
+    cdef float *rows
+    cdef float *buffer
+    cdef float *bank
+    cdef const float *filters = job.filters
+    cdef FilterPart part
+    cdef TiledTask t
+    find_task(job, task, &t)
+    t.sums = values + (0 if c.blocks.shared else c.blocks.span * c.values_size)
+    rows = t.sums + c.sums_size
+    buffer = rows + c.rows_size
+    bank = buffer + c.buffer_size
+    filters += (t.g * count_blocks(job.outputs, c.filters.width) + t.o // c.filters.width) * c.filters.strip
+    source += t.g * c.x.group
+    filter += t.g * c.filters.w.group + (job.first_output + t.o) * c.filters.w.batch
     for span in range(count_blocks(chunks, c.blocks.span)):
         first = span * c.blocks.span
         last = min(chunks, first + c.blocks.span)
         if first > 0 and is_stopped(c.workers):
             return 0
         if c.blocks.shared:
-            values = shared + ((g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
+            values = job.shared + ((t.g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
         else:
             for i in range(first, last):
-                transform_chunk(c, &tiles, source, g, groups, i, values + (i - first) * c.values_size, window, buffer)
+                transform_chunk(c, &t.tiles, source, t.groups, i, values + (i - first) * c.values_size, window, buffer)
         if not c.blocks.group:
             c0 = first % c.chunks * c.blocks.chunk
-            transform_filters(
-                &c.filters, c.tiling.steps + first // c.chunks, 1, filter + c0 * c.filters.w.channel, bank, 0,
-                min(c.blocks.chunk, c.channels - c0), outputs, buffer, seen)
-        multiply_points(c, values, filters if c.blocks.group else bank, sums, count, groups, outputs, first, last)
-    target += g * c.y.group + (first_output + o) * c.y.channel
-    return store_tiles(c, &tiles, sums, target, groups * outputs, rows, buffer)
+            part.steps, part.added, part.step_channels = c.tiling.steps + first // c.chunks, 1, 0
+            part.channels, part.outputs = min(c.blocks.chunk, c.channels - c0), t.outputs
+            transform_filters(&c.filters, part, filter + c0 * c.filters.w.channel, bank, buffer, &seen.operand)
+        multiply_points(c, &t, values, filters if c.blocks.group else bank, first, last)
+    return store_tiles(c, &t.tiles, t.sums, <stored *>job.target + t.g * c.y.group
+                       + (job.first_output + t.o) * c.y.channel, t.groups * t.outputs, rows, buffer)

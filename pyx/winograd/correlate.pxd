@@ -12,8 +12,8 @@ from base.memory cimport count_blocks, in_lines, multiples
 from copy.window cimport Box
 from parallel.tasks cimport begin_call, end_call, form_team, run, task_function, team, workers_of
 from winograd.box cimport correlate_tiles, transform_chunk
-from winograd.correlate_tasks cimport TiledCorrelation, describe_tiled
-from winograd.filter cimport transform_filters
+from winograd.correlate_tasks cimport TiledCorrelation, TiledJob, describe_tiled
+from winograd.filter cimport FilterPart, transform_filters
 from winograd.range cimport Extremes, clear_extremes, is_lost, stands
 from winograd.tiling cimport TileBlocks, TileStep, find_tiles
 from winograd.transform cimport stored
@@ -24,14 +24,6 @@ cdef enum:
     FILTER_CHANNELS = 32  # channels of filters that a task transforms: 64 outputs are one strip, so channels make tasks
     FILTER_TASKS = 8  # tasks wanted that transform filters, at least; more for more threads
 
-cdef struct TiledJob:  # what all tasks of a loop share, beside the source
-    const TiledCorrelation *c
-    const void *filter
-    void *target
-    float *filters  # transformed
-    float *shared  # transformed tiles, for all blocks of outputs
-    int64_t first_output, outputs  # of each group, that are computed now
-
 
 cdef inline void share_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
     """Transform one chunk of one box, for all blocks of outputs."""
@@ -40,7 +32,7 @@ cdef inline void share_task(const TiledJob *job, const stored *source, Extremes 
     cdef int64_t chunks = c.added * c.chunks
     cdef Box tiles
     find_tiles(&c.tiling, task // chunks % c.tiling.box_count, &tiles)
-    transform_chunk(c, &tiles, source, task // chunks // c.tiling.box_count, 1, task % chunks,
+    transform_chunk(c, &tiles, source + task // chunks // c.tiling.box_count * c.x.group, 1, task % chunks,
                     job.shared + task * c.values_size, window, window + c.window_size)
 
 
@@ -57,19 +49,18 @@ cdef inline void filters_task(const TiledJob *job, const stored *source, Extreme
     cdef int64_t together = strips_of_task(c, strips), parts = count_blocks(strips, together)
     cdef int64_t chunks = count_blocks(c.channels, FILTER_CHANNELS), c0 = task % chunks * FILTER_CHANNELS
     cdef int64_t g = task // chunks // parts, first = task // chunks % parts * together, o = first * width
+    cdef FilterPart part
+    part.steps, part.added, part.step_channels = c.tiling.steps, c.added, c.channels
+    part.channels = min(<int64_t>FILTER_CHANNELS, c.channels - c0)
+    part.outputs = min(together * width, job.outputs - o)
     filter += g * c.filters.w.group + (job.first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
-    transform_filters(
-        &c.filters, c.tiling.steps, c.added, filter,
-        job.filters + (g * strips + first) * c.filters.strip + c0 * width, c.channels,
-        min(<int64_t>FILTER_CHANNELS, c.channels - c0), min(together * width, job.outputs - o), <float *>(seen + 1),
-        &seen.operand)
+    transform_filters(&c.filters, part, filter, job.filters + (g * strips + first) * c.filters.strip + c0 * width,
+                      <float *>(seen + 1), &seen.operand)
 
 
 cdef inline void products_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
     if not is_lost(seen, source):
-        seen.result = max(seen.result, correlate_tiles(
-            job.c, source, <const stored *>job.filter, job.filters, job.shared, <stored *>job.target, job.first_output,
-            job.outputs, <char *>(seen + 1), &seen.operand, task))
+        seen.result = max(seen.result, correlate_tiles(job, source, seen, task))
 
 
 cdef inline int64_t share_tasks_of(const TiledCorrelation *c) noexcept nogil:

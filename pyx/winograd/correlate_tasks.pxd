@@ -32,6 +32,14 @@ cdef struct TiledCorrelation:
     const int32_t *channel  # 0, 1, 2 ..
     const int32_t *filter_rows  # multiples of the strip's width
 
+cdef struct TiledJob:  # what all tasks of a loop share, beside the source
+    const TiledCorrelation *c
+    const void *filter
+    void *target
+    float *filters  # transformed
+    float *shared  # transformed tiles, for all blocks of outputs
+    int64_t first_output, outputs  # of each group, that are computed now
+
 
 cdef inline void describe_tiled(
     TiledCorrelation *c, const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter,

@@ -25,6 +25,12 @@ cdef struct FilterBank:
     int64_t point, strip  # elements from point to point, and of a strip
     int64_t volume  # taps of the whole filter, if those of a channel lie side by side; else 0
 
+cdef struct FilterPart:  # what is transformed together: these channels and outputs, of steps whose sums are added
+    const TileStep *steps
+    int64_t added
+    int64_t step_channels  # the channels of one step lie so many behind those of the one before
+    int64_t channels, outputs
+
 
 cdef inline int64_t find_volume(const Tensor *w, const Py_ssize_t *kernel) noexcept nogil:
     cdef int64_t taps = 1
@@ -148,47 +154,44 @@ cdef inline void transform_step(
 
 
 cdef inline void transform_part(
-    const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
-    int64_t channels, int64_t outputs, float *scratch, magnitudes *seen,
+    const FilterBank *f, FilterPart part, const stored *filter, float *to, float *scratch, magnitudes *seen
 ) noexcept nogil:
-    """Channels of strips that are loaded together, whose first output and channel ``filter`` points at.
-
-    The channels of one step are so many behind those of the one before.
-    """
-    cdef int64_t strips = count_blocks(outputs, f.width), row = strips * f.width, together = loaded_channels(f)
+    """Channels of strips that are loaded together, whose first output and channel ``filter`` points at."""
+    cdef int64_t strips = count_blocks(part.outputs, f.width), row = strips * f.width, together = loaded_channels(f)
     cdef int64_t c0 = 0, some, step, loaded = f.volume if f.volume else f.taps
     cdef float *lines = scratch
     cdef float *rest = scratch + lines_size(f)
-    if outputs < row:
+    if part.outputs < row:
         memset(lines, 0, lines_size(f) * sizeof(float))
-    while c0 < channels:
-        some = min(together, channels - c0)
-        for step in range(added):
+    while c0 < part.channels:
+        some = min(together, part.channels - c0)
+        for step in range(part.added):
             if step == 0 and f.volume:
-                load_volume(f, lines, row, filter + c0 * f.w.channel, some, outputs)
+                load_volume(f, lines, row, filter + c0 * f.w.channel, some, part.outputs)
             elif f.volume == 0:
-                load_taps(f, steps + step, lines, row, filter + c0 * f.w.channel, some, outputs)
+                load_taps(f, part.steps + step, lines, row, filter + c0 * f.w.channel, some, part.outputs)
             if step == 0 or f.volume == 0:
                 winograd_note(seen, lines, some * loaded * row)
-            transform_step(f, steps + step, lines, row, to + (step * step_channels + c0) * f.width, some, strips, rest)
+            transform_step(f, part.steps + step, lines, row, to + (step * part.step_channels + c0) * f.width, some,
+                           strips, rest)
         c0 += some
 
 
 cdef inline void transform_filters(
-    const FilterBank *f, const TileStep *steps, int64_t added, const stored *filter, float *to, int64_t step_channels,
-    int64_t channels, int64_t outputs, float *scratch, magnitudes *seen,
+    const FilterBank *f, FilterPart whole, const stored *filter, float *to, float *scratch, magnitudes *seen
 ) noexcept nogil:
     """Channels of one strip or several, likewise.
 
     Of outputs that are adjacent in memory, all strips of some channels are read one after the other: they are in the
     same pages.
     """
-    cdef int64_t some = MOST_CHANNELS if f.w.batch == 1 else channels, c0 = 0, j
+    cdef int64_t some = MOST_CHANNELS if f.w.batch == 1 else whole.channels, c0 = 0, j
     cdef int64_t width = f.width, together = loaded_strips(f)
-    while c0 < channels:
-        for j in range(count_blocks(outputs, together * width)):
-            transform_part(
-                f, steps, added, filter + c0 * f.w.channel + j * together * width * f.w.batch,
-                to + j * together * f.strip + c0 * width, step_channels,
-                min(some, channels - c0), min(together * width, outputs - j * together * width), scratch, seen)
+    cdef FilterPart part = whole
+    while c0 < whole.channels:
+        part.channels = min(some, whole.channels - c0)
+        for j in range(count_blocks(whole.outputs, together * width)):
+            part.outputs = min(together * width, whole.outputs - j * together * width)
+            transform_part(f, part, filter + c0 * f.w.channel + j * together * width * f.w.batch,
+                           to + j * together * f.strip + c0 * width, scratch, seen)
         c0 += some

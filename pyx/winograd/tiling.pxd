@@ -44,6 +44,12 @@ cdef struct Tiling:  # the boxes of a step and its siblings
     int64_t boxes[4]
     int64_t box_count, box_tiles, point_count
 
+cdef struct TileOperand:  # a tensor that boxes of tiles see
+    const Tensor *tensor
+    const Window *window  # for what a box sees
+    const Transform *transform  # of each of its tiles
+    bint of_target  # whether it is the target of the walk, not the source
+
 
 cdef inline void describe_tiling(Tiling *t, const TileStep *step, int64_t images, int64_t batch) noexcept nogil:
     cdef int axis
@@ -129,23 +135,23 @@ cdef inline int64_t lay_out_tiles(Window *m, const Tiling *t, const Transform *f
 
 
 cdef inline void fill_tiles(
-    float *window, const Window *m, const Tiling *t, const Transform *f, int64_t added, bint of_target,
-    const Box *tiles, const stored *tensor, const Tensor *x, int64_t channels,
+    float *window, TileOperand x, const Tiling *t, int64_t added, const Box *tiles, const stored *tensor,
+    int64_t channels,
 ) noexcept nogil:
     """The window of a box of tiles: what they see of the source, or have of the target, in one of the added steps."""
     cdef int64_t n, image
     cdef conv_walk walk
     cdef Box elements
-    elements_of(tiles, f, &elements)
+    elements_of(tiles, x.transform, &elements)
     elements.count[0] = 1
     for n in range(tiles.count[0]):
         image = tiles.begin[0] + n
-        if of_target:
+        if x.of_target:
             target_walk(&walk, &step_of_image(t, image)[added].walk)
         else:
             source_walk(&walk, &step_of_image(t, image)[added].walk)
         elements.begin[0] = image // t.steps.siblings
-        fill_window(window + n * m.batch_pitch, m, &walk, &elements, tensor, x, channels)
+        fill_window(window + n * x.window.batch_pitch, x.window, &walk, &elements, tensor, x.tensor, channels)
 
 
 cdef inline int64_t row_size(const Tiling *t, const Transform *f) noexcept nogil:

@@ -41,15 +41,17 @@ cdef struct Transform:  # of tiles, separably
     int64_t given[3]  # and after
     int64_t step[3]  # from tile to tile, before
 
+cdef struct ValuePitches:  # elements of what transforms of tiles give
+    int64_t point, strip, tile  # from one to the next; a strip has as many channels as lie between tiles
+
 
 cdef inline void transform_box(
-    const Transform *f, const Box *tiles, const float *window, const Window *m, int64_t channels,
-    float *to, int64_t to_point, int64_t to_strip, int64_t to_tile, float *buffer,
+    const Transform *f, const Box *tiles, const float *window, const Window *m, int64_t channels, float *to,
+    ValuePitches pitches, float *buffer,
 ) noexcept nogil:
     """to[point][strip][tile][channel] of all tiles of a box, in the order batch, depth, height, width.
 
-    A strip has as many channels as lie between tiles, and is ``to_strip`` elements from the next. For a line of
-    channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
+    For a line of channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
     """
     cdef int64_t part, v, n, d, h, w, i, tile, vectors, lanes, columns = (tiles.count[3] - 1) * f.step[2] + f.taken[2]
     cdef int64_t pitch[3]
@@ -59,7 +61,7 @@ cdef inline void transform_box(
     cdef float *line
     for part in range(count_blocks(channels, LINE_LANES)):
         v, tile = part * LINE_LANES, 0
-        line = to + v // to_tile * to_strip + v % to_tile
+        line = to + v // pitches.tile * pitches.strip + v % pitches.tile
         vectors = count_blocks(min(<int64_t>LINE_LANES, channels - v), WINOGRAD_LANES)
         lanes = vectors * WINOGRAD_LANES
         second = buffer + f.given[0] * f.taken[1] * columns * lanes
@@ -86,8 +88,8 @@ cdef inline void transform_box(
                     for w in range(tiles.count[3]):
                         for i in range(f.given[0]):
                             f.along[2](of + i * pitch[0] + w * f.step[2] * pitch[2], pitch[2], pitch[1],
-                                       line + tile * to_tile + i * f.given[1] * f.given[2] * to_point, to_point,
-                                       f.given[2] * to_point, f.given[1], vectors)
+                                       line + tile * pitches.tile + i * f.given[1] * f.given[2] * pitches.point,
+                                       pitches.point, f.given[2] * pitches.point, f.given[1], vectors)
                         tile += 1
 
 

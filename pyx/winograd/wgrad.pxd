@@ -15,11 +15,12 @@ from base.tensor cimport filter_offset
 from copy.load_store cimport store_block
 from copy.window cimport Box
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team, workers_of
-from tile.ukernel cimport ADDED, FRESH, SCALARS, multiply_rows, strip_width, whole_vectors
+from tile.multiply cimport Columns, Depth, Rows, Sums, multiply_rows
+from tile.ukernel cimport ADDED, FRESH, SCALARS, strip_width, whole_vectors
 from winograd.range cimport Extremes, clear_extremes, is_lost, stands
-from winograd.tiling cimport TileBlocks, TileStep, elements_of, fill_tiles, find_tiles, is_held
+from winograd.tiling cimport TileBlocks, TileOperand, TileStep, elements_of, fill_tiles, find_tiles, is_held
 from winograd.transform cimport (
-    LINE_LANES, WINOGRAD_LANES, magnitudes, stored, transform_box, winograd_add_slices, winograd_largest,
+    LINE_LANES, WINOGRAD_LANES, ValuePitches, magnitudes, stored, transform_box, winograd_add_slices, winograd_largest,
 )
 from winograd.wgrad_tasks cimport (
     FINISHED_CHANNELS, FilterRows, TiledAccumulation, TileFilterBlock, describe_tiled_sums, find_piece, note_window,
@@ -42,10 +43,10 @@ cdef inline void transform_source(
 ) noexcept nogil:
     """The values of a box and a chunk of input channels."""
     cdef int64_t c0 = chunk * c.blocks.chunk, channels = groups * min(c.blocks.chunk, c.channels - c0)
-    fill_tiles(window, &c.window, &c.tiling, &c.source, 0, False, tiles,
-               source + g * c.x.group + c0 * c.x.channel, &c.x, channels)
-    transform_box(&c.source, tiles, window, &c.window, channels, values, c.source_point, c.source_line,
-                  LINE_LANES, buffer)
+    fill_tiles(window, TileOperand(&c.x, &c.window, &c.source, False), &c.tiling, 0, tiles,
+               source + g * c.x.group + c0 * c.x.channel, channels)
+    transform_box(&c.source, tiles, window, &c.window, channels, values,
+                  ValuePitches(c.source_point, c.source_line, LINE_LANES), buffer)
 
 
 cdef inline void transform_target(
@@ -55,11 +56,11 @@ cdef inline void transform_target(
     """Those of a block of output channels, and the magnitudes of what they are made of."""
     cdef int64_t o0 = block * c.blocks.outputs, outputs = groups * min(c.blocks.outputs, c.outputs - o0)
     cdef Box elements
-    fill_tiles(window, &c.target_window, &c.tiling, &c.target, 0, True, tiles,
-               target + g * c.y.group + o0 * c.y.channel, &c.y, outputs)
+    fill_tiles(window, TileOperand(&c.y, &c.target_window, &c.target, True), &c.tiling, 0, tiles,
+               target + g * c.y.group + o0 * c.y.channel, outputs)
     elements_of(tiles, &c.target, &elements)
-    transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients, c.target_point,
-                  c.target_strip, c.target_width, buffer)
+    transform_box(&c.target, tiles, window, &c.target_window, outputs, gradients,
+                  ValuePitches(c.target_point, c.target_strip, c.target_width), buffer)
     note_window(seen, &c.target_window, &elements, window, outputs)
 
 
@@ -87,7 +88,8 @@ cdef inline void accumulate_tiles(
 ) noexcept nogil:
     """The products of one slice of a part, and the magnitudes of the target where its tiles are not shared."""
     cdef const TiledAccumulation *c = job.c
-    cdef int64_t p, g, strip, j, column, count, pitched, box, index, width = strip_width(sums[0])
+    cdef int how
+    cdef int64_t p, g, strip, j, column, columns, count, pitched, box, index, width = strip_width(sums[0])
     cdef int64_t boxes = c.tiling.box_count, first_box = boxes * slice // c.blocks.slices
     cdef float *values = window + c.window_size
     cdef float *gradients = values + c.values_size
@@ -105,19 +107,21 @@ cdef inline void accumulate_tiles(
             transform_source(c, &tiles, source, part.g, part.groups, part.c0 // c.blocks.chunk, values, window, buffer)
             transform_target(c, &tiles, <const stored *>job.target, part.g, part.groups, part.o0 // c.blocks.outputs,
                              gradients, window, buffer, seen)
+        how = FRESH if box == first_box else ADDED
         for p in range(c.tiling.point_count):
             for g in range(part.groups):
                 pitched = LINE_LANES if g * part.channels % LINE_LANES == 0 else 0  # channels of a line of values
                 for strip in range(count_blocks(part.outputs, width)):
                     j = strip * width
                     column = g * part.outputs + j
+                    columns = min(width, part.outputs - j)
                     multiply_rows(
-                        SCALARS, False, part.channels, pitched, min(width, part.outputs - j), count, count,
-                        values + p * c.source_point, c.channel + g * part.channels, c.source_tiles,
+                        Depth(SCALARS, count, count), values + p * c.source_point,
+                        Rows(c.channel + g * part.channels, c.source_tiles, part.channels, pitched, False),
                         gradients + p * c.target_point + column // c.target_width * c.target_strip
                         + column % c.target_width,
-                        c.target_tiles, sums + p * c.sum_point + g * part.channels * c.target_row + j, NULL,
-                        c.target_row, FRESH if box == first_box else ADDED,
+                        Columns(c.target_tiles, columns), sums + p * c.sum_point,
+                        Sums(g * part.channels * c.target_row + j, NULL, c.target_row, how),
                     )
 
 

@@ -50,7 +50,7 @@ DIRECT_MUTANTS = [
     *mutants_of(
         "pyx/direct/correlate.pxd",
         f"{INFINITE} {EXACT}",
-        ("infinity meets padding in fprop", "any_nan(sums + g * sums_g, rows, columns, sums_row)", "False"),
+        ("infinity meets padding in fprop", "any_nan(sums + g * t.group_sums, rows, columns, t.sums.pitch)", "False"),
         ("rows of sums lie one row apart", "together", "1", "row += together"),
     ),
     *mutants_of(
@@ -63,12 +63,12 @@ DIRECT_MUTANTS = [
         f"{CHUNKS} {PHASES} {EXACT} test_zones.py::test_exact",
         (
             "the last chunk's rows are as long as others",
-            "c.last_filter_rows",
-            "c.filter_rows",
-            "else c.last_filter_rows",
+            "t.c.last_filter_rows",
+            "t.c.filter_rows",
+            "else t.c.last_filter_rows",
         ),
-        ("a run of taps begins with the first", "first_tap(zone, &conv.walk, i) * words", "0"),
-        ("the sums of all strips are the first's", "sums + j", "sums", "sums + j, places, sums_row, begin"),
+        ("a run of taps begins with the first", "first_tap(zone, &conv.walk, i) * t.words", "0"),
+        ("the sums of all strips are the first's", "sums + j", "sums", "strip, columns, sums + j"),
     ),
     *mutants_of(
         "pyx/direct/phases.pxd",
@@ -86,12 +86,12 @@ DIRECT_MUTANTS = [
             "0",
             "begin = c.conv.walk.axis[2].target_begin * c.row",
         ),
-        ("rows that a phase lacks are stored", "d >= boxes.count[1] or h >= boxes.count[2]", "False"),
+        ("rows that a phase lacks are stored", "d < box.count[1] and h < box.count[2]", "True"),
         ("phases are spread as neighbours", "w * step", "w", "row[w * step] = sums[w]"),
         (
             "rows of phases have swapped axes",
-            "(n * boxes.count[1] + d) * boxes.count[2] + h",
-            "(n * boxes.count[1] + d) + h * boxes.count[2]",
+            "(n * box.count[1] + d) * box.count[2] + h",
+            "(n * box.count[1] + d) + h * box.count[2]",
         ),
     ),
     *mutants_of(
@@ -215,10 +215,16 @@ DIRECT_MUTANTS = [
         needs="lines",
     ),
     *mutants_of(
+        "pyx/tile/multiply.pxd",
+        f"{EXACT} test_zones.py::test_exact",
+        ("every tile reads the first rows", "rows.row += r", DROPPED),
+        ("every tile has the first sums", "sums.first += r * sums.pitch", DROPPED),
+        ("every tile has the first places of a table", "sums.place += r", DROPPED),
+        ("rows that do not lie evenly pass for such", "row[i] - row[i - 1] != row[1] - row[0]", "False"),
+    ),
+    *mutants_of(
         "pyx/tile/ukernel.pxd",
         f"{EXACT} test_zones.py::test_exact",
-        ("every tile reads the first rows", "a_row + r", "a_row", "vectors, depth, run, a, a_row + r"),
-        ("rows that do not lie evenly pass for such", "row[i] - row[i - 1] != row[1] - row[0]", "False"),
         (
             "a strip without its last vector",
             "columns + vector_length(kind) - 1",

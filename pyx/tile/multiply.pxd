@@ -1,0 +1,221 @@
+"""Products of any number of rows with at most a strip of columns, tile by tile."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from base.scalar cimport compute
+from tile.ukernel cimport (
+    FIRST_BYTES, HALF_ROWS, LANES, LINE_BYTES, MOST_ROWS, MOST_TALL_ROWS, NARROW_ROWS, PAIRS, TALL_ROWS, TILE_VECTORS,
+    VECTOR_BYTES, fit_half, prefetch_lines, tile_f32, tile_f32_half, tile_f32_tall, tile_f64, tile_f64_half,
+    tile_f64_tall, tile_pairs, tile_pairs_half, tile_pairs_tall, tile_u32, tile_u32_half, tile_u32_tall, uint32_t,
+    vector_length, vectors_of,
+)
+
+cdef enum:
+    TALL_RUN = 8  # steps of a run, from which on they are worth walking along it
+    LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with, if its rows are lines apart,
+    LONGER_DEPTH = 96  # and more of it, where half of a strip makes so few products that they would wait for it
+
+# A product is c[r][j] += sum over k of a[r][k] * b[k][j]. Where its elements are, counted from a, b and c:
+
+cdef struct Depth:  # k
+    int way  # SCALARS, LANES or PAIRS
+    int64_t steps, run  # runs of so many steps, in each of which the tables of a and b rise evenly
+
+cdef struct Rows:  # a[r][k] = a[row[r] + depth[k]]
+    const int32_t *row
+    const int32_t *depth
+    int64_t count
+    int64_t pitched  # so many rows lie evenly, and the next so many, and so on: for multiply_rows
+    bint far  # a may be in memory, as it was not written just now
+
+cdef struct Columns:  # b[k][j] = b[line[k] + j]
+    const int32_t *line
+    int64_t count
+
+cdef struct Sums:  # c[r][j] = c[first + place[r] + j], or where there is no table c[first + r * pitch + j]
+    int64_t first
+    const int64_t *place
+    int64_t pitch
+    int how  # CARRIED, FRESH, ADDED or STREAMED
+
+
+cdef inline Rows rows_from(Rows rows, int64_t r) noexcept nogil:
+    """Rows of a from row r on."""
+    rows.row += r
+    rows.count -= r
+    return rows
+
+
+cdef inline Sums sums_from(Sums sums, int64_t r) noexcept nogil:
+    """Sums from row r on."""
+    if sums.place == NULL:
+        sums.first += r * sums.pitch
+    else:
+        sums.place += r
+    return sums
+
+
+cdef inline void list_multiples(int64_t *places, int64_t pitch, int64_t count) noexcept nogil:
+    """The table of so many rows that have none."""
+    cdef int64_t r
+    for r in range(count):
+        places[r] = r * pitch
+
+
+cdef inline Sums with_table(Sums sums, const int64_t *places) noexcept nogil:
+    """Sums with their own table, or the one of a tile's rows that ``list_multiples`` made."""
+    if sums.place == NULL:
+        sums.place = places
+    return sums
+
+
+cdef inline void multiply_tile(
+    Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
+) noexcept nogil:
+    """One tile, of at most MOST_ROWS and a strip. Sums have a table here and below."""
+    cdef int count = <int>rows.count, vectors = vectors_of(columns.count, c[0])
+    cdef bint channelwise = k.way == LANES
+    c += sums.first
+    if compute is float and k.way == PAIRS:
+        tile_pairs(False, count, vectors, k.steps, k.run, a, rows.row, rows.depth, b, columns.line, c, sums.place,
+                   sums.how)
+    elif compute is float:
+        tile_f32(channelwise, count, vectors, k.steps, k.run, a, rows.row, rows.depth, b, columns.line, c, sums.place,
+                 sums.how)
+    elif compute is double:
+        tile_f64(channelwise, count, vectors, k.steps, k.run, a, rows.row, rows.depth, b, columns.line, c, sums.place,
+                 sums.how)
+    else:
+        tile_u32(channelwise, count, vectors, k.steps, k.run, <const uint32_t *>a, rows.row, rows.depth,
+                 <const uint32_t *>b, columns.line, <uint32_t *>c, sums.place, sums.how)
+
+
+cdef inline void multiply_half(
+    Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
+) noexcept nogil:
+    """``multiply_tile`` with half of a vector."""
+    cdef int count = <int>rows.count
+    c += sums.first
+    if compute is float and k.way == PAIRS:
+        tile_pairs_half(count, k.steps, k.run, a, rows.row, rows.depth, b, columns.line, c, sums.place, sums.how)
+    elif compute is float:
+        tile_f32_half(count, k.steps, k.run, a, rows.row, rows.depth, b, columns.line, c, sums.place, sums.how)
+    elif compute is double:
+        tile_f64_half(count, k.steps, k.run, a, rows.row, rows.depth, b, columns.line, c, sums.place, sums.how)
+    else:
+        tile_u32_half(count, k.steps, k.run, <const uint32_t *>a, rows.row, rows.depth, <const uint32_t *>b,
+                      columns.line, <uint32_t *>c, sums.place, sums.how)
+
+
+cdef inline void multiply_tall(
+    Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
+) noexcept nogil:
+    """``multiply_tile`` with one vector, and rows of a that lie evenly."""
+    cdef int count = <int>rows.count
+    cdef int64_t pitch = rows.row[1] - rows.row[0]
+    a += rows.row[0]
+    c += sums.first
+    if compute is float and k.way == PAIRS:
+        tile_pairs_tall(count, k.steps, k.run, a, pitch, rows.depth, b, columns.line, c, sums.place, sums.how)
+    elif compute is float:
+        tile_f32_tall(count, k.steps, k.run, a, pitch, rows.depth, b, columns.line, c, sums.place, sums.how)
+    elif compute is double:
+        tile_f64_tall(count, k.steps, k.run, a, pitch, rows.depth, b, columns.line, c, sums.place, sums.how)
+    else:
+        tile_u32_tall(count, k.steps, k.run, <const uint32_t *>a, pitch, rows.depth, <const uint32_t *>b, columns.line,
+                      <uint32_t *>c, sums.place, sums.how)
+
+
+cdef inline int rows_of_tile(int64_t rows, int64_t most) noexcept nogil:
+    """Rows of the next tile, of the many that are left.
+
+    The last tiles share theirs: one of few rows would leave the multipliers waiting for each other.
+    """
+    if rows <= most or rows >= 3 * most:
+        return <int>min(rows, most)
+    return <int>(rows // 2 if rows <= 2 * most else rows // 3)  # no division, which would take as long as many products
+
+
+cdef inline void multiply_strip(
+    Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
+) noexcept nogil:
+    """The product, of at most a strip of columns.
+
+    b may be read, and c is written, up to whole_columns(columns); of LANES, up to whole vectors.
+    """
+    cdef int64_t i
+    cdef int vectors = vectors_of(columns.count, c[0])
+    cdef bint half = k.way != LANES and fit_half(columns.count, c[0])
+    cdef int64_t most = HALF_ROWS if half and k.run > 1 else MOST_ROWS(vectors)
+    cdef int64_t[NARROW_ROWS] places
+    # By vectors narrower than a line a tile takes so long that what lies in the second cache is there in time.
+    cdef bint fetches = ((rows.far or VECTOR_BYTES >= LINE_BYTES) and k.steps >= LONG_DEPTH and rows.count > 1
+                         and (rows.row[1] - rows.row[0]) * <int64_t>sizeof(compute) >= LINE_BYTES)
+    cdef bint fetches_more = fetches and k.steps >= LONGER_DEPTH and 2 * vectors <= TILE_VECTORS
+    cdef Rows tile = rows
+    if sums.place == NULL:
+        list_multiples(places, sums.pitch, min(rows.count, <int64_t>NARROW_ROWS))
+    while rows.count > 0:
+        tile.row, tile.count = rows.row, rows_of_tile(rows.count, most)
+        rows = rows_from(rows, tile.count)
+        if fetches:
+            for i in range(min(tile.count, rows.count)):
+                prefetch_lines(a + rows.row[i] + rows.depth[0])
+                if fetches_more:
+                    prefetch_lines(a + rows.row[i] + rows.depth[0] + FIRST_BYTES // <int64_t>sizeof(compute))
+        if half:
+            multiply_half(k, a, tile, b, columns, c, with_table(sums, places))
+        else:
+            multiply_tile(k, a, tile, b, columns, c, with_table(sums, places))
+        sums = sums_from(sums, tile.count)
+
+
+cdef inline int64_t count_pitched(const int32_t *row, int64_t stretch, int64_t count) noexcept nogil:
+    """How many of all rows, in stretches of so many that lie evenly, do: all, or those of a stretch."""
+    cdef int64_t i = stretch
+    if stretch < 2:
+        return stretch
+    while i < count:
+        if row[i] - row[i - 1] != row[1] - row[0]:
+            return stretch
+        i += stretch
+    return count
+
+
+cdef inline bint fits_tall(int64_t pitched, int64_t columns, int64_t run, compute kind) noexcept nogil:
+    """Whether tall tiles take so many rows that lie evenly: more than others have."""
+    return (NARROW_ROWS < TALL_ROWS and pitched > NARROW_ROWS and run >= TALL_RUN and columns <= vector_length(kind)
+            and not fit_half(columns, kind))
+
+
+cdef inline void multiply_pitched(
+    Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
+) noexcept nogil:
+    """``multiply_strip`` of one vector by tall tiles: the rows, more than NARROW_ROWS, lie evenly."""
+    cdef int64_t i, pitch = rows.row[1] - rows.row[0]
+    cdef int64_t[MOST_TALL_ROWS] places
+    cdef bint fetches = k.run >= LONG_DEPTH and pitch * <int64_t>sizeof(compute) >= LINE_BYTES
+    cdef Rows tile = rows
+    if sums.place == NULL:
+        list_multiples(places, sums.pitch, min(rows.count, <int64_t>TALL_ROWS))
+    while rows.count > 0:
+        tile.row, tile.count = rows.row, rows_of_tile(rows.count, TALL_ROWS)
+        rows = rows_from(rows, tile.count)
+        if fetches:
+            for i in range(min(tile.count, rows.count)):
+                prefetch_lines(a + rows.row[i] + rows.depth[0])
+        multiply_tall(k, a, tile, b, columns, c, with_table(sums, places))
+        sums = sums_from(sums, tile.count)
+
+
+cdef inline void multiply_rows(
+    Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
+) noexcept nogil:
+    """``multiply_strip``, of rows that lie evenly by tall tiles."""
+    cdef Rows stretch = rows
+    while fits_tall(min(rows.pitched, rows.count), columns.count, k.run, c[0]):
+        stretch.row, stretch.count = rows.row, min(rows.pitched, rows.count)
+        multiply_pitched(k, a, stretch, b, columns, c, sums)
+        rows, sums = rows_from(rows, stretch.count), sums_from(sums, stretch.count)
+    if rows.count > 0:
+        multiply_strip(k, a, rows, b, columns, c, sums)
