@@ -276,11 +276,15 @@ def test_an_editable_install_has_the_best_instruction_set(folder):
     assert set(modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="")) == {every[0], best}
 
 
-#: A function of a storage type and a compute type, called once.
+#: A function of a storage type and a compute type; of a .pxd, Cython writes all combinations if one is called.
 FUSED = """
-from base.scalar cimport compute, f16, scalar
+from base.scalar cimport compute, scalar
 cdef inline int sizes(scalar *of, compute kind):
     return sizeof(scalar) + sizeof(compute)
+"""
+CALL = """
+from base.scalar cimport f16
+from fused cimport sizes
 def tell():
     return sizes(<f16 *>NULL, <float>0)
 """
@@ -288,8 +292,9 @@ def tell():
 
 def test_only_types_that_occur_are_translated(folder):
     """Each storage type with the one in which its sums are formed: all pairs would be fifteen."""
-    (folder / "fused.pyx").write_text(FUSED)
-    command = [sys.executable, "pyx/setup/translate.py", "-3", "-I", "pyx", "fused.pyx", "-o", "fused.c"]
+    (folder / "fused.pxd").write_text(FUSED)
+    (folder / "call.pyx").write_text(CALL)
+    command = [sys.executable, "pyx/setup/translate.py", "-3", "-I", "pyx", "call.pyx", "-o", "call.c"]
     subprocess.run(command, check=True)
-    functions = set(re.findall(r"__pyx_fuse_(\d_\d)__pyx_f_\w*sizes", (folder / "fused.c").read_text()))
+    functions = set(re.findall(r"__pyx_fuse_(\d_\d)__pyx_f_\w*sizes", (folder / "call.c").read_text()))
     assert functions == {"0_0", "1_0", "2_0", "3_1", "4_2"}
