@@ -170,12 +170,13 @@ class BuildExt(build_ext):
 
     def translation(self, source):
         """Cython to C, once for all modules that have this source."""
+        utility = f"convgrad_cy.{Path(CYUTILITY).stem}"
         if source == CYUTILITY:
-            return self.cython(source, [], [f"--generate-shared={source}"])
+            return self.cython(source, [], ["--module-name", utility, f"--generate-shared={source}"])
         target = f"build/cython/{Path(source).stem}.c"
         options = ["-M", "-I", "pyx", "--module-name", f"convgrad_cy._{Path(source).stem}"]
         if source in KERNELS:
-            options += ["--shared", f"convgrad_cy.{Path(CYUTILITY).stem}"]
+            options += ["--shared", utility]
         return self.cython(target, [source], [*options, source, "-o", target])
 
     def cython(self, target, sources, options):
