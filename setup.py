@@ -44,8 +44,13 @@ ISA_TABLE = {
 }
 SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
-#: The tiles are compiled while Cython translates the rest, which is translated once for all rows.
-KERNELS = ["pyx/kernels.pyx", "pyx/tile/slide.c", "pyx/tile/ukernel.c"]
+#: One module of each row. Its parts are translated once for all rows, and each anew only if it has changed.
+PARTS = [f"pyx/parts/{part}.pyx" for part in ("direct_correlate", "direct_wgrad", "small_groups", "winograd")]
+KERNELS = ["pyx/tile/slide.c", "pyx/tile/ukernel.c", "pyx/copy/transpose.c", *PARTS, "pyx/kernels.pyx"]
+KERNELS += ["pyx/parallel/shared.c"]
+
+#: What Cython writes for each module, of memoryviews above all, once for all parts.
+CYUTILITY = "build/cython/_cyutility.c"
 
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
@@ -55,7 +60,7 @@ OPTIMIZE = os.environ.get("CONVGRAD_CY_OPTIMIZE") or ("1" if WIDE or SANITIZE el
 
 # No -ffast-math: NaN and infinity must reach exactly the outputs that the definition says.
 COMPILE_FLAGS = ["-std=gnu11", f"-O{OPTIMIZE}", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-g0"]
-COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes every combination of fused types
+COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes functions for all types, whether called or not
 LINK_FLAGS = []
 if WIDE:
     COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi"]  # such vectors never cross the border of a source
@@ -154,7 +159,7 @@ class BuildExt(build_ext):
         for ext in self.extensions:
             objects, folder = [], f"{self.build_temp}/{ext.name}"  # modules share sources, but no object file
             for source in ext.sources:
-                if source.endswith(".pyx"):
+                if source.endswith(".pyx") or source == CYUTILITY:
                     translations[source] = self.translation(source)
                     source = translations[source].target
                 objects += self.compiler.object_filenames([source], output_dir=folder)
@@ -165,17 +170,22 @@ class BuildExt(build_ext):
 
     def translation(self, source):
         """Cython to C, once for all modules that have this source."""
+        utility = f"convgrad_cy.{Path(CYUTILITY).stem}"
+        if source == CYUTILITY:
+            return self.cython(source, [], ["--module-name", utility, f"--generate-shared={source}"])
+        target = f"build/cython/{Path(source).stem}.c"
+        options = ["-M", "-I", "pyx", "--module-name", f"convgrad_cy._{Path(source).stem}"]
+        if source in KERNELS:
+            options += ["--shared", utility]
+        return self.cython(target, [source], [*options, source, "-o", target])
+
+    def cython(self, target, sources, options):
+        """A run of Cython: in a process of its own, since threads would not run it in parallel."""
         import Cython
 
-        # In a process of its own, since threads would not run it in parallel, and without the collector of garbage:
-        # there is little among millions of objects, and Cython takes two thirds of the time.
-        run = "import gc, runpy; gc.disable(); runpy.run_module('cython', run_name='__main__')"
-        directives = ",".join(f"{name}={value}" for name, value in DIRECTIVES.items())
-        options = ["-M", "-I", "pyx", "-X", directives, "--module-name", f"convgrad_cy._{Path(source).stem}"]
-        target = f"build/cython/{Path(source).stem}.c"
-        command = [sys.executable, "-c", run, *options, source, "-o", target]
-        make = partial(subprocess.run, command, check=True)
-        return build_steps.Step(target, [source], make, repr((Cython.__version__, *options)))
+        options = ["-X", ",".join(f"{name}={value}" for name, value in DIRECTIVES.items()), *options]
+        make = partial(subprocess.run, [sys.executable, "pyx/setup/translate.py", *options], check=True)
+        return build_steps.Step(target, sources, make, repr((Cython.__version__, *options)))
 
     def compilation(self, ext, source, folder, target):
         """C to an object file of one module."""
@@ -211,6 +221,7 @@ if __name__ == "__main__":
     setup(
         ext_modules=[
             *(extension(f"_kernels_{isa}", KERNELS, isa) for isa in wanted_isas() or rows()),
+            extension("_cyutility", [CYUTILITY]),
             extension("_aten", ["pyx/aten.pyx"]),
             extension("_cpu_features", ["pyx/cpu_features.pyx"]),
             extension("_repeat", ["pyx/repeat.pyx"]),

@@ -2,24 +2,29 @@
 
 Compiled once for each instruction set. Which products a task adds, and in which order, follows from its number, so the
 bits do not depend on the threads. README.md, beside this file, says which folder has what. Here begins
-what Python calls; each function picks its types once.
+what Python calls. The algorithms are in parts/, each translated and compiled by itself, and linked to this.
 """
 
 from libc.stdint cimport int64_t
 
 from base.memory cimport allocate, first_line, give_memory
-from base.scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar
+from base.scalar cimport BF16, F16, F32, F64, I32, unknown_dtype
 from copy.rearrange cimport rearrange_elements
 from direct.blocks cimport Blocks, Step
-from direct.correlate cimport correlate_steps
-from direct.wgrad cimport wgrad_steps
-from small_groups.correlate cimport correlate_lanes
-from small_groups.wgrad cimport wgrad_lanes
 from tile.peak cimport repeat_tiles
 from tile.ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
-from winograd.correlate cimport correlate_tiled
 from winograd.tiling cimport TileBlocks, TileStep
-from winograd.wgrad cimport wgrad_tiled
+
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import module_from_spec
+
+# What the parts have, each of these by its name: (dtype, x, w, y, steps, blocks, before).
+ctypedef int part_function(int, object, object, object, const int64_t[:, ::1], const int64_t[::1], object) except -1
+
+cdef extern:
+    part_function correlate_direct, wgrad_direct
+    part_function correlate_small_groups, wgrad_small_groups
+    part_function correlate_winograd, wgrad_winograd
 
 cdef extern from "base/kept_memory.h" nogil:
     void release_kept_memory()
@@ -81,27 +86,6 @@ cdef class Program:
         return 0
 
 
-cdef object unknown_dtype(int dtype, expected):
-    return ValueError(f"dtype must be one of {expected}, numbers of dtypes.TABLE, was {dtype}")
-
-
-cdef int correlate_arrays(source, filter, target, Program plan, before, scalar *storage, compute kind) except -1:
-    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
-    cdef const scalar[:, :, :, :, :, :] x = source, w = filter
-    cdef scalar[:, :, :, :, :, :] y = target
-    if (<const Blocks *>&plan.blocks[0]).lanewise:
-        return correlate_lanes(x, w, y, plan.steps, plan.blocks, before, kind)
-    return correlate_steps(x, w, y, plan.steps, plan.blocks, before, kind)
-
-
-cdef int wgrad_arrays(source, filter, target, Program plan, before, scalar *storage, compute kind) except -1:
-    cdef const scalar[:, :, :, :, :, :] x = source, y = target
-    cdef scalar[:, :, :, :, :, :] w = filter
-    if (<const Blocks *>&plan.blocks[0]).lanewise:
-        return wgrad_lanes(x, w, y, plan.steps, plan.blocks, before, kind)
-    return wgrad_steps(x, w, y, plan.steps, plan.blocks, before, kind)
-
-
 def correlate(int dtype, source, filter, target, Program plan not None, before=None):
     """target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c), for each step in turn.
 
@@ -110,35 +94,19 @@ def correlate(int dtype, source, filter, target, Program plan not None, before=N
     is written yet; if what it returns is true, the result is there already.
     """
     plan.check(tiled=False)
-    if dtype == F16:
-        correlate_arrays(source, filter, target, plan, before, <f16 *>NULL, <float>0)
-    elif dtype == BF16:
-        correlate_arrays(source, filter, target, plan, before, <bf16 *>NULL, <float>0)
-    elif dtype == F32:
-        correlate_arrays(source, filter, target, plan, before, <float *>NULL, <float>0)
-    elif dtype == F64:
-        correlate_arrays(source, filter, target, plan, before, <double *>NULL, <double>0)
-    elif dtype == I32:
-        correlate_arrays(source, filter, target, plan, before, <int *>NULL, <int>0)
+    if (<const Blocks *>&plan.blocks[0]).lanewise:
+        correlate_small_groups(dtype, source, filter, target, plan.steps, plan.blocks, before)
     else:
-        raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
+        correlate_direct(dtype, source, filter, target, plan.steps, plan.blocks, before)
 
 
 def wgrad(int dtype, source, filter, target, Program plan not None, before=None):
     """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``."""
     plan.check(tiled=False)
-    if dtype == F16:
-        wgrad_arrays(source, filter, target, plan, before, <f16 *>NULL, <float>0)
-    elif dtype == BF16:
-        wgrad_arrays(source, filter, target, plan, before, <bf16 *>NULL, <float>0)
-    elif dtype == F32:
-        wgrad_arrays(source, filter, target, plan, before, <float *>NULL, <float>0)
-    elif dtype == F64:
-        wgrad_arrays(source, filter, target, plan, before, <double *>NULL, <double>0)
-    elif dtype == I32:
-        wgrad_arrays(source, filter, target, plan, before, <int *>NULL, <int>0)
+    if (<const Blocks *>&plan.blocks[0]).lanewise:
+        wgrad_small_groups(dtype, source, filter, target, plan.steps, plan.blocks, before)
     else:
-        raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
+        wgrad_direct(dtype, source, filter, target, plan.steps, plan.blocks, before)
 
 
 def winograd_correlate(int dtype, source, filter, target, Program plan not None, before=None):
@@ -147,25 +115,13 @@ def winograd_correlate(int dtype, source, filter, target, Program plan not None,
     False where it has met NaN, infinity, overflow or nothing but tiny values: the result is then to be formed directly.
     """
     plan.check(tiled=True)
-    if dtype == F16:
-        return bool(correlate_tiled[f16](source, filter, target, plan.steps, plan.blocks, before))
-    if dtype == BF16:
-        return bool(correlate_tiled[bf16](source, filter, target, plan.steps, plan.blocks, before))
-    if dtype == F32:
-        return bool(correlate_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
-    raise unknown_dtype(dtype, (F16, BF16, F32))
+    return bool(correlate_winograd(dtype, source, filter, target, plan.steps, plan.blocks, before))
 
 
 def winograd_wgrad(int dtype, source, filter, target, Program plan not None, before=None):
     """``wgrad`` by Winograd's algorithm; arguments and result as those of ``winograd_correlate``."""
     plan.check(tiled=True)
-    if dtype == F16:
-        return bool(wgrad_tiled[f16](source, filter, target, plan.steps, plan.blocks, before))
-    if dtype == BF16:
-        return bool(wgrad_tiled[bf16](source, filter, target, plan.steps, plan.blocks, before))
-    if dtype == F32:
-        return bool(wgrad_tiled[float](source, filter, target, plan.steps, plan.blocks, before))
-    raise unknown_dtype(dtype, (F16, BF16, F32))
+    return bool(wgrad_winograd(dtype, source, filter, target, plan.steps, plan.blocks, before))
 
 
 def rearrange(source, target, int threads):
@@ -221,3 +177,15 @@ def time_tasks(call, int64_t most):
     finally:
         set_clock(NULL)
         give_memory(memory, 0)
+
+
+cdef object load_part(name):
+    """A module of its own, in this module's file: Cython makes its constants when it is imported."""
+    name = f"{__name__}.{name}"
+    loader = ExtensionFileLoader(name, __file__)
+    module = module_from_spec(ModuleSpec(name, loader, origin=__file__))
+    loader.exec_module(module)
+    return module
+
+
+cdef list parts = [load_part(name) for name in ("_direct_correlate", "_direct_wgrad", "_small_groups", "_winograd")]

@@ -16,7 +16,7 @@ typedef union {
     char line[64];
 } memory_header;
 
-static memory_header *kept_memory;
+extern __attribute__((visibility("hidden"))) memory_header *kept_memory; /* in parallel/shared.c */
 
 static inline memory_header *swap_kept(memory_header *other)
 {

@@ -84,3 +84,7 @@ cdef inline void narrow_row(scalar *to, const compute *of, int64_t count) noexce
     else:
         for i in range(count):
             to[i] = narrow(of[i], to[0])
+
+
+cdef inline object unknown_dtype(int dtype, expected):
+    return ValueError(f"dtype must be one of {expected}, numbers of dtypes.TABLE, was {dtype}")

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "copy/transpose.h"
+#include "copy/shuffle.h"
+#include "tile/ukernel.h"
 
 #define ROW_PIECE 32
 #define SHORT_PIECE 8

@@ -1,8 +1,15 @@
-/* SHUFFLE(a, b, i ..): a vector whose lanes are those that the indices name, of a and then of b.
+/* Vectors of 32-bit elements wherever they lie, and their lanes in another order.
+ *
+ * SHUFFLE(a, b, i ..): a vector whose lanes are those that the indices name, of a and then of b.
  * SHUFFLE_BY(a, order), SHUFFLE_BOTH_BY(a, b, order): likewise, the indices being a vector of their own; only where
  * SHUFFLES_BY_VECTORS. */
 #ifndef CONVGRAD_SHUFFLE_H
 #define CONVGRAD_SHUFFLE_H
+
+#include <stdint.h>
+
+typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t eight_words __attribute__((vector_size(32), aligned(4), may_alias));
 
 #if defined(__clang__)
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

@@ -16,7 +16,7 @@ typedef struct {
     task_time *times;
 } task_clock;
 
-static task_clock *clock_of_tasks;
+extern __attribute__((visibility("hidden"))) task_clock *clock_of_tasks; /* in shared.c */
 
 static inline int is_timed(void)
 {

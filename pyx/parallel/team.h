@@ -14,10 +14,10 @@
 
 /* Threads of the last team of the calling thread, itself included. The runtime keeps a team for each thread that has begun
  * one. It ends those that a smaller team does not need, so a larger one after it creates threads again. */
-static _Thread_local int last_team = 1;
+extern __attribute__((visibility("hidden"))) _Thread_local int last_team; /* in shared.c */
 
 /* One at a time: of two that try, both could find room for the same thread. */
-static pthread_mutex_t resizing = PTHREAD_MUTEX_INITIALIZER;
+extern __attribute__((visibility("hidden"))) pthread_mutex_t resizing;
 
 /* A thread that is created to see whether it can be. It lives until the gate opens. */
 typedef struct {

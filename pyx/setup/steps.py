@@ -16,8 +16,8 @@ class Step(NamedTuple):
     target : str
         The file.
     sources : list of str
-        What has to be there before. The compiler says what else it reads: in a file with the further suffix ``.dep``,
-        in the form of make's rules.
+        What has to be there before. Where there are some, the compiler says what it reads: in a file with the further
+        suffix ``.dep``, in the form of make's rules.
     make : callable
         Makes the file.
     made_with : str or None
@@ -51,6 +51,8 @@ class Step(NamedTuple):
 
     def _read(self):
         """What the compiler has read below this folder: of the rest, which pip moves each time, versions say enough."""
+        if not self.sources:
+            return []
         _, paths = Path(f"{self.target}.dep").read_text().replace("\\\n", " ").split(": ", 1)
         return [path for path in paths.split() if not path.startswith(("/", ".."))]
 

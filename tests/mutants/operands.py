@@ -103,7 +103,7 @@ OPERAND_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "pyx/copy/transpose.h",
+        "pyx/copy/transpose.c",
         f"{FORMATS} {EXACT}",
         ("columns beyond whole squares are left out", "column_end < columns", "column_end < columns - 1"),
         ("rows beyond whole squares are left out", "row_end < rows", "row_end < rows - 1"),

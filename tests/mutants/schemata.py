@@ -58,7 +58,7 @@ def place_of(mutant, text):
 
 def _choice(mutant, number, indent):
     """Text that is ``new`` where this number is chosen, else ``old``."""
-    if mutant.file.endswith(".h"):
+    if mutant.file.endswith((".c", ".h")):
         if mutant.new is DROPPED:
             return f"if (convgrad_mutant != {number}) {mutant.old}"
         return f"(convgrad_mutant == {number} ? ({mutant.new}) : ({mutant.old}))"
@@ -72,7 +72,7 @@ def _choice(mutant, number, indent):
 
 def _with_number(text, file):
     """The text of a file, after it has learnt of the number."""
-    if file.endswith(".h"):
+    if file.endswith((".c", ".h")):
         return f'#include "mutant.h"\n{text}'
     line = "from convgrad_cy import _mutant" if file.endswith(".py") else "from mutant cimport convgrad_mutant"
     return re.sub(r"^(?=from |import |cimport |cdef )", f"{line}\n", text, count=1, flags=re.MULTILINE)

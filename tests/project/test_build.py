@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -41,15 +42,23 @@ print(tiny * 1.0)
 """
 
 
-#: In the place of the kernels: a source that is translated and compiled in a second, and names its instruction set.
+#: In the place of the kernels: sources that are translated and compiled in seconds; one names its instruction set.
 KERNELS = """
-from part cimport answer
 cdef extern from "level.h":
     int level()
+cdef extern:
+    int answer_of_part()
 def tell():
-    return answer(), level()
+    return answer_of_part(), level()
 """
-PART = """
+#: A part that takes from a .pxd, and one that does not.
+WINOGRAD = """
+from shared cimport answer
+cdef public int answer_of_part():
+    return answer()
+"""
+OTHER = "cdef int nothing = 0"
+SHARED = """
 cdef inline int answer():
     return 41
 """
@@ -175,16 +184,19 @@ def test_a_compiler_that_is_fast_by_itself(folder):
 
 @pytest.fixture
 def small_kernels(folder):
-    """Kernels of a few lines: they have a .pxd, a header that the C source reads, too, and nothing for aarch64."""
+    """Kernels of a few lines: a part has a .pxd, the main one a header that a C source reads, too; none for aarch64."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the rows are those of x86_64")
     (folder / "pyx").unlink()
     (folder / "pyx").mkdir()
-    (folder / "pyx/tile").mkdir()
+    for name in ("parts", "parallel", "tile", "copy"):
+        (folder / "pyx" / name).mkdir()
     for name in ("setup", "winograd", "cpu_features.h"):
         (folder / "pyx" / name).symlink_to(ROOT / "pyx" / name)
-    texts = {"kernels.pyx": KERNELS, "part.pxd": PART, "level.h": LEVEL}
+    texts = {"kernels.pyx": KERNELS, "shared.pxd": SHARED, "level.h": LEVEL, "parallel/shared.c": "int shared;"}
+    texts |= {"copy/transpose.c": "int transposed;"}
     texts |= {"tile/ukernel.c": "int tile;", "tile/slide.c": LEVEL}
+    texts |= {f"parts/{name}.pyx": WINOGRAD if name == "winograd" else OTHER for name in PARTS}
     for name, text in texts.items():
         (folder / "pyx" / name).write_text(text)
     return folder
@@ -200,8 +212,11 @@ def made(*options, **variables):
 
 
 MODULES = ["convgrad_cy/_kernels_x86_64_v2", "convgrad_cy/_kernels_x86_64_v3"]
-TRANSLATED, SLIDES, TILES = ["cython/kernels.c"], ["tile/slide.o"] * 2, ["tile/ukernel.o"] * 2
-COMPILED = ["cython/kernels.o"] * 2
+PARTS = ["direct_correlate", "direct_wgrad", "small_groups", "winograd"]
+TRANSLATED = [f"cython/{name}.c" for name in ("kernels", *PARTS)]
+COMPILED = [f"cython/{name}.o" for name in ("kernels", *PARTS)] * 2
+PART, KERNEL = ["cython/winograd.o"] * 2, ["cython/kernels.o"] * 2
+C_SOURCES = ["tile/slide.o", "tile/ukernel.o", "copy/transpose.o", "parallel/shared.o"] * 2
 
 
 def changed(path, old, new):
@@ -210,18 +225,18 @@ def changed(path, old, new):
 
 
 def test_a_build_makes_what_has_changed(small_kernels):
-    """One translation serves all rows, a header is compiled where it is read, and nothing is made twice."""
+    """One translation serves all rows, what is read is compiled where it is read, and nothing is made twice."""
     pyx = small_kernels / "pyx"
-    everything = sorted([*MODULES, *TRANSLATED, *COMPILED, *SLIDES, *TILES])
+    everything = sorted([*MODULES, *TRANSLATED, *COMPILED, *C_SOURCES])
     assert made() == everything
     assert made() == []
-    changed(pyx / "part.pxd", "41", "42")
-    assert made() == sorted([*MODULES, *TRANSLATED, *COMPILED])
+    changed(pyx / "shared.pxd", "41", "42")
+    assert made() == sorted([*MODULES, "cython/winograd.c", *PART])
     changed(pyx / "level.h", "return 2", "return 1")
-    assert made() == sorted([*MODULES, *COMPILED])
+    assert made() == sorted([*MODULES, *KERNEL])
     changed(pyx / "tile/ukernel.c", "tile", "tiles")
-    assert made() == sorted([*MODULES, *TILES])
-    assert made(CONVGRAD_CY_OPTIMIZE="1") == sorted([*MODULES, *COMPILED, *SLIDES, *TILES])  # other flags
+    assert made() == sorted([*MODULES, *["tile/ukernel.o"] * 2])
+    assert made(CONVGRAD_CY_OPTIMIZE="1") == sorted([*MODULES, *COMPILED, *C_SOURCES])  # other flags
     assert made("--force", CONVGRAD_CY_OPTIMIZE="1") == everything
     files = [str(next(small_kernels.glob(f"lib/{module}.*"))) for module in MODULES[:1]]
     done = subprocess.run([sys.executable, "-c", TOLD, *files], capture_output=True, text=True)
@@ -259,3 +274,27 @@ def test_an_editable_install_has_the_best_instruction_set(folder):
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     (folder / f"convgrad_cy/_kernels_{every[0]}{suffix}").touch()
     assert set(modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="")) == {every[0], best}
+
+
+#: A function of a storage type and a compute type; of a .pxd, Cython writes all combinations if one is called.
+FUSED = """
+from base.scalar cimport compute, scalar
+cdef inline int sizes(scalar *of, compute kind):
+    return sizeof(scalar) + sizeof(compute)
+"""
+CALL = """
+from base.scalar cimport f16
+from fused cimport sizes
+def tell():
+    return sizes(<f16 *>NULL, <float>0)
+"""
+
+
+def test_only_types_that_occur_are_translated(folder):
+    """Each storage type with the one in which its sums are formed: all pairs would be fifteen."""
+    (folder / "fused.pxd").write_text(FUSED)
+    (folder / "call.pyx").write_text(CALL)
+    command = [sys.executable, "pyx/setup/translate.py", "-3", "-I", "pyx", "call.pyx", "-o", "call.c"]
+    subprocess.run(command, check=True)
+    functions = set(re.findall(r"__pyx_fuse_(\d_\d)__pyx_f_\w*sizes", (folder / "call.c").read_text()))
+    assert functions == {"0_0", "1_0", "2_0", "3_1", "4_2"}

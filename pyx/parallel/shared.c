@@ -1,0 +1,12 @@
+/* What all parts of a module share: each of them includes the headers for itself. */
+#include "base/kept_memory.h"
+#include "parallel/clock.h"
+#include "parallel/threads.h"
+
+memory_header *kept_memory;
+task_clock *clock_of_tasks;
+
+#ifdef _OPENMP
+_Thread_local int last_team = 1;
+pthread_mutex_t resizing = PTHREAD_MUTEX_INITIALIZER;
+#endif

@@ -1,0 +1,32 @@
+"""wgrad as the definition has it."""
+
+from libc.stdint cimport int64_t
+
+from base.scalar cimport BF16, F16, F32, F64, I32, bf16, compute, f16, scalar, unknown_dtype
+from direct.wgrad cimport wgrad_steps
+
+cdef int wgrad_arrays(
+    source, filter, target, const int64_t[:, ::1] steps, const int64_t[::1] blocks, before, scalar *storage,
+    compute kind,
+) except -1:
+    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
+    cdef const scalar[:, :, :, :, :, :] x = source, y = target
+    cdef scalar[:, :, :, :, :, :] w = filter
+    return wgrad_steps(x, w, y, steps, blocks, before, kind)
+
+
+cdef public int wgrad_direct(
+    int dtype, source, filter, target, const int64_t[:, ::1] steps, const int64_t[::1] blocks, before
+) except -1:
+    """``wgrad`` of kernels.pyx."""
+    if dtype == F16:
+        return wgrad_arrays(source, filter, target, steps, blocks, before, <f16 *>NULL, <float>0)
+    if dtype == BF16:
+        return wgrad_arrays(source, filter, target, steps, blocks, before, <bf16 *>NULL, <float>0)
+    if dtype == F32:
+        return wgrad_arrays(source, filter, target, steps, blocks, before, <float *>NULL, <float>0)
+    if dtype == F64:
+        return wgrad_arrays(source, filter, target, steps, blocks, before, <double *>NULL, <double>0)
+    if dtype == I32:
+        return wgrad_arrays(source, filter, target, steps, blocks, before, <int *>NULL, <int>0)
+    raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
