@@ -13,9 +13,6 @@ from direct.exact cimport is_padded
 from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, strip_width, whole_vectors
 
 cdef enum:
-    FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are
-    MANY_OUTPUTS = 128  # of a block
-    SHARED = 2  # taps for each element of a window, above which it pays
     FEW_CHANNELS = 16  # of a source
     LARGE_BYTES = 8 << 20  # of a source that is not found in the cache
     SAME_SETS_BYTES = 1024  # between positions that share few sets of the first level
@@ -37,19 +34,14 @@ cdef struct Convolution:
 cdef inline bint reads_in_place(
     const Convolution *c, const Step *step, bint sums_positions, compute kind
 ) noexcept nogil:
-    """Whether the window can be the source itself, and that is faster."""
+    """Whether the window can be the source itself, and that is faster.
+
+    A plan holds for any strides, so what is faster by strides is asked here.
+    """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
-    cdef int64_t seen = step.axis[0].extent * step.axis[1].extent * step.axis[2].extent
-    cdef int64_t read = c.taps * step.axis[0].positions * step.axis[1].positions * box_row
     cdef bint scattered = c.x.channel != 1
     # Padding has to be copied as zeros. Phases share their window.
-    if c.taps == 0 or c.padded or c.blocks.phases > 1:
-        return False
-    # Several taps, many outputs and positions: tiles would read scattered places once for each strip of outputs. A copy
-    # reads them once, which pays if taps share elements or positions skip some.
-    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
-            and (read > SHARED * seen or c.walk.axis[2].source_step > 1)
-            and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
+    if step.reads.copies or c.taps == 0 or c.padded or c.blocks.phases > 1:
         return False
     # wgrad with a stride, positions adjacent: a copy reads each line once, tiles would read it once for each strip.
     if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:

@@ -143,8 +143,12 @@ PLANNER_MUTANTS = [
         "convgrad_cy/cpu/steps.py",
         "test_segments.py::test_exact test_phases.py::test_exact",
         ("walks use the filter of the first", "first", "0", "== PACKS, 0, first"),
-        ("a filter is packed with a part's taps alone", "_row(walk, own[0][1], PACKS)", "_row(*own[0], PACKS)"),
-        ("parts use the filter of the first part", "_row(*each, 0)", "_row(*each, 1)"),
+        (
+            "a filter is packed with a part's taps alone",
+            "_row(walk, own[0][1], reads, PACKS)",
+            "_row(*own[0], reads, PACKS)",
+        ),
+        ("parts use the filter of the first part", "_row(*each, reads, 0)", "_row(*each, 1)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/walks.py",

@@ -26,6 +26,7 @@ from .order import (
     chunk_of,
     order_of,
 )
+from .reads import correlation_reads
 
 #: Not for speed: memory of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
@@ -101,7 +102,8 @@ def correlation(given, streams):
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     cut = len(case.walks) > len(walks)
     blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    rows = cut_rows(walks, parts, windows) if cut else whole_rows(parts, windows)
+    reads = correlation_reads(case, images, block, across)
+    rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
     return Outline(case.every, rows, blocks, form.name, declined)
 
 

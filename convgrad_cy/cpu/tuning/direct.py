@@ -164,7 +164,7 @@ TABLE = (
     same(
         "one_box_positions", 24, "positions", "inference",
         "Up to these each task packs a filter of any size, which may then be read in place "
-        "(pyx/direct/correlate_tasks.pxd).",
+        "(pyx/direct/correlate_tasks.pxd); and a box finds a source of several taps in the cache, without a window.",
     ),
     same("most_packed_taps", 64, "taps", "dcgan", "With more, no task packs: each copies all of them."),
     same(
@@ -174,7 +174,11 @@ TABLE = (
     same("filled_blocks", 0.75, "of the outputs of blocks", "inference", "Blocks filled so far are about equal."),
     same(
         "window_outputs", 128, "outputs", "resnet50 vgg16",
-        "Of so many on a window pays, as it is read again for each strip of them (also in pyx/direct/walk.pxd).",
+        "Of so many on a window pays, as it is read again for each strip of them.",
+    ),
+    same(
+        "window_reads", 2, "taps for each element of a window", "resnet50 vgg16",
+        "Above it copying a window pays: its elements are read so often for each strip.",
     ),
     same(
         "stored_phases", 8, "stride phases of a task", "dcgan unet",

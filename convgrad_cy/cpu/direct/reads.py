@@ -1,0 +1,32 @@
+"""How a step reads its operands, where more than one way gives the same bits.
+
+What is legal, at the addresses and strides of a call, ``pyx/`` asks.
+"""
+
+from math import prod
+
+from ..steps import Reads
+
+
+def _pays(walk, window, images, block, across, tuning):
+    """Whether a window of several taps is faster than its source.
+
+    Of many outputs and positions, tiles would read scattered places once for each strip of outputs. A copy reads them
+    once, which pays if taps share elements or positions skip some.
+    """
+    taps = prod([axis.taps for axis in walk])
+    if taps <= 1 or block < tuning.window_outputs:
+        return False
+    positions = prod([axis.positions for axis in window])
+    shared = taps * positions > tuning.window_reads * prod([axis.extent for axis in window])
+    many = across or images * positions > tuning.one_box_positions
+    return many and (shared or walk[2].source_step > 1)
+
+
+def correlation_reads(case, images, block, across):
+    """What a step of fprop or dgrad with a walk and a window has for its ``Reads``."""
+
+    def reads(walk, window):
+        return Reads(_pays(walk, window, images, block, across, case.tuning))
+
+    return reads

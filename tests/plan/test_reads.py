@@ -1,0 +1,39 @@
+"""How steps read their operands: what the planner says of it."""
+
+import pytest
+
+from convgrad_cy import dtypes
+from convgrad_cy.cpu.direct.plan import plan
+from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.steps import reads_of
+from convgrad_cy.problem import FPROP, ConvProblem
+
+FLOAT32 = dtypes.TABLE[2]
+WIDE, NARROW = (6, 256, 64, False, 32 << 20), (6, 64, 32, False, 8 << 20)
+
+
+def problem_of(channels, outputs, x, kernel=3, stride=1, batch=1):
+    """Two axes, without padding."""
+    y = (x - kernel) // stride + 1
+    return ConvProblem(batch, 1, channels, outputs, (1, x, x), (1, y, y), (1, kernel, kernel), (1, stride, stride))
+
+
+def reads(operation, problem, tile=WIDE, adjacent=False):
+    steps = plan(operation, problem, FLOAT32, adjacent, Machine(*tile, threads=2)).steps
+    return [reads_of(row) for row in steps.tolist()]
+
+
+@pytest.mark.parametrize(
+    "problem, expected",
+    [
+        (problem_of(64, 128, 30), True),  # each element is seen by nine taps, of many outputs
+        (problem_of(64, 112, 30), False),  # few outputs
+        (problem_of(64, 128, 30, kernel=1), False),  # one tap
+        (problem_of(64, 128, 6), False),  # few positions
+        (problem_of(64, 128, 60, kernel=2, stride=2), True),  # each is seen once, but positions skip some
+        (ConvProblem(1, 1, 64, 128, (1, 1, 300), (1, 1, 299), (1, 1, 2)), False),  # each is seen by two taps
+    ],
+)
+def test_windows_pay(problem, expected):
+    """A source of several taps is copied where many outputs would read it."""
+    assert {each.copies for each in reads(FPROP, problem)} == {expected}
