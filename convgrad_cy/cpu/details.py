@@ -143,6 +143,8 @@ def _phases(job, blocks, rows):
 
 def _copied(job, blocks, reads):
     if not blocks.lanewise:
+        if job.task.operation == WGRAD and not all(each.channels_inside for each in reads):
+            return "windows of the source, with positions adjacent, where the kernel does not read it in place"
         always = all(each.copies for each in reads)
         return "windows of the source" + ("" if always else ", where the kernel does not read it in place")
     source, _, target = job.task.tensors

@@ -11,10 +11,12 @@ PACKS = -1
 class Reads(NamedTuple):
     """How a step reads its operands where it has the choice; the fields are those of ``Reads`` in ``pyx/``.
 
-    ``copies``: a window is faster than the source itself.
+    ``copies``: a window is faster than the source itself. ``channels_inside``: in wgrad, neighbours in the window of a
+    source of channels last are channels, not positions.
     """
 
     copies: bool = False
+    channels_inside: bool = False
 
 
 class Plan(NamedTuple):

@@ -28,6 +28,7 @@ cdef enum:
 
 cdef struct Reads:  # Reads of cpu/steps.py, field for field
     int64_t copies  # whether a window is faster than the source itself
+    int64_t channels_inside  # whether, in wgrad, neighbours in the window of a source of channels last are channels
 
 cdef struct Step:  # a row of plan.Plan.steps: one walk
     conv_walk walk

@@ -13,7 +13,6 @@ from direct.exact cimport is_padded
 from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, strip_width, whole_vectors
 
 cdef enum:
-    FEW_CHANNELS = 16  # of a source
     LARGE_BYTES = 8 << 20  # of a source that is not found in the cache
     SAME_SETS_BYTES = 1024  # between positions that share few sets of the first level
 
@@ -73,18 +72,10 @@ cdef inline bint has_words(const Convolution *c, const scalar *source) noexcept 
     return x.channel == 1 and <uintptr_t>source % sizeof(float) == 0
 
 
-cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compute kind) noexcept nogil:
-    """Whether neighbours in a window are channels, not positions.
-
-    A tile of wgrad walks along a few rows of the window. With adjacent positions it reads these few lines alone, and
-    taps of one channel share them. To transpose channels last is worth that where there are taps to share, channels to
-    make squares of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be
-    moved one by one.
-    """
+cdef inline bint holds_channels(const Convolution *c, const Step *step, bint sums_positions) noexcept nogil:
+    """Whether neighbours in a window are channels, not positions."""
     if sums_positions:
-        return c.x.channel == 1 and (
-            VECTOR_BYTES >= LINE_BYTES or sizeof(compute) != 4 or c.taps == 1 or c.channels < FEW_CHANNELS
-        )
+        return c.x.channel == 1 and step.reads.channels_inside
     return not c.blocks.positions_across
 
 
@@ -113,7 +104,7 @@ cdef inline void describe_convolution(
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
     c.bundles = count_blocks(c.groups, blocks.groups)
     c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
-    c.window_size = lay_out(&c.window, holds_channels(c, sums_positions, kind), sizeof(compute)) + strip_width(kind)
+    c.window_size = lay_out(&c.window, holds_channels(c, step, sums_positions), sizeof(compute)) + strip_width(kind)
     c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
     c.in_place = False
     if scalar is compute:

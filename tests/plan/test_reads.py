@@ -6,7 +6,7 @@ from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.steps import reads_of
-from convgrad_cy.problem import FPROP, ConvProblem
+from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
 FLOAT32 = dtypes.TABLE[2]
 WIDE, NARROW = (6, 256, 64, False, 32 << 20), (6, 64, 32, False, 8 << 20)
@@ -37,3 +37,17 @@ def reads(operation, problem, tile=WIDE, adjacent=False):
 def test_windows_pay(problem, expected):
     """A source of several taps is copied where many outputs would read it."""
     assert {each.copies for each in reads(FPROP, problem)} == {expected}
+
+
+@pytest.mark.parametrize(
+    "problem, tile, expected",
+    [
+        (problem_of(64, 128, 30), WIDE, True),
+        (problem_of(64, 128, 30), NARROW, False),  # transposed: channels make squares, taps share them
+        (problem_of(8, 128, 30), NARROW, True),  # few channels
+        (problem_of(64, 128, 30, kernel=1), NARROW, True),  # one tap
+    ],
+)
+def test_windows_of_wgrad(problem, tile, expected):
+    """Channels last are transposed in the window of wgrad, by narrow vectors."""
+    assert {each.channels_inside for each in reads(WGRAD, problem, tile)} == {expected}

@@ -26,7 +26,7 @@ from .order import (
     chunk_of,
     order_of,
 )
-from .reads import correlation_reads
+from .reads import accumulation_reads, correlation_reads
 
 #: Not for speed: memory of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
@@ -122,7 +122,7 @@ def accumulation(case, parts, setting, order, far):
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, slices)
     blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
-    return Outline(case.every, whole_rows(parts, windows), blocks)
+    return Outline(case.every, whole_rows(parts, windows, accumulation_reads(case)), blocks)
 
 
 def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, order=None):

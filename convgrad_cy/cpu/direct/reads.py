@@ -5,6 +5,7 @@ What is legal, at the addresses and strides of a call, ``pyx/`` asks.
 
 from math import prod
 
+from ..machines import LINE_BYTES
 from ..steps import Reads
 
 
@@ -28,5 +29,22 @@ def correlation_reads(case, images, block, across):
 
     def reads(walk, window):
         return Reads(_pays(walk, window, images, block, across, case.tuning))
+
+    return reads
+
+
+def accumulation_reads(case):
+    """The same of wgrad.
+
+    A tile walks along a few rows of the window. With adjacent positions it reads these few lines alone, and taps of one
+    channel share them. To transpose channels last is worth that where there are taps to share, channels to make squares
+    of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be moved one by
+    one.
+    """
+    wide = case.tile.vector_bytes >= LINE_BYTES or case.itemsize != 4
+    inside = wide or case.channels < case.tuning.transposed_channels
+
+    def reads(walk, window):
+        return Reads(channels_inside=inside or prod([axis.taps for axis in walk]) == 1)
 
     return reads

@@ -109,6 +109,10 @@ TABLE = (
         "The sums of wgrad are loaded and stored less often for it, where boxes are enough.",
     ),
     same(
+        "transposed_channels", 16, "channels of a source", "resnet50 unet",
+        "By narrow vectors, from these on it is transposed for several taps: positions are then adjacent in a window.",
+    ),
+    same(
         "long_filter_bytes", 1 << 20, "bytes of a task", "vit",
         "A filter whose sums are more is cut into blocks of taps: they should stay in the L2 cache.",
     ),
