@@ -129,9 +129,11 @@ def _direct_bytes(job, blocks, taps):
     return 0 if blocks.packs else size // 2 if blocks.pairs else size
 
 
-def _packed(job, blocks):
+def _packed(job, blocks, reads):
     if job.task.operation == WGRAD:
         return None
+    if any(each.strips for each in reads):
+        return "each task, but for whole vectors of outputs that are adjacent"
     return "each task" if blocks.packs else "all tasks, before the others"
 
 
@@ -177,7 +179,7 @@ def _direct(job, task):
         ("groups of a task", blocks.groups),
         ("slices of a sum", blocks.slices),
         ("stride phases of a task", _phases(job, blocks, rows)),
-        ("filter packed by", _packed(job, blocks)),
+        ("filter packed by", _packed(job, blocks, reads)),
         ("target stored past the cache", bool(blocks.streams)),
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),

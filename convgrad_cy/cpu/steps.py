@@ -12,11 +12,13 @@ class Reads(NamedTuple):
     """How a step reads its operands where it has the choice; the fields are those of ``Reads`` in ``pyx/``.
 
     ``copies``: a window is faster than the source itself. ``channels_inside``: in wgrad, neighbours in the window of a
-    source of channels last are channels, not positions.
+    source of channels last are channels, not positions. ``strips``: where each task packs its part of the filter, tiles
+    read whole vectors of the filter itself, if they can.
     """
 
     copies: bool = False
     channels_inside: bool = False
+    strips: bool = False
 
 
 class Plan(NamedTuple):

@@ -29,6 +29,7 @@ cdef enum:
 cdef struct Reads:  # Reads of cpu/steps.py, field for field
     int64_t copies  # whether a window is faster than the source itself
     int64_t channels_inside  # whether, in wgrad, neighbours in the window of a source of channels last are channels
+    int64_t strips  # whether tiles read whole vectors of the filter itself, where tasks pack and tiles can
 
 cdef struct Step:  # a row of plan.Plan.steps: one walk
     conv_walk walk

@@ -148,7 +148,7 @@ PLANNER_MUTANTS = [
             "_row(walk, own[0][1], reads, PACKS)",
             "_row(*own[0], reads, PACKS)",
         ),
-        ("parts use the filter of the first part", "_row(*each, reads, 0)", "_row(*each, 1)"),
+        ("parts use the filter of the first part", "_row(*each, reads, 0)", "_row(*each, reads, 1)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/walks.py",

@@ -8,8 +8,8 @@ from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.steps import reads_of
 from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
-FLOAT32 = dtypes.TABLE[2]
-WIDE, NARROW = (6, 256, 64, False, 32 << 20), (6, 64, 32, False, 8 << 20)
+BFLOAT16, FLOAT32 = dtypes.TABLE[1:3]
+WIDE, NARROW = (6, 256, 64, True, 32 << 20), (6, 64, 32, False, 8 << 20)  # the first has pairs of bfloat16
 
 
 def problem_of(channels, outputs, x, kernel=3, stride=1, batch=1):
@@ -18,8 +18,8 @@ def problem_of(channels, outputs, x, kernel=3, stride=1, batch=1):
     return ConvProblem(batch, 1, channels, outputs, (1, x, x), (1, y, y), (1, kernel, kernel), (1, stride, stride))
 
 
-def reads(operation, problem, tile=WIDE, adjacent=False):
-    steps = plan(operation, problem, FLOAT32, adjacent, Machine(*tile, threads=2)).steps
+def reads(operation, problem, tile=WIDE, dtype=FLOAT32):
+    steps = plan(operation, problem, dtype, False, Machine(*tile, threads=2)).steps
     return [reads_of(row) for row in steps.tolist()]
 
 
@@ -51,3 +51,17 @@ def test_windows_pay(problem, expected):
 def test_windows_of_wgrad(problem, tile, expected):
     """Channels last are transposed in the window of wgrad, by narrow vectors."""
     assert {each.channels_inside for each in reads(WGRAD, problem, tile)} == {expected}
+
+
+@pytest.mark.parametrize(
+    "problem, dtype, expected",
+    [
+        (problem_of(512, 512, 4), FLOAT32, True),
+        (problem_of(512, 512, 4), BFLOAT16, False),  # pairs of channels have to be packed
+        (problem_of(512, 512, 7), FLOAT32, False),  # more positions than three tiles have
+        (problem_of(64, 64, 30), FLOAT32, False),  # packed before the tasks
+    ],
+)
+def test_filters_read_in_place(problem, dtype, expected):
+    """Boxes of few positions read the filter itself."""
+    assert {each.strips for each in reads(FPROP, problem, dtype=dtype)} == {expected}

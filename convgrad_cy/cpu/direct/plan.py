@@ -102,7 +102,7 @@ def correlation(given, streams):
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     cut = len(case.walks) > len(walks)
     blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    reads = correlation_reads(case, images, block, across)
+    reads = correlation_reads(case, blocks)
     rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
     return Outline(case.every, rows, blocks, form.name, declined)
 

@@ -24,11 +24,14 @@ def _pays(walk, window, images, block, across, tuning):
     return many and (shared or walk[2].source_step > 1)
 
 
-def correlation_reads(case, images, block, across):
+def correlation_reads(case, blocks):
     """What a step of fprop or dgrad with a walk and a window has for its ``Reads``."""
+    most = case.tuning.strip_reads * case.tile.tile_rows if blocks.packs and not blocks.pairs else 0
 
     def reads(walk, window):
-        return Reads(_pays(walk, window, images, block, across, case.tuning))
+        copies = _pays(walk, window, blocks.images, blocks.outputs, blocks.positions_across, case.tuning)
+        strips = blocks.images * prod([axis.positions for axis in window]) <= most
+        return Reads(copies, strips=strips)
 
     return reads
 

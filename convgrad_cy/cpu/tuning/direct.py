@@ -167,8 +167,12 @@ TABLE = (
     ),
     same(
         "one_box_positions", 24, "positions", "inference",
-        "Up to these each task packs a filter of any size, which may then be read in place "
-        "(pyx/direct/correlate_tasks.pxd); and a box finds a source of several taps in the cache, without a window.",
+        "Up to these each task packs a filter of any size, and a box finds a source of several taps in the cache, "
+        "without a window.",
+    ),
+    same(
+        "strip_reads", 3, "tiles of a box", "inference",
+        "Up to these a box reads the filter itself where it can: more would find too little of it in the cache.",
     ),
     same("most_packed_taps", 64, "taps", "dcgan", "With more, no task packs: each copies all of them."),
     same(
