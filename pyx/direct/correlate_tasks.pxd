@@ -24,7 +24,7 @@ from parallel.tasks cimport team
 from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
 
 cdef enum:
-    PAGE_BYTES = 4096
+    PAGE_BYTES = 4096  # between outputs: a stride, which a plan does not have
 
 cdef struct Correlation:
     Convolution conv

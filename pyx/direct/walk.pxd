@@ -13,6 +13,7 @@ from direct.exact cimport is_padded
 from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, strip_width, whole_vectors
 
 cdef enum:
+    # Of strides, which a plan does not have: it holds for any whose positions or channels are adjacent.
     LARGE_BYTES = 8 << 20  # of a source that is not found in the cache
     SAME_SETS_BYTES = 1024  # between positions that share few sets of the first level
 

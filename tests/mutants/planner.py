@@ -140,6 +140,15 @@ PLANNER_MUTANTS = [
         ("a box as large as its window may not be", "elements * chunk * itemsize <= tuning.window_bytes", "True"),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/direct/reads.py",
+        "test_reads.py",
+        ("few outputs have a window", "block < tuning.window_outputs", "False"),
+        ("boxes of few positions have a window", "images * positions > tuning.one_box_positions", "True"),
+        ("strides need no window", "shared or walk[2].source_step > 1", "shared"),
+        ("pairs are read from the filter", "blocks.packs and not blocks.pairs", "blocks.packs"),
+        ("few channels are transposed", "wide or case.channels < case.tuning.transposed_channels", "wide"),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/steps.py",
         "test_segments.py::test_exact test_phases.py::test_exact",
         ("walks use the filter of the first", "first", "0", "== PACKS, 0, first"),

@@ -28,8 +28,8 @@ def reads(operation, problem, tile=WIDE, dtype=FLOAT32):
     [
         (problem_of(64, 128, 30), True),  # each element is seen by nine taps, of many outputs
         (problem_of(64, 112, 30), False),  # few outputs
-        (problem_of(64, 128, 30, kernel=1), False),  # one tap
-        (problem_of(64, 128, 6), False),  # few positions
+        (problem_of(64, 128, 60, kernel=1, stride=2), False),  # one tap
+        (problem_of(64, 2048, 6), False),  # few positions
         (problem_of(64, 128, 60, kernel=2, stride=2), True),  # each is seen once, but positions skip some
         (ConvProblem(1, 1, 64, 128, (1, 1, 300), (1, 1, 299), (1, 1, 2)), False),  # each is seen by two taps
     ],
