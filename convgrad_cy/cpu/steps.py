@@ -76,15 +76,19 @@ def reads_of(row):
     return Reads(*map(bool, row[-1 - len(Reads._fields) : -1]))
 
 
-def _as_is(walk, window):
-    return Reads()
+def same_reads(reads):
+    """What gives these ``Reads`` for all rows."""
+    return lambda walk, window: reads
 
 
 def _row(walk, window, reads, packed):
     return [*sum(walk, ()), *sum(window, ()), *reads(walk, window), packed]
 
 
-def whole_rows(parts, windows, reads=_as_is):
+_AS_IS = same_reads(Reads())
+
+
+def whole_rows(parts, windows, reads=_AS_IS):
     """For each kind of walks the rows of its parts, each packing its filter; ``reads`` gives ``Reads``."""
     windows = iter(windows)
     return [[_row(part, next(windows), reads, i) for i, part in enumerate(own)] for own in parts]

@@ -6,32 +6,32 @@ What is legal, at the addresses and strides of a call, ``pyx/`` asks.
 from math import prod
 
 from ..machines import LINE_BYTES
-from ..steps import Reads
+from ..steps import Reads, same_reads
 
 
-def _pays(walk, window, images, block, across, tuning):
-    """Whether a window of several taps is faster than its source.
+def _pays(walk, window, blocks, tuning):
+    """Whether a window of several taps is faster than its source, for many outputs.
 
-    Of many outputs and positions, tiles would read scattered places once for each strip of outputs. A copy reads them
-    once, which pays if taps share elements or positions skip some.
+    Of many positions, tiles would read scattered places once for each strip of outputs. A copy reads them once, which
+    pays if taps share elements or positions skip some.
     """
-    taps = prod([axis.taps for axis in walk])
-    if taps <= 1 or block < tuning.window_outputs:
-        return False
-    positions = prod([axis.positions for axis in window])
+    depth, height, width = walk
+    taps, positions = depth.taps * height.taps * width.taps, prod([axis.positions for axis in window])
     shared = taps * positions > tuning.window_reads * prod([axis.extent for axis in window])
-    many = across or images * positions > tuning.one_box_positions
-    return many and (shared or walk[2].source_step > 1)
+    many = blocks.positions_across or blocks.images * positions > tuning.one_box_positions
+    return taps > 1 and many and (shared or width.source_step > 1)
 
 
 def correlation_reads(case, blocks):
     """What a step of fprop or dgrad with a walk and a window has for its ``Reads``."""
+    pays = blocks.outputs >= case.tuning.window_outputs
     most = case.tuning.strip_reads * case.tile.tile_rows if blocks.packs and not blocks.pairs else 0
+    if not pays and not most:
+        return same_reads(Reads())
 
     def reads(walk, window):
-        copies = _pays(walk, window, blocks.images, blocks.outputs, blocks.positions_across, case.tuning)
         strips = blocks.images * prod([axis.positions for axis in window]) <= most
-        return Reads(copies, strips=strips)
+        return Reads(pays and _pays(walk, window, blocks, case.tuning), strips=strips)
 
     return reads
 
@@ -45,9 +45,10 @@ def accumulation_reads(case):
     one.
     """
     wide = case.tile.vector_bytes >= LINE_BYTES or case.itemsize != 4
-    inside = wide or case.channels < case.tuning.transposed_channels
+    if wide or case.channels < case.tuning.transposed_channels:
+        return same_reads(Reads(channels_inside=True))
 
     def reads(walk, window):
-        return Reads(channels_inside=inside or prod([axis.taps for axis in walk]) == 1)
+        return Reads(channels_inside=prod([axis.taps for axis in walk]) == 1)
 
     return reads

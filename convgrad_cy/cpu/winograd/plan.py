@@ -264,6 +264,8 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box):
 
 def _filter_strips(chosen, groups, outputs, tile, threads):
     """Strips whose filters a task transforms: few enough that there are tasks."""
+    if not chosen.group:
+        return 1
     lanes, tuning = tile.vector_bytes // 4, tile.tuning
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     strips = groups * -(-min(chosen.group, outputs) // strip)
@@ -277,10 +279,13 @@ def plan(operation, problem, tiling, machine):
     if threads > machine.tuning.tuned_threads:
         chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
-    chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
-    if chosen.group:
-        strips = _filter_strips(chosen, problem.groups, problem.channels(operation == DGRAD)[1], machine.tile, threads)
-        chosen = chosen._replace(filter_strips=strips, filter_channels=machine.tuning.filter_channels)
+    strips = _filter_strips(chosen, problem.groups, problem.channels(operation == DGRAD)[1], machine.tile, threads)
+    chosen = chosen._replace(
+        threads=threads,
+        streams=operation != WGRAD and is_streamed(target, machine),
+        filter_strips=strips,
+        filter_channels=machine.tuning.filter_channels,
+    )
     every, kinds, _ = tile_walks(operation, problem)
     each = zip(kinds, *_points_and_outputs(tiling, kinds), strict=True)
     steps, _ = every.rows([tile_rows(operation, kind, (*n, *m, *box)) for kind, n, m in each])
