@@ -13,7 +13,7 @@ from .families import declined, job, name_of
 from .layouts import Reordered
 from .overlaps import Overlapped
 from .patches import Patched
-from .steps import PACKS
+from .steps import PACKS, reads_of
 from .winograd import decide_for
 from .winograd.plan import choose, points_of
 from .winograd.walks import tile_walks
@@ -129,9 +129,11 @@ def _direct_bytes(job, blocks, taps):
     return 0 if blocks.packs else size // 2 if blocks.pairs else size
 
 
-def _packed(job, blocks):
+def _packed(job, blocks, reads):
     if job.task.operation == WGRAD:
         return None
+    if any(each.strips for each in reads):
+        return "each task, but for whole vectors of outputs that are adjacent"
     return "each task" if blocks.packs else "all tasks, before the others"
 
 
@@ -141,9 +143,12 @@ def _phases(job, blocks, rows):
     return max(1, len(_with_taps(rows))) if lanewise else blocks.phases
 
 
-def _copied(job, blocks):
+def _copied(job, blocks, reads):
     if not blocks.lanewise:
-        return "windows of the source, where the kernel does not read it in place"
+        if job.task.operation == WGRAD and not all(each.channels_inside for each in reads):
+            return "windows of the source, with positions adjacent, where the kernel does not read it in place"
+        always = all(each.copies for each in reads)
+        return "windows of the source" + ("" if always else ", where the kernel does not read it in place")
     source, _, target = job.task.tensors
     single = source.shape[2] == target.shape[2] == 1
     adjacent = all(tensor.strides[1] == tensor.itemsize for tensor in (source, target))
@@ -152,9 +157,10 @@ def _copied(job, blocks):
 
 def _direct(job, task):
     blocks, fields, others = Blocks(*job.plan.blocks.tolist()), len(AxisWalk._fields), len(WindowAxis._fields)
-    rows = []
+    rows, reads = [], []
     for row in job.plan.steps.tolist():
         if row[-1] != PACKS:
+            reads.append(reads_of(row))
             walk = [AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)]
             ends = [3 * fields + i * others for i in range(3)]
             rows.append((walk, [WindowAxis(*row[begin : begin + others]) for begin in ends]))
@@ -173,10 +179,10 @@ def _direct(job, task):
         ("groups of a task", blocks.groups),
         ("slices of a sum", blocks.slices),
         ("stride phases of a task", _phases(job, blocks, rows)),
-        ("filter packed by", _packed(job, blocks)),
+        ("filter packed by", _packed(job, blocks, reads)),
         ("target stored past the cache", bool(blocks.streams)),
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
-        ("copied", _copied(job, blocks)),
+        ("copied", _copied(job, blocks, reads)),
         ("bytes beside the arrays", _direct_bytes(job, blocks, taps)),
     ]

@@ -8,6 +8,19 @@ import numpy as np
 PACKS = -1
 
 
+class Reads(NamedTuple):
+    """How a step reads its operands where it has the choice; the fields are those of ``Reads`` in ``pyx/``.
+
+    ``copies``: a window is faster than the source itself. ``channels_inside``: in wgrad, neighbours in the window of a
+    source of channels last are channels, not positions. ``strips``: where each task packs its part of the filter, tiles
+    read whole vectors of the filter itself, if they can.
+    """
+
+    copies: bool = False
+    channels_inside: bool = False
+    strips: bool = False
+
+
 class Plan(NamedTuple):
     """One operation on one problem, ready for the kernels.
 
@@ -15,8 +28,8 @@ class Plan(NamedTuple):
     ----------
     steps : numpy.ndarray
         The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
-        ``problem.AxisWalk``, of three ``WindowAxis``, and the row for whose taps the filter is packed, most often this
-        one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
+        ``problem.AxisWalk``, of three ``WindowAxis``, of ``Reads``, and the row for whose taps the filter is packed,
+        most often this one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
     blocks : numpy.ndarray
         A ``Blocks``, as int64.
     form : str
@@ -58,20 +71,33 @@ class Outline(NamedTuple):
         return Plan(steps, np.array(self.blocks, np.int64), self.form, self.declined)
 
 
-def _row(walk, window, packed):
-    return [*sum(walk, ()), *sum(window, ()), packed]
+def reads_of(row):
+    """The ``Reads`` in a row of ``Plan.steps``."""
+    return Reads(*map(bool, row[-1 - len(Reads._fields) : -1]))
 
 
-def whole_rows(parts, windows):
-    """For each kind of walks the rows of its parts, each packing its filter."""
+def same_reads(reads):
+    """What gives these ``Reads`` for all rows."""
+    return lambda walk, window: reads
+
+
+def _row(walk, window, reads, packed):
+    return [*sum(walk, ()), *sum(window, ()), *reads(walk, window), packed]
+
+
+_AS_IS = same_reads(Reads())
+
+
+def whole_rows(parts, windows, reads=_AS_IS):
+    """For each kind of walks the rows of its parts, each packing its filter; ``reads`` gives ``Reads``."""
     windows = iter(windows)
-    return [[_row(part, next(windows), i) for i, part in enumerate(own)] for own in parts]
+    return [[_row(part, next(windows), reads, i) for i, part in enumerate(own)] for own in parts]
 
 
-def cut_rows(walks, parts, windows):
+def cut_rows(walks, parts, windows, reads):
     """The same, where a row comes first that packs the filter of the walk for all of its parts."""
     rows, windows = [], iter(windows)
     for walk, own in zip(walks, parts, strict=True):
         own = [(part, next(windows)) for part in own]
-        rows.append([_row(walk, own[0][1], PACKS), *(_row(*each, 0) for each in own)])
+        rows.append([_row(walk, own[0][1], reads, PACKS), *(_row(*each, reads, 0) for each in own)])
     return rows

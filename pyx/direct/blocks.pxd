@@ -26,9 +26,15 @@ cdef struct Blocks:  # Blocks of cpu/direct/plan.py, field for field
 cdef enum:
     PACKS = -1  # a step that packs its filter, and no more: parts of its walk are steps of their own
 
+cdef struct Reads:  # Reads of cpu/steps.py, field for field
+    int64_t copies  # whether a window is faster than the source itself
+    int64_t channels_inside  # whether, in wgrad, neighbours in the window of a source of channels last are channels
+    int64_t strips  # whether tiles read whole vectors of the filter itself, where tasks pack and tiles can
+
 cdef struct Step:  # a row of plan.Plan.steps: one walk
     conv_walk walk
     WindowAxis axis[3]
+    Reads reads
     int64_t packed  # number of the step whose packed filter it uses, most often itself; or PACKS
 
 

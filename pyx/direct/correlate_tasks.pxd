@@ -21,11 +21,10 @@ from copy.window cimport Box
 from direct.blocks cimport PACKS, Blocks, Step, padded_row
 from direct.walk cimport Convolution, describe_convolution, tables_size
 from parallel.tasks cimport team
-from tile.ukernel cimport LINE_BYTES, TILE_ROWS, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
+from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
 
 cdef enum:
-    PAGE_BYTES = 4096
-    FEW_READS = 3  # by as many tiles of a box: more would find too little of an unpacked strip in the cache
+    PAGE_BYTES = 4096  # between outputs: a stride, which a plan does not have
 
 cdef struct Correlation:
     Convolution conv
@@ -55,8 +54,8 @@ cdef struct Correlation:
     int32_t *last_filter_place
 
 
-cdef inline bint reads_strips(const Correlation *c) noexcept nogil:
-    """Whether tiles can read strips of the filter itself, and that is faster."""
+cdef inline bint can_read_strips(const Correlation *c) noexcept nogil:
+    """Whether tiles can read strips of the filter itself: outputs are adjacent, at offsets that fit into 32 bits."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t reach = conv.blocks.chunk * llabs(conv.w.channel)
     cdef const conv_axis *a
@@ -64,8 +63,7 @@ cdef inline bint reads_strips(const Correlation *c) noexcept nogil:
     for axis in range(3):
         a = &conv.walk.axis[axis]
         reach += max(conv_filter(a, 0), conv_filter(a, a.taps)) * llabs(conv.w.axis[axis])
-    return (conv.blocks.packs and not conv.blocks.pairs and (conv.w.batch == 1 or conv.outputs == 1)
-            and conv.box_positions <= FEW_READS * TILE_ROWS and reach < INT32_MAX)
+    return (conv.w.batch == 1 or conv.outputs == 1) and reach < INT32_MAX
 
 
 cdef inline bint holds_vectors(
@@ -95,7 +93,7 @@ cdef inline void describe_correlation(
         c.bank_size = in_lines(blocks.chunk * c.conv.taps * c.strip * sizeof(compute)) // sizeof(compute)
     c.strips_in_place = False
     if scalar is compute:
-        c.strips_in_place = reads_strips(c)
+        c.strips_in_place = step.reads.strips and can_read_strips(c)
     c.taps_adjacent = c.conv.w.batch != 1 and (c.conv.taps > 1 or c.conv.taps == c.conv.w.channel == 1)
     c.taps_adjacent = c.taps_adjacent and taps_are_adjacent(&c.conv.w, &c.conv.walk)
     if blocks.positions_across:

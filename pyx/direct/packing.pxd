@@ -13,7 +13,7 @@ from direct.walk cimport Convolution
 from parallel.tasks cimport raise_flag
 
 cdef enum:
-    MOST_TAPS = 64  # of all steps that are packed together
+    MOST_TAPS = 64  # of all steps that are packed together: the size of a table
 
 
 cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:

@@ -13,10 +13,7 @@ from direct.exact cimport is_padded
 from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, strip_width, whole_vectors
 
 cdef enum:
-    FEW_POSITIONS = 24  # of a box, which find a source of several taps in the cache, however many outputs there are
-    MANY_OUTPUTS = 128  # of a block
-    SHARED = 2  # taps for each element of a window, above which it pays
-    FEW_CHANNELS = 16  # of a source
+    # Of strides, which a plan does not have: it holds for any whose positions or channels are adjacent.
     LARGE_BYTES = 8 << 20  # of a source that is not found in the cache
     SAME_SETS_BYTES = 1024  # between positions that share few sets of the first level
 
@@ -37,19 +34,14 @@ cdef struct Convolution:
 cdef inline bint reads_in_place(
     const Convolution *c, const Step *step, bint sums_positions, compute kind
 ) noexcept nogil:
-    """Whether the window can be the source itself, and that is faster."""
+    """Whether the window can be the source itself, and that is faster.
+
+    A plan holds for any strides, so what is faster by strides is asked here.
+    """
     cdef int64_t row = c.walk.axis[2].positions, box_row = step.axis[2].positions
-    cdef int64_t seen = step.axis[0].extent * step.axis[1].extent * step.axis[2].extent
-    cdef int64_t read = c.taps * step.axis[0].positions * step.axis[1].positions * box_row
     cdef bint scattered = c.x.channel != 1
     # Padding has to be copied as zeros. Phases share their window.
-    if c.taps == 0 or c.padded or c.blocks.phases > 1:
-        return False
-    # Several taps, many outputs and positions: tiles would read scattered places once for each strip of outputs. A copy
-    # reads them once, which pays if taps share elements or positions skip some.
-    if (c.taps > 1 and not sums_positions and c.blocks.outputs >= MANY_OUTPUTS
-            and (read > SHARED * seen or c.walk.axis[2].source_step > 1)
-            and (c.blocks.positions_across or c.box_positions > FEW_POSITIONS)):
+    if step.reads.copies or c.taps == 0 or c.padded or c.blocks.phases > 1:
         return False
     # wgrad with a stride, positions adjacent: a copy reads each line once, tiles would read it once for each strip.
     if sums_positions and c.x.axis[2] == 1 and c.walk.axis[2].source_step > 1:
@@ -81,18 +73,10 @@ cdef inline bint has_words(const Convolution *c, const scalar *source) noexcept 
     return x.channel == 1 and <uintptr_t>source % sizeof(float) == 0
 
 
-cdef inline bint holds_channels(const Convolution *c, bint sums_positions, compute kind) noexcept nogil:
-    """Whether neighbours in a window are channels, not positions.
-
-    A tile of wgrad walks along a few rows of the window. With adjacent positions it reads these few lines alone, and
-    taps of one channel share them. To transpose channels last is worth that where there are taps to share, channels to
-    make squares of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be
-    moved one by one.
-    """
+cdef inline bint holds_channels(const Convolution *c, const Step *step, bint sums_positions) noexcept nogil:
+    """Whether neighbours in a window are channels, not positions."""
     if sums_positions:
-        return c.x.channel == 1 and (
-            VECTOR_BYTES >= LINE_BYTES or sizeof(compute) != 4 or c.taps == 1 or c.channels < FEW_CHANNELS
-        )
+        return c.x.channel == 1 and step.reads.channels_inside
     return not c.blocks.positions_across
 
 
@@ -121,7 +105,7 @@ cdef inline void describe_convolution(
     c.output_blocks = count_blocks(c.outputs, blocks.outputs)
     c.bundles = count_blocks(c.groups, blocks.groups)
     c.box_positions = blocks.images * step.axis[0].positions * step.axis[1].positions * step.axis[2].positions
-    c.window_size = lay_out(&c.window, holds_channels(c, sums_positions, kind), sizeof(compute)) + strip_width(kind)
+    c.window_size = lay_out(&c.window, holds_channels(c, step, sums_positions), sizeof(compute)) + strip_width(kind)
     c.window_size = in_lines(c.window_size * sizeof(compute)) // sizeof(compute)
     c.in_place = False
     if scalar is compute:

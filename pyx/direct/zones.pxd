@@ -12,7 +12,7 @@ from base.problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from copy.window cimport Box
 from tile.ukernel cimport TILE_VECTORS
 
-cdef enum:
+cdef enum:  # of one box, most often at the rim, so asked here: a plan would have the zones of each box
     MOST_RANGES = 8  # of an axis
     MOST_TAPS = 16  # of an axis that is cut by positions; more make too many ranges, and looking would take long
     MOST_ZONES = 64

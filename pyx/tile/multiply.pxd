@@ -10,7 +10,7 @@ from tile.ukernel cimport (
     vector_length, vectors_of,
 )
 
-cdef enum:
+cdef enum:  # of one product, whose depth and rows are those of a zone
     TALL_RUN = 8  # steps of a run, from which on they are worth walking along it
     LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with, if its rows are lines apart,
     LONGER_DEPTH = 96  # and more of it, where half of a strip makes so few products that they would wait for it

@@ -19,12 +19,6 @@ from winograd.tiling cimport TileBlocks, TileStep, find_tiles
 from winograd.transform cimport stored
 
 
-cdef enum:
-    MOST_STRIPS = 4  # strips of filters that a task transforms
-    FILTER_CHANNELS = 32  # channels of filters that a task transforms: 64 outputs are one strip, so channels make tasks
-    FILTER_TASKS = 8  # tasks wanted that transform filters, at least; more for more threads
-
-
 cdef inline void share_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
     """Transform one chunk of one box, for all blocks of outputs."""
     cdef const TiledCorrelation *c = job.c
@@ -36,22 +30,17 @@ cdef inline void share_task(const TiledJob *job, const stored *source, Extremes 
                     job.shared + task * c.values_size, window, window + c.window_size)
 
 
-cdef inline int64_t strips_of_task(const TiledCorrelation *c, int64_t strips) noexcept nogil:
-    """How many of a group's strips a task transforms the filters of: few enough that there are tasks."""
-    return max(<int64_t>1, min(<int64_t>MOST_STRIPS, c.groups * strips // max(<int64_t>FILTER_TASKS, c.blocks.threads)))
-
-
 cdef inline void filters_task(const TiledJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
     """Transform the filters of some strips and channels, for all boxes of tiles."""
     cdef const TiledCorrelation *c = job.c
     cdef const stored *filter = <const stored *>job.filter
-    cdef int64_t width = c.filters.width, strips = count_blocks(job.outputs, width)
-    cdef int64_t together = strips_of_task(c, strips), parts = count_blocks(strips, together)
-    cdef int64_t chunks = count_blocks(c.channels, FILTER_CHANNELS), c0 = task % chunks * FILTER_CHANNELS
+    cdef int64_t width = c.filters.width, strips = count_blocks(job.outputs, width), some = c.blocks.filter_channels
+    cdef int64_t together = c.blocks.filter_strips, parts = count_blocks(strips, together)
+    cdef int64_t chunks = count_blocks(c.channels, some), c0 = task % chunks * some
     cdef int64_t g = task // chunks // parts, first = task // chunks % parts * together, o = first * width
     cdef FilterPart part
     part.steps, part.added, part.step_channels = c.tiling.steps, c.added, c.channels
-    part.channels = min(<int64_t>FILTER_CHANNELS, c.channels - c0)
+    part.channels = min(some, c.channels - c0)
     part.outputs = min(together * width, job.outputs - o)
     filter += g * c.filters.w.group + (job.first_output + o) * c.filters.w.batch + c0 * c.filters.w.channel
     transform_filters(&c.filters, part, filter, job.filters + (g * strips + first) * c.filters.strip + c0 * width,
@@ -73,7 +62,7 @@ cdef inline int64_t filter_tasks(const TiledCorrelation *c, int64_t outputs) noe
     cdef int64_t strips = count_blocks(outputs, c.filters.width)
     if not c.blocks.group:
         return 0
-    return c.groups * count_blocks(strips, strips_of_task(c, strips)) * count_blocks(c.channels, FILTER_CHANNELS)
+    return c.groups * count_blocks(strips, c.blocks.filter_strips) * count_blocks(c.channels, c.blocks.filter_channels)
 
 
 cdef inline int64_t product_tasks(const TiledCorrelation *c, int64_t outputs) noexcept nogil:

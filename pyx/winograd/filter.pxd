@@ -13,7 +13,7 @@ from tile.ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from winograd.tiling cimport TileStep, is_held
 from winograd.transform cimport LINE_LANES, Transform, magnitudes, stored, tile_size, transform_one, winograd_note
 
-cdef enum:
+cdef enum:  # of a filter as it lies in memory, which a plan does not know
     MOST_CHANNELS = 16  # a line of the cache, that are loaded together,
     MOST_LINES = 432  # if they have no more taps: of 3 x 3 x 3
     CHANNELS_AHEAD = 4  # that are fetched: where a channel is a run of outputs, the next one is in another page

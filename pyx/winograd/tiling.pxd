@@ -33,6 +33,8 @@ cdef struct TileBlocks:  # TileBlocks of cpu/winograd/plan.py, field for field
     int64_t span  # chunks that a task of fprop or dgrad transforms before it multiplies them, all added steps' counted
     int64_t groups  # groups that a task takes, with all their channels in a chunk and all their outputs in a block
     int64_t streams  # whether a target of whole lines is stored past the cache
+    int64_t filter_strips  # strips of outputs and
+    int64_t filter_channels  # channels of a group, whose filters a task transforms that has no products
 
 cdef struct Tiling:  # the boxes of a step and its siblings
     const TileStep *steps  # the step; it has most positions

@@ -9,13 +9,14 @@ import pytest
 from convgrad_cy.cpu.direct.boxes import WindowAxis
 from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.kernels import compiled as kernels
+from convgrad_cy.cpu.steps import Reads
 from convgrad_cy.cpu.winograd.plan import TileBlocks
 from convgrad_cy.problem import AxisWalk
 
 ROOT = Path(__file__).parents[2]
 WALK = 3 * len(AxisWalk._fields)
 #: Integers of a row of steps, and of the blocks.
-PLAIN = (WALK + 3 * len(WindowAxis._fields) + 1, len(Blocks._fields))
+PLAIN = (WALK + 3 * len(WindowAxis._fields) + len(Reads._fields) + 1, len(Blocks._fields))
 TILED = (WALK + 3 * 4 + 2, len(TileBlocks._fields))
 KERNELS = {"correlate": PLAIN, "wgrad": PLAIN, "winograd_correlate": TILED, "winograd_wgrad": TILED}
 names = pytest.mark.parametrize("name", KERNELS)
@@ -88,6 +89,7 @@ def fields(file, struct):
         ("base/problem.pxd", "conv_axis", AxisWalk),
         ("copy/window.pxd", "WindowAxis", WindowAxis),
         ("direct/blocks.pxd", "Blocks", Blocks),
+        ("direct/blocks.pxd", "Reads", Reads),
         ("winograd/tiling.pxd", "TileBlocks", TileBlocks),
     ],
 )

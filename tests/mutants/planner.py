@@ -140,11 +140,24 @@ PLANNER_MUTANTS = [
         ("a box as large as its window may not be", "elements * chunk * itemsize <= tuning.window_bytes", "True"),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/direct/reads.py",
+        "test_reads.py",
+        ("few outputs have a window", "blocks.outputs >= case.tuning.window_outputs", "True"),
+        ("boxes of few positions have a window", "blocks.images * positions > tuning.one_box_positions", "True"),
+        ("strides need no window", "shared or width.source_step > 1", "shared"),
+        ("pairs are read from the filter", "blocks.packs and not blocks.pairs", "blocks.packs"),
+        ("few channels are transposed", "wide or case.channels < case.tuning.transposed_channels", "wide"),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/steps.py",
         "test_segments.py::test_exact test_phases.py::test_exact",
         ("walks use the filter of the first", "first", "0", "== PACKS, 0, first"),
-        ("a filter is packed with a part's taps alone", "_row(walk, own[0][1], PACKS)", "_row(*own[0], PACKS)"),
-        ("parts use the filter of the first part", "_row(*each, 0)", "_row(*each, 1)"),
+        (
+            "a filter is packed with a part's taps alone",
+            "_row(walk, own[0][1], reads, PACKS)",
+            "_row(*own[0], reads, PACKS)",
+        ),
+        ("parts use the filter of the first part", "_row(*each, reads, 0)", "_row(*each, reads, 1)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/walks.py",

@@ -246,3 +246,22 @@ def test_algorithm_of_this_package(monkeypatch):
         monkeypatch.setenv(ALGORITHM, chosen)
         convgrad_cy.Library(threads=1).operation(case, "fprop", *tensors)()
     assert seen == ["auto", "direct"]
+
+
+@pytest.mark.parametrize(
+    "outputs, groups, threads, strips",
+    [
+        (64, 1, 1, 1),
+        (512, 1, 1, 1),  # eight strips: a task each
+        (1024, 1, 1, 2),
+        (2048, 1, 1, 4),
+        (4096, 1, 1, 4),  # no task has more
+        (2048, 1, 16, 2),  # more threads want more tasks
+        (512, 4, 1, 4),
+    ],
+)
+def test_filters_of_a_task(outputs, groups, threads, strips):
+    """Tasks that transform filters: few strips, so that there are tasks, and 32 channels."""
+    problem = problem_of(32, groups, 16, outputs, (1, 28, 28), (1, 3, 3))
+    chosen = winograd.plan(FPROP, problem, tilings.TILINGS[0], MACHINES[0]._replace(threads=threads)).chosen
+    assert chosen.group >= outputs and (chosen.filter_strips, chosen.filter_channels) == (strips, 32)

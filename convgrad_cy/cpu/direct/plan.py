@@ -26,6 +26,7 @@ from .order import (
     chunk_of,
     order_of,
 )
+from .reads import accumulation_reads, correlation_reads
 
 #: Not for speed: memory of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
@@ -101,7 +102,8 @@ def correlation(given, streams):
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     cut = len(case.walks) > len(walks)
     blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    rows = cut_rows(walks, parts, windows) if cut else whole_rows(parts, windows)
+    reads = correlation_reads(case, blocks)
+    rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
     return Outline(case.every, rows, blocks, form.name, declined)
 
 
@@ -120,7 +122,7 @@ def accumulation(case, parts, setting, order, far):
     if not pairs and chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, slices)
     blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
-    return Outline(case.every, whole_rows(parts, windows), blocks)
+    return Outline(case.every, whole_rows(parts, windows, accumulation_reads(case)), blocks)
 
 
 def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, order=None):

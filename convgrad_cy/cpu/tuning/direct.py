@@ -109,6 +109,10 @@ TABLE = (
         "The sums of wgrad are loaded and stored less often for it, where boxes are enough.",
     ),
     same(
+        "transposed_channels", 16, "channels of a source", "resnet50 unet",
+        "By narrow vectors, from these on it is transposed for several taps: positions are then adjacent in a window.",
+    ),
+    same(
         "long_filter_bytes", 1 << 20, "bytes of a task", "vit",
         "A filter whose sums are more is cut into blocks of taps: they should stay in the L2 cache.",
     ),
@@ -163,8 +167,12 @@ TABLE = (
     ),
     same(
         "one_box_positions", 24, "positions", "inference",
-        "Up to these each task packs a filter of any size, which may then be read in place "
-        "(pyx/direct/correlate_tasks.pxd).",
+        "Up to these each task packs a filter of any size, and a box finds a source of several taps in the cache, "
+        "without a window.",
+    ),
+    same(
+        "strip_reads", 3, "tiles of a box", "inference",
+        "Up to these a box reads the filter itself where it can: more would find too little of it in the cache.",
     ),
     same("most_packed_taps", 64, "taps", "dcgan", "With more, no task packs: each copies all of them."),
     same(
@@ -174,7 +182,11 @@ TABLE = (
     same("filled_blocks", 0.75, "of the outputs of blocks", "inference", "Blocks filled so far are about equal."),
     same(
         "window_outputs", 128, "outputs", "resnet50 vgg16",
-        "Of so many on a window pays, as it is read again for each strip of them (also in pyx/direct/walk.pxd).",
+        "Of so many on a window pays, as it is read again for each strip of them.",
+    ),
+    same(
+        "window_reads", 2, "taps for each element of a window", "resnet50 vgg16",
+        "Above it copying a window pays: its elements are read so often for each strip.",
     ),
     same(
         "stored_phases", 8, "stride phases of a task", "dcgan unet",

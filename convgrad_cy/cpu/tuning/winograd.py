@@ -63,6 +63,15 @@ TABLE = (
         "More leave the L3 cache: they are not in memory at a time, and each task transforms its own for any tiles.",
     ),
     same(
+        "filter_strips", 4, "strips of outputs", "resnet50 vgg16",
+        "Of a task that transforms filters: no more.",
+    ),
+    same(
+        "filter_channels", 32, "channels of a task", "resnet50 vgg16",
+        "The same: 64 outputs are one strip, so channels make tasks.",
+    ),
+    same("filter_tasks", 8, "tasks", "resnet50 vgg16", "That transform filters, at least; more for more threads."),
+    same(
         "many_tiles", 256, "tiles", "resnet50 inference",
         "Of so many on, a filter that goes through memory pays.",
     ),

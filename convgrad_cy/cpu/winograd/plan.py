@@ -24,7 +24,8 @@ class TileBlocks(NamedTuple):
     transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
     tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
     before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
-    outputs in one block. ``streams``: a target of whole lines is stored past the cache.
+    outputs in one block. ``streams``: a target of whole lines is stored past the cache. ``filter_strips``,
+    ``filter_channels``: of a group, whose filters a task transforms that has no products.
     """
 
     threads: int
@@ -37,6 +38,8 @@ class TileBlocks(NamedTuple):
     span: int
     groups: int
     streams: bool = False
+    filter_strips: int = 1
+    filter_channels: int = 1
 
 
 class TileChoice(NamedTuple):
@@ -259,6 +262,16 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box):
     return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
 
 
+def _filter_strips(chosen, groups, outputs, tile, threads):
+    """Strips whose filters a task transforms: few enough that there are tasks."""
+    if not chosen.group:
+        return 1
+    lanes, tuning = tile.vector_bytes // 4, tile.tuning
+    strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
+    strips = groups * -(-min(chosen.group, outputs) // strip)
+    return max(1, min(tuning.filter_strips, strips // max(tuning.filter_tasks, threads)))
+
+
 def plan(operation, problem, tiling, machine):
     """The plan that ``choose`` describes, with what else the machine says."""
     chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
@@ -266,7 +279,13 @@ def plan(operation, problem, tiling, machine):
     if threads > machine.tuning.tuned_threads:
         chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
-    chosen = chosen._replace(threads=threads, streams=operation != WGRAD and is_streamed(target, machine))
+    strips = _filter_strips(chosen, problem.groups, problem.channels(operation == DGRAD)[1], machine.tile, threads)
+    chosen = chosen._replace(
+        threads=threads,
+        streams=operation != WGRAD and is_streamed(target, machine),
+        filter_strips=strips,
+        filter_channels=machine.tuning.filter_channels,
+    )
     every, kinds, _ = tile_walks(operation, problem)
     each = zip(kinds, *_points_and_outputs(tiling, kinds), strict=True)
     steps, _ = every.rows([tile_rows(operation, kind, (*n, *m, *box)) for kind, n, m in each])
