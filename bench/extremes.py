@@ -1,7 +1,7 @@
 """``python -m bench.extremes``: layers unlike those of networks, random ones and curves, and which of them stand out.
 
-Random geometries have up to 500 taps and 64 positions of y on an axis, each power alike, with strides, dilation, padding
-and groups. On a curve, the filter or y grows: a point stands out whose time for each FLOP rises.
+Random geometries have up to 500 taps and 64 positions of y on an axis, each power alike, with strides, dilation,
+padding and groups. On a curve, the filter or y grows: a point stands out whose time for each FLOP rises.
 """
 
 import argparse
