@@ -70,7 +70,7 @@ def test_exact(problem, operation, data_format, filter_format, forced):
         tensors, _ = integer_tensors(problem, dtype)
         result = operation.call(problem, tensors, data_format, filter_format)
         assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
-    assert len(forced) == len(DTYPES)
+    assert len(forced) == len(DTYPES) and not any(each.layout.copied for each in forced)
 
 
 @problems
