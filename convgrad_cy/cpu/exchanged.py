@@ -172,9 +172,9 @@ class Exchanged(NamedTuple):
     filter: Axes
 
     def ready(self):
-        """The same with its work ready to run; nothing else is needed where no filter is reversed."""
+        """Its work ready to run; where a filter is reversed, the same with it, and without the arrays of the task."""
         work = self.work.ready()
-        return work if self.reversed is None else self._replace(work=work)
+        return work if self.reversed is None else self._replace(work=work, task=None)
 
     def run(self, *arrays):
         """Write the result, as ``_repeat.Work.run`` does."""

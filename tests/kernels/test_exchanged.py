@@ -1,5 +1,6 @@
 """Filters larger than y, with the filter and y in each other's place."""
 
+import sys
 from math import prod
 
 import numpy as np
@@ -212,3 +213,13 @@ def test_y_with_many_positions(monkeypatch):
     monkeypatch.setattr(exchanged, "TAP_LIMIT", 21)
     reasons = dict(explained(PROBLEMS[0], "conv").declined)
     assert reasons["exchanged"] == "y has 21 positions or more"
+
+
+@pytest.mark.parametrize("problem", [PROBLEMS[0], REVERSED[0]], ids=str)
+def test_a_call_that_is_known_keeps_no_array(problem):
+    calls.forget()
+    tensors = real_tensors(problem, "float32")
+    x, w = (tensor.copy() for tensor in tensors[:2])
+    before = sys.getrefcount(x), sys.getrefcount(w)
+    cg.conv(x, w, **problem.keywords)
+    assert (sys.getrefcount(x), sys.getrefcount(w)) == before
