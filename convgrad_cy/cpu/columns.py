@@ -43,8 +43,8 @@ def refusal(problem, tuning):
 
 def _least(problem, tuning):
     """The least gain: the sum itself does leave out what it can, the more the more often it multiplies by one tap."""
-    axes = sum(taps > 1 for taps in problem.kernel)
-    return tuning.least_column_gain**axes * problem.batch * prod(problem.dilation)
+    dilations = [dilation for taps, dilation in zip(problem.kernel, problem.dilation, strict=True) if taps > 1]
+    return tuning.least_column_gain ** len(dilations) * (2 * problem.batch - 1) * prod(dilations) ** 0.5
 
 
 def _gain(problem, tuning):

@@ -40,7 +40,7 @@ WORK_MUTANTS = [
         ("columns of 16-bit types", "dtype.itemsize != dtype.compute_itemsize", "False"),
         ("a copied filter is not filled", "self.copier.copy(filter, arrays[filter_place])", DROPPED),
         ("elements of any order are (channel, tap)", "(True, np.moveaxis(filter, 2, -1))", "(False, filter)"),
-        ("images do not count", "problem.batch", "1", "**axes * problem.batch"),
+        ("images do not count", "(2 * problem.batch - 1)", "1"),
     ),
     *mutants_of(
         "pyx/copy/columns.pxd",
