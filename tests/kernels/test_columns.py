@@ -196,7 +196,7 @@ def test_out_is_as_it_was_without_memory(forced, monkeypatch):
     ("text", "reason"),
     (
         ('mb1ic64ih20oc64oh1kh20n"dense"', "y has one position"),
-        ('mb9ic64ih9oc64oh2kh8n"images"', "there are more than 8 images"),
+        ('mb5ic64ih9oc64oh2kh8n"images"', "there are more than 4 images"),
         ('mb1g16ic64ih9oc64oh2kh8n"lanes"', "there are fewer than 128 pairs of channels in a group"),
         ('mb1ic64ih14oc64oh12kh3n"large"', "it has to be 1.7 times as fast as the sum itself, and is 0.79 times"),
         ('mb2ic256ih8oc256oh4kh5n"two"', "it has to be 5.2 times as fast"),

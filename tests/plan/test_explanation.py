@@ -86,7 +86,7 @@ def explained(capsys, *arguments):
             [
                 "an element has fewer than 32 products",
                 "a block has parts of fewer than 32 elements, and none of 64",
-                "there are fewer than 128 pairs of channels in a group",
+                "there are more than 4 images",
             ],
         ),
         (

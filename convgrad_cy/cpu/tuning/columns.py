@@ -24,7 +24,7 @@ TABLE = (
         "and where images fill its tiles: each further one counts twice.",
     ),
     same(
-        "most_column_images", 8, "images", "reports",
+        "most_column_images", 4, "images", "reports",
         "With more, columns leave the cache, and tiles are filled by images.",
     ),
     same(
