@@ -44,7 +44,7 @@ REVERSED = [
     for text in (
         'mb3ic3ih7oc4oh7kh13ph6n"one_group"',
         'mb2g8ic16ih5oc24oh6kh12ph6n"groups"',
-        'mb2g4ic4iw5oc4ow5kw27dw1pw26n"dilated"',
+        'mb2g4ic4iw5oc4ow49kw27dw1pw48n"dilated"',
     )
 ]
 problems = pytest.mark.parametrize("problem", [*PROBLEMS, *REVERSED], ids=str)

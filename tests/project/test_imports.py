@@ -43,7 +43,7 @@ ALLOWED = {
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
     "arrays": {"dtypes", "_repeat"},
-    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.task", "cpu.winograd"},
+    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
     | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.steps", "problem"},
     "cpu.families": FAMILIES,
@@ -95,6 +95,7 @@ ALLOWED = {
         "problem",
     },
     "cpu.layouts": {"arrays", "cpu.kernels"},
+    "cpu.reached": {"cpu.layouts", "problem"},
     "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
     "cpu.task": {"cpu.machines", "problem"},
     "cpu.case": {"cpu.cache", "cpu.machines", "cpu.scratch", "cpu.walks", "problem"},
