@@ -97,12 +97,12 @@ LAYERS = parse(Path(__file__).with_name("suites.txt").read_text(encoding="utf-8"
 NAMES = tuple(dict.fromkeys(layer.suite for layer in LAYERS))
 
 
-def rows(suites=NAMES, operations=KERNELS, layouts=LAYOUTS, dtypes=("float32",), match=""):
+def rows(suites=NAMES, operations=KERNELS, layouts=LAYOUTS, dtypes=("float32",), match="", layers=LAYERS):
     """The rows of a run. An operation is a kernel or one of the six functions; ``match`` is searched in names."""
     return [
         Row(layer, case, kernel)
         for dtype in dtypes
-        for layer in LAYERS
+        for layer in layers
         if layer.suite in suites and re.search(match, layer.name)
         for layout in layouts
         for case in [layer.case(layout, dtype)]

@@ -110,6 +110,7 @@ def explain(function, shapes, dtype="float32", **keywords):
     ...     print(f"{family}: {reason}")
     patches: the operation is no data gradient
     overlaps: the operation is no data gradient
+    columns: the operation is no data gradient
     exchanged: the filter is not larger than y
     winograd: there are fewer than 2000000 products
     small_groups: there is one group

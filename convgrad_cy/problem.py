@@ -43,6 +43,12 @@ def conv_transpose_size(x, kernel, stride, dilation, padding, output_padding=0):
     return (x - 1) * stride + dilated_size(kernel, dilation) - sum(padding) + output_padding
 
 
+def reached_taps(x, y, kernel, stride, dilation, pad_begin):
+    """(first, end) of the taps between which all lie that meet an element of x at some position of y; at least one."""
+    first = min(max(0, -(((y - 1) * stride - pad_begin) // dilation)), kernel - 1)
+    return first, max(first + 1, min(kernel, (x - 1 + pad_begin) // dilation + 1))
+
+
 def aligned_padding(x, y, kernel, stride, dilation, lower=False):
     """The (begin, end) padding for which the taps of ``y`` outputs span ``x``, or none where they do not reach so far.
 
@@ -207,6 +213,10 @@ class ConvProblem:
     @property
     def _axes(self):
         return zip(self.x, self.y, self.kernel, self.stride, self.dilation, self.pad_begin, strict=True)
+
+    def reached_taps(self):
+        """The ``reached_taps`` of each axis."""
+        return [reached_taps(*axis) for axis in self._axes]
 
     def forward_walk(self):
         """The three axis walks of fprop (x to y) and wgrad (x and y to w)."""

@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 
 from base.memory cimport allocate, first_line, give_memory
 from base.scalar cimport BF16, F16, F32, F64, I32, unknown_dtype
+from copy.columns cimport add_all_columns
 from copy.rearrange cimport rearrange_elements
 from direct.blocks cimport Blocks, Step
 from tile.peak cimport repeat_tiles
@@ -134,6 +135,18 @@ def rearrange(source, target, int threads):
         rearrange_elements[ulonglong](source, target, threads)
     else:
         raise ValueError(f"target must have elements of 2, 4 or 8 bytes, had {target.itemsize}")
+
+
+def add_columns(int dtype, columns, target, axes, int64_t block, bint channels_last, int threads, before=None):
+    """Add what each position has for each tap into a target, which is not empty (copy/columns.pxd)."""
+    if dtype == F32:
+        add_all_columns[float](columns, target, axes, block, channels_last, threads, before)
+    elif dtype == F64:
+        add_all_columns[double](columns, target, axes, block, channels_last, threads, before)
+    elif dtype == I32:
+        add_all_columns[int](columns, target, axes, block, channels_last, threads, before)
+    else:
+        raise unknown_dtype(dtype, (F32, F64, I32))
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):

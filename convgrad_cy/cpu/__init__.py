@@ -5,13 +5,14 @@ it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` r
 """
 
 from . import families
-from .details import explained as explained
+from .details import explained as explained_task
 from .kernels import available_isas as available_isas
 from .kernels import isa as isa
 from .kernels import machine as machine
 from .kernels import openmp as openmp
 from .kernels import run_tiles as run_tiles
 from .kernels import threads as threads
+from .reached import Narrowed, reached
 from .task import Task
 from .winograd import refusal as refused_by_winograd
 
@@ -24,6 +25,11 @@ def task_of(operation, problem, dtype, algorithm, places, tensors):
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
 
 
+def explained(task):
+    """What ``details.explained`` says of a task."""
+    return explained_task(reached(task))
+
+
 def refusal(operation, problem, dtype):
     """Why Winograd's algorithm cannot be asked for, or None."""
     return refused_by_winograd(operation, problem, dtype, machine().tile)
@@ -34,4 +40,7 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
 
     ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
     """
-    return families.job(task_of(operation, problem, dtype, algorithm, places, tensors)).ready()
+    asked = task_of(operation, problem, dtype, algorithm, places, tensors)
+    task = reached(asked)
+    work = families.job(task).ready()
+    return work if task is asked else Narrowed.of(work, asked)

@@ -6,6 +6,7 @@ Bytes beside the arrays are about those of a call; each thread has a window and 
 from math import prod
 
 from ..problem import WGRAD, AxisWalk
+from .columns import Columned
 from .direct.boxes import WindowAxis
 from .direct.plan import Blocks
 from .exchanged import Exchanged
@@ -32,6 +33,13 @@ def _bytes(axes, itemsize):
     return prod(axes.shape) * itemsize
 
 
+def _task_of(made):
+    """The task of what computes a part of another one."""
+    if isinstance(made, Reordered):
+        return _task_of(made.work)
+    return made.product.task if isinstance(made, Columned) else made.task
+
+
 def _details(made, task, places=None):
     """Pairs of a name and a value, of what a family made of a task.
 
@@ -49,9 +57,15 @@ def _details(made, task, places=None):
         own["copied"] = "x from patches" + (", and the filter" if made.layout.copied else "")
         own["bytes beside the arrays"] += copied
         return list(own.items())
+    if isinstance(made, Columned):
+        own, copied = dict(_details(made.product, made.product.task)), made.layout.copied
+        own["copied"] = "x, which is added from columns" + (", and the filter" if copied else "")
+        elements = made.elements + (prod(made.layout.filter.shape) if copied else 0)
+        own["bytes beside the arrays"] += elements * itemsize
+        return [("channels of x that are added at a time", made.adder.block), *own.items()]
     if isinstance(made, Overlapped):
         work = max(made.pieces, key=lambda piece: piece.inner.multiplications).work
-        own = dict(_details(work, work.work.task if isinstance(work, Reordered) else work.task))
+        own = dict(_details(work, _task_of(work)))
         own["copied"] = "the filter, and x from blocks"
         own["bytes beside the arrays"] += sum(piece.elements for piece in made.pieces) * itemsize
         return [("parts of a block", len(made.pieces)), *own.items()]

@@ -86,12 +86,13 @@ def suits(task):
             return f"x has at most {tuning.most_parts} positions: of few, the sum itself leaves out the taps beyond y"
         # Only every stride-th tap meets a position, and every dilation-th position a tap.
         taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
-    elif problem.groups == 1:
-        if positions == 1:
-            return "y has one position: taps are channels then"
+    elif problem.groups == 1 and positions == 1:
+        return "y has one position: taps are channels then"
+    else:
         most = max(stride / kernel for stride, kernel in zip(problem.stride, problem.kernel, strict=True) if kernel > 1)
-        if most * tuning.least_exchanged_overlap > 1:
-            return f"the filter is less than {tuning.least_exchanged_overlap} times as large as the stride"
+        overlap = tuning.least_exchanged_overlap if problem.groups == 1 else tuning.least_exchanged_overlap_of_groups
+        if positions > 1 and most * overlap > 1:
+            return f"the filter is less than {overlap} times as large as the stride"
     least = _least(task)
     return None if taps >= least * positions else f"the filter is less than {least:.1f} times as large as y"
 
@@ -172,9 +173,9 @@ class Exchanged(NamedTuple):
     filter: Axes
 
     def ready(self):
-        """The same with its work ready to run; nothing else is needed where no filter is reversed."""
+        """Its work ready to run; where a filter is reversed, the same with it, and without the arrays of the task."""
         work = self.work.ready()
-        return work if self.reversed is None else self._replace(work=work)
+        return work if self.reversed is None else self._replace(work=work, task=None)
 
     def run(self, *arrays):
         """Write the result, as ``_repeat.Work.run`` does."""

@@ -1,5 +1,6 @@
 """Filters larger than y, with the filter and y in each other's place."""
 
+import sys
 from math import prod
 
 import numpy as np
@@ -43,7 +44,7 @@ REVERSED = [
     for text in (
         'mb3ic3ih7oc4oh7kh13ph6n"one_group"',
         'mb2g8ic16ih5oc24oh6kh12ph6n"groups"',
-        'mb2g4ic4iw5oc4ow5kw27dw1pw26n"dilated"',
+        'mb2g4ic4iw5oc4ow49kw27dw1pw48n"dilated"',
     )
 ]
 problems = pytest.mark.parametrize("problem", [*PROBLEMS, *REVERSED], ids=str)
@@ -172,6 +173,7 @@ def test_any_geometry(data):
         ('mb1g3ic3ih13oc3oh6kh8n"hardly"', "conv_backward_filter", "the filter is less than 2.5 times as large as y"),
         ('mb1ic64ih20oc4oh8kh13n"image"', "conv_backward_data", "times as large as y"),
         ('mb1ic3ih96oc4oh3kh32sh32n"apart"', "conv", "the filter is less than 3 times as large as the stride"),
+        ('mb2g16ic16ih130oc16oh6kh30sh20n"apart"', "conv", "the filter is less than 6 times as large as the stride"),
         ('mb4g9ic9ih40oc9oh14kh27n"lanes"', "conv_backward_data", "the filter is less than 5.0 times as large as y"),
         ('mb4ic3ih9oc4oh1kh9n"dense"', "conv", "y has one position"),
         ('mb8ic64ih8oc64oh2kh7n"few"', "conv_backward_data", "x has at most 64 positions"),
@@ -212,3 +214,13 @@ def test_y_with_many_positions(monkeypatch):
     monkeypatch.setattr(exchanged, "TAP_LIMIT", 21)
     reasons = dict(explained(PROBLEMS[0], "conv").declined)
     assert reasons["exchanged"] == "y has 21 positions or more"
+
+
+@pytest.mark.parametrize("problem", [PROBLEMS[0], REVERSED[0]], ids=str)
+def test_a_call_that_is_known_keeps_no_array(problem):
+    calls.forget()
+    tensors = real_tensors(problem, "float32")
+    x, w = (tensor.copy() for tensor in tensors[:2])
+    before = sys.getrefcount(x), sys.getrefcount(w)
+    cg.conv(x, w, **problem.keywords)
+    assert (sys.getrefcount(x), sys.getrefcount(w)) == before

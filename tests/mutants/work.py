@@ -35,6 +35,32 @@ WORK_MUTANTS = [
         ("groups of patches", "problem.groups > 1", "False", 'problem.groups > 1:\n        return "there'),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/columns.py",
+        "test_columns.py",
+        ("columns of 16-bit types", "dtype.itemsize != dtype.compute_itemsize", "False"),
+        ("a copied filter is not filled", "self.copier.copy(filter, arrays[filter_place])", DROPPED),
+        ("elements of any order are (channel, tap)", "(True, np.moveaxis(filter, 2, -1))", "(False, filter)"),
+        ("images do not count", "(2 * problem.batch - 1)", "1"),
+    ),
+    *mutants_of(
+        "pyx/copy/columns.pxd",
+        "test_columns.py::test_any_geometry test_columns.py::test_exact",
+        (
+            "the first tap within x is left out",
+            "count_blocks(-begin, a.dilation)",
+            "count_blocks(-begin, a.dilation) + 1",
+        ),
+        ("the last tap within x is left out", "count_blocks(a.x - begin, a.dilation)", "(a.x - begin) // a.dilation"),
+        ("rows of taps are always adjacent", "step_w == of_last == last", "True"),
+        ("columns are those of the first group", "group * c.channels * c.taps", "0"),
+        ("columns are those of the first image", "image // c.groups * c.positions * step", "0"),
+    ),
+    *mutants_of(
+        "pyx/copy/add.h",
+        "test_columns.py::test_any_geometry test_columns.py::test_exact",
+        ("the last piece of a row is left out", "memcpy(to + last, &end, sizeof(piece))", "memcpy(to + last, &end, 0)"),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/exchanged.py",
         "test_exchanged.py::test_any_geometry test_exchanged.py::test_exact",
         ("strides stay strides", "problem.dilation", "problem.stride", "stride=problem.dilation"),

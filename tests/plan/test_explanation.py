@@ -34,6 +34,7 @@ def explained(capsys, *arguments):
             [
                 "the operation is no data gradient",
                 "the operation is no data gradient",
+                "the operation is no data gradient",
                 "the filter is not larger than y",
             ],
         ),
@@ -43,6 +44,7 @@ def explained(capsys, *arguments):
             {"algorithm": "direct"},
             "direct",
             [
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
@@ -56,6 +58,7 @@ def explained(capsys, *arguments):
             {"algorithm": "winograd"},
             "winograd",
             [
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
@@ -83,6 +86,7 @@ def explained(capsys, *arguments):
             [
                 "an element has fewer than 32 products",
                 "a block has parts of fewer than 32 elements, and none of 64",
+                "there are more than 4 images",
             ],
         ),
         (
@@ -91,6 +95,7 @@ def explained(capsys, *arguments):
             {},
             "direct",
             [
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",
@@ -106,6 +111,7 @@ def explained(capsys, *arguments):
             [
                 "there are fewer than 4000000 products",
                 "there are fewer than 4000000 products",
+                "there are fewer than 128 pairs of channels in a group",
                 "the filter is not larger than y",
                 "there are fewer than 2000000 products",
                 "there is one group",
@@ -117,6 +123,7 @@ def explained(capsys, *arguments):
             {},
             "small_groups",
             [
+                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the filter is not larger than y",

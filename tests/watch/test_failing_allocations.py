@@ -86,4 +86,4 @@ def test_cases_reach_the_kernels(monkeypatch):
         for call in case.calls().values():
             call.run()
     kernels = {"correlate", "wgrad", "correlate lanes", "wgrad lanes", "winograd_correlate", "winograd_wgrad"}
-    assert seen == kernels | {"Work", "Patched", "Overlapped", "Reordered"}
+    assert seen == kernels | {"Work", "Patched", "Overlapped", "Columned", "Narrowed", "Reordered"}

@@ -6,12 +6,13 @@ Winograd's algorithm or of the direct one costs is fitted for all at once: ``win
 
 from collections import namedtuple
 
-from . import cuts, direct, exchanged, machine, overlaps, patches, small_groups, winograd
+from . import columns, cuts, direct, exchanged, machine, overlaps, patches, small_groups, winograd
 
 TABLE = (
     *machine.TABLE,
     *patches.TABLE,
     *overlaps.TABLE,
+    *columns.TABLE,
     *exchanged.TABLE,
     *winograd.TABLE,
     *small_groups.TABLE,

@@ -14,6 +14,11 @@ TABLE = (
         "A filter as large leaves the L2 cache: a second thread helps to read it, a task packs its own part of it, and "
         "no task reads all of it for a smaller box.",
     ),
+    # Taps that meet padding alone (reached.py).
+    same(
+        "most_reached_taps", 0.5, "of the taps", "reports",
+        "A part of the filter has its taps apart in memory, where some families read it as it is.",
+    ),
     # The last cache, whose size is read (cache.py).
     same(
         "streamed_part", 0.75, "of the L3 cache", "resnet50 unet",

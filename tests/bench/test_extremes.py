@@ -1,0 +1,89 @@
+"""Layers unlike those of networks: how they are drawn, and which of their rows stand out."""
+
+import json
+import sys
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2]))
+
+from bench import extremes, suites
+from bench.peers import OURS
+
+
+def layers(*argv):
+    _, options = extremes.arguments(argv)
+    return suites.parse(extremes.text_of(options))
+
+
+def test_random_geometries():
+    """The same of one seed, others of another, all within the bounds, and of every kind."""
+    found = layers("--sets", "random", "--count", "300")
+    assert [layer.line for layer in found[:20]] == [layer.line for layer in layers("--sets", "random", "--count", "20")]
+    other = layers("--sets", "random", "--count", "20", "--seed", "1")
+    assert not {str(layer.problem.x) for layer in other} <= {str(layer.problem.x) for layer in found[:20]}
+    problems = [layer.problem for layer in found]
+    assert len(problems) == 300
+    for layer in found:
+        problem = layer.problem
+        shapes = problem.x_shape, problem.w_shape, problem.y_shape
+        assert all(prod(shape) <= extremes.MOST_ELEMENTS for shape in shapes)
+        assert layer.case("NCX", "float32").flop <= extremes.MOST_FLOP
+        assert max(problem.kernel) <= extremes.TAPS and max(problem.y) <= extremes.POSITIONS
+    assert {len(problem.x) for problem in problems} == {1, 2, 3}
+    for values in (
+        [problem.groups > 1 for problem in problems],
+        [max(problem.stride) > 1 for problem in problems],
+        [max(problem.dilation) > 1 for problem in problems],
+        [max(problem.padding)[0] > 0 for problem in problems],
+        [prod(problem.kernel) > prod(problem.y) for problem in problems],
+        [layer.transposed for layer in found],
+    ):
+        assert set(values) == {False, True}
+
+
+def test_curves():
+    """From three to some hundred taps, from one to all positions; no point is much larger than the one before."""
+    for name, at, first, most, size in (
+        ("taps", 2, 3, extremes.TAPS, lambda layer: layer.problem.kernel[0]),
+        ("positions", 3, 1, extremes.POSITIONS, lambda layer: layer.problem.y[0]),
+    ):
+        points = [layer for layer in layers("--sets", name) if layer.name.startswith(f"{name}_1_1_4_4_at_{at}_of")]
+        sizes = [size(layer) for layer in points]
+        assert sizes[0] == first and most / extremes.GROWTH <= sizes[-1] <= most
+        assert all(before < after <= max(before + 1, extremes.GROWTH * before) for before, after in pairwise(sizes))
+
+
+def row(layer, ours, peer, flop=1e6, suite="taps"):
+    results = {OURS: {"seconds": ours}, "torch": {"seconds": peer}}
+    return {"suite": suite, "layer": layer, "kernel": "dgrad", "layout": "NCX", "dtype": "float32", "flop": flop,
+            "results": results}  # fmt: skip
+
+
+def test_what_stands_out():
+    rows = [
+        row("taps_a_at_2_of_3", 1e-3, 2e-3),
+        row("taps_a_at_2_of_4", 2e-3, 2e-3, flop=2e6),  # as large as its work
+        row("taps_a_at_2_of_5", 4e-3, 1.2e-3, flop=2.5e6),  # a step, and slower than a third
+        row("taps_b_at_2_of_3", 1.0, 2.0),  # another curve
+        row("random_0_1", 1.0, 0.5, suite="random"),
+        row("random_0_2", 50.0, 100.0, suite="random"),
+    ]
+    steps = extremes.steps(rows)
+    assert [value for value, _ in steps] == pytest.approx([1.6, 1.0]) and steps[0][1] is rows[2]
+    lines = extremes.conclusion({"rows": rows})
+    assert [line.split()[0] for line in lines[1:4]] == ["0.30", "0.50", "1.60"]
+    assert lines[3].split()[2:] == ["step", "taps_a_at_2_of_5", "dgrad", "NCX", "float32"]
+    assert lines[4:] == ["6 ratios, 1 below 1/3, 2 below 0.95", "2 pairs of neighbours, 1 above 1.5"]
+
+
+def test_command(tmp_path, capsys):
+    """All of a small run: verified, timed, printed and kept."""
+    path = tmp_path / "extremes.json"
+    argv = ["--sets=random", "--count=2", "--op=dgrad", "--layout=NCX", "--peers=", "--seconds=0.001", "--json", path]
+    assert extremes.main([*map(str, argv)]) == 0
+    assert "0 ratios, 0 below 1/3, 0 below 0.95\n0 pairs of neighbours" in capsys.readouterr().out
+    assert len(json.loads(path.read_text())["rows"]) == 2

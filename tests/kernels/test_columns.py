@@ -1,0 +1,234 @@
+"""Data gradients of a small y under a large filter, by way of columns."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from layouts import INPUTS, OUTPUTS
+from operations import DATA_FORMATS, FILTER_FORMATS, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
+from problems import parse
+
+import convgrad_cy as cg
+from convgrad_cy import calls
+from convgrad_cy.cpu import columns
+
+DTYPES = ("float32", "float64", "int32")
+#: One to three axes, several images, groups, strides, dilation, padding, and x of which no tap reaches a part.
+PROBLEMS = [
+    parse(text)
+    for text in (
+        'mb1ic64ih9oc64oh2kh8n"two_axes"',
+        'mb1ic33iw53oc65ow4kw50n"one_axis"',
+        'mb1ic17id6ih7iw8oc35od2oh2ow2kd5kh6kw7n"three_axes"',
+        'mb2ic40ih12iw10oc48oh3ow2kh10kw9n"images"',
+        'mb1g3ic54ih11oc72oh3kh9n"groups"',
+        'mb1ic24ih26oc40oh3kh20sh3n"strided"',
+        'mb1ic20ih17oc50oh3kh8dh1n"dilated"',
+        'mb1ic24ih14oc40oh3kh20ph4n"padded"',
+    )
+]
+GRADIENTS = {name: OPERATIONS[name] for name in ("conv_backward_data", "conv_transpose")}
+
+problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+gradients = pytest.mark.parametrize("operation", GRADIENTS.values(), ids=list(GRADIENTS))
+
+
+@pytest.fixture
+def forced(monkeypatch):
+    """Data gradients by way of columns, whatever that takes; counts them."""
+    counted, run = [], columns.Columned.run
+
+    def counting(self, *arrays):
+        counted.append(self)
+        run(self, *arrays)
+
+    monkeypatch.setattr(columns, "suits", lambda task: None if task.operation == "dgrad" else "not here")
+    monkeypatch.setattr(columns.Columned, "run", counting)
+    calls.forget()
+    yield counted
+    calls.forget()
+
+
+def explained(problem, name="conv_backward_data", **keywords):
+    return cg.explain(name, [problem.y_shape, problem.w_shape], x_shape=problem.x_shape, **problem.keywords, **keywords)
+
+
+@pytest.mark.tuning
+@problems
+def test_taken(problem):
+    found = explained(problem)
+    assert found.family == "columns" and found.details["copied"] == "x, which is added from columns"
+    assert found.details["bytes beside the arrays"] >= 4 * np.prod(problem.y_shape[2:]) * np.prod(problem.w_shape[1:])
+
+
+@problems
+@gradients
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+def test_exact(problem, operation, data_format, filter_format, forced):
+    for dtype in DTYPES:
+        tensors, _ = integer_tensors(problem, dtype)
+        result = operation.call(problem, tensors, data_format, filter_format)
+        assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
+    assert len(forced) == len(DTYPES) and not any(each.layout.copied for each in forced)
+
+
+@problems
+def test_within_the_contract(problem, forced):
+    """An error of (terms + 1) * eps times the sum of the terms' magnitudes, at most."""
+    operation, tensors = OPERATIONS["conv_backward_data"], real_tensors(problem, "float32")
+    exact = operation.expected(problem, type(tensors)(*(each.astype(np.float64) for each in tensors)))
+    magnitude = operation.expected(problem, type(tensors)(*(abs(each.astype(np.float64)) for each in tensors)))
+    terms = problem.y_shape[1] // problem.groups * np.prod(problem.y_shape[2:])
+    error = abs(operation.call(problem, tensors) - exact)
+    assert (error <= (terms + 1) * np.finfo(np.float32).eps * magnitude).all()
+
+
+@problems
+def test_layouts(problem, forced):
+    """Bit by bit: neither strides, formats nor threads decide anything about the order of a sum."""
+    operation, tensors = OPERATIONS["conv_backward_data"], real_tensors(problem, "float32")
+    plain = operation.call(problem, tensors)
+    for layout in INPUTS:
+        assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
+    for layout in OUTPUTS:
+        out = layout(np.full(plain.shape, np.nan, np.float32))
+        operation.call(problem, tensors, out=out)
+        assert bits(out) == bits(plain)
+    for data_format in DATA_FORMATS:
+        for threads in (1, 2, 5):
+            with cg.num_threads(threads):
+                other = operation.call(problem, tensors, data_format, "XIO")
+            assert bits(np.moveaxis(other, -1, 1) if data_format == "NXC" else other) == bits(plain)
+
+
+def test_a_filter_with_gaps_is_copied(forced):
+    """The elements of a column do not follow each other at one distance."""
+    problem, operation = PROBLEMS[0], OPERATIONS["conv_backward_data"]
+    x, w, y = integer_tensors(problem, "float32")[0]
+    wide = np.zeros((*w.shape[:2], w.shape[2] + 2, 2 * w.shape[3]), np.float32)
+    wide[:, :, 1:-1, ::2] = w
+    found = cg.conv_backward_data(y, wide[:, :, 1:-1, ::2], x.shape, algorithm="direct")
+    assert_exact(found, operation.expected(problem, (x, w, y)), "float32")
+    assert forced[0].layout.copied
+
+
+@problems
+def test_what_is_not_finite_reaches_what_its_taps_do(problem, forced):
+    operation = OPERATIONS["conv_backward_data"]
+    tensors, _ = integer_tensors(problem, "float32")
+    for value in (np.inf, np.nan):
+        for i in (1, 2):
+            spoilt = [tensor.copy() for tensor in tensors]
+            spoilt[i][tuple(size // 2 for size in spoilt[i].shape)] = value
+            spoilt = type(tensors)(*spoilt)
+            with np.errstate(invalid="ignore"):
+                expected, result = operation.expected(problem, spoilt), operation.call(problem, spoilt)
+            np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_geometry(data):
+    axes = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        kernel, y = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 4))
+        stride, dilation = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
+        pad = tuple(data.draw(st.integers(0, kernel * dilation)) for _ in range(2))
+        over = data.draw(st.integers(0, stride - 1))
+        size = (y - 1) * stride + (kernel - 1) * dilation + 1 - sum(pad) + over
+        if size < 1:
+            return
+        axes.append((size, kernel, stride, dilation, pad, y))
+    sizes, kernels, strides, dilations, pads, ys = zip(*axes, strict=True)
+    batch, groups, channels, outputs = (data.draw(st.integers(1, 3)) for _ in range(4))
+    channels *= data.draw(st.sampled_from((1, 11)))
+    rng = np.random.default_rng(0)
+
+    def tensor(*shape):
+        return rng.integers(-3, 4, shape).astype(data_type)
+
+    data_type = data.draw(st.sampled_from(DTYPES))
+    w, dy = tensor(groups * outputs, channels, *kernels), tensor(batch, groups * outputs, *ys)
+    last = data.draw(st.booleans())  # of the filter's channels
+    w = np.moveaxis(np.ascontiguousarray(np.moveaxis(w, 1, -1)), -1, 1) if last else w
+    shape = (batch, groups * channels, *sizes)
+    keywords = {"stride": strides, "dilation": dilations, "padding": pads, "groups": groups, "algorithm": "direct"}
+
+    def result(suits):
+        calls.forget()
+        patch.setattr(columns, "suits", suits)
+        return cg.conv_backward_data(dy, w, shape, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        expected, found = result(lambda task: "not here"), result(lambda task: None)
+    calls.forget()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_out_is_as_it_was_without_memory(forced, monkeypatch):
+    """Neither where the columns cannot be had, nor where the sums of their kernel cannot."""
+    problem, operation = PROBLEMS[0], OPERATIONS["conv_backward_data"]
+    tensors = real_tensors(problem, "float32")
+    out = np.full(problem.x_shape, 7, np.float32)
+    operation.call(problem, tensors, out=out)
+    before = out.copy()
+
+    def refuse():
+        raise MemoryError("none")
+
+    _, w, y = (array.reshape(array.shape) for array in tensors)
+    out[...] = 7
+    with pytest.raises(MemoryError):
+        forced[0].run(y, w, out, refuse)  # asked when all memory is there
+    assert (out == 7).all()
+    forced[0].run(y, w, out, lambda: None)
+    assert bits(out) == bits(before)
+    huge = forced[0]._replace(elements=1 << 60)
+    out[...] = 7
+    with pytest.raises(MemoryError):
+        huge.run(y, w, out)
+    assert (out == 7).all()
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    (
+        ('mb1ic64ih20oc64oh1kh20n"dense"', "y has one position"),
+        ('mb5ic64ih9oc64oh2kh8n"images"', "there are more than 4 images"),
+        ('mb1g16ic64ih9oc64oh2kh8n"lanes"', "there are fewer than 128 pairs of channels in a group"),
+        ('mb1ic64ih14oc64oh12kh3n"large"', "it has to be 1.7 times as fast as the sum itself, and is 0.79 times"),
+        ('mb2ic256ih8oc256oh4kh5n"two"', "it has to be 5.2 times as fast"),
+        ('mb1ic12ih6oc16oh2kh5n"tiny"', "times as fast as the sum itself"),
+        ('mb1ic256ih12oc256oh8kh5n"tiles"', "Winograd's algorithm has fewer products"),
+    ),
+)
+def test_declines(text, reason):
+    assert reason in dict(explained(parse(text)).declined)["columns"]
+
+
+def test_asked_for_otherwise():
+    for keywords, reason in (
+        ({"algorithm": "winograd"}, "the call asks for the algorithm 'winograd'"),
+        ({"algorithm": "direct"}, "an image has the bits that it has alone"),
+        ({"dtype": "float16"}, "columns of float16 would be rounded before they are added"),
+    ):
+        problem = parse('mb1ic64ih4oc64oh2kh3n"taps"') if keywords.get("algorithm") == "winograd" else PROBLEMS[0]
+        assert reason in dict(explained(problem, **keywords).declined)["columns"]
+
+
+def test_scratch_limit():
+    before = cg.get_scratch_limit()
+    try:
+        cg.set_scratch_limit(1000)
+        assert dict(explained(PROBLEMS[0]).declined)["columns"].startswith("it takes ")
+    finally:
+        cg.set_scratch_limit(before)
+
+
+def test_no_channels(forced):
+    """A sum of no terms is zero."""
+    for shape, w in (((1, 0, 2, 2), (0, 3, 5, 5)), ((2, 0, 3), (0, 4, 4))):
+        result = cg.conv_transpose(np.zeros(shape, np.float32), np.zeros(w, np.float32))
+        assert result.size and not result.any()
