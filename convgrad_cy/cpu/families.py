@@ -6,7 +6,7 @@ from . import direct, exchanged, overlaps, patches, small_groups, winograd
 
 #: Each has ``suits(task)``, which is None or the reason why it declines, and ``job(task, rest)``, which gives what is
 #: made ``ready()`` to run; ``rest(task)`` does so for what it leaves to those after it. The last declines nothing.
-PREFERENCE = (patches, overlaps, exchanged, winograd, small_groups, direct)
+PREFERENCE = (patches, overlaps, exchanged, small_groups, winograd, direct)
 
 
 def name_of(family):
