@@ -44,12 +44,15 @@ def _spread(case):
     """The ``Vectors`` of the spreading tile, which makes vectors of lanes from those of the source, or None.
 
     Of other types, and of vectors that no instruction permutes, a task copies a vector for each channel. Short rows
-    have few sums, which would wait for each other; few groups leave most of a vector empty.
+    have few sums, which would wait for each other; few groups leave most of a vector empty; few taps are less work than
+    the copies of what they see.
     """
     channels, outputs, rows = case.channels, case.outputs, [walk[2] for walk in case.walks]
     if case.dtype.compute != "float32" or case.tile.vector_bytes < 32 or not 1 < max(channels, outputs) <= case.lanes:
         return None
-    if max(row.taps for row in rows) > SPREAD_PARTS:
+    if max(row.taps for row in rows) > SPREAD_PARTS or case.taps < case.tuning.spread_taps:
+        return None
+    if case.operation == WGRAD and channels % 2 and channels != 3:  # taken one by one, they have too few sums
         return None
     if max(row.positions for row in rows) < case.tuning.spread_positions:
         return None

@@ -27,11 +27,10 @@ LAYERS = (
     "mb1g12ic24ih5iw30oc24kh2kw7ph1pw3n",
     "mb1g9ic27ih8iw13oc27kh4sh1ph2n",
     "mb1g8ic32ih11iw17oc32kh3dh1ph2n",
-    "mb1g8ic32ih11iw17oc32kh2sh3n",
+    "mb1g8ic32ih11iw17oc32kh2kw5sh3sw1pw2n",
     "mb1g8ic16id5ih6iw7oc16kd3kh3kw3pd1ph1pw1n",
     "mb2g20ic80iw70oc80kw5pw2n",
     "mb1g64ic256ih4iw12oc256kh3ph1n",
-    "mb1g130ic260ih3iw9oc260kh1n",
 )
 #: Groups of more channels than a narrow vector has.
 WIDE_LAYERS = (
@@ -135,6 +134,7 @@ def test_direct_keeps_subnormal_numbers():
         (WGRAD, 64, 4, 4, 28, 1, True),
         (FPROP, 64, 4, 4, 3, 2, False),  # too few sums of a row
         (FPROP, 2, 2, 2, 28, 2, False),  # a quarter of a vector
+        (WGRAD, 64, 5, 5, 28, 2, False),  # three sums at a time
         (WGRAD, 64, 8, 8, 28, 2, False),  # half a vector
         (WGRAD, 64, 6, 6, 28, 1, False),  # pairs of positions
         (WGRAD, 64, 6, 6, 28, 2, True),

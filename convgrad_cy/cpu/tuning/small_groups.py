@@ -44,6 +44,10 @@ TABLE = (
         "farther away in the order in which it lies.",
     ),
     same(
+        "spread_taps", 4, "taps", "resnext reports",
+        "With fewer, copies for the spreading tile take longer than products, channels first.",
+    ),
+    same(
         "spread_positions", 4, "positions of a row", "resnext reports",
         "A sum waits for its last product as long as so many products take.",
     ),
