@@ -106,7 +106,8 @@ def _tiled(job, task):
 
 def _tile(blocks):
     if blocks.lanewise:
-        return "lanes are channels of small groups side by side"
+        spread = ", spread in registers" if blocks.spreads else ""
+        return f"lanes are channels of small groups side by side{spread}"
     return "columns are positions of a row" if blocks.positions_across else "columns are output channels"
 
 
@@ -165,8 +166,9 @@ def _copied(job, blocks, reads):
         return "windows of the source" + ("" if always else ", where the kernel does not read it in place")
     source, _, target = job.task.tensors
     single = source.shape[2] == target.shape[2] == 1
-    adjacent = all(tensor.strides[1] == tensor.itemsize for tensor in (source, target))
-    return "nothing, if vectors are whole" if single and adjacent else "what a box sees of the source, and its sums"
+    adjacent = single and all(tensor.strides[1] == tensor.itemsize for tensor in (source, target))
+    whole = adjacent or blocks.spreads == 2
+    return "nothing, if vectors are whole" if whole else "what a box sees of the source, and its sums"
 
 
 def _direct(job, task):

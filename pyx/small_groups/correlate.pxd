@@ -4,11 +4,11 @@ The filter is packed once. A task is a box of positions and a block of lanes, al
 strided dgrad see is copied once for all of them.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from base.memory cimport allocate, first_line, give_memory, in_lines
-from base.scalar cimport compute, scalar, widen
+from base.scalar cimport bf16, compute, scalar, widen
 from base.tensor cimport filter_offset
 from copy.stream cimport holds_lines
 from direct.blocks cimport Blocks, Step
@@ -49,6 +49,36 @@ cdef inline void pack_block(
             of += c.w.channel
 
 
+cdef inline void pack_factors(
+    const Lanes *c, const scalar *filter, compute *packed, int64_t width
+) noexcept nogil:
+    """packed[i * width], of one output channel, for its channels or pairs of them."""
+    cdef int64_t i
+    for i in range(c.words):
+        if not c.pairs:
+            packed[i * width] = widen(filter[i * c.w.channel], packed[0])
+        elif scalar is bf16:
+            (<uint32_t *>(packed + i * width))[0] = (
+                filter[2 * i * c.w.channel].bits | <uint32_t>filter[(2 * i + 1) * c.w.channel].bits << 16)
+
+
+cdef inline void pack_vectors(
+    const Lanes *c, const LaneWalk *walk, const scalar *filter, compute *packed, int64_t block
+) noexcept nogil:
+    """packed[vector][t][i][lane] for the spreading tile, zero in the lanes that no group has."""
+    cdef int64_t groups = c.y_vector // c.outputs, v, t, g, o, first
+    cdef const scalar *of
+    memset(packed, 0, walk.line * walk.taps * c.words * sizeof(compute))
+    for v in range(c.vectors):
+        first = block * (c.block // c.outputs) + v * groups
+        for t in range(walk.taps):
+            for g in range(min(groups, c.groups - first)):
+                for o in range(c.outputs):
+                    of = filter + filter_offset(&c.w, &walk.walk, t) + (first + g) * c.w.group + o * c.w.batch
+                    pack_factors(c, of, packed + g * c.outputs + o, walk.width)
+            packed += c.words * walk.width
+
+
 cdef inline void zero_target(
     const Lanes *c, const LaneBox *box, compute *target
 ) noexcept nogil:
@@ -66,7 +96,7 @@ cdef inline void correlate_lane_box(
     compute *scratch, int64_t task,
 ) noexcept nogil:
     cdef LaneBox box
-    cdef int64_t i, line = c.channels * walks.line
+    cdef int64_t i, line = c.words * walks.line
     cdef compute *plain = scratch + c.part_size
     cdef compute *result = plain + c.plain_size
     cdef const compute *seen = scratch
@@ -102,8 +132,11 @@ cdef inline void pack_lanes_task(
     cdef const Lanes *c = job.c
     cdef const LaneWalk *walk = job.walks + task // c.blocks
     cdef int64_t block = task % c.blocks
-    pack_block(c, walk, <const scalar *>job.filter,
-               <compute *>job.packed + walk.packed + block * walk.line * walk.taps * c.channels, block)
+    cdef compute *packed = <compute *>job.packed + walk.packed + block * walk.line * walk.taps * c.words
+    if c.spreads:
+        pack_vectors(c, walk, <const scalar *>job.filter, packed, block)
+    else:
+        pack_block(c, walk, <const scalar *>job.filter, packed, block)
 
 
 cdef inline void correlate_lanes_task(
@@ -143,7 +176,7 @@ cdef inline int correlate_lanes(
         for i in range(count):
             describe_walk(walks + i, &c, steps + i, kind)
             walks[i].packed = packed_size
-            packed_size += c.blocks * walks[i].line * walks[i].taps * c.channels
+            packed_size += c.blocks * walks[i].line * walks[i].taps * c.words
             tables_size += walk_tables_size(walks + i, &c)
         if not begin_call(&all, tables_size + packed_size * sizeof(compute), tasks, scratch_size, before):
             return 0

@@ -1,10 +1,13 @@
 """Problems of many small groups, side by side: each lane of a vector is an output channel, whatever its group.
 
 Lane l is output channel l % outputs of group l // outputs, and takes the channels i of its own group. A tile multiplies
-vectors with vectors, so a source needs a vector for each i. Where a group has one channel and the lanes are adjacent in
-memory, source and target serve as they are. Else a task copies the *part* of the source that its box of positions sees,
+vectors with vectors, so a source needs a vector for each i. The spreading tile makes them in registers, of one that has
+the channels of the groups side by side; its vectors end with a group. Where it does, or a group has one channel, and
+the lanes are adjacent in memory, source and target serve as they are. Else a task copies the *part* of the source that
+its box of positions sees,
 
     part[d][h][w][i][lane] = source(lane // outputs, i, d, h, w)        widened
+    part[d][h][w][group][i] = source(group, i, d, h, w)                 where it is spread, perhaps in pairs of i
 
 and the sums of its box go to a *result* [d][h][w][lane], which is copied in the end. The order of a sum is the same.
 """
@@ -17,10 +20,12 @@ from base.problem cimport conv_axis
 from base.scalar cimport compute, scalar
 from base.tensor cimport Tensor, describe_filter, describe_tensor
 from copy.load_store cimport load_block, store_block
-from direct.blocks cimport Blocks, Step
+from copy.pairs cimport load_pairs, words_of
+from copy.window cimport spread
+from direct.blocks cimport COPIES, Blocks, Step
 from parallel.tasks cimport team
 from small_groups.runs cimport fits_tables
-from tile.ukernel cimport whole_vectors
+from tile.ukernel cimport vector_length, whole_vectors
 
 cdef extern from "small_groups/expand.h" nogil:
     void spread_channels_of_4(
@@ -35,6 +40,9 @@ cdef struct Lanes:
     int64_t batch, groups, channels, outputs, lanes
     int64_t x_lane, y_lane  # strides of channels, the groups' included
     int64_t block, blocks  # lanes of a task
+    bint spreads, pairs  # whether the spreading tile makes a vector for each channel, or for each pair of them
+    int64_t words  # of a group: its channels, or pairs of them
+    int64_t vectors, x_vector, y_vector  # of a block of lanes; from one to the next, in the source and in the target
     int64_t x_size[3]
     int64_t y_size[3]
     int64_t extent[3]  # positions of a box
@@ -51,7 +59,7 @@ cdef struct Lanes:
     int64_t part_size, plain_size, result_size  # elements of a task's memory
     bint same_shuffle  # an expansion takes each vector from one vector, by one permutation for all
     bint two_vectors  # an expansion takes each vector from two vectors side by side
-    int32_t *expansion  # where in the channels of a position lane l takes channel i from: [i][lane]
+    int32_t *expansion  # where lane l takes channel i from, in those of a position or in their vector: [i][lane]
 
 cdef struct LaneBox:
     int64_t image, lane, lanes
@@ -68,6 +76,25 @@ cdef inline void lay_out_rows(Tensor *t, const int64_t *extent, int64_t pitch) n
     t.axis[2] = pitch
     t.axis[1] = t.axis[2] * extent[2]
     t.axis[0] = t.axis[1] * extent[1]
+
+
+cdef inline void describe_vectors(Lanes *c, const Blocks *blocks, compute kind) noexcept nogil:
+    """How lanes and channels fill vectors: those of the spreading tile have whole groups alone."""
+    cdef int64_t groups
+    c.block = blocks.outputs
+    c.blocks = count_blocks(c.lanes, c.block)
+    c.spreads, c.pairs, c.words = blocks.spreads > 0, blocks.pairs, words_of(c.channels, blocks.pairs)
+    c.x_vector = c.y_vector = vector_length(kind)
+    if c.spreads:
+        groups = min(vector_length(kind) // c.words, vector_length(kind) // c.outputs)
+        c.x_vector, c.y_vector = groups * c.words, groups * c.outputs
+    c.vectors = count_blocks(c.block, c.y_vector)
+
+
+cdef inline int64_t read_by_vectors(const Lanes *c, int64_t step, compute kind) noexcept nogil:
+    """Elements of a position, for what the vectors of a block read or write, ``step`` apart: the last one is whole."""
+    cdef int64_t pitch = whole_vectors((c.vectors - 1) * step, kind) + vector_length(kind)
+    return spread(pitch, sizeof(compute)) if c.spreads else pitch
 
 
 cdef inline void describe_lanes(
@@ -87,8 +114,7 @@ cdef inline void describe_lanes(
     c.lanes = c.groups * c.outputs
     c.x_lane = c.x.group if c.channels == 1 else c.x.channel
     c.y_lane = c.y.group if c.outputs == 1 else c.y.channel
-    c.block = blocks.outputs
-    c.blocks = count_blocks(c.lanes, c.block)
+    describe_vectors(c, blocks, kind)
     c.box_count = 1
     for axis in range(3):
         c.x_size[axis], c.y_size[axis] = source.shape[3 + axis], target.shape[3 + axis]
@@ -110,20 +136,21 @@ cdef inline void describe_lanes(
         seen[axis] = min(c.x_size[axis], (c.extent[axis] - 1) * c.source_step[axis] + c.high[axis] - c.low[axis])
         made[axis] = min(c.y_size[axis], (c.extent[axis] + 1) * c.target_step[axis])
     c.x_in_place = c.y_in_place = False
-    pad = whole_vectors(c.block, kind)
+    pad = read_by_vectors(c, c.y_vector, kind)
     if scalar is compute:
         # Vectors are loaded and stored whole, so no task may end inside one.
-        c.y_in_place = c.y_lane == 1 and c.block == pad and c.lanes == whole_vectors(c.lanes, kind)
-        c.x_in_place = c.channels == c.outputs == 1 and c.x_lane == 1
+        c.y_in_place = c.y_lane == 1 and c.block == whole_vectors(c.block, kind) and blocks.spreads != COPIES
+        c.y_in_place = c.y_in_place and c.y_vector == vector_length(kind) and c.lanes == whole_vectors(c.lanes, kind)
+        c.x_in_place = (c.spreads or c.outputs == 1) and c.channels == c.outputs and c.x_lane == 1
         for i in range(count):
             c.y_in_place = c.y_in_place and fits_tables(&steps[i].walk, &c.x, &c.y, c.extent[2])
         c.x_in_place = c.x_in_place and c.y_in_place
-    lay_out_rows(&c.part, seen, c.channels * pad)
+    lay_out_rows(&c.part, seen, read_by_vectors(c, c.x_vector, kind) if c.spreads else c.channels * pad)
     lay_out_rows(&c.result, made, pad)
     c.part_size = c.plain_size = c.result_size = 0
     if not c.x_in_place:
         c.part_size = c.part.axis[0] * seen[0]
-        if c.channels > 1 or c.outputs > 1:
+        if not c.spreads and (c.channels > 1 or c.outputs > 1):
             # The last expansion of a partial block may look up to a vector of lanes further, or at two vectors.
             c.plain_size = seen[2] * whole_vectors(count_blocks(c.block, c.outputs) * c.channels, kind)
             c.plain_size += whole_vectors(1, kind) * max(c.channels, <int64_t>2)
@@ -132,7 +159,7 @@ cdef inline void describe_lanes(
     if not c.y_in_place:
         c.result_size = c.result.axis[0] * made[0]
     elif c.streamed:
-        c.result_size = c.extent[2] * pad
+        c.result_size = c.extent[2] * whole_vectors(c.block, kind)
     c.same_shuffle = c.channels == c.outputs and whole_vectors(1, kind) % c.channels == 0
     # A vector's lanes are those of at most so many groups.
     c.two_vectors = (count_blocks(whole_vectors(1, kind) - 1, c.outputs) + 1) * c.channels <= 2 * whole_vectors(1, kind)
@@ -140,15 +167,17 @@ cdef inline void describe_lanes(
 
 
 cdef inline int64_t expansion_size(const Lanes *c, compute kind) noexcept nogil:
-    return c.channels * whole_vectors(c.block, kind)
+    return c.words * (vector_length(kind) if c.spreads else whole_vectors(c.block, kind))
 
 
 cdef inline void make_expansion(Lanes *c, int32_t *table, compute kind) noexcept nogil:
-    cdef int64_t i, lane, pad = whole_vectors(c.block, kind)
+    cdef int64_t i, lane, pad = whole_vectors(c.block, kind), lanes = c.block
+    if c.spreads:
+        pad, lanes = vector_length(kind), c.y_vector
     c.expansion = table
-    for i in range(c.channels):
+    for i in range(c.words):
         for lane in range(pad):
-            table[i * pad + lane] = <int32_t>(lane // c.outputs * c.channels + i if lane < c.block else 0)
+            table[i * pad + lane] = <int32_t>(lane // c.outputs * c.words + i if lane < lanes else 0)
 
 
 cdef inline void find_lane_box(LaneBox *box, const Lanes *c, int64_t index) noexcept nogil:
@@ -207,7 +236,9 @@ cdef inline void load_part(
     cdef compute *to
     source += origin_of(&c.x, box.source) + box.lane // c.outputs * c.channels * c.x_lane
     row = joined(&c.x, &c.part, box.source_count, &rows)
-    if c.channels > 1 or c.outputs > 1:
+    if c.spreads:
+        pass
+    elif c.channels > 1 or c.outputs > 1:
         row, rows = box.source_count[2], box.source_count[1]
         memset(plain, 0, c.plain_size * sizeof(compute))
     elif box.lanes < pad:
@@ -216,8 +247,11 @@ cdef inline void load_part(
         for h in range(rows):
             of = source + d * c.x.axis[0] + h * c.x.axis[1]
             to = part + d * c.part.axis[0] + h * c.part.axis[1]
-            if c.channels == c.outputs == 1:
-                load_block(to, c.part.axis[2], 1, of, c.x.axis[2], c.x_lane, row, box.lanes)
+            if c.pairs:
+                load_pairs(to, c.part.axis[2], of, c.x.axis[2], c.x_lane, row, channels)
+                continue
+            if c.spreads or c.channels == c.outputs == 1:
+                load_block(to, c.part.axis[2], 1, of, c.x.axis[2], c.x_lane, row, channels)
                 continue
             load_block(plain, pitch, 1, of, c.x.axis[2], c.x_lane, row, channels)
             for w in range(row):

@@ -15,7 +15,6 @@ from small_groups.lanes cimport (
     LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
 )
 from small_groups.rows cimport LaneWalk, accumulate_rows, describe_walk, make_walk_tables, walk_tables_size
-from tile.ukernel cimport whole_vectors
 
 cdef struct LaneSumsJob:  # what all tasks of a call share, beside the source
     const Lanes *c
@@ -49,7 +48,7 @@ cdef inline void accumulate_lane_box(
         grad = made - origin_of(&c.result, box.target)
     elif scalar is compute:
         grad = target + box.lane
-    accumulate_rows(walk, &box, seen, grad, sums, whole_vectors(c.block, sums[0]))
+    accumulate_rows(walk, &box, seen, grad, sums)
 
 
 cdef inline void sum_lanes_task(
@@ -67,6 +66,22 @@ cdef inline void sum_lanes_task(
         accumulate_lane_box(c, job.walk, source, <const scalar *>job.target, sums, scratch, box * c.blocks + block)
 
 
+cdef inline void store_lanes(
+    const Lanes *c, const LaneWalk *walk, int64_t first, int64_t lanes, const compute *sums, scalar *filter
+) noexcept nogil:
+    """Of so many lanes: sums[t][i][lane]."""
+    cdef int64_t t, _channel, lane
+    cdef scalar *to
+    for t in range(walk.taps):
+        to = filter + filter_offset(&c.w, &walk.walk, t)
+        for _channel in range(c.channels):
+            for lane in range(lanes):
+                to[(first + lane) // c.outputs * c.w.group + (first + lane) % c.outputs * c.w.batch] = narrow(
+                    sums[lane], to[0])
+            sums += walk.width
+            to += c.w.channel
+
+
 cdef inline void store_lanes_task(
     const LaneSumsJob *job, const scalar *source, compute *scratch, int64_t block
 ) noexcept nogil:
@@ -74,21 +89,16 @@ cdef inline void store_lanes_task(
     cdef const Lanes *c = job.c
     cdef const LaneWalk *walk = job.walk
     cdef int64_t size = job.size
-    cdef int64_t i, slice, t, _channel, lane, l0 = block * c.block, pad = whole_vectors(c.block, scratch[0])
+    cdef int64_t i, slice, v, lanes, l0 = block * c.block
     cdef compute *sums = <compute *>job.partial + block * job.slices * size
-    cdef scalar *filter = <scalar *>job.filter
-    cdef scalar *to
     for slice in range(1, job.slices):
         for i in range(size):
             sums[i] += sums[slice * size + i]
-    for t in range(walk.taps):
-        to = filter + filter_offset(&c.w, &walk.walk, t)
-        for _channel in range(c.channels):
-            for lane in range(min(c.block, c.lanes - l0)):
-                to[(l0 + lane) // c.outputs * c.w.group + (l0 + lane) % c.outputs * c.w.batch] = narrow(
-                    sums[lane], to[0])
-            sums += pad
-            to += c.w.channel
+    # The spreading tile has the sums of one vector after the other.
+    lanes = c.y_vector if c.spreads else c.block
+    for v in range(c.vectors if c.spreads else 1):
+        store_lanes(c, walk, l0 + v * lanes, min(lanes, min(l0 + c.block, c.lanes) - l0 - v * lanes),
+                    sums + v * walk.taps * c.channels * walk.width, <scalar *>job.filter)
 
 
 cdef inline int wgrad_lanes(
@@ -108,7 +118,7 @@ cdef inline int wgrad_lanes(
     describe_walk(&walk, &c, step, kind)
     c.workers = &all
     job.c, job.walk, job.slices = &c, &walk, slices
-    job.size = walk.taps * c.channels * whole_vectors(c.block, kind)
+    job.size = walk.taps * c.channels * walk.line
     job.filter, job.target = &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
     scratch_size = (c.part_size + c.plain_size + c.result_size) * sizeof(compute)
     expansion = in_lines(expansion_size(&c, kind) * sizeof(int32_t))

@@ -1,5 +1,6 @@
-/* The sliding tiles, compiled once for each instruction set. */
+/* The sliding and the spreading tiles, compiled once for each instruction set. */
 #include "tile/slide.h"
+#include "tile/spread.h"
 #include "tile/ukernel.h"
 
 /* Taps of a row, positions of a chunk and rows of a block of sums: all are in registers, beside one for a column. */
@@ -39,3 +40,52 @@
 #include "tile/slide_template.h"
 #undef TYPE
 #undef SLIDE
+
+/* Positions of a chunk and taps of a block of sums of the spreading tile: all are in registers. */
+#define SPREAD_POSITIONS (REGISTERS > 16 ? 10 : 6)
+#if REGISTERS > 16
+#define SPREAD_SUM_TAPS SPREAD_TAPS
+#else
+#define SPREAD_SUM_TAPS 2
+#endif
+#define SPREAD_LANES (VECTOR_BYTES / (int)sizeof(float))
+/* Channels that are taken together: all parts of a group have as many. */
+#define SPREAD_TOGETHER(channels) ((channels) % 4 == 0 ? 4 : (channels) % 3 == 0 ? 3 : (channels) % 2 == 0 ? 2 : 1)
+
+typedef float spread_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+typedef int32_t spread_order __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
+
+#if VECTOR_BYTES == 64 && defined(__AVX512F__)
+#define PERMUTE(vector, order) (spread_vector) _mm512_permutexvar_ps((__m512i)(order), (__m512)(vector))
+#elif VECTOR_BYTES == 32 && defined(__AVX2__)
+#define PERMUTE(vector, order) (spread_vector) _mm256_permutevar8x32_ps((__m256)(vector), (__m256i)(order))
+#else
+#define PERMUTE(vector, order) permute(vector, order)
+static inline spread_vector permute(spread_vector vector, spread_order order)
+{
+    spread_vector result;
+    for (int l = 0; l < SPREAD_LANES; l++)
+        result[l] = vector[order[l]];
+    return result;
+}
+#endif
+
+#include "tile/spread_sums.h"
+
+#define TARGET
+#define SPREAD spread_f32
+#define ADD_SPREAD(sum, a, b) sum += (a) * (b)
+#include "tile/spread_template.h"
+#undef TARGET
+#undef SPREAD
+#undef ADD_SPREAD
+
+#ifdef ADD_PAIRS
+#define TARGET PAIRS_TARGET
+#define SPREAD spread_pairs
+#define ADD_SPREAD(sum, a, b) sum = (spread_vector)ADD_PAIRS_OF(sum, a, b)
+#include "tile/spread_template.h"
+#undef TARGET
+#undef SPREAD
+#undef ADD_SPREAD
+#endif

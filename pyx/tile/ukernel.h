@@ -72,7 +72,8 @@ static inline void prefetch_lines(const void *first)
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
 #define PAIRS_TARGET __attribute__((target("avx512bf16,avx512vl")))
-#define ADD_PAIRS(sum, factor, line) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_ps(factor), (__m512bh)(line))
+#define ADD_PAIRS_OF(sum, a, b) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)(a), (__m512bh)(b))
+#define ADD_PAIRS(sum, factor, line) ADD_PAIRS_OF(sum, _mm512_set1_ps(factor), line)
 #define ADD_HALF_PAIRS(sum, factor, line)                                                                              \
     _mm256_dpbf16_ps((__m256)(sum), (__m256bh)_mm256_set1_ps(factor), (__m256bh)(line))
 static inline int has_pairs(void)
@@ -81,18 +82,22 @@ static inline int has_pairs(void)
 }
 #elif defined(CONVGRAD_WIDE)
 #define PAIRS_TARGET
+#define ADD_PAIRS_OF(sum, a, b) pairs_of_wide((wide_floats)(sum), (wide_words)(a), (wide_words)(b))
 #define ADD_PAIRS(sum, factor, line) wide_pairs((wide_floats)(sum), factor, (wide_floats)(line))
 #define ADD_HALF_PAIRS(sum, factor, line) half_pairs((half_floats)(sum), factor, (half_floats)(line))
 #define DEFINE_PAIRS(name, bytes)                                                                                      \
     typedef float name##_floats __attribute__((vector_size(bytes), may_alias));                                        \
     typedef uint32_t name##_words __attribute__((vector_size(bytes), may_alias));                                      \
+    static inline name##_floats pairs_of_##name(name##_floats sum, name##_words a, name##_words b)                     \
+    {                                                                                                                  \
+        sum += (name##_floats)(a & 0xffff0000) * (name##_floats)(b & 0xffff0000);                                      \
+        return sum + (name##_floats)(a << 16) * (name##_floats)(b << 16);                                              \
+    }                                                                                                                  \
     static inline name##_floats name##_pairs(name##_floats sum, float factor, name##_floats line)                      \
     {                                                                                                                  \
         uint32_t bits; /* as a float it may be a NaN, which arithmetic would change */                                 \
         memcpy(&bits, &factor, sizeof bits);                                                                           \
-        const name##_words a = (name##_words){0} + bits, b = (name##_words)line;                                       \
-        sum += (name##_floats)(a & 0xffff0000) * (name##_floats)(b & 0xffff0000);                                      \
-        return sum + (name##_floats)(a << 16) * (name##_floats)(b << 16);                                              \
+        return pairs_of_##name(sum, (name##_words){0} + bits, (name##_words)line);                                     \
     }
 DEFINE_PAIRS(wide, VECTOR_BYTES)
 DEFINE_PAIRS(half, VECTOR_BYTES / 2)

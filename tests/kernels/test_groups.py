@@ -60,16 +60,19 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
     "text", ("mb3g4ic32ih56oc32kh3sh2ph1n", "mb2g2ic128ih56oc16kh3sh2ph1n", "mb3g8ic64ih28oc64kh5sh2ph2n")
 )
 def test_strided_groups_of_eight(machine_with, operation, text):
-    """From the cache and from memory, which decides about tiles of half a vector, but about no bit."""
+    """From the cache and from memory, which decides about tiles of half a vector, but about no bit.
+
+    Of integers: floating-point numbers take the spreading tile.
+    """
     problem = parse(f'{text}"eights"')
-    tensors, of_reals = integer_tensors(problem, "float32")[0], real_tensors(problem, "float32")
+    tensors, of_reals = integer_tensors(problem, "int32")[0], real_tensors(problem, "int32")
     found = set()
     for cache_bytes in (0, 1 << 40):
         machine_with(cache_bytes=cache_bytes)
         for formats in (("NCX", "OIX"), ("NXC", "XIO")):
             run = OPERATIONS[operation].call
             result = run(problem, tensors, *formats, layout=np.ascontiguousarray)
-            assert_exact(result, OPERATIONS[operation].expected(problem, tensors, *formats), "float32")
+            assert_exact(result, OPERATIONS[operation].expected(problem, tensors, *formats), "int32")
             result = run(problem, of_reals, formats[0], "OIX", layout=np.ascontiguousarray)
             found.add(bits(np.moveaxis(result, -1, 1) if formats[0] == "NXC" else result))
     assert len(found) == 1
@@ -90,18 +93,18 @@ def test_split_vectors_are_planned():
     problem = ConvProblem(8, 32, 8, 8, (1, 56, 56), (1, 28, 28), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
     for operation in (FPROP, DGRAD):
         first, last, whole = (
-            Blocks(*plan_of(operation, problem, TABLE[2], adjacent, one).blocks)
+            Blocks(*plan_of(operation, problem, TABLE[4], adjacent, one).blocks)
             for adjacent, one in ((True, split), (False, split), (False, machine))
         )
         assert first.positions_across and not last.positions_across and not last.lanewise
         assert not whole.lanewise and not whole.positions_across  # a source beyond half of the last cache, long rows
         assert first.chunk == last.chunk == whole.chunk == 8
-    near = Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine._replace(cache_bytes=1 << 30)).blocks)
+    near = Blocks(*plan_of(FPROP, problem, TABLE[4], False, machine._replace(cache_bytes=1 << 30)).blocks)
     assert near.positions_across and near.chunk == 8
     short = replace(problem, x=(1, 28, 28), y=(1, 14, 14))
-    assert Blocks(*plan_of(DGRAD, short, TABLE[2], False, machine).blocks).lanewise
+    assert Blocks(*plan_of(DGRAD, short, TABLE[4], False, machine).blocks).lanewise
     problem = replace(problem, x=problem.y, stride=(1, 1, 1))
-    assert Blocks(*plan_of(FPROP, problem, TABLE[2], False, split).blocks).positions_across
+    assert Blocks(*plan_of(FPROP, problem, TABLE[4], False, split).blocks).positions_across
 
 
 @pytest.mark.parametrize("splits", (False, True))
@@ -140,9 +143,10 @@ def test_split_vectors(text, dtype, splits, machine_with):
 )
 @pytest.mark.parametrize("vector", (16, 32, 64))
 def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
+    """Where a task copies a vector for each channel."""
     sizes = (1, 28, width), (1, 28, width), (1, 3, 3)
     problem = ConvProblem(8, 64, channels, outputs, *sizes, pad_begin=(0, 1, 1))
     half = max(channels, outputs) <= vector // 8
     machine = cpu.machine()._replace(vector_bytes=vector, tile_column_bytes=4 * vector, tile_rows=6)
-    made = plan_of(operation, problem, TABLE[2], False, machine)
+    made = plan_of(operation, problem, TABLE[4], False, machine)
     assert Blocks(*made.blocks).lanewise == (expected and half)

@@ -27,7 +27,7 @@ ELSEWHERE = {
     "cache.py": {"_COMMON"},
     "machines.py": {"LINE_BYTES"},
     "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
-    "small_groups.py": {"MOST_TABLE", "_LATEST_CALLS"},
+    "small_groups.py": {"MOST_TABLE", "SPREAD_PARTS", "_LATEST_CALLS"},
     "scratch.py": {"OF_ANY", "OF_ARRAYS"},
     "steps.py": {"PACKS"},
     "tile.py": {"HALF_ROWS"},

@@ -42,7 +42,8 @@ class Blocks(NamedTuple):
     ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
     next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
-    computes together. ``far``: the target, which wgrad reads, comes from memory.
+    computes together. ``far``: the target, which wgrad reads, comes from memory. ``spreads``: small groups of several
+    channels take the spreading tile, on copies (1), or on source and target where lanes are adjacent (2).
     """
 
     threads: int
@@ -59,6 +60,7 @@ class Blocks(NamedTuple):
     groups: int = 1
     phases: int = 1
     far: bool = False
+    spreads: int = 0
 
 
 def _many_positions(case, setting, chunk_bytes, phases, across):

@@ -30,8 +30,31 @@ TABLE = (
         "memory, but fewer tasks.",
     ),
     same(
+        "summed_copies_bytes", 512, "bytes of a task", "resnext reports",
+        "What its lanes have of a position in wgrad where it copies for the spreading tile: channels last, more are "
+        "longer pieces of memory, channels first they are shorter ones.",
+    ),
+    same(
+        "adjacent_copies_bytes", 256, "bytes of a task", "resnext reports",
+        "The same in fprop and dgrad, channels first. Channels last they have `position_bytes`.",
+    ),
+    same(
+        "spread_in_place_part", 0.25, "of the last cache", "resnext reports",
+        "Up to such a source and target the spreading tile reads and stores them as they are; a copy reads what is "
+        "farther away in the order in which it lies.",
+    ),
+    same(
+        "spread_taps", 4, "taps", "resnext reports",
+        "With fewer, copies for the spreading tile take longer than products, channels first.",
+    ),
+    same(
+        "spread_positions", 4, "positions of a row", "resnext reports",
+        "A sum waits for its last product as long as so many products take.",
+    ),
+    same(
         "most_summed_channels", 4, "channels of a group", "resnext",
-        "With more, the sums of wgrad, which are their square, do not stay in registers.",
+        "With more, the sums of wgrad, which are their square, do not stay in registers; and other ways are as fast as "
+        "the spreading tile, where they leave no lanes empty.",
     ),
     same(
         "most_sharing_channels", 4, "channels of a group", "resnext",

@@ -1,0 +1,73 @@
+/* The sums of wgrad by the spreading tile (spread_template.h): lanes are output channels of neighbouring groups.
+ *
+ *     w[r][t][i][l] += sum over h, p of x[h, r][p, t][group of l][i] * y[h][p][l]
+ */
+
+/* A block of sums in registers; taps and channels are constants in every call. */
+static inline __attribute__((always_inline)) void
+spread_block(const int taps, const int channels, const spread_shape *s, const int32_t *order, const float *x,
+             const float *y, float *w)
+{
+    spread_order by[SPREAD_CHANNELS];
+    spread_vector sum[SPREAD_TAPS][SPREAD_CHANNELS];
+#pragma GCC unroll 4
+    for (int i = 0; i < channels; i++) {
+        by[i] = ((const spread_order *)order)[i];
+#pragma GCC unroll 4
+        for (int t = 0; t < taps; t++)
+            sum[t][i] = ((const spread_vector *)(w + t * s->w_tap))[i];
+    }
+    for (int64_t h = 0; h < s->heights; h++, x += s->x_height, y += s->y_height) {
+        const float *column = x, *grad = y;
+        for (int64_t p = 0; p < s->positions; p++, column += s->x_position, grad += s->y_position) {
+            const spread_vector line = *(const spread_vector *)grad;
+#pragma GCC unroll 4
+            for (int t = 0; t < taps; t++) {
+                spread_vector seen = *(const spread_vector *)(column + t * s->x_tap);
+                KEEP_VECTOR(seen);
+#pragma GCC unroll 4
+                for (int i = 0; i < channels; i++)
+                    sum[t][i] += PERMUTE(seen, by[i]) * line;
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < channels; i++)
+#pragma GCC unroll 4
+        for (int t = 0; t < taps; t++)
+            ((spread_vector *)(w + t * s->w_tap))[i] = sum[t][i];
+}
+
+static inline __attribute__((always_inline)) void
+spread_taps(const int channels, const spread_shape *s, const float *x, const float *y, float *w)
+{
+    for (int64_t v = 0; v < s->vectors; v++, x += s->x_vector, y += s->y_vector, w += s->w_vector)
+        for (int64_t r = 0; r < s->rows; r++)
+            for (int64_t i = 0; i < s->channels; i += channels) {
+                const float *column = x + r * s->x_row;
+                const int32_t *order = s->order + i * SPREAD_LANES;
+                float *to = w + r * s->w_row + i * SPREAD_LANES;
+                int64_t left = s->taps, count;
+                for (; left > 0; left -= count, column += count * s->x_tap, to += count * s->w_tap) {
+                    count = left == SPREAD_SUM_TAPS + 1 ? 2 : left < SPREAD_SUM_TAPS ? left : SPREAD_SUM_TAPS;
+                    switch (count) {
+                    case 1: spread_block(1, channels, s, order, column, y, to); break;
+                    case 2: spread_block(2, channels, s, order, column, y, to); break;
+#if SPREAD_SUM_TAPS > 2
+                    case 3: spread_block(3, channels, s, order, column, y, to); break;
+#endif
+                    }
+                }
+            }
+}
+
+/* Rows of positions, heights of them, all of whose taps lie inside x. */
+void spread_f32_sums(const spread_shape *s, const float *x, const float *y, float *w)
+{
+    switch (SPREAD_TOGETHER(s->channels)) {
+    case 1: spread_taps(1, s, x, y, w); break;
+    case 2: spread_taps(2, s, x, y, w); break;
+    case 3: spread_taps(3, s, x, y, w); break;
+    case 4: spread_taps(4, s, x, y, w); break;
+    }
+}
