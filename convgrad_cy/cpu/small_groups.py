@@ -52,6 +52,9 @@ def _spread(case):
         return None
     if max(row.taps for row in rows) > SPREAD_PARTS or case.taps < case.tuning.spread_taps:
         return None
+    alike = case.operation != WGRAD and case.count == 1 and rows[0].source_step == 1
+    if alike and max(channels, outputs) > case.tuning.most_spread_channels:
+        return None
     if case.operation == WGRAD and channels % 2 and channels != 3:  # taken one by one, they have too few sums
         return None
     if max(row.positions for row in rows) < case.tuning.spread_positions:

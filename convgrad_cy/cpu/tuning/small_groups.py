@@ -43,6 +43,10 @@ TABLE = (
         "Up to such a source and target the spreading tile reads and stores them as they are; a copy reads what is "
         "farther away in the order in which it lies.",
     ),
+    Number(
+        "most_spread_channels", 16, 2, "channels of a group", "resnext reports",
+        "Up to these the spreading tile has fprop and dgrad of unit stride: few narrow registers are left for sums.",
+    ),
     same(
         "spread_taps", 4, "taps", "resnext reports",
         "With fewer, copies for the spreading tile take longer than products, channels first.",
