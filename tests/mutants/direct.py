@@ -44,7 +44,11 @@ DIRECT_MUTANTS = [
     *mutants_of(
         "pyx/direct/wgrad.pxd",
         f"{INFINITE} {MANY_VALUES}",
-        ("infinity meets padding in wgrad", "conv.padded and any_nan(sums + t * pitch, rows, part.outputs, c.row)", "False"),
+        (
+            "infinity meets padding in wgrad",
+            "conv.padded and any_nan(sums + t * pitch, rows, part.outputs, c.row)",
+            "False",
+        ),
     ),
     *mutants_of(
         "pyx/direct/correlate.pxd",

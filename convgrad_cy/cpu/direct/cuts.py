@@ -81,6 +81,4 @@ def cut_accumulation(case, order, threads, chunk, block):
     while chunks[-1] > 1 and case.taps * chunks[-1] > case.tile.tile_rows:
         chunks.append(even(case.channels, max(1, chunks[-1] // 2)))
     others = product(chunks, halves(block, case.lanes))
-    return best_cut(
-        (chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning
-    )
+    return best_cut((chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning)

@@ -13,7 +13,7 @@ TABLE = (
     ),
     same(
         "late_part", 0.5, "of a task", "resnet50 unet3d",
-        "By which one thread ends later than the others, as cores are not equally fast: more tasks are worth more work.",
+        "By which one thread ends later than others, as no two cores are equally fast: tasks may cost some more work.",
     ),
     same(
         "cut_sizes", 9, "sizes of a box", "resnet50 inference",

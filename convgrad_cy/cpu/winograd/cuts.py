@@ -98,6 +98,4 @@ def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
         for shared in sorted({chosen.shared, shares})
         for chunk, block in product(halves(chosen.chunk, lanes), halves(chosen.outputs, lanes))
     )
-    return best_cut(
-        chosen, others, lambda one: cutting.accumulation_loops(one, box), threads, cutting.tile.tuning
-    )
+    return best_cut(chosen, others, lambda one: cutting.accumulation_loops(one, box), threads, cutting.tile.tuning)
