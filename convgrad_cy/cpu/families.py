@@ -6,7 +6,7 @@ from . import columns, direct, exchanged, overlaps, patches, small_groups, winog
 
 #: Each has ``suits(task)``, which is None or the reason why it declines, and ``job(task, rest)``, which gives what is
 #: made ``ready()`` to run; ``rest(task)`` does so for what it leaves to those after it. The last declines nothing.
-PREFERENCE = (patches, overlaps, columns, exchanged, small_groups, winograd, direct)
+PREFERENCE = (patches, overlaps, columns, exchanged, winograd, small_groups, direct)
 
 
 def name_of(family):

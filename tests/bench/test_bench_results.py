@@ -11,6 +11,8 @@ from bench import measure, models, report, results, suites
 from bench.training import report as training_report
 
 KEPT = sorted(results.FOLDER.glob("*"))
+#: Family and model of the processors in names.
+MACHINES = {"zen3": ["25", "1"], "zen4": ["25", "17"], "zen5": ["26", "2"], "emerald_rapids": ["6", "207"]}
 TINY = suites.rows(["tiny"], dtypes=["float32", "int32"])
 
 
@@ -108,8 +110,8 @@ def test_what_is_kept_is_what_its_name_says(path):
         assert data["kind"] == "training" and {row["model"] for row in data["rows"]} == set(models.NAMES)
         assert training_report.markdown(data)
         return
-    assert data["machine"]["family"] == {"zen3": ["25", "1"], "zen4": ["25", "17"], "zen5": ["26", "2"]}[machine]
-    assert data["threads"] == (1 if what == "1thread" else 2)
+    assert data["machine"]["family"] == MACHINES[machine]
+    assert data["threads"] == {"1thread": 1, "16threads": 16}.get(what, 2)
     assert data["algorithm"] == ("direct" if what == "direct" else "auto")
     assert ({row["dtype"] for row in data["rows"]} == {"float32"}) != what.startswith("types")
     # What docs/performance.md says of memory beside the arrays.

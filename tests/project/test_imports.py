@@ -60,6 +60,7 @@ ALLOWED = {
         "cpu.layouts",
         "cpu.machines",
         "cpu.scratch",
+        "cpu.small_groups",
         "cpu.tile",
         "cpu.walks",
         "problem",

@@ -1,7 +1,7 @@
 """Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd/``)."""
 
 from ...problem import DGRAD, WGRAD
-from .. import scratch
+from .. import scratch, small_groups
 from ..job import Job
 from ..layouts import Reordered
 from .layout import gathered, reorders
@@ -25,6 +25,8 @@ def suits(task):
     if decision.reason is not None:
         return decision.reason
     words = _excess(task.operation, task.problem, decision.tiling, task.dtype, task.algorithm, task.machine.tile)
+    if words is None and task.algorithm == "auto" and small_groups.suits(task) is None:
+        return "small groups fill their vectors"
     return words and f"it takes {words}"
 
 
@@ -60,8 +62,9 @@ def job(task, rest):
     most_reads = task.machine.tuning.most_filter_reads
     wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0, most_reads)
     ordered = task._replace(tensors=wanted)
-    # Where values are out of range, no pairs of bfloat16: they take subnormal numbers for zero.
-    instead = rest(ordered._replace(machine=ordered.machine._replace(multiplies_pairs=False)))
+    # Where values are out of range, as by "direct": no pairs of bfloat16, which take subnormal numbers for zero.
+    here = ordered.machine._replace(multiplies_pairs=False)
+    instead = rest(ordered._replace(algorithm="direct", machine=here))
     kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"
     made = Job(kernel, steps, ordered.turned() if operation == DGRAD else ordered, instead)
     if all(one is other for one, other in zip(task.tensors, wanted, strict=True)):
