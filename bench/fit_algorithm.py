@@ -15,7 +15,7 @@ import numpy as np
 from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings as algorithm
-from convgrad_cy.cpu.winograd.walks import tile_walks
+from convgrad_cy.cpu.winograd import walks
 from convgrad_cy.cpu.winograd.work import direct_work, tiled_work
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
@@ -88,7 +88,7 @@ def forget():
 
 
 def points_of(operation, problem, tiling):
-    return winograd.points_of(tiling, [part.walk for part in tile_walks(operation, problem).parts])
+    return walks.points_of(tiling, [part.walk for part in walks.tile_walks(operation, problem).parts])
 
 
 def candidates(operation, problem, tile):

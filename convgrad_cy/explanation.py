@@ -112,8 +112,8 @@ def explain(function, shapes, dtype="float32", **keywords):
     overlaps: the operation is no data gradient
     columns: the operation is no data gradient
     exchanged: the filter is not larger than y
-    small_groups: there is one group
     winograd: there are fewer than 2000000 products
+    small_groups: there is one group
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
     if name not in _FUNCTIONS:

@@ -27,7 +27,8 @@ def task_of(operation, problem, dtype, algorithm, places, tensors):
 
 def explained(task):
     """What ``details.explained`` says of a task."""
-    return explained_task(reached(task))
+    declined, family, details = explained_task(reached(task))
+    return declined, family, [("instruction set", isa), *details]
 
 
 def refusal(operation, problem, dtype):

@@ -16,8 +16,9 @@ from .overlaps import Overlapped
 from .patches import Patched
 from .steps import PACKS, reads_of
 from .winograd import decide_for
-from .winograd.plan import choose, points_of
-from .winograd.walks import tile_walks
+from .winograd.cuts import Cutting
+from .winograd.plan import choose
+from .winograd.walks import points_of, tile_walks, tiles_of_box
 
 _NAMES = ("x", "w", "y")
 
@@ -84,23 +85,24 @@ def _details(made, task, places=None):
 def _tiled(job, task):
     operation, problem, *_ = task
     tiling, _, seconds = decide_for(task)
-    choice = choose(operation, problem, tiling, task.machine.tile)
+    tile, chosen = task.machine.tile, job.plan.chosen
+    memory = choose(operation, problem, tiling, tile).memory
     walk = tile_walks(operation, problem).parts[0].walk
-    chosen, points = choice.chosen, points_of(tiling, [walk])[0]
+    points, box = points_of(tiling, [walk])[0], tiles_of_box(job.plan)
     return [
         ("kernel", job.kernel),
         ("points of a tile on an axis", points),
         ("outputs of a tile along a row", points[2] + 1 - walk[2].taps),
         ("predicted seconds of one thread", round(seconds[0], 6) if seconds else None),
         ("predicted seconds of the direct sum", round(seconds[1], 6) if len(seconds) > 1 else None),
-        ("box", [chosen.images, *choice.box]),
+        ("box (batch, depth, height, width)", [chosen.images, *box]),
         ("chunk of channels", chosen.chunk),
         ("block of outputs", chosen.outputs),
         ("groups of a task", chosen.groups),
-        ("tasks", choice.tasks),
+        ("tasks", Cutting(operation, problem, tiling, tile).tasks(operation, chosen, box)),
         ("threads", int(job.plan.blocks[0])),
         ("copied", "nothing into another layout"),
-        ("bytes beside the arrays", choice.memory),
+        ("bytes beside the arrays", memory),
     ]
 
 
@@ -189,7 +191,7 @@ def _direct(job, task):
         ("not", [f"{name}, since {reason}" for name, reason in job.plan.declined]),
         ("tile", _tile(blocks)),
         ("walks", len(rows)),
-        ("box", [blocks.images, *(axis.positions for axis in window)]),
+        ("box (batch, depth, height, width)", [blocks.images, *(axis.positions for axis in window)]),
         ("chunk of channels", blocks.chunk),
         ("block of outputs", blocks.outputs),
         ("groups of a task", blocks.groups),

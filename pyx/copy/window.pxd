@@ -44,7 +44,7 @@ cdef struct Box:  # begin .. begin + count - 1 on the axes batch, depth, height,
     int64_t count[4]
 
 
-cdef inline int64_t spread(int64_t pitch, int64_t itemsize) noexcept nogil:
+cdef inline int64_t staggered(int64_t pitch, int64_t itemsize) noexcept nogil:
     """At least as many elements, but no multiple of SHARING_BYTES.
 
     A tile of wgrad, which reads a little of each neighbour, would find these in too few sets of the cache.
@@ -55,13 +55,13 @@ cdef inline int64_t spread(int64_t pitch, int64_t itemsize) noexcept nogil:
 cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize) noexcept nogil:
     """Set the pitches, channels or positions of a row adjacent in memory; the elements of the whole window."""
     m.channel_pitch = 1
-    m.pitch[2] = spread(m.channels, itemsize) if channels_adjacent else 1
+    m.pitch[2] = staggered(m.channels, itemsize) if channels_adjacent else 1
     m.pitch[1] = m.pitch[2] * m.axis[2].extent
     m.pitch[0] = m.pitch[1] * m.axis[1].extent
     m.batch_pitch = m.pitch[0] * m.axis[0].extent
     if channels_adjacent:
         return m.batch_pitch * m.images
-    m.channel_pitch = spread(m.batch_pitch * m.images, itemsize)
+    m.channel_pitch = staggered(m.batch_pitch * m.images, itemsize)
     return m.channel_pitch * m.channels
 
 

@@ -21,7 +21,7 @@ from base.scalar cimport compute, scalar
 from base.tensor cimport Tensor, describe_filter, describe_tensor
 from copy.load_store cimport load_block, store_block
 from copy.pairs cimport load_pairs, words_of
-from copy.window cimport spread
+from copy.window cimport staggered
 from direct.blocks cimport COPIES, Blocks, Step
 from parallel.tasks cimport team
 from small_groups.runs cimport fits_tables
@@ -94,7 +94,7 @@ cdef inline void describe_vectors(Lanes *c, const Blocks *blocks, compute kind) 
 cdef inline int64_t read_by_vectors(const Lanes *c, int64_t step, compute kind) noexcept nogil:
     """Elements of a position, for what the vectors of a block read or write, ``step`` apart: the last one is whole."""
     cdef int64_t pitch = whole_vectors((c.vectors - 1) * step, kind) + vector_length(kind)
-    return spread(pitch, sizeof(compute)) if c.spreads else pitch
+    return staggered(pitch, sizeof(compute)) if c.spreads else pitch
 
 
 cdef inline void describe_lanes(

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from problems import PROBLEMS
+from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
 from convgrad_cy.cpu.kernels import compiled
@@ -34,3 +34,24 @@ def test_tasks(problem, name):
         assert details["tasks"] in (*loops, sum(loops[::2]))
     else:
         assert details["tasks"] in accumulate(reversed(loops))
+
+
+@pytest.mark.parametrize("threads", (2, 16, 64))
+@pytest.mark.parametrize("text", ("mb4ic32ih28oc64kh3ph1", "mb2ic64ih14oc128kh3ph1", "mb2g4ic32ih20oc64kh3ph1"))
+@pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
+def test_tasks_of_tiles(name, text, threads):
+    """By Winograd's algorithm, in plans that are cut for many threads, too."""
+    problem = parse(f'{text}n"tiles"')
+    x, w, y = problem.x_shape, problem.w_shape, problem.y_shape
+    shapes, asked = {
+        "conv": ((x, w), {}),
+        "conv_backward_data": ((y, w), {"x_shape": x}),
+        "conv_backward_filter": ((x, y), {"w_shape": w}),
+    }[name]
+    keywords = {**asked, **problem.keywords, "algorithm": "winograd"}
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(shape, np.float32) for shape in shapes]
+    with cg.num_threads(threads):
+        details = cg.explain(name, shapes, **keywords).details
+        _, _, times = compiled.time_tasks(lambda: getattr(cg, name)(*arrays, **keywords), MOST)
+    assert details["tasks"] in Counter(loop for loop, *_ in times).values()

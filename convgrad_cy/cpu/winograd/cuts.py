@@ -6,18 +6,27 @@ Given is what reaches a bit: tiles, chunks of fprop and dgrad, boxes and slices 
 from itertools import product
 from math import prod
 
+from ...problem import DGRAD, WGRAD
 from ..cuts import Tasks, best_cut, halves, shrinking
 from ..tile import tile_cycles
 from .costs import costs_of
+from .walks import points_and_outputs, tile_walks
 
 
 class Cutting:
     """What the model knows of a step: sizes, and the costs of ``costs.py`` in cycles of the register tile."""
 
-    def __init__(self, points, extents, added, groups, channels, outputs, batch, tile, strip):
-        self.points, self.extents, self.added, self.groups = points, extents, added, groups
-        self.channels, self.outputs, self.batch, self.tile, self.strip = channels, outputs, batch, tile, strip
-        self.each = costs_of(tile).each
+    def __init__(self, operation, problem, tiling, tile):
+        parts, lanes = tile_walks(operation, problem).parts, tile.vector_bytes // 4
+        self.walks, self.tile, self.groups = [part.walk for part in parts], tile, problem.groups
+        points, self.given = points_and_outputs(tiling, self.walks)
+        self.points, self.each = max(map(prod, points)), costs_of(tile).each
+        each = zip(self.walks, self.given, strict=True)
+        self.extents = [[-(-axis.positions // m) for axis, m in zip(*one, strict=True)] for one in each]
+        self.channels, self.outputs = problem.channels(operation == DGRAD)
+        self.batch = problem.batch * max([part.siblings for part in parts])
+        self.strip = min(tile.tile_column_bytes // 4, -(-self.outputs // lanes) * lanes)
+        self.added = 1 if operation == WGRAD else max([part.added for part in parts])
 
     def cost(self, name, product_name="product"):
         return self.each[name] / self.each[product_name]
@@ -58,6 +67,14 @@ class Cutting:
             Tasks(self.groups * boxes * parts, values * outputs),
         ]
         return [first, [Tasks(tasks, self.points * products + sums)]]
+
+    def tasks(self, operation, blocks, box):
+        """Those that multiply, of the step that has most."""
+        if operation == WGRAD:
+            (kind,) = self.accumulation_loops(blocks, box)[-1]
+        else:
+            (kind,) = self.correlation_loop(blocks, box)
+        return kind.count
 
 
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes):

@@ -13,7 +13,7 @@ from ...bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
 from .cuts import Cutting, cut_accumulation, cut_correlation
-from .walks import tile_rows, tile_walks
+from .walks import points_and_outputs, tile_rows, tile_walks
 
 
 class TileBlocks(NamedTuple):
@@ -98,11 +98,6 @@ def _box(walks, outputs, batch, most, most_row):
         most = max(1, most // box[-1])
         box.append(even(extent, most))
     return box[::-1]
-
-
-def points_of(tiling, walks):
-    """The points on the axes of each walk."""
-    return [[table[axis.taps] for table, axis in zip(tiling, walk, strict=True)] for walk in walks]
 
 
 def _boxes(walks, given, batch, images, box):
@@ -206,13 +201,6 @@ def _accumulation(walks, given, count, points, taps, groups, channels, outputs, 
     return blocks, box, memory, tasks
 
 
-def _points_and_outputs(tiling, walks):
-    """Those of a tile on the axes of each walk."""
-    points = points_of(tiling, walks)
-    each = zip(points, walks, strict=True)
-    return points, [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in each]
-
-
 @lru_cache(maxsize=64)
 def choose(operation, problem, tiling, tile):
     """The choices for tiles that have, on an axis with t taps, so many points as stand at t in its ``tiling``.
@@ -221,7 +209,7 @@ def choose(operation, problem, tiling, tile):
     """
     parts = tile_walks(operation, problem).parts
     walks = [part.walk for part in parts]
-    points, given = _points_and_outputs(tiling, walks)
+    points, given = points_and_outputs(tiling, walks)
     channels, outputs = problem.channels(operation == DGRAD)
     lanes = tile.vector_bytes // 4
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
@@ -240,23 +228,12 @@ def choose(operation, problem, tiling, tile):
 
 def _cut(operation, problem, tiling, tile, threads, chosen, box):
     """The blocks and the box that ``choose`` gives, cut for so many threads."""
-    parts, tuning = tile_walks(operation, problem).parts, tile.tuning
-    walks = [part.walk for part in parts]
-    points, given = _points_and_outputs(tiling, walks)
-    extents = [
-        [-(-axis.positions // m) for axis, m in zip(*each, strict=True)] for each in zip(walks, given, strict=True)
-    ]
-    channels, outputs = problem.channels(operation == DGRAD)
-    lanes, batch = tile.vector_bytes // 4, problem.batch * max([part.siblings for part in parts])
-    strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    added = 1 if operation == WGRAD else max([part.added for part in parts])
-    sizes = max(map(prod, points)), extents, added, problem.groups, channels, outputs, batch
-    cutting = Cutting(*sizes, tile, strip)
+    cutting, tuning = Cutting(operation, problem, tiling, tile), tile.tuning
     if operation == WGRAD:
-        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_tiles_bytes), box
+        return cut_accumulation(cutting, chosen, box, threads, tile.vector_bytes // 4, tuning.kept_tiles_bytes), box
 
     def box_of(most):
-        images, *own = _box(walks, given, batch, most, tuning.row_tiles)
+        images, *own = _box(cutting.walks, cutting.given, cutting.batch, most, tuning.row_tiles)
         return images, own
 
     return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
@@ -287,7 +264,7 @@ def plan(operation, problem, tiling, machine):
         filter_channels=machine.tuning.filter_channels,
     )
     every, kinds, _ = tile_walks(operation, problem)
-    each = zip(kinds, *_points_and_outputs(tiling, kinds), strict=True)
+    each = zip(kinds, *points_and_outputs(tiling, kinds), strict=True)
     steps, _ = every.rows([tile_rows(operation, kind, (*n, *m, *box)) for kind, n, m in each])
     count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)

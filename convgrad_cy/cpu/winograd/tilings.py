@@ -12,7 +12,7 @@ from ...problem import DGRAD, WGRAD
 from ..tile import fits_half
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of
-from .walks import most_added, tile_walks
+from .walks import most_added, points_of, tile_walks
 from .work import counted_parts, direct_work, least_work, tiled_work
 
 #: Which tiles there are, from small to large ones: for each number of taps, none to five, the points on an axis, of
@@ -57,7 +57,7 @@ def direct_seconds(operation, problem, dtype, tile):
 def tiled_seconds(operation, problem, tiling, tile):
     """For Winograd's, likewise."""
     costs, walks = costs_of(tile), [part.walk for part in tile_walks(operation, problem).parts]
-    factor = max([costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in winograd.points_of(tiling, walks)])
+    factor = max([costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in points_of(tiling, walks)])
     if operation != WGRAD and winograd.choose(operation, problem, tiling, tile).tiles < FEW_TILES:
         factor *= costs.few_tiles
     return factor * _seconds(tiled_work(operation, problem, tiling, tile), costs)
@@ -86,7 +86,7 @@ def is_accurate(operation, problem, tiling):
     if most_added(operation, problem) * problem.channels(operation == DGRAD)[0] > MOST_ACCURATE_CHANNELS:
         return False
     walks = [part.walk for part in tile_walks(operation, problem).parts]
-    return all(_is_small(*sorted(points)) for points in winograd.points_of(tiling, walks))
+    return all(_is_small(*sorted(points)) for points in points_of(tiling, walks))
 
 
 def _is_small(least, middle, most):
@@ -97,7 +97,7 @@ def _is_small(least, middle, most):
 def _accurate(operation, problem):
     """Those that the contract allows; of tilings that give the same points, the first."""
     walks = [part.walk for part in tile_walks(operation, problem).parts]
-    every = {tuple(map(tuple, winograd.points_of(tiling, walks))): tiling for tiling in reversed(TILINGS)}
+    every = {tuple(map(tuple, points_of(tiling, walks))): tiling for tiling in reversed(TILINGS)}
     return [tiling for tiling in reversed(every.values()) if is_accurate(operation, problem, tiling)]
 
 

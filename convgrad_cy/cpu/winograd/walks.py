@@ -224,3 +224,20 @@ def has_parts_of_filter(operation, problem):
     """Whether walks have some of the filter's taps."""
     parts = tile_walks(operation, problem).parts
     return any(prod(axis.taps for axis in part.walk) < prod(problem.kernel) for part in parts)
+
+
+def tiles_of_box(made):
+    """Of a ``TilePlan``, on the axes depth, height, width as ``tile_rows`` has them."""
+    return made.steps[0, 36:39].tolist()
+
+
+def points_of(tiling, walks):
+    """The points on the axes of each walk."""
+    return [[table[axis.taps] for table, axis in zip(tiling, walk, strict=True)] for walk in walks]
+
+
+def points_and_outputs(tiling, walks):
+    """Those of a tile on the axes of each walk."""
+    points = points_of(tiling, walks)
+    each = zip(points, walks, strict=True)
+    return points, [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in each]

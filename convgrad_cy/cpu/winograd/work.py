@@ -7,7 +7,7 @@ from ...problem import DGRAD, WGRAD
 from ..cache import operand_bytes
 from ..tile import tile_cycles
 from . import plan as winograd
-from .walks import skips, tile_walks
+from .walks import points_of, skips, tile_walks
 
 
 def _without_padding(problem):
@@ -60,7 +60,7 @@ def direct_work(operation, problem, dtype, tile):
 def counted_parts(operation, problem, tiling):
     """(part, points of all parts like it, tiles) of the parts of ``tile_walks``."""
     parts, counted = tile_walks(operation, problem).parts, []
-    for part, points in zip(parts, winograd.points_of(tiling, [part.walk for part in parts]), strict=True):
+    for part, points in zip(parts, points_of(tiling, [part.walk for part in parts]), strict=True):
         tiles = problem.batch * problem.groups * part.siblings * part.added
         for axis, n in zip(part.walk, points, strict=True):
             tiles *= -(-axis.positions // (n + 1 - axis.taps))
