@@ -77,6 +77,7 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/walks.py",
         f"{WINOGRAD} test_algorithm.py",
+        ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
         ("the last piece of a filter holds all its taps", "np.minimum(self.taps, left)", "self.taps"),
         ("pieces have the first one's taps", "np.arange(pieces) * (PIECE_TAPS * self.phases)", "np.arange(pieces) * 0"),
         ("reversed taps begin with the first tap", "walk.filter_begin + last * walk.filter_step", "walk.filter_begin"),
@@ -101,7 +102,6 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/plan.py",
         f"{WINOGRAD} {BUNDLES} test_algorithm.py test_winograd.py::test_half_types",
-        ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
         (
             "dgrad's tiles have the channels of fprop",
             "problem.channels(operation == DGRAD)",
