@@ -100,7 +100,7 @@ def _cases():
     columns = parse('mb1ic20ih11oc40oh4kh8n"columns"')
     yield Case("columns", columns, algorithm="auto", strided=True)
     yield Case("columns_copied_filter", columns, formats=("NXC", "OIX"), algorithm="auto", strided=True)
-    yield Case("few_taps_reached", parse('mb2ic5iw2oc7ow2kw43pw21n"reached"'))
+    yield Case("few_taps_reached", parse('mb2ic5iw2oc7ow2kw43pw21n"reached"'), strided=True)
     exchanged = parse('mb3g6ic18ih14oc12oh2kh13n"exchanged"')
     yield Case("exchanged", exchanged, strided=True)
     yield Case("exchanged_reversed", parse('mb2g8ic16ih5oc24oh6kh12ph6n"reversed"'), strided=True)
