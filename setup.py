@@ -224,7 +224,7 @@ if __name__ == "__main__":
             extension("_cyutility", [CYUTILITY]),
             extension("_aten", ["pyx/aten.pyx"]),
             extension("_cpu_features", ["pyx/cpu_features.pyx"]),
-            extension("_repeat", ["pyx/repeat.pyx"]),
+            extension("_repeat", ["pyx/repeat.pyx", "pyx/parallel/shared.c"]),
         ],
         cmdclass={"build_ext": BuildExt},
     )

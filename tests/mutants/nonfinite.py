@@ -92,10 +92,15 @@ NONFINITE_MUTANTS = [
         (
             "the first NaN of a channel is that of every one",
             "&of.first[c]",
-            "of.first",
+            "&of.first[0]",
             "conv.batch, &of.first[c], sum[0]",
         ),
-        ("a NaN of the target is one of every output", "&by.first[o]", "by.first", "conv.batch, &by.first[o], sum[0]"),
+        (
+            "a NaN of the target is one of every output",
+            "&by.first[o]",
+            "&by.first[0]",
+            "conv.batch, &by.first[o], sum[0]",
+        ),
         ("images of the target are the first", "n * y.batch", "0", "by_row = (target + n * y.batch"),
         ("channels after those remembered are the first", "c0 * conv.x.channel", "0", "source + c0 * conv.x.channel"),
         ("outputs after those remembered are the first", "o0 * conv.y.channel", "0", "target + o0 * conv.y.channel"),

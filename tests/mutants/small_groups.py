@@ -103,7 +103,7 @@ SMALL_GROUPS_MUTANTS = [
     ),
     *mutants_of(
         "pyx/small_groups/correlate.pxd",
-        SPREAD,
+        "test_pairs.py::test_exact[2d_groups",
         ("a pair of weights is one twice", "2 * i + 1", "2 * i"),
         needs="pairs",
     ),

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from operations import DTYPES, OPERATIONS, bits, real_tensors
 from plans import plan_of
@@ -66,6 +66,13 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
         assert type(decide(seen)) is (BoxOrder if operation == WGRAD else Order)
 
 
+#: Small groups would take its data gradient in bfloat16, but with adjacent positions.
+LAYOUTS_DIFFER = ConvProblem(
+    batch=2, groups=32, x_channels=7, y_channels=5, x=(1, 1, 76), y=(1, 1, 7), kernel=(1, 1, 64), stride=(1, 2, 2),
+    dilation=(1, 1, 1), pad_begin=(0, 0, 0),
+)  # fmt: skip
+
+
 def machines(tile, *threads):
     """The same processor with other numbers of threads, and other caches."""
     return [
@@ -79,6 +86,12 @@ def machines(tile, *threads):
     tile=st.sampled_from(TILES),
     channels=st.integers(1, 600),
     dtype=st.sampled_from(dtypes.TABLE),
+)
+@example(
+    problem=LAYOUTS_DIFFER,
+    tile=(6, 256, 64, True, 32 << 20),
+    channels=1,
+    dtype=next(t for t in dtypes.TABLE if t.name == "bfloat16"),
 )
 def test_plans_keep_the_order(problem, tile, channels, dtype):
     """Whatever the layout, the threads and the caches are: chunks and pairs, and in wgrad boxes and slices."""
