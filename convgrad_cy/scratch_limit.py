@@ -46,7 +46,7 @@ def set_scratch_limit(limit):
 
     Ways to compute a call that would take more are left out, and sums are cut into fewer slices, so results may have
     other bits with another limit; with the same one they have the same bits, for any threads and layout. Two things are
-    not counted: what each thread has for itself, at most 3 MiB, and what the sum of the definition does not do without,
+    not counted: what each thread has for itself, a few MiB, and what the sum of the definition does not do without,
     which is a copy of the filter, or of arrays that kernels cannot read where they are.
 
     Parameters
