@@ -8,7 +8,7 @@ from watched import built, needs_linux, run_child
 pytestmark = [needs_linux, pytest.mark.checkout]
 #: The bound, of each layer of the benchmark's suites and each operation on it: so many times the bytes that the arrays
 #: have in the type of their sums, and so many bytes for each thread.
-TIMES, PER_THREAD = 4, 4 << 20
+TIMES, PER_THREAD = 4, 3 << 20
 #: Without --slow, one layer of so many.
 EVERY = 40
 #: What a thread without a task may take: its place in a few tables.
