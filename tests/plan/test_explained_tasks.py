@@ -37,7 +37,13 @@ def test_tasks(problem, name):
 
 
 @pytest.mark.parametrize("threads", (2, 16, 64))
-@pytest.mark.parametrize("text", ("mb4ic32ih28oc64kh3ph1", "mb2ic64ih14oc128kh3ph1", "mb2g4ic32ih20oc64kh3ph1"))
+@pytest.mark.parametrize(
+    "text",
+    (
+        *("mb4ic32ih28oc64kh3ph1", "mb2ic64ih14oc128kh3ph1", "mb2g4ic32ih20oc64kh3ph1"),
+        *("mb2ic32ih28oc64oh14kh4sh2ph1", "mb2ic64ih30oc64oh9kh6sh3"),
+    ),
+)
 @pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
 def test_tasks_of_tiles(name, text, threads):
     """By Winograd's algorithm, in plans that are cut for many threads, too."""
