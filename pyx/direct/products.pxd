@@ -6,7 +6,7 @@ from base.scalar cimport compute, scalar
 from copy.pairs cimport words_of
 from copy.window cimport Box, column_offsets
 from direct.correlate_tasks cimport Correlation, holds_vectors
-from direct.packing cimport first_of_strip, pack_chunk
+from direct.packing cimport FilterPart, first_of_strip, pack_part
 from direct.walk cimport Convolution
 from direct.zones cimport Range, Zone, Zones, count_runs, first_tap
 from tile.multiply cimport (
@@ -61,7 +61,7 @@ cdef inline const compute *find_strip(
     if c.strips_in_place and holds_vectors(c, columns.count, conv.channels - t.c0 - t.channels, bank[0]):
         columns.line = c.filter_place if whole else c.last_filter_place
         return <const compute *>filter
-    pack_chunk(c, filter, bank, columns.count, t.channels)
+    pack_part(c, FilterPart(columns.count, t.channels, 0, t.channels), filter, bank)
     return bank
 
 

@@ -182,7 +182,7 @@ OPERAND_MUTANTS = [
             "packed + i * width, line, filter + i * conv.w.channel",
         ),
         ("all groups have the filter of the first", "task // c.filter_chunks // c.filter_strips", "0"),
-        ("taps of phases are packed on each other", "first + t * channels * width", "first + t * width"),
+        ("taps of phases are packed on each other", "first + t * part.channels * width", "first + t * width"),
         ("chunks of the filter are packed on each other", "(c0 * c.filter_outputs + o0 * channels)", "(o0 * channels)"),
         ("a strip has the outputs of the one before", "task // c.filter_chunks % c.filter_strips * c.strip", "0"),
     ),

@@ -44,7 +44,9 @@ def no_call_is_small():
     def machine(*asked):
         usual = known(*asked)
         return usual._replace(
-            own_tuning=usual.tuning._replace(serial_products=0, task_products=1, least_tiled_products=1)
+            own_tuning=usual.tuning._replace(
+                serial_products=0, task_products=1, least_tiled_products=1, least_packed_bytes=1
+            )
         )
 
     calls.forget()

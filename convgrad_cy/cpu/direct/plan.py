@@ -42,7 +42,8 @@ class Blocks(NamedTuple):
     ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
     next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
-    computes together. ``far``: the target, which wgrad reads, comes from memory. ``spreads``: small groups of several
+    computes together. ``far``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the
+    filter, which a task packs that has no products. ``spreads``: small groups of several
     channels take the spreading tile, on copies (1), or on source and target where lanes are adjacent (2).
     """
 
@@ -60,6 +61,7 @@ class Blocks(NamedTuple):
     groups: int = 1
     phases: int = 1
     far: bool = False
+    pack_channels: int = 0
     spreads: int = 0
 
 
@@ -75,6 +77,18 @@ def _many_positions(case, setting, chunk_bytes, phases, across):
     many = min(tuning.many_positions, tuning.box_positions * tuning.few_products // max(products, 1))
     seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
     return min(many, tuning.many_l1_caches * setting.machine.l1_bytes // seen) if across else many
+
+
+def _pack_channels(case, chunk, pairs, packs, threads):
+    """Channels of a chunk of the filter that a task packs: few enough that there are tasks for the threads."""
+    tuning = case.tuning
+    if packs or pairs or threads <= tuning.tuned_threads:
+        return chunk
+    taps = max([prod([axis.taps for axis in walk]) for walk in case.walks])
+    tasks = case.groups * -(-case.outputs // case.strip) * -(-case.channels // chunk)
+    size = taps * chunk * min(case.outputs, case.strip) * case.itemsize
+    parts = min(-(-threads // tasks), size // tuning.least_packed_bytes)
+    return -(-chunk // max(parts, 1))
 
 
 def correlation(given, streams):
@@ -104,6 +118,7 @@ def correlation(given, streams):
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     cut = len(case.walks) > len(walks)
     blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
+    blocks = blocks._replace(pack_channels=_pack_channels(case, chunk, pairs, packs, threads))
     reads = correlation_reads(case, blocks)
     rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
     return Outline(case.every, rows, blocks, form.name, declined)
