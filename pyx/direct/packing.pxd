@@ -8,7 +8,7 @@ from base.tensor cimport filter_offset
 from copy.load_store cimport PIECE, load_block, load_transposed
 from copy.pairs cimport join_lines, load_paired_rows, load_paired_taps, shift_line, words_of
 from direct.correlate_tasks cimport Correlation
-from direct.exact cimport is_finite
+from direct.exact cimport are_finite_pairs, is_finite
 from direct.walk cimport Convolution
 from parallel.tasks cimport raise_flag
 
@@ -67,8 +67,9 @@ cdef inline void note_nonfinite(
     const Correlation *c, const compute *strip, int64_t channels, int64_t width
 ) noexcept nogil:
     """Raise the flag if a packed strip has a value that is not finite, and padding could meet it."""
+    cdef int64_t count = c.conv.taps * words_of(channels, c.conv.blocks.pairs) * width
     if compute is not int:
-        if c.conv.padded and not c.conv.blocks.pairs and not is_finite(strip, c.conv.taps * channels * width):
+        if c.conv.padded and not (are_finite_pairs(strip, count) if c.conv.blocks.pairs else is_finite(strip, count)):
             raise_flag(c.nonfinite)
 
 
