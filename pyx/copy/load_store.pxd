@@ -65,14 +65,17 @@ cdef inline void load_pieces_transposed(
     """block[row i + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; 32-bit compute types."""
     cdef compute[ROWS * PIECE] wide
     cdef int64_t i0 = 0, j0, j, count, lines
+    cdef const scalar *of
     while i0 < rows:
         count = min(<int64_t>PIECE, rows - i0)
         j0 = 0
         while j0 < columns:
             lines = min(<int64_t>ROWS, columns - j0)
             for j in range(lines):
-                widen_apart(<compute *>wide + j * PIECE, tensor + (j0 + j) * tensor_row + i0 * tensor_step,
-                            tensor_step, count)
+                of = tensor + (j0 + j) * tensor_row + i0 * tensor_step
+                if count == PIECE:  # rows lie so far apart that a processor does not foresee the next piece
+                    fetch_run(of + PIECE * tensor_step, PIECE * sizeof(scalar))
+                widen_apart(<compute *>wide + j * PIECE, of, tensor_step, count)
             if block_rows == NULL:
                 transpose_words(block + i0 * block_row + j0, NULL, block_row, <compute *>wide, PIECE, count, lines)
             else:

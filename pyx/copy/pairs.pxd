@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
 from base.scalar cimport bf16, compute, scalar
-from copy.load_store cimport MANY, PIECE, ROWS, copy_rows, transpose_words
+from copy.load_store cimport MANY, PIECE, ROWS, copy_rows, fetch_run, transpose_words
 
 cdef extern from "base/bfloat.h" nogil:
     void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
@@ -45,6 +45,9 @@ cdef inline void load_pairs(
                         for p in range(count):
                             word[p] = low[p * tensor_p].bits
                     elif tensor_p == 1:
+                        if count == PIECE:  # channels lie so far apart that a processor does not foresee the next one
+                            fetch_run(low + PIECE, PIECE * sizeof(scalar))
+                            fetch_run(high + PIECE, PIECE * sizeof(scalar))
                         bf16_pair_rows(word, low, high, count)
                     elif tensor_p == 2 and count >= MANY:
                         bf16_pair_every_second(word, low, high, count)

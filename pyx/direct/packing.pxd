@@ -9,7 +9,7 @@ from base.tensor cimport filter_offset
 from copy.load_store cimport PIECE, load_block, load_transposed
 from copy.pairs cimport join_lines, load_paired_rows, load_paired_taps, shift_line, words_of
 from direct.correlate_tasks cimport Correlation
-from direct.exact cimport is_finite
+from direct.exact cimport are_finite_pairs, is_finite
 from direct.walk cimport Convolution
 from parallel.tasks cimport raise_flag
 
@@ -81,15 +81,19 @@ cdef inline void pack_part(
 cdef inline void note_nonfinite(const Correlation *c, FilterPart part, const compute *strip) noexcept nogil:
     """Raise the flag if a packed part has a value that is not finite, and padding could meet it."""
     cdef int64_t i, rows = c.conv.taps, width = c.strip
+    cdef bint finite = True
     if compute is not int:
-        if not c.conv.padded or c.conv.blocks.pairs:
+        if not c.conv.padded:
             return
-        if c.conv.blocks.positions_across:
+        if c.conv.blocks.pairs:
+            finite = are_finite_pairs(strip, rows * words_of(part.channels, True) * width)
+            rows = 0
+        elif c.conv.blocks.positions_across:
             rows, width = rows * part.outputs, 1
         for i in range(rows):
-            if not is_finite(strip + (i * part.channels + part.first) * width, part.count * width):
-                raise_flag(c.nonfinite)
-                return
+            finite = finite and is_finite(strip + (i * part.channels + part.first) * width, part.count * width)
+        if not finite:
+            raise_flag(c.nonfinite)
 
 
 cdef inline int64_t first_of_strip(

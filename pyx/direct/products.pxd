@@ -103,7 +103,7 @@ cdef inline void multiply_zone(
                 first = first_tap(zone, &conv.walk, i) * t.words
                 some.depth, to.how = t.column + first, CARRIED if i else begin_of(t.sums.how, runs)
                 multiply_rows(
-                    Depth(way, steps, run), window + g * t.channels * conv.window.channel_pitch, some,
+                    Depth(way, steps, run), window + g * t.words * conv.window.channel_pitch, some,
                     strip + g * t.c.packing.filter_size, Columns(columns.line + first, columns.count),
                     sums + g * t.group_sums, to,
                 )
@@ -188,7 +188,7 @@ cdef inline void add_products(
             add_rows(t, window, packed, sums)
         else:
             add_strips(t, window, filter, packed, bank, sums)
-        window += together * t.channels * conv.window.channel_pitch
+        window += together * t.words * conv.window.channel_pitch
         filter += together * conv.w.group
         packed += together * t.c.packing.filter_size
         sums += together * t.group_sums

@@ -35,6 +35,8 @@ EIGHTS = (  # of eight outputs, which Winograd's algorithm takes together
     "g3ic60iw45oc24kw7pw3",
 )
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+#: Types, each by the sum itself; and bfloat16 where its pairs are multiplied, in the same bundles.
+WAYS = [*((dtype, "direct") for dtype in DTYPES), *(("bfloat16", "auto") for dtype in DTYPES if dtype == "bfloat16")]
 
 
 #: As many groups in a task as there are, or three.
@@ -74,6 +76,18 @@ def test_are_whole_lines():
 
 
 @pytest.mark.tuning
+@pytest.mark.parametrize(
+    "operation, channels, expected", ((FPROP, 16, 8), (DGRAD, 12, 8), (FPROP, 13, 1), (WGRAD, 13, 8))
+)
+def test_pairs_are_planned(operation, channels, expected):
+    """Of bfloat16 as of others, where the channels of a group are whole pairs; in wgrad pairs are positions."""
+    machine = Machine(6, 256, 64, True, 32 << 20, 2)
+    problem = ConvProblem(8, 64, channels, channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
+    blocks = Blocks(*plan_of(operation, problem, TABLE[1], False, machine).blocks)
+    assert (blocks.groups, blocks.pairs) == (expected, True)
+
+
+@pytest.mark.tuning
 def test_phases_are_planned():
     """Of a part of a line of the cache, several groups make whole lines together; and so do all phases of rows."""
     machine = Machine(6, 64, 32, False, 32 << 20, 2)
@@ -86,14 +100,14 @@ def test_phases_are_planned():
 
 
 @operations
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype, algorithm", WAYS)
 @pytest.mark.parametrize("text", LAYERS)
 @pytest.mark.usefixtures("bundles")
-def test_exact(operation, dtype, text):
+def test_exact(operation, dtype, algorithm, text):
     problem = parse(f'mb2{text}n"bundled"')
     tensors, _ = integer_tensors(problem, dtype)
     for formats in (("NXC", "XIO"), ("NXC", "OIX")):
-        result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
+        result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray, algorithm=algorithm)
         assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
 
 
@@ -107,26 +121,27 @@ def test_all_problems(operation):
 
 
 @operations
+@pytest.mark.parametrize("dtype, algorithm", [way for way in WAYS if way == ("float32", "direct") or way[1] == "auto"])
 @pytest.mark.parametrize("text", LAYERS)
 @pytest.mark.usefixtures("bundles")
-def test_bits_and_nonfinite_values(operation, text):
+def test_bits_and_nonfinite_values(operation, dtype, algorithm, text):
     """The bits of channels first, whose groups are tasks of their own; NaN in one group stays there."""
     problem = parse(f'mb2{text}n"bundled"')
-    tensors = real_tensors(problem, "float32")
+    tensors = real_tensors(problem, dtype)
     for value in (1.0, np.nan, np.inf):
         for name in operation.reads:
             array = getattr(tensors, name).copy()
             array.reshape(-1)[array.size // 2 :: 97] = value
             spoiled = tensors._replace(**{name: array})
             first, last = (
-                operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray)
+                operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray, algorithm=algorithm)
                 for data_format in ("NCX", "NXC")
             )
             if operation.makes != "w":
                 last = np.moveaxis(last, -1, 1)
             if value == 1:
                 assert bits(last) == bits(first)
-            np.testing.assert_array_equal(last, first)
+            np.testing.assert_array_equal(last.astype(np.float32), first.astype(np.float32))
 
 
 @pytest.mark.tuning

@@ -193,6 +193,13 @@ OPERAND_MUTANTS = [
         needs="pairs",
     ),
     *mutants_of(
+        "pyx/direct/exact.pxd",
+        "test_pairs.py::test_padding",
+        ("the low halves of pairs are finite", "0x7f807f80", "0x7f800000"),
+        ("the high halves of pairs are finite", "not found & <uint32_t>0x80008000", "not found & <uint32_t>0x00008000"),
+        needs="pairs",
+    ),
+    *mutants_of(
         "pyx/direct/correlate_tasks.pxd",
         f"{CHUNKS} {EXACT} {ZONES} test_segments.py::test_exact",
         ("a cut walk has the taps of the whole", "(a.filter_begin - b.filter_begin) // b.filter_step", "0"),

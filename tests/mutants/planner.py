@@ -225,7 +225,7 @@ PLANNER_MUTANTS = [
             "groups of several chunks are bundled",
             "chunk == case.channels",
             "True",
-            "if not pairs and chunk == case.channels",
+            "if chunk == case.channels and block",
         ),
     ),
     *mutants_of(

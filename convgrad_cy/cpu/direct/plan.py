@@ -109,7 +109,8 @@ def correlation(given, streams):
         images, windows = boxes(box_positions(case, block, phases, many))
     block, images, windows = cut_correlation(case, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
-    if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:
+    joins = chunk == case.channels and block == case.outputs and not (pairs and chunk % 2)  # whole words of a window
+    if joins and not packs and (phases == 1 or not across):
         groups = bundled(case, setting, images, windows, count_boxes(case, images, windows))
     # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
     # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
@@ -136,7 +137,7 @@ def accumulation(case, parts, setting, order, far):
     threads = setting.threads(case)
     chunk, block = cut_accumulation(case, order, threads, chunk, block)
     groups = 1
-    if not pairs and chunk == case.channels and block == case.outputs:
+    if chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, slices)
     blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
     return Outline(case.every, whole_rows(parts, windows, accumulation_reads(case)), blocks)
