@@ -26,6 +26,7 @@ cdef extern from "copy/rows.h" nogil:
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
     void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
     void fetch_run(const void *first, int64_t bytes)
+    void fetch_row(const void *row, int64_t of_row, int64_t bytes)
     void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 
@@ -175,6 +176,8 @@ cdef inline void load_block(
         for p in range(positions):
             to = block + p * block_p
             of = tensor + p * tensor_p
+            if tensor_q == 1:
+                fetch_row(of, tensor_p * sizeof(scalar), columns * sizeof(scalar))
             widen_apart(to, of, tensor_q, columns)
     else:
         for q in range(columns):
@@ -244,6 +247,7 @@ cdef inline void store_block(
             to = tensor + p * tensor_p
             of = block + p * block_p
             if tensor_q == 1 and block_q == 1:
+                fetch_row(to, tensor_p * sizeof(scalar), columns * sizeof(scalar))
                 narrow_row(to, of, columns)
             else:
                 for q in range(columns):

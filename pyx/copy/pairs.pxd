@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
 from base.scalar cimport bf16, compute, scalar
-from copy.load_store cimport MANY, PIECE, ROWS, copy_rows, fetch_run, transpose_words
+from copy.load_store cimport MANY, PIECE, ROWS, copy_rows, fetch_row, fetch_run, transpose_words
 
 cdef extern from "base/bfloat.h" nogil:
     void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
@@ -98,6 +98,8 @@ cdef inline void load_paired_rows(
                 for q in range(columns):
                     word[q] = low[q * tensor_q].bits
             elif tensor_q == 1:
+                fetch_row(low, tensor_p * sizeof(scalar), columns * sizeof(scalar))
+                fetch_row(low + tensor_p, tensor_p * sizeof(scalar), columns * sizeof(scalar))
                 bf16_pair_rows(word, low, low + tensor_p, columns)
             else:
                 for q in range(columns):
