@@ -54,6 +54,11 @@ def _window_size(walk, box):
     return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
 
 
+def has_much_rim(window, tuning):
+    """Whether a window, of large or dilated filters, has many elements for each position of its box."""
+    return prod(axis.extent for axis in window) > tuning.much_rim * prod(axis.positions for axis in window)
+
+
 def compact_box_of(walk, batch, most, multiple, tuning):
     """``box_of``, but of parts of rows, as long as halving them makes much less of the rim.
 

@@ -80,6 +80,10 @@ TABLE = (
         "Boxes of few products have up to these.",
     ),
     same(
+        "much_rim", 4, "elements of a position", "reports",
+        "Where a window has more, as of 7 x 7 taps, boxes have as many: fewer copy most of the source several times.",
+    ),
+    same(
         "many_l1_caches", 2, "of the L1 cache", "unet",
         "The window of such a box across positions has at most so much: it is read for few outputs.",
     ),
