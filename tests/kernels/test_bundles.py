@@ -40,7 +40,9 @@ WAYS = [*((dtype, "direct") for dtype in DTYPES), *(("bfloat16", "auto") for dty
 
 
 #: As many groups in a task as there are, or three.
-BUNDLES = cpu.machine().tuning._replace(wanted_tasks=1, bundle_bytes=1 << 20, wanted_tile_tasks=1)
+BUNDLES = cpu.machine().tuning._replace(
+    wanted_tasks=1, bundle_bytes=1 << 20, adjacent_bundle_bytes=1 << 20, wanted_tile_tasks=1
+)
 
 
 @pytest.fixture
@@ -77,13 +79,22 @@ def test_are_whole_lines():
 
 @pytest.mark.tuning
 @pytest.mark.parametrize(
-    "operation, channels, expected", ((FPROP, 16, 8), (DGRAD, 12, 8), (FPROP, 13, 1), (WGRAD, 13, 8))
+    "operation, channels, adjacent, expected",
+    (
+        (FPROP, 16, False, 8),
+        (DGRAD, 12, False, 8),
+        (FPROP, 13, False, 1),
+        (WGRAD, 13, False, 8),
+        (FPROP, 16, True, 4),
+        (DGRAD, 12, True, 5),
+        (WGRAD, 16, True, 1),
+    ),
 )
-def test_pairs_are_planned(operation, channels, expected):
-    """Of bfloat16 as of others, where the channels of a group are whole pairs; in wgrad pairs are positions."""
+def test_pairs_are_planned(operation, channels, adjacent, expected):
+    """Where a group's channels are whole pairs, channels first, too; in wgrad, whose pairs are positions, as ever."""
     machine = Machine(6, 256, 64, True, 32 << 20, 2)
     problem = ConvProblem(8, 64, channels, channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
-    blocks = Blocks(*plan_of(operation, problem, TABLE[1], False, machine).blocks)
+    blocks = Blocks(*plan_of(operation, problem, TABLE[1], adjacent, machine).blocks)
     assert (blocks.groups, blocks.pairs) == (expected, True)
 
 
@@ -106,7 +117,7 @@ def test_phases_are_planned():
 def test_exact(operation, dtype, algorithm, text):
     problem = parse(f'mb2{text}n"bundled"')
     tensors, _ = integer_tensors(problem, dtype)
-    for formats in (("NXC", "XIO"), ("NXC", "OIX")):
+    for formats in (("NXC", "XIO"), ("NXC", "OIX"), ("NCX", "OIX")):
         result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray, algorithm=algorithm)
         assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
 
@@ -123,25 +134,26 @@ def test_all_problems(operation):
 @operations
 @pytest.mark.parametrize("dtype, algorithm", [way for way in WAYS if way == ("float32", "direct") or way[1] == "auto"])
 @pytest.mark.parametrize("text", LAYERS)
-@pytest.mark.usefixtures("bundles")
-def test_bits_and_nonfinite_values(operation, dtype, algorithm, text):
-    """The bits of channels first, whose groups are tasks of their own; NaN in one group stays there."""
+def test_bits_and_nonfinite_values(operation, dtype, algorithm, text, machine_with):
+    """The bits of groups that are tasks of their own, in either layout; NaN in one group stays there."""
     problem = parse(f'mb2{text}n"bundled"')
     tensors = real_tensors(problem, dtype)
+    alone = BUNDLES._replace(bundle_bytes=0, adjacent_bundle_bytes=0)
     for value in (1.0, np.nan, np.inf):
         for name in operation.reads:
             array = getattr(tensors, name).copy()
             array.reshape(-1)[array.size // 2 :: 97] = value
-            spoiled = tensors._replace(**{name: array})
-            first, last = (
-                operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray, algorithm=algorithm)
-                for data_format in ("NCX", "NXC")
-            )
-            if operation.makes != "w":
-                last = np.moveaxis(last, -1, 1)
-            if value == 1:
-                assert bits(last) == bits(first)
-            np.testing.assert_array_equal(last.astype(np.float32), first.astype(np.float32))
+            results = []
+            for tuning, data_format in ((alone, "NCX"), (BUNDLES, "NCX"), (BUNDLES, "NXC")):
+                machine_with(own_tuning=tuning)
+                spoiled = tensors._replace(**{name: array})
+                result = operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray, algorithm=algorithm)
+                channels = 1 if data_format == "NCX" or operation.makes == "w" else -1
+                results.append(np.moveaxis(result, channels, 1))
+            for result in results[1:]:
+                if value == 1:
+                    assert bits(result) == bits(results[0])
+                np.testing.assert_array_equal(result.astype(np.float32), results[0].astype(np.float32))
 
 
 @pytest.mark.tuning

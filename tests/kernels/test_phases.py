@@ -68,7 +68,7 @@ def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
 
 
 @pytest.mark.tuning
-@pytest.mark.parametrize("adjacent, expected", ((True, (1, 4)), (False, (8, 4))))
+@pytest.mark.parametrize("adjacent, expected", ((True, (4, 4)), (False, (8, 4))))
 def test_phases_of_pairs_are_joined(adjacent, expected):
     """Of bfloat16 as of others: in each layout whole rows, or whole lines of the cache, are stored."""
     problem = ConvProblem(8, 32, 16, 16, (1, 28, 28), (1, 14, 14), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))

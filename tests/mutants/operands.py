@@ -141,6 +141,19 @@ OPERAND_MUTANTS = [
         ("the last of every second is left out", "to[count - 1] = bf16_widen(of[2 * (count - 1)])", DROPPED),
     ),
     *mutants_of(
+        "pyx/copy/window.pxd",
+        f"{PAIRS} test_phases.py::test_exact",
+        ("rows copied together begin in padding", "(w - part.source) * pitch", "w * pitch"),
+        ("rows copied together lie on each other", "r * m.pitch[1]", "0", "places[i] = <int32_t>(r * m.pitch[1]"),
+        (
+            "rows are copied together into padding",
+            "b.source_size - height",
+            "of_h.length",
+            "h, b.source_size - height)",
+        ),
+        needs="pairs",
+    ),
+    *mutants_of(
         "pyx/copy/pairs.pxd",
         f"{PAIRS} {FILLED} test_pairs.py::test_arrays_between_words",
         ("an odd channel has no word", "columns % 2", "False", "positions if columns % 2 else 0"),

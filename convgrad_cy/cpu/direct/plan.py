@@ -13,7 +13,7 @@ from ..cache import memory_ways
 from ..case import case_of, setting_of
 from ..machines import LINE_BYTES
 from ..steps import Outline, cut_rows, whole_rows
-from .boxes import boxed, bundled, count_boxes
+from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks
 from .cuts import cut_accumulation, cut_correlation
 from .forms import Given, chosen
@@ -65,16 +65,18 @@ class Blocks(NamedTuple):
     spreads: int = 0
 
 
-def _many_positions(case, setting, chunk_bytes, phases, across):
+def _many_positions(case, setting, chunk_bytes, phases, across, windows):
     """Positions of a box where each has few products; ``chunk_bytes``: what a chunk has of a position of the source.
 
-    Across positions, a window is read for few outputs: it should stay in the first cache. Of small groups, channels
-    last, a task has several.
+    So it has where its window, of ``windows``, is mostly rim. Across positions, a window is read for few outputs: it
+    should stay in the first cache. Of small groups, channels last, a task has several.
     """
     if case.groups > 1 and not setting.positions_adjacent:
         return 0
     products, tuning = case.channels * case.taps * case.outputs * phases, case.tuning
-    many = min(tuning.many_positions, tuning.box_positions * tuning.few_products // max(products, 1))
+    many = tuning.many_positions
+    if not any(has_much_rim(window, tuning) for window in windows):
+        many = min(many, tuning.box_positions * tuning.few_products // max(products, 1))
     seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
     return min(many, tuning.many_l1_caches * setting.machine.l1_bytes // seen) if across else many
 
@@ -104,7 +106,7 @@ def correlation(given, streams):
         return boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)[:2]
 
     images, windows = boxes(most)
-    many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across)
+    many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across, windows)
     if many > case.tuning.box_positions and most < case.positions:
         images, windows = boxes(box_positions(case, block, phases, many))
     block, images, windows = cut_correlation(case, sizes, pairs, threads, (block, images, windows), boxes)
