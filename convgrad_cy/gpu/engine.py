@@ -18,12 +18,12 @@ _MOST_STEP = 8
 _MOST_STRIDE = 2**40
 
 
-def declined(task, kind, groups, phases, packed):
-    """Why the engine cannot copy these operands, or None.
+def declined(device, kind, groups, phases, operands):
+    """Why the engine cannot copy these operands, each given as (shape, Packed), or None.
 
     ``groups`` are those left when some are joined, ``phases`` the walks of each axis for one launch after another.
     """
-    if not task.device.engine:
+    if not device.engine:
         return "the GPU has no copy engine"
     if kind.size != 2 or kind.planes != 1:
         return "it copies no planes, and of 16-bit types alone"
@@ -31,7 +31,7 @@ def declined(task, kind, groups, phases, packed):
         return "a box has channels of one group"
     if any(_count(launch) > MOST_MAPS for launch in phases):
         return f"a launch has at most {MOST_MAPS} phases"
-    if not all(_has_strides((task.source, task.filter, task.target), one, kind) for one in packed):
+    if not all(_has_strides(shape, packed, kind) for shape, packed in operands):
         return "strides must be positive and less than 2**40 bytes"
     axes = image_axes(phases)
     if not all(_fits(axis, axes) for launch in phases for walks in launch for axis in walks):
@@ -39,12 +39,10 @@ def declined(task, kind, groups, phases, packed):
     return None
 
 
-def _has_strides(operands, packed, kind):
+def _has_strides(shape, packed, kind):
     """Whether an operand has strides for a tensor map, as what was packed has."""
-    if packed.launch is not None:
-        return True
-    steps = zip(operands[packed.number].shape, packed.strides, strict=True)
-    return all(0 < step * kind.size < _MOST_STRIDE for size, step in steps if size > 1)
+    steps = zip(shape, packed.strides, strict=True)
+    return packed.launch is not None or all(0 < step * kind.size < _MOST_STRIDE for size, step in steps if size > 1)
 
 
 def _count(phases):
@@ -101,15 +99,20 @@ def _pixels(pointer, kind, packed, batch, walk, axes, pixels):
     return TensorMap(pointer, kind.element, sizes, strides, (CHANNELS, pixels), lower, upper, steps)
 
 
-def correlation_maps(kind, tile, phases, axes, batch, source, filter, columns):
-    """``struct Maps`` of tap_boxes.cuh: the filter's, and the source's for each phase of a launch."""
+def correlation_maps(kind, tile, phases, axes, batch, source, filter, columns, by_depth):
+    """``struct Maps`` of tap_boxes.cuh: the filter's, and the source's for each phase of a launch.
+
+    ``by_depth``: channels of the target are nearest in the filter.
+    """
     sources = [_pixels(0, kind, source, batch, walk, axes, tile.rows) for walk in product(*phases)]
     sources += sources[-1:] * (MOST_MAPS - len(sources))
     taps = [max(_filter_size(axis) for axis in walks) for walks in phases]
-    _, by_out, _, *by_tap = filter.strides
-    sizes, strides = _nearest_first(source.channels, (columns, *taps), (by_out, *by_tap), kind)
-    box = (CHANNELS, 1, 1, 1, tile.columns)
-    return (TensorMap(1, kind.element, sizes, strides, box), *sources)
+    _, by_out, by_in, *by_tap = filter.strides
+    nearest, farthest, by_farthest, extent = (
+        (columns, source.channels, by_in, CHANNELS) if by_depth else (source.channels, columns, by_out, tile.columns)
+    )
+    sizes, strides = _nearest_first(nearest, (farthest, *taps), (by_farthest, *by_tap), kind)
+    return (TensorMap(1, kind.element, sizes, strides, (CHANNELS, 1, 1, 1, extent)), *sources)
 
 
 def _filter_size(axis):

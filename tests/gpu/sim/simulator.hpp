@@ -126,10 +126,12 @@ void sim_cp_async_4(void *shared, const void *global, int bytes);
 // cp.async.commit_group, and cp.async.wait_group: this thread's data are there but for the `left` newest groups.
 void sim_cp_async_commit();
 void sim_cp_async_wait(int left);
-// wgmma.mma_async.sync.aligned.m64n<columns>k16 of operands in shared memory with the 128-byte swizzle, both K-major or both
+// wgmma.mma_async.sync.aligned.m64n<columns>k16 of operands in shared memory with the 128-byte swizzle, K-major or
 // MN-major ("by depth", where 64 rows further is `leading` bytes further); commit_group, wait_group, and both fences.
-void sim_wgmma_m64k16_bf16(float *sums, int columns, bool by_depth, int leading, const void *rows, const void *across);
-void sim_wgmma_m64k16_f16(float *sums, int columns, bool by_depth, int leading, const void *rows, const void *across);
+void sim_wgmma_m64k16_bf16(float *sums, int columns, bool rows_by_depth, bool columns_by_depth, int leading,
+                           const void *rows, const void *across);
+void sim_wgmma_m64k16_f16(float *sums, int columns, bool rows_by_depth, bool columns_by_depth, int leading,
+                          const void *rows, const void *across);
 void sim_wgmma_fence();
 void sim_wgmma_commit();
 void sim_wgmma_wait(int left);
