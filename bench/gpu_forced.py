@@ -7,11 +7,12 @@ choice is as it would be.
 
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
+from math import inf
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from convgrad_cy import calls, gpu
-from convgrad_cy.gpu import depthwise, families, joins, mma, simt, simt_tiles, thread_shape, tiles
+from convgrad_cy.gpu import depthwise, families, joins, mma, mma_engine, simt, simt_tiles, thread_shape, tiles
 from convgrad_cy.problem import WGRAD
 
 FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
@@ -28,6 +29,7 @@ class Product(NamedTuple):
 
     def __str__(self):
         grouped = " by warpgroups" if getattr(self.tile, "warpgroups", 0) else ""
+        grouped += " and the copy engine" if getattr(self.tile, "engine", False) else ""
         join = "" if self.join == joins.ALONE else f" joined {self.join.groups} {self.join.phases}".replace(",", "")
         return f"{self.tile.rows}x{self.tile.columns}{grouped} splits {self.splits}{join}"
 
@@ -35,7 +37,9 @@ class Product(NamedTuple):
         """What they are in the macros of a kernel."""
         found = {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
         grouped = getattr(self.tile, "warpgroups", None)
-        return found if grouped is None else {**found, "WARPGROUPS": str(grouped)}
+        if grouped is None:
+            return found
+        return {**found, "WARPGROUPS": str(grouped), "ENGINE": str(int(self.tile.engine))}
 
     def parts(self, steps):
         """The number of splits, and the stages of each."""
@@ -68,13 +72,26 @@ def can(family, task):
     return not task.is_empty and getattr(module, "can", module.suits)(task)
 
 
+def _is_possible(product, task, join):
+    if not product.tile.engine:
+        return True
+    with _of_mma(product):
+        return mma.engine_brings(task, join)
+
+
 def choices(family, task):
     """All that a family can choose for a task; where some can be joined, each way to do that, with tiles in turns."""
     if family == "mma":
-        compiled = tiles.tiles(mma._kind(task), task.device, task.operation == WGRAD)
+        kind = mma.kind_of(task)
+        compiled = tiles.tiles(kind, task.device, task.operation == WGRAD)
+        if task.operation != WGRAD:
+            compiled += tiles.by_engine(kind, task.device)
         every = [Product(tile, n) for tile in compiled for n in _SPLITS]
-        _, *ways = joins.joins(task)
-        return [one._replace(join=join) for one, join in zip(cycle(every[::-1]), ways, strict=False)] if ways else every
+        alone, *ways = joins.joins(task)
+        if not ways:
+            return [one for one in every if _is_possible(one, task, alone)]
+        turns = cycle(every[::-1])
+        return [next(one for one in turns if _is_possible(one, task, join))._replace(join=join) for join in ways]
     if family == "simt":
         return [Product(tile, n) for tile in simt_tiles.TILES[task.dtype.compute_itemsize] for n in _SPLITS]
     if family == "depthwise":
@@ -90,13 +107,19 @@ def _steps(kind, tile, depths):
 
 
 def _of_mma(choice):
-    def best_tile(kind, device, groups, products):
+    def best_tile(kind, device, groups, products, compiled):
+        if choice.tile not in compiled:
+            return compiled[0], 1, 2**31, inf  # not this one
         return choice.tile, *choice.parts(_steps(kind, choice.tile, [depth for *_, depth in products])), 0.0
 
-    def best_split(kind, device, groups, rows, columns, depth):
+    def best_split(kind, device, groups, rows, columns, depth, compiled, by_engine):
         return choice.tile, choice.parts(_steps(kind, choice.tile, [depth]))[1], 0.0
 
-    return patch.multiple(mma, best_tile=best_tile, best_split=best_split, joins=lambda task: [choice.join])
+    changes = ExitStack()
+    changes.enter_context(patch.multiple(mma, best_tile=best_tile, best_split=best_split))
+    changes.enter_context(patch.object(mma, "joins", lambda task: [choice.join]))
+    changes.enter_context(patch.object(mma_engine, "best_tile", best_tile))
+    return changes
 
 
 def _of_simt(choice):

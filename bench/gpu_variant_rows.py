@@ -32,7 +32,7 @@ FORMATS = (("NCX", "OIX"), ("NXC", "OXI"), ("NXC", "XIO"))
 FORMATS_OF = {**dict.fromkeys(KINDS_OF, FORMATS), "depthwise": FORMATS[:2]}
 SOURCES = {
     "depthwise": ("depthwise.cu", "depthwise_wgrad.cu"),
-    "mma": ("mma.cu", "mma_wgrad.cu"),
+    "mma": ("mma.cu", "mma_engine.cu", "mma_wgrad.cu"),
     "simt": ("simt.cu",),
     "gather": ("gather.cu",),
 }

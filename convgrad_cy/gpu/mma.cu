@@ -10,63 +10,10 @@
    were padded, zeros meet zeros. RESULT is the type of the target, which has any strides. Where there are few tiles,
    the sums are split among blocks and the targets are partial sums, which reduce.cu adds. Where groups or phases are
    joined, the filter has holes. */
-#include "planes.cuh"
+#include "definition.cuh"
 #include "tap_copies.cuh"
 
 typedef RESULT result;
-
-/* The sum of a result's terms of depths begin to end by the definition. Tiles add products with the zeros in padding
-   and, between planes, of parts of numbers: right for finite numbers, but infinity times zero is NaN. So what came
-   out as infinity or NaN is formed again here, until it is NaN, from terms that exist. */
-__device__ __noinline__ sum_type defined_sum(const element *source, const element *filter, const Walk &walk,
-                                             const Arguments &arguments, unsigned row, int column, int64_t begin,
-                                             int64_t end)
-{
-    unsigned place[3];
-    source += walk.locate(row, place) * arguments.source.batch;
-    filter += column * arguments.filter.batch;
-    sum_type sum = 0;
-    int64_t tap[3], at[3];
-    for (tap[0] = 0; tap[0] < walk.axis[0].taps; tap[0]++)
-        for (tap[1] = 0; tap[1] < walk.axis[1].taps; tap[1]++)
-            for (tap[2] = 0; tap[2] < walk.axis[2].taps; tap[2]++) {
-                const element *a = source, *b = filter;
-                bool inside = true;
-                for (int i = 0; i < 3; i++) {
-                    at[i] = conv_source(&walk.axis[i], place[i], tap[i]);
-                    inside = inside && conv_inside(&walk.axis[i], at[i]);
-                    a += at[i] * arguments.source.axis[i];
-                    b += conv_filter(&walk.axis[i], tap[i]) * arguments.filter.axis[i];
-                }
-                for (int64_t c = 0; inside && c < arguments.channels && sum == sum; c += CHUNK)
-                    if (begin <= c && c < end) /* all three are multiples of CHUNK */
-#pragma unroll
-                        for (int k = 0; k < CHUNK; k++)
-                            if (!arguments.holes || !is_hole(b[c + k]))
-                                sum = multiply_add(whole(a + c + k, arguments.source_plane),
-                                                   whole(b + c + k, arguments.filter_plane), sum);
-                if (sum != sum)
-                    return sum;
-                begin -= arguments.channels;
-                end -= arguments.channels;
-            }
-    return sum;
-}
-
-/* Where a column's results are, from those of a position. */
-__device__ inline int64_t column_target(const Arguments &arguments, unsigned column)
-{
-    const unsigned channels = unsigned(arguments.target_channels);
-    int64_t offset = column % channels * arguments.target.channel;
-    column /= channels;
-#pragma unroll 1
-    for (int i = 2; i >= 0; i--) {
-        const unsigned phases = unsigned(arguments.joined[i]);
-        offset += column % phases * arguments.target.axis[i];
-        column /= phases;
-    }
-    return offset;
-}
 
 /* Stores the tile through shared memory, the rows of one row of warps after another, so that threads next to each other
    write what is next to each other in memory: columns of one row where channels come last, else rows of one column.

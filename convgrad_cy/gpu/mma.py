@@ -7,22 +7,21 @@ own on the GPUs for science; on others they are slow. NaN and infinity reach exa
 says.
 """
 
-from itertools import product
 from math import inf, prod
 
-from ..problem import DGRAD, WGRAD
-from . import reduce, simt
-from .joins import ALONE, joins, phase_walks, spread, view
-from .pack import CHANNELS, can_pack, lies_in_chunks, pack
+from ..problem import WGRAD
+from . import engine, mma_engine, reduce, simt
+from .costs import LAUNCH_CLOCKS, best_split, best_tile, memory_clocks
+from .joins import ALONE, joins, view
+from .operands import correlation, digits_of, macros_of, packed_operands, result_of, with_reduction
+from .pack import CHANNELS, can_pack
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integers
-from .tiles import LAUNCH_CLOCKS, Kind, best_split, best_tile, memory_clocks, shared_bytes, stages, tiles
+from .products import MOST, kind_of, phases_of, products_of, walks_of
+from .tiles import Kind, shared_bytes, stages, tiles
 
-#: Walks of an axis in one launch: MOST_PHASES of tap_copies.cuh. Strides that want more launches than this are rare.
-_MOST_PHASES = 4
+#: Strides that want more launches than this are rare.
 _MOST_PARTS = 8
-_NO_WALK = (0,) * 10
-#: Rows, columns and depths are counted in 32 bits, with what a tile has beyond them; coordinates may lie outside.
-_MOST = 2**31 - 2**16
+#: Coordinates may lie outside.
 _FARTHEST = 2**29
 _MOST_GROUPS = 65535
 #: What mma_wgrad.cu multiplies a row with, to know which of the joined groups it is of, is in such parts.
@@ -31,33 +30,6 @@ _ROW_PARTS = 1 << 16
 _DOUBLE_ARCHS = (80, 90)
 #: Bytes of packed operands and partial sums beyond which kernels without them are taken.
 _MOST_WORKSPACE = 16 << 30
-#: The axes in the order of partial sums, channels last: (group, out, taps, in) of filters, (N, G, D, H, W, C) of data.
-_DIGITS = (0, 1, 3, 4, 5, 2)
-
-
-def _kind(task):
-    """How the task's type is multiplied."""
-    if task.dtype.name == "float32":
-        return Kind("bf16", 2, {"high": 3, "medium": 2}[task.precision], 4)
-    return Kind(task.dtype.cuda, task.dtype.itemsize, 1, task.dtype.compute_itemsize)
-
-
-def _walks(task, join=ALONE):
-    """Every combination of walks."""
-    return [walk for axes in _phases(task, join) for walk in product(*axes)]
-
-
-def _products(task, kind, join=ALONE):
-    """(rows, columns, depth) of the matrix product of each walk, in one group or in joined ones."""
-    channels = -(-task.source.shape[CHANNELS] * join.groups // kind.chunk) * kind.chunk
-    others = task.target.shape[CHANNELS] * join.groups
-    for walk in _walks(task, join):
-        positions = task.source.shape[0] * prod(axis.positions for axis in walk)
-        taps = prod(axis.taps for axis in walk)
-        if task.operation == WGRAD:
-            yield others, taps * channels, positions
-        else:
-            yield positions, others * prod(join.phases), taps * channels
 
 
 def _is_near(axis):
@@ -76,10 +48,10 @@ def can(task):
         return False
     return (
         can_pack(task.source)
-        and len(_phases(task)) <= _MOST_PARTS
+        and len(phases_of(task)) <= _MOST_PARTS
         and task.problem.groups <= _MOST_GROUPS
-        and all(_is_near(axis) for walk in _walks(task) for axis in walk)
-        and all(max(sizes) <= _MOST for sizes in _products(task, _kind(task)))
+        and all(_is_near(axis) for walk in walks_of(task) for axis in walk)
+        and all(max(sizes) <= MOST for sizes in products_of(task, kind_of(task)))
     )
 
 
@@ -112,148 +84,92 @@ def launches(task):
 
 def _planned(task):
     """The plan whose groups and phases are joined as it costs least, and its clocks."""
-    plan = _wgrad if task.operation == WGRAD else _correlate
-    return min((plan(task, join) for join in joins(task)), key=lambda planned: planned[1])
-
-
-def _phases(task, join=ALONE):
-    """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last.
-
-    Where strides are small, combinations of phases that no tap reaches have blocks of their own, which store zeros;
-    else zeros are stored everywhere before.
-    """
-    problem = task.problem
-    if join.phases != ALONE.phases:
-        return [tuple([axis] for axis in phase_walks(problem))]
-    if task.operation != DGRAD:
-        return [tuple([axis] for axis in problem.forward_walk())]
-    unreached = problem.unreached_walk()
-    zeros, phases = [], problem.backward_phases()
-    if unreached is not None and max(problem.stride) <= _MOST_PHASES:
-        phases = problem.complete_backward_phases()
-    elif unreached is not None:
-        zeros = [tuple([axis] for axis in unreached)]
-    depths, rows, columns = (
-        [walks[i : i + _MOST_PHASES] for i in range(0, len(walks), _MOST_PHASES)]
-        for walks in (sorted(axis, key=lambda walk: -walk.taps) for axis in phases)
-    )
-    return zeros + [(depth, row, column) for depth in depths for row in rows for column in columns]
-
-
-def _packed(task, kind, join, *numbers):
-    """These operands as the kernels read them, the launches that make them so, and the sizes of their workspaces."""
-    operands, packs, sizes = [], [], []
-    for number in numbers:
-        workspace = WORKSPACE + len(sizes)
-        if number == FILTER and join != ALONE:
-            packed = spread(task, join, kind, workspace)
-        else:
-            operand = (task.source, task.filter, task.target)[number]
-            operand = operand if number == FILTER else view(operand, join.groups)
-            packed = pack(number, operand, task.dtype, kind, workspace)
-        operands.append(packed)
-        if packed.launch is not None:
-            packs.append(packed.launch)
-            sizes.append(packed.size)
-    return operands, packs, sizes
-
-
-def _macros(kind, tile, count, **others):
-    values = {
-        "BLOCKS": tile.blocks,
-        "ELEMENT": kind.element,
-        "PLANES": kind.planes,
-        "STAGES": count,
-        "TILE_COLUMNS": tile.columns,
-        "TILE_ROWS": tile.rows,
-        "WARPGROUPS": tile.warpgroups,
-    }
-    return tuple(sorted((name, str(value)) for name, value in {**values, **others}.items()))
-
-
-def _filter_strides(strides):
-    """As ``struct strides`` of tile.cuh, whose ``batch`` is then that of the target's channels."""
-    group, out, *rest = strides
-    return (out, group, *rest)
-
-
-def _digits(operand):
-    """Extents and strides of an operand for ``reduce.launch``, and the strides of one split's partial sums."""
-    extents, strides = ([of[axis] for axis in _DIGITS] for of in (operand.shape, operand.strides))
-    dense = [0] * 6
-    for digit, axis in enumerate(_DIGITS):
-        dense[axis] = prod(extents[digit + 1 :])
-    return extents, strides, dense
+    planners = (_wgrad,) if task.operation == WGRAD else (_correlate, mma_engine.planned)
+    every = (planned(task, join) for join in joins(task) for planned in planners)
+    return min((plan for plan in every if plan is not None), key=lambda plan: plan[1])
 
 
 def _correlate(task, join):
-    kind, device, target = _kind(task), task.device, view(task.target, join.groups)
-    (source, filter), steps, sizes = _packed(task, kind, join, SOURCE, FILTER)
+    kind, device, target = kind_of(task), task.device, view(task.target, join.groups)
+    (source, filter), steps, sizes = packed_operands(task, kind, join, SOURCE, FILTER)
     batch, groups, channels = target.shape[:3]
     columns = channels * prod(join.phases)
-    tile, splits, each, clocks = best_tile(kind, device, groups, list(_products(task, kind, join)))
+    products = list(products_of(task, kind, join))
+    tile, splits, each, clocks = best_tile(kind, device, groups, products, tiles(kind, device))
     clocks += len(steps) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     count = stages(kind, tile, device)
-    extents, target_strides, partial_strides = _digits(target)
-    if splits == 1:
-        result, size, strides, aligned = task.dtype.cuda, task.dtype.itemsize, target.strides, target.aligned
-    else:
-        result, size, strides, aligned = kind.sums, kind.sum_size, partial_strides, True
-    written = target._replace(strides=tuple(strides), aligned=aligned)
-    last = written.strides[CHANNELS] == 1
-    pointers = (source.number, filter.number, TARGET if splits == 1 else WORKSPACE + len(sizes))
-    whole_chunks = last and lies_in_chunks(written, 16 // size)
-    for phases in _phases(task, join):
-        walks = [axis[i] if i < len(axis) else _NO_WALK for axis in phases for i in range(_MOST_PHASES)]
+    result = result_of(task, kind, target, splits, sizes)
+    pointers = (source.number, filter.number, result.number)
+    last = result.strides[CHANNELS] == 1
+    for phases in phases_of(task, join):
         arguments = integers(
-            [len(axis) for axis in phases],
-            walks,
-            (batch, source.channels, channels, columns, splits, each),
-            (source.strides, source.plane),
-            (_filter_strides(filter.strides), filter.plane),
-            (written.strides, prod(target.shape)),
-            (last, whole_chunks, join.phases, join != ALONE),
+            correlation(phases, batch, source, filter, channels, columns, splits, each),
+            (result.strides, prod(target.shape)),
+            (last, result.whole_chunks, join.phases, join != ALONE),
         )
         rows = batch * prod(max(walk.positions for walk in axis) for axis in phases)
         grid = (-(-rows // tile.rows) * -(-columns // tile.columns), prod(map(len, phases)), groups * splits)
-        macros, shared = _macros(kind, tile, count, RESULT=result), shared_bytes(kind, tile, count)
+        macros, shared = macros_of(kind, tile, count, RESULT=result.element), shared_bytes(kind, tile, count)
         steps.append(Launch("mma.cu", macros, "correlate", grid, (tile.threads, 1, 1), shared, pointers, arguments))
-    if splits > 1:
-        steps.append(reduce.launch(task.dtype, pointers[2], TARGET, splits, extents, target_strides))
-        sizes.append(reduce.workspace_bytes(task.dtype, splits, extents))
-    return Plan(tuple(steps), tuple(sizes)), clocks
+    return Plan(*with_reduction(task, target, result, splits, steps, sizes)), clocks
+
+
+def _columns_by_engine(task, kind, join, *packed):
+    """The columns as the copy engine brings these operands, or None where it cannot."""
+    operands = zip((view(task.source, join.groups), view(task.target, join.groups)), packed, strict=True)
+    operands = [(operand.shape, one) for operand, one in operands]
+    groups = task.problem.groups // join.groups
+    if engine.declined(task.device, kind, groups, phases_of(task, join), operands) is not None:
+        return None
+    ((_, columns, _),) = products_of(task, kind, join, engine.CHANNELS)
+    return columns if columns <= MOST else None
+
+
+def engine_brings(task, join=ALONE):
+    """Whether the copy engine can bring the task's operands."""
+    if task.operation != WGRAD:
+        return mma_engine.planned(task, join) is not None
+    packed, *_ = packed_operands(task, kind_of(task), join, SOURCE, TARGET)
+    return _columns_by_engine(task, kind_of(task), join, *packed) is not None
 
 
 def _wgrad(task, join):
-    kind, device, groups = _kind(task), task.device, task.problem.groups // join.groups
-    (source, target), steps, sizes = _packed(task, kind, join, SOURCE, TARGET)
-    ((rows, columns, depth),) = _products(task, kind, join)
+    kind, device, groups = kind_of(task), task.device, task.problem.groups // join.groups
+    (source, target), steps, sizes = packed_operands(task, kind, join, SOURCE, TARGET)
+    ((rows, columns, depth),) = products_of(task, kind, join)
     of_row = -(-_ROW_PARTS // task.target.shape[CHANNELS]) if join.groups > 1 else 0
-    tile, each, clocks = best_split(kind, device, groups, rows, columns, depth)
+    by_engine = _columns_by_engine(task, kind, join, source, target)
+    tile, each, clocks = best_split(kind, device, groups, rows, columns, depth, tiles(kind, device, True), by_engine)
     count = stages(kind, tile, device, True)
     splits = -(-depth // (each * kind.depth(tile)))
-    extents, strides, _ = _digits(task.filter)
+    extents, strides, _ = digits_of(task.filter)
     partials = WORKSPACE + len(sizes)
-    across = -(-columns // tile.columns)
+    walk, batch = task.problem.forward_walk(), task.source.shape[0]
+    across, counted, maps = -(-columns // tile.columns), source.channels, ()
+    axes = engine.image_axes(phases_of(task, join))
+    if tile.engine:
+        across, counted = -(-by_engine // tile.columns), -(-source.channels // engine.CHANNELS) * engine.CHANNELS
+        maps = engine.filter_gradient_maps(kind, kind.depth(tile), walk, axes, batch, source, target)
     arguments = integers(
-        task.problem.forward_walk(),
-        task.source.shape[0],
-        (source.channels, task.source.shape[CHANNELS], target.channels, rows, of_row),
+        walk,
+        batch,
+        (counted, task.source.shape[CHANNELS], target.channels, rows, of_row),
         (across, each),
         (source.strides, source.plane),
-        (target.strides, target.plane),
+        (target.strides, target.plane, axes),
     )
     grid = (-(-rows // tile.rows) * across, splits, groups)
-    macros, shared = _macros(kind, tile, count), shared_bytes(kind, tile, count)
+    macros, shared = macros_of(kind, tile, count), shared_bytes(kind, tile, count)
     pointers = (source.number, target.number, partials)
-    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, (tile.threads, 1, 1), shared, pointers, arguments))
+    block = (tile.threads, 1, 1)
+    steps.append(Launch("mma_wgrad.cu", macros, "wgrad", grid, block, shared, pointers, arguments, maps))
     steps.append(reduce.launch(task.dtype, partials, FILTER, splits, extents, strides))
     clocks += (len(steps) - 1) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
 
 
 #: Shared memory of a block, by architecture: of those that differ.
-_DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10))
+_DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10, engine=True))
 
 
 def variants(devices=_DEVICES):
@@ -271,8 +187,9 @@ def variants(devices=_DEVICES):
         for device in devices:
             for tile in tiles(kind, device):
                 for result in {storage, kind.sums}:
-                    macros = _macros(kind, tile, stages(kind, tile, device), RESULT=result)
+                    macros = macros_of(kind, tile, stages(kind, tile, device), RESULT=result)
                     found.add(("mma.cu", "correlate", macros))
+            found |= mma_engine.variants(storage, kind, device)
             for tile in tiles(kind, device, by_depth=True):
-                found.add(("mma_wgrad.cu", "wgrad", _macros(kind, tile, stages(kind, tile, device, True))))
+                found.add(("mma_wgrad.cu", "wgrad", macros_of(kind, tile, stages(kind, tile, device, True))))
     return sorted(found)

@@ -23,6 +23,7 @@ class Device(NamedTuple):
     processors: int  # multiprocessors
     shared_bytes: int  # the most shared memory that a block may ask for
     memory_bytes: float | None = None  # moved by a multiprocessor's share of the memory in a clock; None: unknown
+    engine: bool = False  # whether its copy engine can be used
 
 
 class Operand(NamedTuple):
@@ -107,8 +108,8 @@ def _swapped(axes):
 class Launch(NamedTuple):
     """One kernel launch.
 
-    The kernel receives one pointer for each of ``pointers`` and then ``arguments``, by value, as one struct of
-    ``int64_t`` alone.
+    The kernel receives one pointer for each of ``pointers``; where there are ``maps``, these, by value, as one struct;
+    and then ``arguments``, by value, as one struct of ``int64_t`` alone.
     """
 
     source: str  # a file beside this one
@@ -119,6 +120,7 @@ class Launch(NamedTuple):
     shared: int  # dynamic shared memory in bytes
     pointers: tuple  # numbers of operands and workspaces
     arguments: tuple  # integers
+    maps: tuple = ()  # of tensor_map.py
 
 
 class Plan(NamedTuple):

@@ -27,9 +27,11 @@ struct Arguments { /* reduce.py lists them in this order */
     int64_t splits, lanes, across, begin, extents[6], strides[6];
 };
 
-__device__ inline int64_t place_of(const Arguments &arguments, unsigned element)
+__device__ inline int64_t place_of(const Arguments &arguments, unsigned element, unsigned elements)
 {
     int64_t place = arguments.begin;
+    if (unsigned(arguments.extents[5]) == elements)
+        return place + int64_t(element) * arguments.strides[5]; /* without a division */
 #pragma unroll
     for (int digit = 5; digit > 0; --digit) {
         const unsigned extent = unsigned(arguments.extents[digit]), rest = element / extent;
@@ -93,5 +95,5 @@ __launch_bounds__(THREADS) reduce(const compute *__restrict__ partials, storage 
 #pragma unroll 1
     for (unsigned i = 0; i < lanes; ++i)
         total += shares[row * lanes + i][column];
-    target[place_of(arguments, element)] = narrow(storage(), total);
+    target[place_of(arguments, element, elements)] = narrow(storage(), total);
 }

@@ -32,12 +32,26 @@ def launch(dtype, workspace, operand, splits, extents, strides, begin=0):
     lanes = _lanes(splits)
     # A patch of a single row would have nothing to turn.
     across = lanes < _LINES and _runs_across(extents, strides)
+    if not across:
+        extents, strides = _merged(extents, strides)
     columns = extents[5] if across else _WIDTH
     rows = -(-prod(extents) // columns)
     blocks = -(-rows * lanes // _LINES) * -(-columns // _WIDTH)
     arguments = integers(splits, lanes, across, begin, extents, strides)
     grid, block = (blocks, 1, 1), (_WIDTH * _LINES, 1, 1)
     return Launch("reduce.cu", _macros(dtype.cuda), "reduce", grid, block, 0, (workspace, operand), arguments)
+
+
+def _merged(extents, strides):
+    """The same elements by as few digits as there can be, the last ones: each takes a division."""
+    digits = []
+    for extent, stride in zip(extents, strides, strict=True):
+        if digits and digits[-1][1] == extent * stride:
+            digits[-1] = (digits[-1][0] * extent, stride)
+        elif extent > 1:
+            digits.append((extent, stride))
+    digits = [(1, 0)] * (6 - len(digits)) + digits
+    return tuple(zip(*digits, strict=True))
 
 
 def _lanes(splits):

@@ -1,56 +1,9 @@
-/* What a block of mma.cu multiplies: rows are positions of one stride phase, columns are channels of the target, depths
-   are channels of one tap after another. Copies brings them into the stages of pipeline.cuh. */
+/* Threads bring the rows and columns of taps.cuh into the stages of pipeline.cuh. */
 #ifndef CONVGRAD_TAP_COPIES_CUH
 #define CONVGRAD_TAP_COPIES_CUH
 
-#include "convgrad/problem.h"
 #include "pipeline.cuh"
-
-constexpr int MOST_PHASES = 4; /* of an axis, in one launch: _MOST_PHASES of mma.py */
-
-/* Made by mma.py, in this order. */
-struct Arguments {
-    int64_t phases[3];
-    conv_axis axes[3][MOST_PHASES];
-    int64_t batch;
-    int64_t channels;        /* of source and filter in memory, per group */
-    int64_t target_channels; /* per group */
-    int64_t columns;         /* in all phases that are joined, one after another (joins.py) */
-    int64_t splits;
-    int64_t steps; /* stages of a split */
-    strides source;
-    int64_t source_plane;
-    strides filter; /* batch: of the target's channels */
-    int64_t filter_plane;
-    strides target;
-    int64_t target_split;  /* from one split's target to the next */
-    int64_t channels_last; /* the target's channels are nearest in memory */
-    int64_t whole_chunks;  /* and stored 16 bytes at a time */
-    int64_t joined[3];     /* phases of each axis that are columns */
-    int64_t holes;         /* whether the filter may have some */
-};
-
-/* One phase, and where it is in a position. */
-struct Walk {
-    conv_axis axis[3];
-
-    __device__ inline int64_t positions() const
-    {
-        return axis[0].positions * axis[1].positions * axis[2].positions;
-    }
-
-    /* Splits batch * positions; all of them fit into 32 bits, where division is fast. */
-    __device__ inline unsigned locate(unsigned row, unsigned place[3]) const
-    {
-#pragma unroll
-        for (int i = 2; i >= 0; i--) {
-            const unsigned size = unsigned(axis[i].positions);
-            place[i] = row % size;
-            row /= size;
-        }
-        return row;
-    }
-};
+#include "taps.cuh"
 
 /* Rows of both tiles are ROW_CHUNKS chunks: a thread copies one chunk of every ROWS_APART-th row, always at the same
    depth. Where there are fewer columns than that, the first warps copy them. What that needs of a tap is found when the

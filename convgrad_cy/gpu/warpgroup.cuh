@@ -44,19 +44,32 @@ __device__ inline unsigned char *first_stage(unsigned char *shared)
     return shared + (-reinterpret_cast<int64_t>(shared) & (ATOM_BYTES - 1));
 }
 
+__device__ inline void clear(Sums sums)
+{
+#pragma unroll
+    for (int i = 0; i < ROW_PARTS; i++)
+#pragma unroll
+        for (int j = 0; j < TILE_COLUMNS / 8; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                sums[i][j][k] = 0;
+}
+
 /* Starts sums += the product of a stage. */
-template <bool by_depth> __device__ inline void start_products(Sums sums, const unsigned char *stage)
+template <bool rows_by_depth, bool columns_by_depth>
+__device__ inline void start_products(Sums sums, const unsigned char *stage)
 {
     const int group = threadIdx.x / 128;
-    constexpr int depth_bytes = by_depth ? 128 : SIZE, part_bytes = by_depth ? DEPTH * 128 : 64 * 128;
+    constexpr int row_bytes = rows_by_depth ? 128 : SIZE, column_bytes = columns_by_depth ? 128 : SIZE; /* a depth */
+    constexpr int part_bytes = rows_by_depth ? DEPTH * 128 : 64 * 128;
     begin_products();
 #pragma unroll
     for (int depth = 0; depth < DEPTH; depth += 16)
 #pragma unroll
         for (int i = 0; i < ROW_PARTS; i++)
-            multiply_group<TILE_COLUMNS, by_depth, DEPTH * 128>(
-                element(), &sums[i][0][0], stage + (group * ROW_PARTS + i) * part_bytes + depth * depth_bytes,
-                stage + ROWS_BYTES + depth * depth_bytes);
+            multiply_group<TILE_COLUMNS, rows_by_depth, columns_by_depth, DEPTH * 128>(
+                element(), &sums[i][0][0], stage + (group * ROW_PARTS + i) * part_bytes + depth * row_bytes,
+                stage + ROWS_BYTES + depth * column_bytes);
     end_products();
 }
 
@@ -66,13 +79,7 @@ template <bool by_depth> __device__ inline void start_products(Sums sums, const 
 template <bool by_depth, typename Copies>
 __device__ inline void multiply_all(Sums sums, unsigned char *shared, int steps, Copies &copies)
 {
-#pragma unroll
-    for (int i = 0; i < ROW_PARTS; i++)
-#pragma unroll
-        for (int j = 0; j < TILE_COLUMNS / 8; j++)
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                sums[i][j][k] = 0;
+    clear(sums);
 #pragma unroll
     for (int step = 0; step < STAGES - 2; step++) {
         copies.prepare(step);
@@ -90,7 +97,7 @@ __device__ inline void multiply_all(Sums sums, unsigned char *shared, int steps,
         wait_copies<STAGES - 3>();
         show_copies();
         __syncthreads();
-        start_products<by_depth>(sums, shared + read * STAGE_BYTES);
+        start_products<by_depth, by_depth>(sums, shared + read * STAGE_BYTES);
         if (step + STAGES - 2 < steps)
             copies.load(step + STAGES - 2, shared + write * STAGE_BYTES);
         end_copies();

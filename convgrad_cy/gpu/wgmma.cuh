@@ -29,52 +29,62 @@ __device__ inline unsigned long long described(const void *operand, int leading)
     "8,%" #tens "9,"
 #define NAMES_30 NAMES_10() NAMES_10(1) NAMES_10(2)
 #define NAMES_60 NAMES_30 NAMES_10(3) NAMES_10(4) NAMES_10(5)
+#define NAMES_90 NAMES_60 NAMES_10(6) NAMES_10(7) NAMES_10(8)
 #define NAMES_120 NAMES_60 NAMES_10(6) NAMES_10(7) NAMES_10(8) NAMES_10(9) NAMES_10(10) NAMES_10(11)
 #define SUMS_4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
 #define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
 #define SUMS_32 SUMS_16(0), SUMS_16(16)
 #define SUMS_64 SUMS_32, SUMS_16(32), SUMS_16(48)
+#define SUMS_96 SUMS_64, SUMS_16(64), SUMS_16(80)
 #define SUMS_128 SUMS_64, SUMS_16(64), SUMS_16(80), SUMS_16(96), SUMS_16(112)
 /* `names` of the sums, then the numbers of the operands after them. */
-#define WGMMA(columns, type, names, a, b, one, transposed, sums)                                                       \
+#define WGMMA(columns, type, names, a, b, one, turned_a, turned_b, sums)                                               \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " one ", 0;\n"                                                      \
                  "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." #type "." #type " {" names "}, " a ", " b     \
-                 ", p, 1, 1, " transposed ", " transposed ";\n}\n"                                                     \
+                 ", p, 1, 1, " turned_a ", " turned_b ";\n}\n"                                                         \
                  : sums                                                                                                \
-                 : "l"(described(rows, leading)), "l"(described(across, leading)), "r"(1), "n"(int(by_depth))          \
+                 : "l"(described(rows, leading)), "l"(described(across, leading)), "r"(1), "n"(int(rows_by_depth)),    \
+                   "n"(int(columns_by_depth))                                                                          \
                  : "memory")
-#define WGMMA_64(type) WGMMA(64, type, NAMES_30 "%30,%31", "%32", "%33", "%34", "%35", SUMS_32)
-#define WGMMA_128(type) WGMMA(128, type, NAMES_60 "%60,%61,%62,%63", "%64", "%65", "%66", "%67", SUMS_64)
+#define WGMMA_64(type) WGMMA(64, type, NAMES_30 "%30,%31", "%32", "%33", "%34", "%35", "%36", SUMS_32)
+#define WGMMA_128(type) WGMMA(128, type, NAMES_60 "%60,%61,%62,%63", "%64", "%65", "%66", "%67", "%68", SUMS_64)
+#define WGMMA_192(type)                                                                                                \
+    WGMMA(192, type, NAMES_90 "%90,%91,%92,%93,%94,%95", "%96", "%97", "%98", "%99", "%100", SUMS_96)
 #define WGMMA_256(type)                                                                                                \
-    WGMMA(256, type, NAMES_120 "%120,%121,%122,%123,%124,%125,%126,%127", "%128", "%129", "%130", "%131", SUMS_128)
+    WGMMA(256, type, NAMES_120 "%120,%121,%122,%123,%124,%125,%126,%127", "%128", "%129", "%130", "%131", "%132",      \
+          SUMS_128)
 #endif
 
 /* Starts one product. */
-template <int columns, bool by_depth, int leading>
+template <int columns, bool rows_by_depth, bool columns_by_depth, int leading>
 __device__ inline void multiply_group(bf16, float *sums, const unsigned char *rows, const unsigned char *across)
 {
 #ifdef CONVGRAD_SIMULATOR
-    sim_wgmma_m64k16_bf16(sums, columns, by_depth, leading, rows, across);
+    sim_wgmma_m64k16_bf16(sums, columns, rows_by_depth, columns_by_depth, leading, rows, across);
 #else
     if constexpr (columns == 64)
         WGMMA_64(bf16);
     else if constexpr (columns == 128)
         WGMMA_128(bf16);
+    else if constexpr (columns == 192)
+        WGMMA_192(bf16);
     else
         WGMMA_256(bf16);
 #endif
 }
 
-template <int columns, bool by_depth, int leading>
+template <int columns, bool rows_by_depth, bool columns_by_depth, int leading>
 __device__ inline void multiply_group(f16, float *sums, const unsigned char *rows, const unsigned char *across)
 {
 #ifdef CONVGRAD_SIMULATOR
-    sim_wgmma_m64k16_f16(sums, columns, by_depth, leading, rows, across);
+    sim_wgmma_m64k16_f16(sums, columns, rows_by_depth, columns_by_depth, leading, rows, across);
 #else
     if constexpr (columns == 64)
         WGMMA_64(f16);
     else if constexpr (columns == 128)
         WGMMA_128(f16);
+    else if constexpr (columns == 192)
+        WGMMA_192(f16);
     else
         WGMMA_256(f16);
 #endif

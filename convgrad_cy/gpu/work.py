@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from threading import Lock
 
@@ -12,6 +12,7 @@ from ..bounded import count
 from .joined import joined
 from .module import is_grouped, text
 from .plan import Device
+from .tensor_map import BYTES, can_encode, encoded
 
 _OPTIONS = ("-std=c++17",)
 
@@ -33,6 +34,12 @@ _MODULES = {}
 #: What a launch takes in Python, beside its arguments.
 _LAUNCH_BYTES = 1 << 10
 
+#: For so many sets of addresses a launch keeps its tensor maps: layers that are alike in a network share it.
+_MOST_ENCODED = 64
+
+#: The architecture whose copy engine is used.
+_ENGINE_ARCH = 90
+
 #: Workspaces of a call are one allocation; each begins at a multiple of this.
 _SPACE = 512
 
@@ -43,16 +50,18 @@ def device_of(number):
     import cupy
 
     device = cupy.cuda.Device(number)
-    return described(int(device.compute_capability), device.attributes)
+    arch = int(device.compute_capability)
+    return described(arch, device.attributes, arch == _ENGINE_ARCH and can_encode())
 
 
-def described(arch, attributes):
-    """A GPU of this architecture with what CuPy calls its attributes."""
+def described(arch, attributes, engine):
+    """A GPU of this architecture with what CuPy calls its attributes, and whether its copy engine can be used."""
     return Device(
         arch,
         attributes["MultiProcessorCount"],
         attributes["MaxSharedMemoryPerBlockOptin"],
         _memory_bytes(attributes),
+        engine,
     )
 
 
@@ -127,6 +136,16 @@ def _ask_for_shared(function, size):
         function.preferred_shared_memory_carveout = 100
 
 
+def _address(pointer):
+    """Of an array, or of memory."""
+    return getattr(pointer, "data", pointer).ptr
+
+
+def _encoder(maps):
+    """Makes a launch's tensor maps of the addresses that it has; those made last are kept."""
+    return lru_cache(_MOST_ENCODED)(lambda *addresses: encoded(maps, addresses)) if maps else None
+
+
 def _is_captured(stream):
     """Whether a graph will do again what is asked of this stream now."""
     return stream.ptr not in _LEGACY_STREAM and stream.is_capturing()
@@ -148,14 +167,15 @@ class Work:
         with cupy.cuda.Device(device):
             _compile(plan.launches, device)
             self._launches = [self._prepared(launch) for launch in plan.launches]
-        count(sum(_LAUNCH_BYTES + 8 * len(launch.arguments) for launch in plan.launches))
+        numbers = sum(8 * len(launch.arguments) + _MOST_ENCODED * BYTES * len(launch.maps) for launch in plan.launches)
+        count(_LAUNCH_BYTES * len(plan.launches) + numbers)
 
     def _prepared(self, launch):
         function = _function(launch.source, launch.macros, launch.kernel, self._device)
         _ask_for_shared(function, launch.shared)
         # CuPy passes an array of one element by value, as the struct that the kernel takes.
         arguments = np.array(launch.arguments, np.int64).view(f"V{8 * len(launch.arguments)}")
-        return function, launch.grid, launch.block, launch.pointers, arguments, launch.shared
+        return function, launch.grid, launch.block, launch.pointers, _encoder(launch.maps), arguments, launch.shared
 
     def run(self, *arrays):
         """Write the results, on CuPy's current stream of the arrays' device."""
@@ -168,8 +188,10 @@ class Work:
     def _launch(self, arrays):
         if self._size:
             arrays = (*arrays, *self._workspaces())
-        for function, grid, block, pointers, arguments, shared in self._launches:
-            function(grid, block, (*[arrays[number] for number in pointers], arguments), shared_mem=shared)
+        for function, grid, block, numbers, maps_of, arguments, shared in self._launches:
+            pointers = [arrays[number] for number in numbers]
+            by_value = (maps_of(*map(_address, pointers)), arguments) if maps_of else (arguments,)
+            function(grid, block, (*pointers, *by_value), shared_mem=shared)
 
     def _workspaces(self):
         """Memory from CuPy's pool, which may hand it out again to later work of the same stream."""

@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 from driver import GLOBAL, RELAXED, THREAD_LOCAL, Attributes, Driver, DriverError, Kernel, most_registers
 from fake_streams import Device, Stream, current_device, get_current_stream, process
+from sim import tensor_maps
 from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
 from convgrad_cy.bounded import Bounded
@@ -158,10 +159,11 @@ class Function(Kernel):
 
     def __call__(self, grid, block, args, *, shared_mem=0):
         *pointers, arguments = args
+        maps = pointers.pop().tobytes() if isinstance(pointers[-1], np.ndarray) else b""
         assert arguments.size == 1
         numbers = tuple(np.frombuffer(arguments.tobytes(), np.int64).tolist())
         launch = Launch("", (), self._name, grid, block, shared_mem, (), numbers)
-        self.check_launch(launch, Device(), 8 * len(pointers) + arguments.nbytes)
+        self.check_launch(launch, Device(), 8 * len(pointers) + len(maps) + arguments.nbytes)
         # Addresses, since a graph keeps no memory.
         places = [(pointer.device_id, pointer.ptr) for pointer in (getattr(p, "data", p) for p in pointers)]
         launches.append(self._name)
@@ -171,7 +173,7 @@ class Function(Kernel):
             for device, _ in places:
                 if device != self._device.id:
                     self._driver.lose("CUDA_ERROR_ILLEGAL_ADDRESS", f"memory of device {device}")
-            run_launch(self._start, launch, [address for _, address in places], "random", number)
+            run_launch(self._start, launch, [address for _, address in places], "random", number, maps)
 
         self._driver.launch(get_current_stream(), run)
 
@@ -221,11 +223,12 @@ def _module():
 def install(monkeypatch):
     """Put it in the place of CuPy, and forget what was known of arrays that are no longer."""
     from convgrad_cy import calls
-    from convgrad_cy.gpu import work
+    from convgrad_cy.gpu import tensor_map, work
 
     for remembered in (work.device_of, work._function):
         remembered.cache_clear()
     monkeypatch.setattr(work, "_MODULES", {})
+    monkeypatch.setattr(tensor_map, "_driver", lambda: tensor_maps.LIBRARY)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     monkeypatch.setattr(process, "driver", Driver())
     launches.clear()

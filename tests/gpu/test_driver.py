@@ -253,7 +253,7 @@ def test_an_error_of_a_kernel_is_seen_by_every_later_call(cupy, monkeypatch):
 def test_a_kernel_of_the_stand_in_has_the_attributes_of_its_text(cupy):
     tile = tiles.Tile(64, 64, 3)
     kind = tiles.Kind("bf16", 2, 1, 4)
-    macros = mma._macros(kind, tile, tiles.stages(kind, tile, DEVICES[90], True))
+    macros = mma.macros_of(kind, tile, tiles.stages(kind, tile, DEVICES[90], True))
     function = cupy.RawModule(code=text("mma_wgrad.cu", macros)).get_function("wgrad")
     assert (function.shared_size_bytes, function.max_threads_per_block, function.num_regs) == (2048, 128, 255)
 

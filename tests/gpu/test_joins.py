@@ -185,7 +185,7 @@ def test_mistakes_are_seen(kernel, name, old, new):
 @simulator
 @pytest.mark.parametrize(
     "old, new",
-    [("!arguments.holes || !is_hole(b[c + k])", "true"), ("planes[0] = packed();", ";")],
+    [("!arguments.holes || !is_hole(b[(c + k) * step])", "true"), ("planes[0] = packed();", ";")],
     ids=("holes are terms", "-0 is a hole"),
 )
 def test_a_wrong_hole_is_seen(old, new):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import driver
 import fake_cupy
+import numpy as np
 import nvrtc
 import pytest
 from gpus import ATTRIBUTES, DEVICES
@@ -46,11 +47,12 @@ def declared(source, macros):
         rows, columns = (int(macros[f"TILE_{side}"]) // int(macros[f"THREAD_{side}"]) for side in ("ROWS", "COLUMNS"))
         threads = rows * columns
     else:
-        groups = int(macros.get("WARPGROUPS", 0))
-        threads = int(macros.get("THREADS", 128 * max(groups, 1) if source.startswith("mma") else 256))
+        threads = int(macros.get("THREADS", 256))
     static = {"depthwise.cu": 384}
     if source.startswith("mma"):
-        tile = tiles.Tile(int(macros["TILE_ROWS"]), int(macros["TILE_COLUMNS"]), 1, groups)
+        names = ("TILE_ROWS", "TILE_COLUMNS", "BLOCKS", "WARPGROUPS", "ENGINE")
+        tile = tiles.Tile(*(int(macros[name]) for name in names))
+        threads = tile.threads
         static[source] = tiles.declared_bytes(tile, source == "mma_wgrad.cu")
     # What has no dynamic shared memory may declare all that a block has: the compiler refuses more.
     return driver.Attributes(static.get(source, 48 * KB), driver.most_registers(threads), threads)
@@ -94,9 +96,10 @@ class Loaded(driver.Kernel):
     """A kernel that is launched and does nothing."""
 
     def __call__(self, grid, block, args, *, shared_mem=0):
-        *pointers, arguments = args
+        by_value = [argument for argument in args if isinstance(argument, np.ndarray)]
         launch = Launch("", (), "kernel", grid, block, shared_mem, (), ())
-        self.check_launch(launch, fake_cupy.Device(), 8 * len(pointers) + arguments.nbytes)
+        size = 8 * (len(args) - len(by_value)) + sum(argument.nbytes for argument in by_value)
+        self.check_launch(launch, fake_cupy.Device(), size)
 
 
 @pytest.fixture
@@ -163,10 +166,11 @@ types = pytest.mark.parametrize("dtype, precision", PRECISIONS, ids=lambda value
 )
 def test_stages_of_48_kb_have_to_be_asked_for(gpu, monkeypatch, arch, dtype, operations, tile):
     """Since a block has more than its stages."""
-    monkeypatch.setattr(tiles, "tiles", lambda *_: (tile,))
+    for module in (tiles, mma):
+        monkeypatch.setattr(module, "tiles", lambda *_: (tile,))
     problem = parse('mb128ic256ih14oc256kh3ph1n"layer"')
     for operation in operations:
-        plan = mma.launches(task_without_memory(operation, problem, dtype, device=DEVICES[arch]))
+        plan = mma.launches(task_without_memory(operation, problem, dtype, device=DEVICES[arch]._replace(engine=False)))
         gpu(arch)
         monkeypatch.setattr(work, "_ask_for_shared", dynamic_part_alone)
         assert "49152 bytes of dynamic shared memory" in refusal(plan)

@@ -37,6 +37,10 @@ INSTRUCTIONS = {
     ("mma.cu", "bf16", "grouped"): ["HGMMA.*F32.BF16", r"LDGSTS.*128"],
     ("mma_wgrad.cu", "f16", "grouped"): ["HGMMA.*F32 ", r"LDGSTS.*128"],
     ("mma_wgrad.cu", "bf16", "grouped"): ["HGMMA.*F32.BF16", r"LDGSTS.*128"],
+    ("mma_engine.cu", "f16", "engine"): ["HGMMA.*F32 ", r"UTMALDG.4D.IM2COL", r"UTMALDG.5D ", "USETMAXREG"],
+    ("mma_engine.cu", "bf16", "engine"): ["HGMMA.*F32.BF16", r"UTMALDG.4D.IM2COL", r"UTMALDG.5D ", "USETMAXREG"],
+    ("mma_wgrad.cu", "f16", "engine"): ["HGMMA.*F32 ", r"UTMALDG.4D.IM2COL", "USETMAXREG"],
+    ("mma_wgrad.cu", "bf16", "engine"): ["HGMMA.*F32.BF16", r"UTMALDG.4D.IM2COL", "USETMAXREG"],
     ("simt.cu", "float"): ["FFMA", r"LDS.*128"],
     ("simt.cu", "f16"): ["FFMA", r"LDS.*128"],
     ("simt.cu", "bf16"): ["FFMA", r"LDS.*128"],
@@ -66,7 +70,8 @@ def instructions_missing(cubin, source, macros):
     found = nvrtc.sass(cubin)
     if re.search(r"\b(LDL|STL)\b", found):
         yield f"{dict(macros)} is in local memory"
-    kind = source, type_of(macros), *(["grouped"] if module.is_grouped(macros) else [])
+    by_engine = dict(macros).get("ENGINE") == "1"
+    kind = source, type_of(macros), *(["engine"] if by_engine else ["grouped"] if module.is_grouped(macros) else [])
     for instruction in INSTRUCTIONS.get(kind, ()):
         if not re.search(instruction, found):
             yield f"{dict(macros)} is without {instruction}"
@@ -104,7 +109,7 @@ def test_first_call_compiles_soon():
     layer = parse('mb64ic64ih56oc64oh56kh3ph1n"body"')
     tasks = [task_without_memory(kernel, layer, "bfloat16", formats=CHANNELS_LAST) for kernel in ("dgrad", "wgrad")]
     modules = {(launch.source, launch.macros) for task in tasks for launch in families.plan(task).launches}
-    assert sorted(source for source, _ in modules) == ["mma.cu", "mma_wgrad.cu", "pack.cu", "reduce.cu"]
+    assert sorted(source for source, _ in modules) == ["mma_engine.cu", "mma_wgrad.cu", "reduce.cu"]
 
     def seconds(text):
         begin = process_time()

@@ -41,12 +41,14 @@ DEPTHWISE = 'mb128g144ic144ih56oc144kh3ph1n"depthwise"'
 #: Source, operation, layer, type, precision and layout for which it is launched.
 KERNELS = {
     "mma bfloat16": ("mma.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
+    "mma_engine bfloat16": ("mma_engine.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma float32": ("mma.cu", "dgrad", DENSE, "float32", "high", CHANNELS_LAST),
     "mma float64": ("mma.cu", "dgrad", DENSE, "float64", "high", CHANNELS_LAST),
     "mma bfloat16 narrow": ("mma.cu", "dgrad", STEM, "bfloat16", "high", CHANNELS_LAST),
     "mma float32 narrow": ("mma.cu", "dgrad", STEM, "float32", "high", CHANNELS_LAST),
     "spread bfloat16": ("spread.cu", "dgrad", STEM, "bfloat16", "high", CHANNELS_LAST),
     "mma_wgrad bfloat16": ("mma_wgrad.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
+    "mma_wgrad with engine": ("mma_wgrad.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma_wgrad float32": ("mma_wgrad.cu", "wgrad", DENSE, "float32", "high", CHANNELS_LAST),
     "mma_wgrad float64": ("mma_wgrad.cu", "wgrad", DENSE, "float64", "high", CHANNELS_LAST),
     "pack bfloat16": ("pack.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
@@ -59,6 +61,9 @@ BUDGETS = {
     "mma bfloat16": {
         "sm_80": Budget(3240, 12, "STG.E.128 STG.E.U16", 254, 2),
         "sm_90a": Budget(3213, 5, "STG.E.128 STG.E.U16", 254, 1),
+    },
+    "mma_engine bfloat16": {
+        "sm_90a": Budget(3364, 20, "STG.E.128", 168, 1),
     },
     "mma float32": {
         "sm_80": Budget(3410, 10, "STG.E STG.E.128", 254, 1),
@@ -83,6 +88,9 @@ BUDGETS = {
     "mma_wgrad bfloat16": {
         "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
         "sm_90a": Budget(5746, 1, "STG.E STG.E.64", 239, 1),
+    },
+    "mma_wgrad with engine": {
+        "sm_90a": Budget(5332, 1, "STG.E STG.E.64", 168, 1),
     },
     "mma_wgrad float32": {
         "sm_80": Budget(4149, 3, "STG.E STG.E.64", 242, 1),
@@ -117,7 +125,8 @@ BUDGETS = {
 
 def launch_of(name, arch):
     source, kernel, layer, dtype, precision, formats = KERNELS[name]
-    task = task_without_memory(kernel, parse(layer), dtype, precision, formats, DEVICES[arch])
+    device = DEVICES[arch]._replace(engine="engine" in name)
+    task = task_without_memory(kernel, parse(layer), dtype, precision, formats, device)
     return next(launch for launch in families.plan(task).launches if launch.source == source)
 
 
@@ -135,8 +144,7 @@ def opcodes(cubin):
     return found
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name, arch", [(name, arch) for name, archs in BUDGETS.items() for arch in archs])
 def test_budget(arch, name):
     launch = launch_of(name, ARCHITECTURES[arch])
     cubin, reports, log = nvrtc.compile(module.text(launch.source, launch.macros), arch)

@@ -1,5 +1,7 @@
 """Tiles of warpgroups: sums of many stages, and mistakes of the pipeline that the simulator sees."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from operations import Tensors, integer_tensors, reference_kernel
@@ -13,7 +15,8 @@ from convgrad_cy.gpu import mma, module, tiles
 pytestmark = pytest.mark.simulator
 
 KIND = tiles.Kind("bf16", 2, 1, 4)
-TILES = [tile for tile in tiles.tiles(KIND, H200) if tile.warpgroups]
+TILES = [tile for tile in tiles.tiles(KIND, H200) if tile.warpgroups and not tile.engine]
+BY_ENGINE = list(tiles.by_engine(KIND, H200))
 #: Channels of two stages, of one and a half and of three; strides with phases of 1, 2 and 4 taps.
 PROBLEMS = {
     "two": parse('mb1ic128ih9oc128kh3ph1n"two_stages_a_tap"'),
@@ -34,7 +37,7 @@ def run(kernel, problem, tensors, tile, splits, schedule="ascending", text=modul
 @pytest.mark.slow
 @pytest.mark.parametrize("splits", (1, 3))
 @pytest.mark.parametrize("kernel", ("fprop", "dgrad"))
-@pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"{tile.rows}x{tile.columns}")
+@pytest.mark.parametrize("tile", TILES + BY_ENGINE, ids=lambda tile: f"{tile.rows}x{tile.columns}-{tile.engine}")
 def test_many_stages(tile, kernel, splits):
     for number, problem in enumerate(PROBLEMS.values()):
         tensors, results = integer_tensors(problem, "bfloat16")
@@ -53,35 +56,63 @@ def test_infinity_reaches_what_it_should(kernel):
     with np.errstate(invalid="ignore"):
         expected = reference_kernel(kernel, problem, tensors)
     assert np.isfinite(expected).any() and not np.isfinite(expected).all()
-    for splits in (1, 3):
-        np.testing.assert_array_equal(run(kernel, problem, tensors, TILES[0], splits), expected)
+    for splits, tile in product((1, 3), (TILES[0], BY_ENGINE[0])):
+        np.testing.assert_array_equal(run(kernel, problem, tensors, tile, splits), expected)
 
 
 #: What has to be there for copies to be seen, and for a stage not to be written while products read it.
-MISTAKES = (
-    ("wait_copies<STAGES - 3>();", "wait_copies<STAGES - 2>();"),
-    ("        show_copies();\n", ""),
-    ("        wait_products<1>();\n", "        wait_products<2>();\n"),
-    ("    wait_products<0>();\n", ""),
-    ("    begin_products();\n", ""),
-    ("copies.load(step + STAGES - 2, shared + write", "copies.load(step + STAGES - 2, shared + read"),
-)
+MISTAKES = {
+    "copies": ("wait_copies<STAGES - 3>();", "wait_copies<STAGES - 2>();"),
+    "fence": ("        show_copies();\n", ""),
+    "stage": ("        wait_products<1>();\n        read = ", "        wait_products<2>();\n        read = "),
+    "end": ("        write = write + 1 == STAGES ? 0 : write + 1;\n    }\n    wait_products<0>();\n", "}\n"),
+    "begin": ("    begin_products();\n", ""),
+    "place": ("copies.load(step + STAGES - 2, shared + write", "copies.load(step + STAGES - 2, shared + read"),
+}
+#: The same where the copy engine brings stages.
+MISTAKES_OF_RINGS = {
+    "not filled": ("        wait_phase(&ring.filled[turn.stage], turn.parity);\n", ""),
+    "not emptied": ("        wait_phase(&ring.emptied[turn.stage], turn.parity ^ 1);", ""),
+    "parity": ("            parity ^= 1;\n", ""),
+    "never empty": ("            arrive(&ring.emptied[before]);\n        before", "            ;\n        before"),
+    "this one is empty": (
+        "if (step > 0 && speaks)\n            arrive(&ring.emptied[before]);",
+        "if (speaks)\n            arrive(&ring.emptied[turn.stage]);",
+    ),
+    "products": ("        wait_products<1>();\n        if", "        wait_products<2>();\n        if"),
+    "end": ("        turn.advance();\n    }\n    wait_products<0>();\n", "        turn.advance();\n    }\n"),
+    "begin": ("    begin_products();\n", ""),
+    "too few bytes": ("turn.stage], STAGE_BYTES);", "turn.stage], ROWS_BYTES);"),
+    "fence": ("            show_meters();\n", ""),
+    "arrivals": ("make_meter(&emptied[i], THREADS / 32);", "make_meter(&emptied[i], THREADS);"),
+    "one warp is enough": ("make_meter(&emptied[i], THREADS / 32);", "make_meter(&emptied[i], 1);"),
+}
 
 
-@pytest.mark.parametrize("old, new", MISTAKES, ids=("copies", "fence", "stage", "end", "begin", "place"))
+@pytest.mark.parametrize("mistake", MISTAKES)
 @pytest.mark.parametrize("kernel", ("fprop", "wgrad"))
-def test_mistakes_are_seen(kernel, old, new):
+def test_mistakes_are_seen(kernel, mistake):
+    assert is_seen(kernel, TILES[0], *MISTAKES[mistake])
+
+
+@pytest.mark.parametrize("mistake", MISTAKES_OF_RINGS)
+@pytest.mark.parametrize("kernel", ("fprop", "wgrad"))
+def test_mistakes_of_rings_are_seen(kernel, mistake):
+    assert is_seen(kernel, BY_ENGINE[0], *MISTAKES_OF_RINGS[mistake])
+
+
+def is_seen(kernel, tile, old, new):
     problem = parse('mb4ic128ih9oc128kh3ph1n"six_stages_of_positions"') if kernel == "wgrad" else PROBLEMS["two"]
     tensors, results = integer_tensors(problem, "bfloat16")
 
     def wrong(source, macros=()):
         right = module.text(source, macros)
-        assert right.count(old) == (source in ("mma.cu", "mma_wgrad.cu")), old
+        assert right.count(old) == (source.startswith("mma")), old
         # Without the second pass, which forms again what is not finite.
         return right.replace(old, new).replace("return value - value == 0;", "return true;")
 
     try:
-        result = run(kernel, problem, tensors, TILES[0], 1, text=wrong)
+        result = run(kernel, problem, tensors, tile, 1, text=wrong)
     except SimulationError:
-        return
-    assert not np.array_equal(result, results[kernel])
+        return True
+    return not np.array_equal(result, results[kernel])

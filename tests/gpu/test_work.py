@@ -223,4 +223,4 @@ def test_a_device_that_does_not_tell_its_memory(name, said):
     attributes = {**ATTRIBUTES[90], name: said}
     if said == "nothing":
         del attributes[name]
-    assert work.described(90, attributes) == Device(90, 132, 227 << 10, None)
+    assert work.described(90, attributes, True) == Device(90, 132, 227 << 10, None, True)

@@ -20,8 +20,10 @@ import numpy as np
 
 from convgrad_cy.gpu import module
 
+from . import tensor_maps
+
 FOLDER = Path(__file__).parent
-ENGINE = ("fiber.cpp", "scheduler.cpp", "warp.cpp", "async.cpp", "wgmma.cpp", "alignment.cpp")
+ENGINE = ("fiber.cpp", "scheduler.cpp", "warp.cpp", "async.cpp", "wgmma.cpp", "engine.cpp", "alignment.cpp")
 #: The orders of warps, and what memory holds in each that nobody has written to: NaN in every floating type, which
 #: makes even its product with zero wrong; and large numbers, which no kernel mends as it may mend NaN.
 POISON = {"ascending": 0xFF, "descending": 0x7B, "random": 0x7B}
@@ -65,6 +67,8 @@ class _Launch(ctypes.Structure):
         ("argument_count", ctypes.c_int64),
         ("pointers", ctypes.POINTER(ctypes.c_void_p)),
         ("arguments", ctypes.POINTER(ctypes.c_int64)),
+        ("map_bytes", ctypes.c_int64),
+        ("maps", ctypes.c_char_p),
         ("static_shared", ctypes.c_void_p * 2),
     ]
 
@@ -227,9 +231,11 @@ def check_launch(launch):
 _lock = Lock()  # a compiled kernel has one block at a time
 
 
-def run_launch(start, launch, addresses, schedule, seed=0):
-    """Run the compiled kernel of one launch on memory at these addresses."""
+def run_launch(start, launch, addresses, schedule, seed=0, maps=None):
+    """Run the compiled kernel of one launch on memory at these addresses, with its tensor maps or those given."""
     check_launch(launch)
+    if maps is None:
+        maps = tensor_maps.encoded(launch.maps, addresses)
     pointers = (ctypes.c_void_p * len(addresses))(*addresses)
     arguments = (ctypes.c_int64 * len(launch.arguments))(*launch.arguments)
     what = _Launch(
@@ -243,6 +249,8 @@ def run_launch(start, launch, addresses, schedule, seed=0):
         len(arguments),
         pointers,
         arguments,
+        len(maps),
+        maps,
     )
     with _lock:
         problem = start(ctypes.byref(what))

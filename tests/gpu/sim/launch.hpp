@@ -23,25 +23,35 @@ struct Launch { // executor.py has the same fields
     int64_t pointer_count, argument_count;
     void *const *pointers;
     const int64_t *arguments;
+    int64_t map_bytes; // of tensor maps, if the kernel has some
+    const void *maps;
     unsigned char *static_begin, *static_end; // the kernel's static __shared__ variables; not Python's to fill in
 };
 
 // Runs all blocks; null, or what went wrong.
 const char *run(const Launch &launch, void (*body)(const Launch &));
 
-// A kernel's parameters are pointers and one struct of 64-bit integers.
+// A kernel's parameters are pointers, perhaps a struct of tensor maps, and one struct of 64-bit integers.
 template <auto kernel> struct Kernel;
 template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kernel> {
-    static constexpr size_t pointers = sizeof...(Parameters) - 1;
-    using Arguments = std::tuple_element_t<pointers, std::tuple<Parameters...>>;
+    using Types = std::tuple<Parameters...>;
+    static constexpr size_t pointers = (size_t(std::is_pointer_v<Parameters>) + ...);
+    using Maps = std::tuple_element_t<pointers, Types>;
+    using Arguments = std::tuple_element_t<sizeof...(Parameters) - 1, Types>;
+    static constexpr bool has_maps = sizeof...(Parameters) - pointers == 2;
     static_assert(std::is_trivially_copyable_v<Arguments> && sizeof(Arguments) % 8 == 0);
 
     template <size_t... i> static void call(const Launch &launch, std::index_sequence<i...>)
     {
-        using Types = std::tuple<Parameters...>;
         Arguments arguments;
         std::memcpy(&arguments, launch.arguments, sizeof arguments);
-        kernel(static_cast<std::tuple_element_t<i, Types>>(launch.pointers[i])..., arguments);
+        if constexpr (has_maps) {
+            Maps maps;
+            std::memcpy(&maps, launch.maps, sizeof maps);
+            kernel(static_cast<std::tuple_element_t<i, Types>>(launch.pointers[i])..., maps, arguments);
+        } else {
+            kernel(static_cast<std::tuple_element_t<i, Types>>(launch.pointers[i])..., arguments);
+        }
     }
     static void body(const Launch &launch)
     {
@@ -53,6 +63,8 @@ template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kern
             return "the launch has not as many pointers as the kernel has pointer parameters";
         if (launch.argument_count * 8 != int64_t(sizeof(Arguments)))
             return "the launch has not as many arguments as the kernel's Arguments has fields";
+        if (launch.map_bytes != int64_t(has_maps ? sizeof(Maps) : 0))
+            return "the launch has not as many tensor maps as the kernel";
         Launch known = launch;
         known.static_begin = __start_simulator_shared;
         known.static_end = __stop_simulator_shared;

@@ -15,6 +15,7 @@ uint3 thread_index, block_index;
 dim3 block_size, grid_size;
 Thread *current;
 unsigned char poison;
+int barriers_passed;
 
 namespace
 {
@@ -38,16 +39,8 @@ void (*kernel_body)(const Launch &);
 std::vector<unsigned char> shared_memory;
 unsigned char *shared_begin;
 std::string message;
-bool any_vote; // at the barrier that was released last
+bool any_vote[16]; // at each barrier, when it was released last
 uint64_t random_state;
-
-uint64_t random_number()
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state >> 16;
-}
 
 std::vector<int> order_of(int count)
 {
@@ -122,11 +115,14 @@ bool run_warp(Thread *lanes)
     bool any = false;
     for (bool moved = true; moved && message.empty(); any |= moved) {
         moved = false;
-        for (int i : order_of(32))
+        for (int i : order_of(32)) {
+            if (lanes[i].meter && has_ended(lanes[i]))
+                lanes[i].waits_for = nullptr, lanes[i].meter = nullptr;
             if (!lanes[i].done && !lanes[i].waits_for && message.empty()) {
                 resume(lanes[i]);
                 moved = true;
             }
+        }
     }
     return any;
 }
@@ -147,27 +143,39 @@ std::string what_each_does(int count)
     return text;
 }
 
-// Whether the block's barrier is reached: by all of its threads, at one place of the source.
-bool release_barrier(int count)
+// Whether a barrier is reached: by as many threads as it is for, at one place of the source.
+bool release_barrier(int count, const Thread &first)
 {
-    for (int i = 0; i < count; ++i) {
-        const Thread &thread = threads.first[i];
-        if (thread.done || !thread.waits_for || thread.meeting || thread.line != threads.first[0].line
-            || std::strcmp(thread.file, threads.first[0].file))
-            return false;
-    }
-    any_vote = false;
-    for (int i = 0; i < count; ++i) {
-        any_vote |= threads.first[i].vote;
-        threads.first[i].waits_for = threads.first[i].file = nullptr;
+    std::vector<Thread *> there;
+    for (Thread *thread = threads.first; thread < threads.first + count; ++thread)
+        if (!thread->done && thread->file && thread->barrier == first.barrier && thread->expected == first.expected
+            && thread->line == first.line && !std::strcmp(thread->file, first.file))
+            there.push_back(thread);
+    if (int(there.size()) != first.expected)
+        return false;
+    barriers_passed += first.barrier == 0;
+    any_vote[first.barrier] = false;
+    for (Thread *thread : there) {
+        any_vote[thread->barrier] |= thread->vote;
+        thread->waits_for = thread->file = nullptr;
     }
     return true;
+}
+
+bool release_barriers(int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (!threads.first[i].done && threads.first[i].file && release_barrier(count, threads.first[i]))
+            return true;
+    return false;
 }
 
 void start_threads(int count)
 {
     const dim3 size = launch->block;
     forget_products();
+    forget_meters();
+    barriers_passed = 0;
     for (int i = 0; i < threads.count; ++i) {
         Thread &thread = threads.first[i];
         thread.number = i;
@@ -175,6 +183,7 @@ void start_threads(int count)
         thread.done = i >= count; // the lanes that the last warp lacks
         thread.waits_for = thread.file = nullptr;
         thread.meeting = nullptr;
+        thread.meter = nullptr;
         thread.copies.clear();
         thread.groups = 0;
         thread.unshown = false;
@@ -195,9 +204,12 @@ void run_block()
         for (int warp : order_of(warps))
             moved |= message.empty() && run_warp(threads.first + 32 * warp);
         running = !std::all_of(threads.first, threads.first + count, [](const Thread &t) { return t.done; });
-        if (running && message.empty() && !moved && !release_barrier(count))
+        if (running && message.empty() && !moved && !release_barriers(count) && !bring_box(launch->schedule))
             message = "block " + name_of(block_index) + ": some threads wait for ever" + what_each_does(count);
     }
+    const char *wrong = forget_meters();
+    if (wrong && message.empty())
+        message = "block " + name_of(block_index) + ": " + wrong;
 }
 
 void allocate_shared()
@@ -247,15 +259,25 @@ void fail(const char *format, ...)
         current->fiber.pause();
 }
 
-bool block_barrier(const char *file, int line, bool vote)
+bool block_barrier(const char *file, int line, bool vote, int barrier, int expected)
 {
     current->meeting = nullptr;
     current->file = file;
     current->line = line;
     current->vote = vote;
-    current->waits_for = "__syncthreads";
+    current->barrier = barrier;
+    current->expected = expected ? expected : int(block_size.x * block_size.y * block_size.z);
+    current->waits_for = barrier ? "barrier.sync" : "__syncthreads";
     current->fiber.pause();
-    return any_vote; // which the next barrier changes only once all threads are there
+    return any_vote[barrier]; // which the next barrier changes only once all threads are there
+}
+
+uint64_t random_number()
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state >> 16;
 }
 
 void meet(const char *name, unsigned mask, bool whole, Meeting meeting, void *operands)

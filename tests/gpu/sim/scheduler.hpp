@@ -27,7 +27,11 @@ struct Thread {
     const char *waits_for; // null: it can run
     const char *file;      // of the barrier that it waits at
     int line;
-    bool vote;     // that it brought there
+    int barrier; // which of the block's it is, for so many threads
+    int expected;
+    bool vote;         // that it brought there
+    const void *meter; // the mbarrier of which it waits for the phase of this parity
+    unsigned parity;
     unsigned mask; // of the lanes that it waits for
     Meeting meeting;
     void *operands;
@@ -48,6 +52,16 @@ extern Thread *current;
 void meet(const char *name, unsigned mask, bool whole, Meeting meeting, void *operands);
 
 bool is_shared(const void *address, size_t bytes);
+uint64_t random_number();
+// How often all threads of the block have met at __syncthreads.
+extern int barriers_passed;
+
+// mbarriers (engine.cpp): whether the phase has ended that a thread waits for, and, when no thread can go on, the arrival of
+// one of the boxes that are on their way, if there is one.
+bool has_ended(const Thread &waiting);
+bool bring_box(int schedule);
+// Before a block begins and after it has ended; what is wrong then.
+const char *forget_meters();
 
 // Before a block begins: no wgmma is on its way.
 void forget_products();

@@ -82,8 +82,9 @@ extern uint3 thread_index, block_index;
 extern dim3 block_size, grid_size;
 
 unsigned char *dynamic_shared();
-// Waits for all threads of the block, and says whether any of them brought a vote.
-bool block_barrier(const char *file, int line, bool vote = false);
+// Waits for all threads of the block, or for as many as are expected at one of its other barriers, and says whether any of
+// them brought a vote.
+bool block_barrier(const char *file, int line, bool vote = false, int barrier = 0, int expected = 0);
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The lanes of `mask` meet; each brings 8 bytes and receives those of all.
@@ -125,14 +126,29 @@ void sim_cp_async_4(void *shared, const void *global, int bytes);
 // cp.async.commit_group, and cp.async.wait_group: this thread's data are there but for the `left` newest groups.
 void sim_cp_async_commit();
 void sim_cp_async_wait(int left);
-// wgmma.mma_async.sync.aligned.m64n<columns>k16 of operands in shared memory with the 128-byte swizzle, both K-major or both
+// wgmma.mma_async.sync.aligned.m64n<columns>k16 of operands in shared memory with the 128-byte swizzle, K-major or
 // MN-major ("by depth", where 64 rows further is `leading` bytes further); commit_group, wait_group, and both fences.
-void sim_wgmma_m64k16_bf16(float *sums, int columns, bool by_depth, int leading, const void *rows, const void *across);
-void sim_wgmma_m64k16_f16(float *sums, int columns, bool by_depth, int leading, const void *rows, const void *across);
+void sim_wgmma_m64k16_bf16(float *sums, int columns, bool rows_by_depth, bool columns_by_depth, int leading,
+                           const void *rows, const void *across);
+void sim_wgmma_m64k16_f16(float *sums, int columns, bool rows_by_depth, bool columns_by_depth, int leading,
+                          const void *rows, const void *across);
 void sim_wgmma_fence();
 void sim_wgmma_commit();
 void sim_wgmma_wait(int left);
 void sim_fence_proxy_async();
+// barrier.sync and barrier.red.or of so many threads.
+void sim_barrier_sync(int barrier, int threads);
+bool sim_barrier_or(int barrier, int threads, bool vote);
+// mbarrier.init, fence.mbarrier_init, mbarrier.arrive, .arrive.expect_tx, and .try_wait.parity until it succeeds.
+void sim_mbarrier_init(void *meter, int arrivals);
+void sim_fence_mbarrier_init();
+void sim_mbarrier_arrive(void *meter);
+void sim_mbarrier_arrive_expect_tx(void *meter, int bytes);
+void sim_mbarrier_wait(void *meter, unsigned parity);
+// cp.async.bulk.tensor of a tiled map of rank 5, and of an im2col map with so many spatial axes, the last of `place`.
+void sim_tensor_copy(void *shared, const void *map, void *meter, const int at[5]);
+void sim_tensor_copy_im2col(void *shared, const void *map, void *meter, int axes, int channel, const int place[3],
+                            int image, const int offset[3]);
 float sim_float_of_half(uint16_t bits);
 float sim_float_of_bfloat16(uint16_t bits);
 

@@ -11,7 +11,7 @@ namespace
 struct Operands {
     float *sums;
     int columns;
-    bool by_depth;
+    bool rows_by_depth, columns_by_depth;
     int leading;
     const unsigned char *rows, *across;
     float (*widen)(uint16_t);
@@ -38,10 +38,10 @@ Warp &own_warp()
 }
 
 // The element of row r and depth k of an operand in atoms of 1024 bytes with the 128-byte swizzle.
-uint16_t element_of(const unsigned char *base, const Operands &of, int r, int k)
+uint16_t element_of(const unsigned char *base, bool by_depth, const Operands &of, int r, int k)
 {
-    const int offset = of.by_depth ? r / 64 * of.leading + k / 8 * 1024 + k % 8 * 128 + r % 64 * 2
-                                   : r / 8 * 1024 + r % 8 * 128 + k * 2;
+    const int offset =
+        by_depth ? r / 64 * of.leading + k / 8 * 1024 + k % 8 * 128 + r % 64 * 2 : r / 8 * 1024 + r % 8 * 128 + k * 2;
     const uintptr_t plain = reinterpret_cast<uintptr_t>(base) + uintptr_t(offset);
     const auto *address = reinterpret_cast<const unsigned char *>(plain ^ (plain >> 7 & 7) << 4);
     if (!is_shared(address, 2))
@@ -58,14 +58,15 @@ std::vector<uint16_t> operands_of(const Operands &of)
     const int first = current->number / 32 % 4 * 16;
     for (int r = 0; r < 16 + of.columns; ++r)
         for (int k = 0; k < 16; ++k)
-            all.push_back(r < 16 ? element_of(of.rows, of, first + r, k) : element_of(of.across, of, r - 16, k));
+            all.push_back(r < 16 ? element_of(of.rows, of.rows_by_depth, of, first + r, k)
+                                 : element_of(of.across, of.columns_by_depth, of, r - 16, k));
     return all;
 }
 
-bool is_aligned(const Operands &of, const unsigned char *base)
+bool is_aligned(bool by_depth, const unsigned char *base)
 {
     const auto address = reinterpret_cast<uintptr_t>(base);
-    return of.by_depth ? address % 1024 == 0 : address % 1024 < 128 && address % 32 == 0;
+    return by_depth ? address % 1024 == 0 : address % 1024 < 128 && address % 32 == 0;
 }
 
 void start(void *const operands[32])
@@ -78,7 +79,7 @@ void start(void *const operands[32])
     for (const Operands &other : product.of)
         if (other.rows != first.rows || other.across != first.across || other.columns != first.columns)
             fail("wgmma: the lanes of a warp have different operands");
-    if (!is_aligned(first, first.rows) || !is_aligned(first, first.across))
+    if (!is_aligned(first.rows_by_depth, first.rows) || !is_aligned(first.columns_by_depth, first.across))
         fail("wgmma: an operand does not begin where its swizzle does");
     if (!warp.fenced)
         fail("wgmma: there was no wgmma.fence before");
@@ -165,15 +166,17 @@ void forget_products()
 
 using namespace simulator;
 
-void sim_wgmma_m64k16_bf16(float *sums, int columns, bool by_depth, int leading, const void *rows, const void *across)
+void sim_wgmma_m64k16_bf16(float *sums, int columns, bool rows_by_depth, bool columns_by_depth, int leading,
+                           const void *rows, const void *across)
 {
-    multiply({sums, columns, by_depth, leading, static_cast<const unsigned char *>(rows),
+    multiply({sums, columns, rows_by_depth, columns_by_depth, leading, static_cast<const unsigned char *>(rows),
               static_cast<const unsigned char *>(across), sim_float_of_bfloat16});
 }
 
-void sim_wgmma_m64k16_f16(float *sums, int columns, bool by_depth, int leading, const void *rows, const void *across)
+void sim_wgmma_m64k16_f16(float *sums, int columns, bool rows_by_depth, bool columns_by_depth, int leading,
+                          const void *rows, const void *across)
 {
-    multiply({sums, columns, by_depth, leading, static_cast<const unsigned char *>(rows),
+    multiply({sums, columns, rows_by_depth, columns_by_depth, leading, static_cast<const unsigned char *>(rows),
               static_cast<const unsigned char *>(across), sim_float_of_half});
 }
 

@@ -1,0 +1,119 @@
+/* The copy engine of sm_90, as functions: the twin of ptx.cuh and wgmma.cuh.
+
+   One thread asks for a box of a tensor, which a *tensor map* (tensor_map.py) describes; the engine finds the addresses,
+   writes zeros for what lies outside of the tensor, and 128 bytes of channels to a row, whose chunk c is at place
+   c ^ row % 8 (as wgmma.cuh wants it, where the box begins at a multiple of ATOM_BYTES).
+
+   A *meter* is an mbarrier in shared memory. It counts arrivals of threads and bytes of boxes that are on their way; its
+   phase ends when all have come, and the next one begins. Phases have parities 0, 1, 0, ...; the one before the first
+   has parity 1 and has ended. */
+#ifndef CONVGRAD_ENGINE_CUH
+#define CONVGRAD_ENGINE_CUH
+
+#include "ptx.cuh"
+
+struct alignas(64) TensorMap {
+    unsigned char opaque[128];
+};
+
+typedef unsigned long long Meter;
+
+/* Of so many arrivals. One thread does it; others and the engine may use it after show_meters() of that thread and a
+   barrier. */
+__device__ inline void make_meter(Meter *meter, int arrivals)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mbarrier_init(meter, arrivals);
+#else
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(meter)), "r"(arrivals) : "memory");
+#endif
+}
+
+__device__ inline void show_meters()
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_fence_mbarrier_init();
+#else
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+__device__ inline void arrive(Meter *meter)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mbarrier_arrive(meter);
+#else
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(meter)) : "memory");
+#endif
+}
+
+/* Arrives, and makes the phase wait for so many bytes. */
+__device__ inline void arrive_and_expect(Meter *meter, int bytes)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mbarrier_arrive_expect_tx(meter, bytes);
+#else
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(meter)), "r"(bytes)
+                 : "memory");
+#endif
+}
+
+/* Waits until the phase of this parity has ended: the current one, or the one before. What came in it, and what threads
+   did before they arrived, is then seen. */
+__device__ inline void wait_phase(Meter *meter, unsigned parity)
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_mbarrier_wait(meter, parity);
+#else
+    asm volatile("{\n.reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n}\n" ::"r"(shared_address(meter)),
+                 "r"(parity)
+                 : "memory");
+#endif
+}
+
+/* Starts the copy of a box of rank 5: element i is of the tensor's place at[i], the nearest axis first. */
+__device__ inline void copy_box(void *shared, const TensorMap &map, Meter *meter, const int at[5])
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_tensor_copy(shared, &map, meter, at);
+#else
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(shared_address(shared)),
+                 "l"(&map), "r"(shared_address(meter)), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
+                 : "memory");
+#endif
+}
+
+/* Starts the copy of pixels of `axes` spatial axes, from the one on that is at place[] of the axes and in `image`; each row
+   is of the pixel `offset` further. The last axes are those that count; within the map's corners, pixels follow one another. */
+__device__ inline void copy_pixels(void *shared, const TensorMap &map, Meter *meter, int axes, int channel,
+                                   const int place[3], int image, const int offset[3])
+{
+#ifdef CONVGRAD_SIMULATOR
+    sim_tensor_copy_im2col(shared, &map, meter, axes, channel, place, image, offset);
+#else
+    const unsigned to = shared_address(shared), counts = shared_address(meter);
+    if (axes == 2)
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(to),
+                     "l"(&map), "r"(counts), "r"(channel), "r"(place[2]), "r"(place[1]), "r"(image),
+                     "h"((unsigned short)offset[2]), "h"((unsigned short)offset[1])
+                     : "memory");
+    else if (axes == 3)
+        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10};" ::"r"(to),
+                     "l"(&map), "r"(counts), "r"(channel), "r"(place[2]), "r"(place[1]), "r"(place[0]), "r"(image),
+                     "h"((unsigned short)offset[2]), "h"((unsigned short)offset[1]), "h"((unsigned short)offset[0])
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5}], [%2], {%6};" ::"r"(to),
+                     "l"(&map), "r"(counts), "r"(channel), "r"(place[2]), "r"(image), "h"((unsigned short)offset[2])
+                     : "memory");
+#endif
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* The correlations of mma.cu where the copy engine brings what is multiplied, on sm_90a.
+
+   A block forms one tile after another: while its sums are stored, stages of the next one are on their way. The target's
+   channels are nearest in memory, and it takes whole chunks of 16 bytes of them. */
+#include "definition.cuh"
+#include "tap_boxes.cuh"
+
+typedef RESULT result;
+
+/* Each warp stores its rows by itself, so that it waits for no other: 16 rows of 128 bytes of results at a time, through
+   shared memory, where rows are so far apart that writes of its pairs and reads of its chunks use all banks. Needs
+   (tiles.py)  16 (128 + 8 sizeof(result)) + 128  bytes. */
+constexpr int RESULT_CHUNK = 16 / sizeof(result);
+constexpr int SOME_COLUMNS = 128 / sizeof(result);
+constexpr int PITCH = SOME_COLUMNS + 8;
+
+struct Staged {
+    int64_t row_target[16]; /* negative where there is no row */
+    result rows[16][PITCH];
+};
+
+/* The tiles of a block: every gridDim.x-th, through phases and splits. */
+struct Tile {
+    unsigned number, phase, split, first_row;
+    int first_column;
+
+    /* Whether there is one; phases with fewer positions have fewer. */
+    __device__ inline bool find(const BoxArguments &arguments, const Walk *walks)
+    {
+        const unsigned across = unsigned((arguments.columns + TILE_COLUMNS - 1) / TILE_COLUMNS);
+        const unsigned all = unsigned(arguments.all_tiles), tiles = unsigned(arguments.tiles);
+        const unsigned phases = unsigned(arguments.phases[0] * arguments.phases[1] * arguments.phases[2]);
+        for (; number < all; number += gridDim.x) {
+            const unsigned rest = number / tiles, place = number % tiles;
+            phase = rest % phases;
+            split = rest / phases;
+            first_row = place / across * TILE_ROWS;
+            first_column = int(place % across * TILE_COLUMNS);
+            if (first_row < unsigned(arguments.batch * walks[phase].positions()))
+                return true;
+        }
+        return false;
+    }
+};
+
+/* Puts 16 rows of some columns into a warp's part; whether all are finite. */
+__device__ inline bool stage_columns(Staged &staged, const sum_type (&sums)[TILE_COLUMNS / 8][4], int first)
+{
+    struct alignas(2 * sizeof(result)) Pair {
+        result of[2];
+    };
+    const int lane = threadIdx.x % 32;
+    sum_type zero = 0; /* as long as all sums are finite */
+#pragma unroll
+    for (int j = 0; j < SOME_COLUMNS / 8; j++)
+#pragma unroll
+        for (int k = 0; k < 4; k += 2) {
+            const sum_type *const pair = sums[first / 8 + j] + k;
+            result *const to = &staged.rows[lane / 4 + 4 * k][8 * j + lane % 4 * 2];
+            *reinterpret_cast<Pair *>(to) = {narrow(result(), pair[0]), narrow(result(), pair[1])};
+            zero = multiply_add(pair[0], 0.0f, multiply_add(pair[1], 0.0f, zero));
+        }
+    return zero == 0;
+}
+
+/* Forms again what came out as infinity or NaN. */
+__device__ inline void repair(Staged &staged, const element *source, const element *filter, const Walk &walk,
+                              const Arguments &arguments, unsigned first_row, int first_column, Part part)
+{
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < 16 * SOME_COLUMNS; i += 32) {
+        const int row = i / SOME_COLUMNS, column = i % SOME_COLUMNS;
+        result &value = staged.rows[row][column];
+        if (staged.row_target[row] >= 0 && first_column + column < int(arguments.columns) && !is_finite(widen(value))) {
+            const int64_t begin = part.begin(walk, arguments), end = part.end(walk, arguments);
+            value = narrow(result(), defined_sum(source, filter, walk, arguments, first_row + row,
+                                                 first_column + column, begin, end));
+        }
+    }
+}
+
+__device__ inline void store_columns(result *target, const Staged &staged, const Arguments &arguments, int first_column)
+{
+    const int lane = threadIdx.x % 32, column = lane % 8 * RESULT_CHUNK;
+    if (first_column + column >= int(arguments.columns))
+        return;
+    target += column_target(arguments, unsigned(first_column + column));
+#pragma unroll
+    for (int row = lane / 8; row < 16; row += 4)
+        if (staged.row_target[row] >= 0)
+            *reinterpret_cast<uint4 *>(target + staged.row_target[row]) =
+                *reinterpret_cast<const uint4 *>(&staged.rows[row][column]);
+}
+
+extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
+    correlate(const element *__restrict__ source, const element *__restrict__ filter, result *__restrict__ target,
+              const __grid_constant__ Maps maps, const __grid_constant__ BoxArguments arguments)
+{
+    DYNAMIC_SHARED(dynamic);
+    __shared__ Walk walks[MOST_MAPS];
+    __shared__ Ring ring;
+    unsigned char *const shared = first_stage(dynamic);
+    ring.make();
+    const unsigned axis = threadIdx.x % 3;
+    unsigned phase = threadIdx.x / 3;
+    if (phase < unsigned(arguments.phases[0] * arguments.phases[1] * arguments.phases[2])) {
+        Walk &walk = walks[phase];
+        for (int i = 2; i > int(axis); i--)
+            phase /= unsigned(arguments.phases[i]);
+        walk.axis[axis] = arguments.axes[axis][phase % unsigned(arguments.phases[axis])];
+    }
+    __syncthreads();
+
+    Turn turn;
+    Tile tile = {blockIdx.x};
+    if (!multiplies()) {
+        give_registers();
+        for (; threadIdx.x == THREADS && tile.find(arguments, walks); tile.number += gridDim.x) {
+            const Walk &walk = walks[tile.phase];
+            Boxes boxes(walk, arguments, maps.source[tile.phase], maps.filter);
+            boxes.start(tile.first_row, tile.first_column, int(tile.split * arguments.steps));
+            fill(ring, turn, shared, Part(walk, arguments, tile.split).stages(walk, arguments), boxes);
+        }
+    } else {
+        take_registers();
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        Staged &staged = reinterpret_cast<Staged *>(shared + STAGES * STAGE_BYTES)[warp];
+        for (; tile.find(arguments, walks); tile.number += gridDim.x) {
+            const Walk &walk = walks[tile.phase];
+            const Part depths(walk, arguments, tile.split);
+            Sums sums;
+            multiply_filled<false, FILTER_BY_DEPTH>(sums, ring, turn, shared, depths.stages(walk, arguments));
+            result *const to = target + tile.split * arguments.target_split;
+            const unsigned rows = unsigned(arguments.batch * walk.positions());
+#pragma unroll
+            for (int i = 0; i < ROW_PARTS; i++) {
+                const unsigned first_row = tile.first_row + warp / 4 * GROUP_ROWS + 64 * i + warp % 4 * 16;
+                if (lane < 16) {
+                    unsigned place[3];
+                    int64_t offset = int64_t(walk.locate(first_row + lane, place)) * arguments.target.batch;
+                    for (int j = 0; j < 3; j++)
+                        offset += conv_target(&walk.axis[j], place[j]) * arguments.target.axis[j];
+                    staged.row_target[lane] = first_row + lane < rows ? offset : -1;
+                }
+#pragma unroll
+                for (int some = 0; some < TILE_COLUMNS; some += SOME_COLUMNS) {
+                    const bool finite = stage_columns(staged, sums[i], some);
+                    const int column = tile.first_column + some;
+                    if (__ballot_sync(~0u, !finite)) {
+                        __syncwarp();
+                        repair(staged, source, filter, walk, arguments, first_row, column, depths);
+                    }
+                    __syncwarp();
+                    store_columns(to, staged, arguments, column);
+                    __syncwarp();
+                }
+            }
+        }
+    }
+}
