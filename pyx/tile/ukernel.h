@@ -93,8 +93,8 @@ static inline int has_pairs(void)
 #elif defined(CONVGRAD_WIDE)
 #define PAIRS_TARGET
 #define ADD_PAIRS_OF(sum, a, b) pairs_of_wide((wide_floats)(sum), (wide_words)(a), (wide_words)(b))
-#define ADD_PAIRS(sum, factor, line) wide_pairs((wide_floats)(sum), factor, (wide_floats)(line))
-#define ADD_HALF_PAIRS(sum, factor, line) half_pairs((half_floats)(sum), factor, (half_floats)(line))
+#define ADD_PAIRS(sum, factor, line) wide_pairs((wide_floats)(sum), *(factor), (wide_floats)(line))
+#define ADD_HALF_PAIRS(sum, factor, line) half_pairs((half_floats)(sum), *(factor), (half_floats)(line))
 #define DEFINE_PAIRS(name, bytes)                                                                                      \
     typedef float name##_floats __attribute__((vector_size(bytes), may_alias));                                        \
     typedef uint32_t name##_words __attribute__((vector_size(bytes), may_alias));                                      \

@@ -42,13 +42,13 @@ WAYS = [*((dtype, "direct") for dtype in DTYPES), *PAIRED]
 
 #: As many groups in a task as there are, or three.
 BUNDLES = cpu.machine().tuning._replace(
-    wanted_tasks=1, bundle_bytes=1 << 20, adjacent_bundle_bytes=1 << 20, wanted_tile_tasks=1
+    wanted_tasks=1, thread_tasks=1, bundle_bytes=1 << 20, adjacent_bundle_bytes=1 << 20, wanted_tile_tasks=1
 )
 
 
 @pytest.fixture
 def bundles(machine_with):
-    machine_with(own_tuning=BUNDLES)
+    machine_with(own_tuning=BUNDLES, threads=1)
 
 
 @pytest.mark.tuning
@@ -146,7 +146,7 @@ def test_bits_and_nonfinite_values(operation, dtype, algorithm, text, machine_wi
             array.reshape(-1)[array.size // 2 :: 97] = value
             results = []
             for tuning, data_format in ((alone, "NCX"), (BUNDLES, "NCX"), (BUNDLES, "NXC")):
-                machine_with(own_tuning=tuning)
+                machine_with(own_tuning=tuning, threads=1)
                 spoiled = tensors._replace(**{name: array})
                 result = operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray, algorithm=algorithm)
                 channels = 1 if data_format == "NCX" or operation.makes == "w" else -1
