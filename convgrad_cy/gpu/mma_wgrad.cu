@@ -75,15 +75,15 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
 #if ENGINE
     Turn turn;
     if (!multiplies()) {
-        give_registers();
+        give_registers<FEW_REGISTERS>();
         Boxes boxes(arguments, maps);
         boxes.start(begin, first_row, first_column);
         if (threadIdx.x == THREADS)
             fill(ring, turn, shared, steps_here, boxes);
         return;
     }
-    take_registers();
-    multiply_filled<true, true>(sums, ring, turn, shared, steps_here);
+    take_registers<MANY_REGISTERS>();
+    multiply_filled<true, true>(sums, ring, turn, shared, steps_here, [] {});
 #else
     {
         Copies copies(arguments, places, begin, count);
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
                 to[1] = pair[1];
         }
     });
-    if (sync_multipliers_or(!finite)) {
+    if (vote_of_multipliers(!finite)) {
 #pragma unroll 1
         for (int i = threadIdx.x; i < TILE_ROWS * TILE_COLUMNS; i += THREADS) {
             const int row = i / TILE_COLUMNS, column = i % TILE_COLUMNS;
