@@ -149,7 +149,7 @@ def predict(timed, alone, cores, threads):
         uneven += loop_seconds(tasks, used) - equal
     work = timed.tasks / threads
     idle = timed.tasks / used - work
-    teams = len(timed.loops) * cores.team_seconds(used)
+    teams = sum([cores.team_seconds(used) for tasks in timed.loops if len(tasks) > 1])
     computed = work + idle + rounds + uneven
     # On one thread, waiting for memory is in the times themselves.
     waiting = max(0.0, timed.bytes(cores, used) / cores.rate(used) - computed) if used > 1 else 0.0

@@ -26,11 +26,15 @@ cdef extern from "copy/rows.h" nogil:
     void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
     void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
     void fetch_run(const void *first, int64_t bytes)
+    void fetch_row(const void *row, int64_t of_row, int64_t bytes)
     void spread_words(void *to, int64_t step, const void *of, int64_t count)
 
 
 cdef enum:
     PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
+    # Rows that are transposed lie so far apart that a processor does not foresee the next piece of each, or the next
+    # row of an image. It is fetched, from its second line on: it begins in the line that this one ends in.
+    AHEAD = PIECE + 32
     ROWS = 16
     FEW = 8  # positions
     MANY = 8  # elements of 16 bits: fewer are sooner copied one by one
@@ -65,14 +69,17 @@ cdef inline void load_pieces_transposed(
     """block[row i + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; 32-bit compute types."""
     cdef compute[ROWS * PIECE] wide
     cdef int64_t i0 = 0, j0, j, count, lines
+    cdef const scalar *of
     while i0 < rows:
         count = min(<int64_t>PIECE, rows - i0)
         j0 = 0
         while j0 < columns:
             lines = min(<int64_t>ROWS, columns - j0)
             for j in range(lines):
-                widen_apart(<compute *>wide + j * PIECE, tensor + (j0 + j) * tensor_row + i0 * tensor_step,
-                            tensor_step, count)
+                of = tensor + (j0 + j) * tensor_row + i0 * tensor_step
+                if tensor_step == 1:
+                    fetch_run(of + AHEAD, count * sizeof(scalar))
+                widen_apart(<compute *>wide + j * PIECE, of, tensor_step, count)
             if block_rows == NULL:
                 transpose_words(block + i0 * block_row + j0, NULL, block_row, <compute *>wide, PIECE, count, lines)
             else:
@@ -100,6 +107,7 @@ cdef inline void store_pieces_transposed(
                 to = tensor + (i0 + i) * tensor_row + j0 * tensor_step
                 of = <compute *>wide + i * PIECE
                 if tensor_step == 1:
+                    fetch_run(to + AHEAD, count * sizeof(scalar))
                     narrow_row(to, of, count)
                 elif sizeof(scalar) == 4:
                     spread_words(to, tensor_step, of, count)
@@ -172,6 +180,8 @@ cdef inline void load_block(
         for p in range(positions):
             to = block + p * block_p
             of = tensor + p * tensor_p
+            if tensor_q == 1:
+                fetch_row(of, tensor_p * sizeof(scalar), columns * sizeof(scalar))
             widen_apart(to, of, tensor_q, columns)
     else:
         for q in range(columns):
@@ -241,6 +251,7 @@ cdef inline void store_block(
             to = tensor + p * tensor_p
             of = block + p * block_p
             if tensor_q == 1 and block_q == 1:
+                fetch_row(to, tensor_p * sizeof(scalar), columns * sizeof(scalar))
                 narrow_row(to, of, columns)
             else:
                 for q in range(columns):

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
 from base.scalar cimport bf16, compute, scalar
-from copy.load_store cimport MANY, PIECE, ROWS, copy_rows, transpose_words
+from copy.load_store cimport AHEAD, MANY, PIECE, ROWS, copy_rows, fetch_row, fetch_run, transpose_words
 
 cdef extern from "base/bfloat.h" nogil:
     void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
@@ -16,10 +16,13 @@ cdef inline int64_t words_of(int64_t channels, bint pairs) noexcept nogil:
 
 
 cdef inline void load_pairs(
-    compute *block, int64_t block_p, const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions,
-    int64_t columns,
+    compute *block, const int32_t *places, int64_t block_p, const scalar *tensor, int64_t tensor_p, int64_t tensor_q,
+    int64_t positions, int64_t columns,
 ) noexcept nogil:
-    """block[p * block_p + q], its low half from tensor[p * tensor_p + 2 * q * tensor_q], its high half the next."""
+    """block[p * block_p + q], its low half from tensor[p * tensor_p + 2 * q * tensor_q], its high half the next.
+
+    Where there are ``places``, as may be unless channels are adjacent: block[places[p] + q].
+    """
     cdef int64_t p, q, p0 = 0, q0, count, lines
     cdef uint32_t *word
     cdef uint32_t[ROWS * PIECE] words
@@ -45,13 +48,18 @@ cdef inline void load_pairs(
                         for p in range(count):
                             word[p] = low[p * tensor_p].bits
                     elif tensor_p == 1:
+                        fetch_run(low + AHEAD, count * sizeof(scalar))
+                        fetch_run(high + AHEAD, count * sizeof(scalar))
                         bf16_pair_rows(word, low, high, count)
                     elif tensor_p == 2 and count >= MANY:
                         bf16_pair_every_second(word, low, high, count)
                     else:
                         for p in range(count):
                             word[p] = low[p * tensor_p].bits | <uint32_t>high[p * tensor_p].bits << 16
-                transpose_words(block + p0 * block_p + q0, NULL, block_p, words, PIECE, count, lines)
+                if places == NULL:
+                    transpose_words(block + p0 * block_p + q0, NULL, block_p, words, PIECE, count, lines)
+                else:
+                    transpose_words(block + q0, places + p0, 0, words, PIECE, count, lines)
                 q0 += lines
             p0 += count
 
@@ -95,6 +103,8 @@ cdef inline void load_paired_rows(
                 for q in range(columns):
                     word[q] = low[q * tensor_q].bits
             elif tensor_q == 1:
+                fetch_row(low, tensor_p * sizeof(scalar), columns * sizeof(scalar))
+                fetch_row(low + tensor_p, tensor_p * sizeof(scalar), columns * sizeof(scalar))
                 bf16_pair_rows(word, low, low + tensor_p, columns)
             else:
                 for q in range(columns):

@@ -31,12 +31,12 @@ static inline __attribute__((always_inline)) void fetch_run(const void *first, i
         __builtin_prefetch((const char *)first + i, 0, 2);
 }
 
-/* Lines of a row that is copied ROWS_AHEAD rows later, where rows lie so far apart that a processor does not foresee it: into
- * the second level of the cache. */
-static inline __attribute__((always_inline)) void fetch_row(const char *row, int64_t of_row, int64_t bytes)
+/* Lines of a row that is read, or written, ROWS_AHEAD rows later, where rows lie so far apart that a processor does not foresee
+ * it: into the second level of the cache. */
+static inline __attribute__((always_inline)) void fetch_row(const void *row, int64_t of_row, int64_t bytes)
 {
     if (of_row >= ROWS_APART && bytes <= of_row / 2)
-        fetch_run(row + ROWS_AHEAD * of_row, bytes);
+        fetch_run((const char *)row + ROWS_AHEAD * of_row, bytes);
 }
 
 #define COPY_CASE(length)                                                                                              \

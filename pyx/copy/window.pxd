@@ -18,7 +18,7 @@ from libc.stdlib cimport llabs
 from base.problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from base.scalar cimport compute, scalar
 from base.tensor cimport Tensor, count_taps, find_tap
-from copy.load_store cimport load_block, zero_block
+from copy.load_store cimport PIECE, load_block, zero_block
 from copy.pairs cimport load_pairs, words_of
 from tile.ukernel cimport LINE_BYTES
 
@@ -193,7 +193,7 @@ cdef inline void fill_row(
         to = row + part.first * pitch
         zero_block(to, pitch, m.channel_pitch, begin, words)
         if end > begin and m.pairs:
-            load_pairs(to + begin * pitch, pitch, source + (part.source + begin * part.source_step) * x.axis[2],
+            load_pairs(to + begin * pitch, NULL, pitch, source + (part.source + begin * part.source_step) * x.axis[2],
                        part.source_step * x.axis[2], x.channel, end - begin, channels)
         elif end > begin:
             load_block(to + begin * pitch, pitch, m.channel_pitch,
@@ -202,15 +202,54 @@ cdef inline void fill_row(
         zero_block(to + end * pitch, pitch, m.channel_pitch, part.length - end, words)
 
 
+cdef inline bint joins_rows(const Window *m, const conv_walk *walk, const Box *box, const Tensor *x) noexcept nogil:
+    """Whether rows of the source are copied together: whole short ones of pairs, which follow each other in memory."""
+    cdef const conv_axis *a = &walk.axis[2]
+    cdef AxisSpan part
+    find_part(&part, &m.axis[2], a, box.begin[3], box.count[3], 0)
+    return (m.pairs and not m.axis[1].apart and not m.axis[2].apart and a.source_size < PIECE and x.channel != 1
+            and x.axis[2] == 1 and x.axis[1] == a.source_size
+            and part.source <= 0 and part.source + part.length >= a.source_size)
+
+
+cdef inline void fill_joined(
+    compute *row, const Window *m, const conv_walk *walk, const Box *box, const scalar *source, const Tensor *x,
+    int64_t channels, int64_t rows,
+) noexcept nogil:
+    """So many rows of a window, from rows of the source that are copied together: short ones alone take longer."""
+    cdef int64_t width = walk.axis[2].source_size, pitch = m.pitch[2], words = words_of(channels, m.pairs)
+    cdef int64_t r, w, i, end, first = 0, count
+    cdef int32_t[PIECE] places
+    cdef AxisSpan part
+    find_part(&part, &m.axis[2], &walk.axis[2], box.begin[3], box.count[3], 0)
+    end = width - part.source
+    for r in range(rows):
+        zero_block(row + r * m.pitch[1], pitch, m.channel_pitch, -part.source, words)
+        zero_block(row + r * m.pitch[1] + end * pitch, pitch, m.channel_pitch, part.length - end, words)
+    r = w = 0
+    while first < rows * width:
+        count = min(<int64_t>PIECE, rows * width - first)
+        for i in range(count):
+            places[i] = <int32_t>(r * m.pitch[1] + (w - part.source) * pitch)
+            w += 1
+            if w == width:
+                r, w = r + 1, 0
+        load_pairs(row, <int32_t *>places, 0, source + first, 1, x.channel, count, channels)
+        first += count
+
+
 cdef inline void fill_window(
     compute *window, const Window *m, const conv_walk *walk, const Box *box, const scalar *source, const Tensor *x,
     int64_t channels,
 ) noexcept nogil:
     """The window of a box; ``source`` points at the group's first channel of the chunk."""
-    cdef int64_t n, td, th, d, h, depth, height
+    cdef int64_t n, td, th, d, h, depth, height, rows
     cdef const conv_axis *a = &walk.axis[0]
     cdef const conv_axis *b = &walk.axis[1]
     cdef AxisSpan of_d, of_h
+    cdef bint joins = joins_rows(m, walk, box, x), outside
+    cdef compute *row
+    cdef const scalar *of
     for n in range(box.count[0]):
         for td in range(a.taps if m.axis[0].apart else 1):
             find_part(&of_d, &m.axis[0], a, box.begin[1], box.count[1], td)
@@ -218,11 +257,16 @@ cdef inline void fill_window(
                 depth = of_d.source + d * of_d.source_step
                 for th in range(b.taps if m.axis[1].apart else 1):
                     find_part(&of_h, &m.axis[1], b, box.begin[2], box.count[2], th)
-                    for h in range(of_h.length):
+                    h = 0
+                    while h < of_h.length:
                         height = of_h.source + h * of_h.source_step
-                        fill_row(
-                            window + n * m.batch_pitch + (of_d.first + d) * m.pitch[0] + (of_h.first + h) * m.pitch[1],
-                            m, walk, box,
-                            source + (box.begin[0] + n) * x.batch + depth * x.axis[0] + height * x.axis[1], x,
-                            channels, not conv_inside(a, depth) or not conv_inside(b, height),
-                        )
+                        outside = not conv_inside(a, depth) or not conv_inside(b, height)
+                        row = window + n * m.batch_pitch + (of_d.first + d) * m.pitch[0] + (of_h.first + h) * m.pitch[1]
+                        of = source + (box.begin[0] + n) * x.batch + depth * x.axis[0] + height * x.axis[1]
+                        rows = 1
+                        if joins and not outside:
+                            rows = min(of_h.length - h, b.source_size - height)
+                            fill_joined(row, m, walk, box, of, x, channels, rows)
+                        else:
+                            fill_row(row, m, walk, box, of, x, channels, outside)
+                        h += rows

@@ -22,6 +22,7 @@ cdef struct Blocks:  # Blocks of cpu/direct/plan.py, field for field
     int64_t groups  # groups side by side that a task takes, all their channels in one window
     int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
     int64_t far  # whether wgrad reads the target from memory: it is too large for the last cache
+    int64_t pack_channels  # channels of a chunk of the filter that a task packs before the others; all of pairs
     int64_t spreads  # how small groups of several channels take the spreading tile: 0 not at all, 1 COPIES, 2 in place
 
 cdef enum:

@@ -238,7 +238,7 @@ cdef inline int correlate_steps(
     cdef team all
     cdef CorrelateJob job
     cdef void *steps = NULL
-    cdef int32_t nonfinite = blocks.packs or blocks.pairs  # or seen when the filter is packed
+    cdef int32_t nonfinite = blocks.packs  # or seen when the filter is packed
     cdef Correlation *c
     cdef char *tables
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]

@@ -6,7 +6,7 @@ repair_filter.pxd), unless it belongs there. What shows that is found out once f
 since a training run that has diverged has NaN everywhere.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from base.problem cimport conv_inside, conv_source, conv_walk
 from base.scalar cimport compute, real
@@ -41,3 +41,12 @@ cdef inline bint is_finite(const compute *values, int64_t count) noexcept nogil:
     for i in range(count):
         found |= values[i] - values[i] != 0
     return not found
+
+
+cdef inline bint are_finite_pairs(const compute *words, int64_t count) noexcept nogil:
+    """The same of pairs of bfloat16: to an exponent of nothing but ones, another one carries into the sign's place."""
+    cdef int64_t i
+    cdef uint32_t found = 0
+    for i in range(count):
+        found |= ((<const uint32_t *>words)[i] & <uint32_t>0x7f807f80) + <uint32_t>0x00800080
+    return not found & <uint32_t>0x80008000

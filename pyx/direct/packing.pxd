@@ -3,12 +3,13 @@
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
 
+from base.memory cimport count_blocks
 from base.scalar cimport compute, scalar
 from base.tensor cimport filter_offset
 from copy.load_store cimport PIECE, load_block, load_transposed
 from copy.pairs cimport join_lines, load_paired_rows, load_paired_taps, shift_line, words_of
 from direct.correlate_tasks cimport Correlation
-from direct.exact cimport is_finite
+from direct.exact cimport are_finite_pairs, is_finite
 from direct.walk cimport Convolution
 from parallel.tasks cimport raise_flag
 
@@ -28,47 +29,70 @@ cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, 
                 shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
 
 
-cdef inline void pack_chunk(
-    const Correlation *c, const scalar *filter, compute *packed, int64_t outputs, int64_t channels
+cdef struct FilterPart:  # outputs of a strip and channels of a chunk; those that are packed: so many, from the first on
+    int64_t outputs, channels, first, count
+
+
+cdef inline void zero_part(const Correlation *c, FilterPart part, compute *packed) noexcept nogil:
+    cdef int64_t t
+    for t in range(c.conv.taps):
+        memset(packed + (t * part.channels + part.first) * c.strip, 0, part.count * c.strip * sizeof(compute))
+
+
+cdef inline void pack_part(
+    const Correlation *c, FilterPart part, const scalar *filter, compute *packed
 ) noexcept nogil:
-    """At most a strip of output channels by at most a chunk of channels, from the first of each on."""
+    """A part of a strip of a chunk, of which ``filter`` and ``packed`` are the whole; of pairs all channels."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t width = c.strip, depth = conv.taps * channels, together, t, i
+    cdef int64_t width = c.strip, depth = conv.taps * part.channels, together, t, i
     cdef const int32_t *line
-    if not conv.blocks.positions_across and outputs < width:
-        memset(packed, 0, depth * width * sizeof(compute))
+    if not conv.blocks.positions_across and part.outputs < width:
+        zero_part(c, part, packed)
+    filter += part.first * conv.w.channel
     if conv.blocks.positions_across:
         for t in range(conv.taps):
-            load_block(packed + t * channels, depth, 1, filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch,
-                       conv.w.channel, outputs, channels)
+            load_block(packed + t * part.channels + part.first, depth, 1,
+                       filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel, part.outputs,
+                       part.count)
     elif conv.blocks.pairs and c.taps_adjacent and 1 < conv.taps <= PIECE:
         load_paired_taps(packed, width, filter + filter_offset(&conv.w, &conv.walk, 0), conv.w.channel, conv.w.batch,
-                         conv.taps, channels, outputs)
+                         conv.taps, part.channels, part.outputs)
     elif conv.blocks.pairs:
         for t in range(conv.taps):
-            load_paired_rows(packed + t * words_of(channels, True) * width, width,
-                             filter + filter_offset(&conv.w, &conv.walk, t), conv.w.channel, conv.w.batch, channels,
-                             outputs)
+            load_paired_rows(packed + t * words_of(part.channels, True) * width, width,
+                             filter + filter_offset(&conv.w, &conv.walk, t), conv.w.channel, conv.w.batch,
+                             part.channels, part.outputs)
     elif c.taps_adjacent:
         # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
-        line = c.filter_line if channels == conv.blocks.chunk else c.last_filter_line
-        together = channels if conv.w.channel == conv.taps else 1
+        line = c.filter_line if part.channels == conv.blocks.chunk else c.last_filter_line
+        together = part.count if conv.w.channel == conv.taps else 1
         filter += filter_offset(&conv.w, &conv.walk, 0)
-        for i in range(channels // together):
+        packed += part.first * width
+        for i in range(part.count // together):
             load_transposed(packed + i * width, line, filter + i * conv.w.channel, conv.w.batch, together * conv.taps,
-                            outputs)
+                            part.outputs)
     else:
         for t in range(conv.taps):
-            load_block(packed + t * channels * width, 1, width, filter + filter_offset(&conv.w, &conv.walk, t),
-                       conv.w.batch, conv.w.channel, outputs, channels)
+            load_block(packed + (t * part.channels + part.first) * width, 1, width,
+                       filter + filter_offset(&conv.w, &conv.walk, t), conv.w.batch, conv.w.channel, part.outputs,
+                       part.count)
 
 
-cdef inline void note_nonfinite(
-    const Correlation *c, const compute *strip, int64_t channels, int64_t width
-) noexcept nogil:
-    """Raise the flag if a packed strip has a value that is not finite, and padding could meet it."""
+cdef inline void note_nonfinite(const Correlation *c, FilterPart part, const compute *strip) noexcept nogil:
+    """Raise the flag if a packed part has a value that is not finite, and padding could meet it."""
+    cdef int64_t i, rows = c.conv.taps, width = c.strip
+    cdef bint finite = True
     if compute is not int:
-        if c.conv.padded and not c.conv.blocks.pairs and not is_finite(strip, c.conv.taps * channels * width):
+        if not c.conv.padded:
+            return
+        if c.conv.blocks.pairs:
+            finite = are_finite_pairs(strip, rows * words_of(part.channels, True) * width)
+            rows = 0
+        elif c.conv.blocks.positions_across:
+            rows, width = rows * part.outputs, 1
+        for i in range(rows):
+            finite = finite and is_finite(strip + (i * part.channels + part.first) * width, part.count * width)
+        if not finite:
             raise_flag(c.nonfinite)
 
 
@@ -79,18 +103,29 @@ cdef inline int64_t first_of_strip(
     return c.packed + g * c.filter_size + (c0 * c.filter_outputs + o0 * channels) * c.conv.taps
 
 
+cdef inline int64_t parts_of_chunk(const Correlation *c) noexcept nogil:
+    return count_blocks(c.conv.blocks.chunk, c.conv.blocks.pack_channels)
+
+
 cdef inline int64_t count_packs(const Correlation *c) noexcept nogil:
     """Tasks that pack the filter of a step, or of all steps together."""
-    return c.conv.groups * c.filter_strips * c.filter_chunks
+    return c.conv.groups * c.filter_strips * c.filter_chunks * parts_of_chunk(c)
 
 
-cdef inline void find_part_of_filter(
+cdef inline FilterPart find_part_of_filter(
     const Correlation *c, int64_t task, int64_t *g, int64_t *o0, int64_t *c0
 ) noexcept nogil:
-    """The group, the first output channel and the first channel of what a task packs: a strip of a chunk."""
+    """What a task packs, and of which group, from which output channel and channel on its strip and chunk are."""
+    cdef FilterPart part
+    part.first = task % parts_of_chunk(c) * c.conv.blocks.pack_channels
+    task = task // parts_of_chunk(c)
     c0[0] = task % c.filter_chunks * c.conv.blocks.chunk
     o0[0] = task // c.filter_chunks % c.filter_strips * c.strip
     g[0] = task // c.filter_chunks // c.filter_strips
+    part.outputs = min(c.strip, c.conv.outputs - o0[0])
+    part.channels = min(c.conv.blocks.chunk, c.conv.channels - c0[0])
+    part.count = max(<int64_t>0, min(c.conv.blocks.pack_channels, part.channels - part.first))
+    return part
 
 
 cdef inline void pack_filter(
@@ -98,15 +133,13 @@ cdef inline void pack_filter(
 ) noexcept nogil:
     """A part of the filter of one step."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t g, o0, c0, outputs, channels
-    cdef compute *strip
-    if conv.taps == 0:
+    cdef int64_t g, o0, c0
+    cdef FilterPart part = find_part_of_filter(c, task, &g, &o0, &c0)
+    if conv.taps == 0 or part.count == 0:
         return
-    find_part_of_filter(c, task, &g, &o0, &c0)
-    outputs, channels = min(c.strip, conv.outputs - o0), min(conv.blocks.chunk, conv.channels - c0)
-    strip = packed + first_of_strip(c, g, c0, o0, channels)
-    pack_chunk(c, filter + g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel, strip, outputs, channels)
-    note_nonfinite(c, strip, channels, outputs if conv.blocks.positions_across else c.strip)
+    packed += first_of_strip(c, g, c0, o0, part.channels)
+    pack_part(c, part, filter + g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel, packed)
+    note_nonfinite(c, part, packed)
 
 
 cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t packed_size) noexcept nogil:
@@ -142,26 +175,26 @@ cdef inline void pack_steps(
     """The same part of the filters of all steps: all taps of a channel are transposed at once."""
     cdef const Correlation *c
     cdef const Convolution *conv = &steps.conv
-    cdef int64_t g, o0, c0, outputs, channels, i, t, channel, first, taps = 0, width = steps.strip
+    cdef int64_t g, o0, c0, i, t, channel, first, taps = 0, width = steps.strip
     cdef int32_t[MOST_TAPS] lines  # of a tap's first channel
-    find_part_of_filter(steps, task, &g, &o0, &c0)
-    outputs, channels = min(width, conv.outputs - o0), min(conv.blocks.chunk, conv.channels - c0)
+    cdef FilterPart part = find_part_of_filter(steps, task, &g, &o0, &c0)
     filter += g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel
     for i in range(count):
         c = steps + i
         if c.packing == c:
-            first = first_of_strip(c, g, c0, o0, channels)
+            first = first_of_strip(c, g, c0, o0, part.channels)
             for t in range(c.conv.taps):
-                lines[filter_offset(&c.conv.w, &c.conv.walk, t)] = <int32_t>(first + t * channels * width)
+                lines[filter_offset(&c.conv.w, &c.conv.walk, t)] = <int32_t>(first + t * part.channels * width)
             taps += c.conv.taps
-            if outputs < width:
-                memset(packed + first, 0, c.conv.taps * channels * width * sizeof(compute))
-    for channel in range(channels):
-        load_transposed(packed + channel * width, lines, filter + channel * conv.w.channel, conv.w.batch, taps, outputs)
+            if part.outputs < width:
+                zero_part(c, part, packed + first)
+    for channel in range(part.first, part.first + part.count):
+        load_transposed(packed + channel * width, lines, filter + channel * conv.w.channel, conv.w.batch, taps,
+                        part.outputs)
     for i in range(count):
         c = steps + i
         if c.packing == c:
-            first = first_of_strip(c, g, c0, o0, channels)
+            first = first_of_strip(c, g, c0, o0, part.channels)
             if c.conv.blocks.pairs:
-                join_channels(packed + first, c.conv.taps, channels, width)
-            note_nonfinite(c, packed + first, channels, width)
+                join_channels(packed + first, c.conv.taps, part.channels, width)
+            note_nonfinite(c, part, packed + first)

@@ -243,7 +243,7 @@ cdef inline void begin_phase(CorrelateTask *t, const Correlation *c, const Box *
         t.sums.place = NULL
     t.channels = 0  # another walk, other columns
     begin_chunk(t)
-    find_zones(&t.zones, &c.conv.walk, &t.box, False, not across, t.channels, t.outputs, WORTH)
+    find_zones(&t.zones, &c.conv.walk, &t.box, False, not across, t.words, t.outputs, WORTH)
     list_tables(t, boxes + c.conv.blocks.phases)
 
 

@@ -6,7 +6,7 @@ from base.scalar cimport compute, scalar
 from copy.pairs cimport words_of
 from copy.window cimport Box, column_offsets
 from direct.correlate_tasks cimport Correlation, holds_vectors
-from direct.packing cimport first_of_strip, pack_chunk
+from direct.packing cimport FilterPart, first_of_strip, pack_part
 from direct.walk cimport Convolution
 from direct.zones cimport Range, Zone, Zones, count_runs, first_tap
 from tile.multiply cimport (
@@ -61,7 +61,7 @@ cdef inline const compute *find_strip(
     if c.strips_in_place and holds_vectors(c, columns.count, conv.channels - t.c0 - t.channels, bank[0]):
         columns.line = c.filter_place if whole else c.last_filter_place
         return <const compute *>filter
-    pack_chunk(c, filter, bank, columns.count, t.channels)
+    pack_part(c, FilterPart(columns.count, t.channels, 0, t.channels), filter, bank)
     return bank
 
 
@@ -103,7 +103,7 @@ cdef inline void multiply_zone(
                 first = first_tap(zone, &conv.walk, i) * t.words
                 some.depth, to.how = t.column + first, CARRIED if i else begin_of(t.sums.how, runs)
                 multiply_rows(
-                    Depth(way, steps, run), window + g * t.channels * conv.window.channel_pitch, some,
+                    Depth(way, steps, run), window + g * t.words * conv.window.channel_pitch, some,
                     strip + g * t.c.packing.filter_size, Columns(columns.line + first, columns.count),
                     sums + g * t.group_sums, to,
                 )
@@ -188,7 +188,7 @@ cdef inline void add_products(
             add_rows(t, window, packed, sums)
         else:
             add_strips(t, window, filter, packed, bank, sums)
-        window += together * t.channels * conv.window.channel_pitch
+        window += together * t.words * conv.window.channel_pitch
         filter += together * conv.w.group
         packed += together * t.c.packing.filter_size
         sums += together * t.group_sums

@@ -122,7 +122,7 @@ cdef inline int run(
     if workers == 0:
         return 0
     note_loop()
-    if t.threads == 1:  # a team of one would cost a system call
+    if t.threads == 1 or workers == 1:  # a team for nothing would cost microseconds
         with nogil:
             work(t, function, context, source, 0)
     else:

@@ -248,7 +248,7 @@ cdef inline void load_part(
             of = source + d * c.x.axis[0] + h * c.x.axis[1]
             to = part + d * c.part.axis[0] + h * c.part.axis[1]
             if c.pairs:
-                load_pairs(to, c.part.axis[2], of, c.x.axis[2], c.x_lane, row, channels)
+                load_pairs(to, NULL, c.part.axis[2], of, c.x.axis[2], c.x_lane, row, channels)
                 continue
             if c.spreads or c.channels == c.outputs == 1:
                 load_block(to, c.part.axis[2], 1, of, c.x.axis[2], c.x_lane, row, channels)

@@ -48,9 +48,9 @@ typedef TYPE VECTOR __attribute__((vector_size(BYTES), aligned(sizeof(TYPE)), ma
 #ifdef PAIRS
 #define TARGET PAIRS_TARGET
 #ifdef HALF
-#define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_HALF_PAIRS(sum, *(factor), line)
+#define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_HALF_PAIRS(sum, factor, line)
 #else
-#define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_PAIRS(sum, *(factor), line)
+#define ADD_PRODUCT(sum, factor, line) sum = (VECTOR)ADD_PAIRS(sum, factor, line)
 #endif
 #else
 #define TARGET

@@ -145,8 +145,9 @@ cdef inline void transform_chunk(
                   buffer)
 
 
-cdef inline void find_task(const TiledJob *job, int64_t number, TiledTask *t) noexcept nogil:
-    cdef const TiledCorrelation *c = job.c
+cdef inline void find_task(
+    const TiledJob *job, const TiledCorrelation *c, int64_t number, TiledTask *t
+) noexcept nogil:
     cdef int64_t blocks = count_blocks(job.outputs, c.blocks.outputs), outer = number // c.tiling.box_count
     t.count = find_tiles(&c.tiling, number % c.tiling.box_count, &t.tiles)
     t.o = outer % blocks * c.blocks.outputs
@@ -156,10 +157,12 @@ cdef inline void find_task(const TiledJob *job, int64_t number, TiledTask *t) no
 
 
 cdef inline uint32_t correlate_tiles(
-    const TiledJob *job, const stored *source, Extremes *seen, int64_t task
+    const TiledJob *job, const TiledCorrelation *c, const stored *source, Extremes *seen, int64_t task
 ) noexcept nogil:
-    """One task; the largest magnitude of what it stores. ``seen``: that of filters which it transforms; its memory."""
-    cdef const TiledCorrelation *c = job.c
+    """One task of a part; the largest magnitude of what it stores.
+
+    ``seen``: that of filters which it transforms; its memory.
+    """
     cdef const stored *filter = <const stored *>job.filter
     cdef int64_t i, c0, span, first, last, chunks = c.added * c.chunks, box_index = task % c.tiling.box_count
     cdef float *window = <float *>(seen + 1)
@@ -167,10 +170,10 @@ cdef inline uint32_t correlate_tiles(
     cdef float *rows
     cdef float *buffer
     cdef float *bank
-    cdef const float *filters = job.filters
+    cdef const float *filters = job.filters + c.first_filter
     cdef FilterPart part
     cdef TiledTask t
-    find_task(job, task, &t)
+    find_task(job, c, task, &t)
     t.sums = values + (0 if c.blocks.shared else c.blocks.span * c.values_size)
     rows = t.sums + c.sums_size
     buffer = rows + c.rows_size
@@ -184,7 +187,8 @@ cdef inline uint32_t correlate_tiles(
         if first > 0 and is_stopped(c.workers):
             return 0
         if c.blocks.shared:
-            values = job.shared + ((t.g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
+            values = job.shared + c.first_value
+            values += ((t.g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
         else:
             for i in range(first, last):
                 transform_chunk(c, &t.tiles, source, t.groups, i, values + (i - first) * c.values_size, window, buffer)

@@ -14,7 +14,12 @@ from winograd.transform cimport LINE_LANES, WINOGRAD_LANES, Transform, describe_
 cdef enum:
     RESULT_CHANNELS = 32  # transformed back together: a row of tiles of them stays in the L1 cache
 
-cdef struct TiledCorrelation:
+cdef enum:  # the loops of a round of parts, one after the other
+    TILES, FILTERS, PRODUCTS, LOOPS
+
+cdef struct TiledCorrelation:  # of a part of the result
+    int64_t[LOOPS] tasks
+    int64_t first_filter, first_value  # elements before those of this part, among the shared ones
     Tiling tiling
     team *workers
     TileBlocks blocks
@@ -33,7 +38,8 @@ cdef struct TiledCorrelation:
     const int32_t *filter_rows  # multiples of the strip's width
 
 cdef struct TiledJob:  # what all tasks of a loop share, beside the source
-    const TiledCorrelation *c
+    const TiledCorrelation *parts
+    int loop
     const void *filter
     void *target
     float *filters  # transformed

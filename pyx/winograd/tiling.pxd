@@ -35,6 +35,7 @@ cdef struct TileBlocks:  # TileBlocks of cpu/winograd/plan.py, field for field
     int64_t streams  # whether a target of whole lines is stored past the cache
     int64_t filter_strips  # strips of outputs and
     int64_t filter_channels  # channels of a group, whose filters a task transforms that has no products
+    int64_t together  # parts of the result in fprop and dgrad whose tasks are those of the same loops
 
 cdef struct Tiling:  # the boxes of a step and its siblings
     const TileStep *steps  # the step; it has most positions

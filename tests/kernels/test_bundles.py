@@ -35,10 +35,15 @@ EIGHTS = (  # of eight outputs, which Winograd's algorithm takes together
     "g3ic60iw45oc24kw7pw3",
 )
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+#: Pairs of bfloat16, where they are multiplied; and all types by the sum of single products.
+PAIRED = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.machine().multiplies_pairs else []
+WAYS = [*((dtype, "direct") for dtype in DTYPES), *PAIRED]
 
 
 #: As many groups in a task as there are, or three.
-BUNDLES = cpu.machine().tuning._replace(wanted_tasks=1, bundle_bytes=1 << 20, wanted_tile_tasks=1)
+BUNDLES = cpu.machine().tuning._replace(
+    wanted_tasks=1, bundle_bytes=1 << 20, adjacent_bundle_bytes=1 << 20, wanted_tile_tasks=1
+)
 
 
 @pytest.fixture
@@ -74,6 +79,27 @@ def test_are_whole_lines():
 
 
 @pytest.mark.tuning
+@pytest.mark.parametrize(
+    "operation, channels, adjacent, expected",
+    (
+        (FPROP, 16, False, 8),
+        (DGRAD, 12, False, 8),
+        (FPROP, 13, False, 1),
+        (WGRAD, 13, False, 8),
+        (FPROP, 16, True, 4),
+        (DGRAD, 12, True, 5),
+        (WGRAD, 16, True, 1),
+    ),
+)
+def test_pairs_are_planned(operation, channels, adjacent, expected):
+    """Where a group's channels are whole pairs, channels first, too; in wgrad, whose pairs are positions, as ever."""
+    machine = Machine(6, 256, 64, True, 32 << 20, 2)
+    problem = ConvProblem(8, 64, channels, channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
+    blocks = Blocks(*plan_of(operation, problem, TABLE[1], adjacent, machine).blocks)
+    assert (blocks.groups, blocks.pairs) == (expected, True)
+
+
+@pytest.mark.tuning
 def test_phases_are_planned():
     """Of a part of a line of the cache, several groups make whole lines together; and so do all phases of rows."""
     machine = Machine(6, 64, 32, False, 32 << 20, 2)
@@ -86,14 +112,14 @@ def test_phases_are_planned():
 
 
 @operations
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype, algorithm", WAYS)
 @pytest.mark.parametrize("text", LAYERS)
 @pytest.mark.usefixtures("bundles")
-def test_exact(operation, dtype, text):
+def test_exact(operation, dtype, algorithm, text):
     problem = parse(f'mb2{text}n"bundled"')
     tensors, _ = integer_tensors(problem, dtype)
-    for formats in (("NXC", "XIO"), ("NXC", "OIX")):
-        result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray)
+    for formats in (("NXC", "XIO"), ("NXC", "OIX"), ("NCX", "OIX")):
+        result = operation.call(problem, tensors, *formats, layout=np.ascontiguousarray, algorithm=algorithm)
         assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
 
 
@@ -107,26 +133,28 @@ def test_all_problems(operation):
 
 
 @operations
+@pytest.mark.parametrize("dtype, algorithm", [("float32", "direct"), *PAIRED])
 @pytest.mark.parametrize("text", LAYERS)
-@pytest.mark.usefixtures("bundles")
-def test_bits_and_nonfinite_values(operation, text):
-    """The bits of channels first, whose groups are tasks of their own; NaN in one group stays there."""
+def test_bits_and_nonfinite_values(operation, dtype, algorithm, text, machine_with):
+    """The bits of groups that are tasks of their own, in either layout; NaN in one group stays there."""
     problem = parse(f'mb2{text}n"bundled"')
-    tensors = real_tensors(problem, "float32")
+    tensors = real_tensors(problem, dtype)
+    alone = BUNDLES._replace(bundle_bytes=0, adjacent_bundle_bytes=0)
     for value in (1.0, np.nan, np.inf):
         for name in operation.reads:
             array = getattr(tensors, name).copy()
             array.reshape(-1)[array.size // 2 :: 97] = value
-            spoiled = tensors._replace(**{name: array})
-            first, last = (
-                operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray)
-                for data_format in ("NCX", "NXC")
-            )
-            if operation.makes != "w":
-                last = np.moveaxis(last, -1, 1)
-            if value == 1:
-                assert bits(last) == bits(first)
-            np.testing.assert_array_equal(last, first)
+            results = []
+            for tuning, data_format in ((alone, "NCX"), (BUNDLES, "NCX"), (BUNDLES, "NXC")):
+                machine_with(own_tuning=tuning)
+                spoiled = tensors._replace(**{name: array})
+                result = operation.call(problem, spoiled, data_format, layout=np.ascontiguousarray, algorithm=algorithm)
+                channels = 1 if data_format == "NCX" or operation.makes == "w" else -1
+                results.append(np.moveaxis(result, channels, 1))
+            for result in results[1:]:
+                if value == 1:
+                    assert bits(result) == bits(results[0])
+                np.testing.assert_array_equal(result.astype(np.float32), results[0].astype(np.float32))
 
 
 @pytest.mark.tuning

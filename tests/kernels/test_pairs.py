@@ -95,3 +95,24 @@ def test_what_fills_a_pair_adds_nothing(operation):
     np.testing.assert_array_equal(np.isnan(paired), np.isnan(direct))
     np.testing.assert_array_equal(np.isinf(paired), np.isinf(direct))
     np.testing.assert_allclose(paired[np.isfinite(direct)], direct[np.isfinite(direct)], rtol=2**-7, atol=1e-2)
+
+
+@operations
+@pytest.mark.parametrize("value", (np.inf, -np.nan))
+@pytest.mark.parametrize("channel", (0, 1, 6))
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+def test_padding_adds_nothing(operation, value, channel, filter_format):
+    """An element of the filter that is not finite, in the low half of a pair, in the high half, or with none beside it.
+
+    What sees it under padding alone is finite.
+    """
+    if operation.makes == "w":
+        pytest.skip("the filter is the result")
+    problem = parse('mb2ic7ih9oc7kh3ph1n"paired"')
+    tensors, _ = integer_tensors(problem, "bfloat16")
+    w = tensors.w.copy()
+    w.reshape(7, 7, 3, 3)[channel, channel, 0, 0] = value
+    tensors = tensors._replace(w=w)
+    expected = operation.expected(problem, tensors, "NCX", filter_format)
+    assert np.isfinite(expected).any() and not np.isfinite(expected).all()
+    assert_exact(operation.call(problem, tensors, "NCX", filter_format, algorithm="auto"), expected, "bfloat16")

@@ -5,6 +5,7 @@ import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
 from problems import Problem
 
+from convgrad_cy import cpu
 from convgrad_cy.cpu.direct.plan import Blocks, plan
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.dtypes import TABLE
@@ -12,6 +13,9 @@ from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NXC", "OIX"))
 DGRAD_OF = OPERATIONS["conv_backward_data"]
+#: The other way of bfloat16, which multiplies pairs of channels where the processor can.
+PAIRS = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.machine().multiplies_pairs else []
+ways = pytest.mark.parametrize("dtype, algorithm", [("float32", "direct"), *PAIRS])
 
 
 def strided(x, taps, stride, ins=3, outs=6, groups=1, pad=1):
@@ -30,6 +34,7 @@ MANY_CHANNELS = [
     strided((5, 6, 17), (3, 3, 3), (2, 2, 2), ins=150, outs=12),
     strided((1, 30, 31), (1, 3, 3), (1, 2, 2), ins=24, outs=200),
     strided((1, 14, 14), (1, 3, 3), (1, 2, 2), ins=16, outs=16, groups=3),
+    strided((1, 13, 14), (1, 3, 3), (1, 2, 2), ins=16, outs=21, groups=2),  # channels that are no whole pairs
 ]
 PROBLEMS = [
     *(strided((1, 9, row), (1, 3, 3), (1, 2, 2)) for row in (1, 2, 15, 16, 33, 70)),
@@ -63,6 +68,15 @@ def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
     assert not first.positions_across and first.chunk == last.chunk
 
 
+@pytest.mark.tuning
+@pytest.mark.parametrize("adjacent, expected", ((True, (4, 4)), (False, (8, 4))))
+def test_phases_of_pairs_are_joined(adjacent, expected):
+    """Of bfloat16 as of others: in each layout whole rows, or whole lines of the cache, are stored."""
+    problem = ConvProblem(8, 32, 16, 16, (1, 28, 28), (1, 14, 14), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
+    blocks = Blocks(*plan(DGRAD, problem, TABLE[1], adjacent, Machine(6, 256, 64, True, 32 << 20, 2)).blocks.tolist())
+    assert (blocks.groups, blocks.phases) == expected and blocks.pairs
+
+
 def test_phases_keep_their_chunk():
     """Tasks pack the filters of phases channels last alone; the chunk is that of this layout in both."""
     kernel, stride = (5, 5, 1), (1, 2, 1)
@@ -77,27 +91,31 @@ def test_phases_keep_their_chunk():
 @pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_exact(formats, problem):
-    for dtype in DTYPES:
+    for dtype, algorithm in (*((dtype, "direct") for dtype in DTYPES), *PAIRS):
         tensors, _ = integer_tensors(problem, dtype)
-        assert_exact(DGRAD_OF.call(problem, tensors, *formats), DGRAD_OF.expected(problem, tensors, *formats), dtype)
+        result = DGRAD_OF.call(problem, tensors, *formats, algorithm=algorithm)
+        assert_exact(result, DGRAD_OF.expected(problem, tensors, *formats), dtype)
 
 
+@ways
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_layouts_have_the_same_bits(problem):
-    tensors = real_tensors(problem, "float32")
+def test_layouts_have_the_same_bits(problem, dtype, algorithm):
+    tensors = real_tensors(problem, dtype)
     first, last = (
-        DGRAD_OF.call(problem, tensors, data_format, "OIX", layout=np.ascontiguousarray)
+        DGRAD_OF.call(problem, tensors, data_format, "OIX", layout=np.ascontiguousarray, algorithm=algorithm)
         for data_format in ("NCX", "NXC")
     )
     assert bits(first) == bits(np.ascontiguousarray(last.transpose(0, 4, 1, 2, 3)))
 
 
+@ways
 @pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 @pytest.mark.parametrize("problem", [*PROBLEMS[2:9:3], *MANY_CHANNELS], ids=str)
-def test_infinity_stays_where_it_belongs(formats, problem):
+def test_infinity_stays_where_it_belongs(formats, problem, dtype, algorithm):
     """Padding times an infinite tap is no term of a sum."""
-    tensors, _ = integer_tensors(problem, "float32")
+    tensors, _ = integer_tensors(problem, dtype)
     w = tensors.w.copy()
     w.flat[::7] = np.inf
     tensors = tensors._replace(w=w, y=np.ones_like(tensors.y))
-    assert_exact(DGRAD_OF.call(problem, tensors, *formats), DGRAD_OF.expected(problem, tensors, *formats), "float32")
+    result = DGRAD_OF.call(problem, tensors, *formats, algorithm=algorithm)
+    assert_exact(result, DGRAD_OF.expected(problem, tensors, *formats), dtype)

@@ -74,6 +74,12 @@ DIRECT_MUTANTS = [
         ("the sums of all strips are the first's", "sums + j", "sums", "strip, columns, sums + j"),
     ),
     *mutants_of(
+        "pyx/direct/products.pxd",
+        "test_bundles.py::test_exact",
+        ("groups of pairs are twice as far apart", "g * t.words", "g * t.channels"),
+        needs="pairs",
+    ),
+    *mutants_of(
         "pyx/direct/phases.pxd",
         PHASES,
         ("the last position of an odd row is left out", "count[0] > count[1]", "False"),

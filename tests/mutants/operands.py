@@ -141,6 +141,19 @@ OPERAND_MUTANTS = [
         ("the last of every second is left out", "to[count - 1] = bf16_widen(of[2 * (count - 1)])", DROPPED),
     ),
     *mutants_of(
+        "pyx/copy/window.pxd",
+        f"{PAIRS} test_phases.py::test_exact",
+        ("rows copied together begin in padding", "(w - part.source) * pitch", "w * pitch"),
+        ("rows copied together lie on each other", "r * m.pitch[1]", "0", "places[i] = <int32_t>(r * m.pitch[1]"),
+        (
+            "rows are copied together into padding",
+            "b.source_size - height",
+            "of_h.length",
+            "h, b.source_size - height)",
+        ),
+        needs="pairs",
+    ),
+    *mutants_of(
         "pyx/copy/pairs.pxd",
         f"{PAIRS} {FILLED} test_pairs.py::test_arrays_between_words",
         ("an odd channel has no word", "columns % 2", "False", "positions if columns % 2 else 0"),
@@ -182,7 +195,7 @@ OPERAND_MUTANTS = [
             "packed + i * width, line, filter + i * conv.w.channel",
         ),
         ("all groups have the filter of the first", "task // c.filter_chunks // c.filter_strips", "0"),
-        ("taps of phases are packed on each other", "first + t * channels * width", "first + t * width"),
+        ("taps of phases are packed on each other", "first + t * part.channels * width", "first + t * width"),
         ("chunks of the filter are packed on each other", "(c0 * c.filter_outputs + o0 * channels)", "(o0 * channels)"),
         ("a strip has the outputs of the one before", "task // c.filter_chunks % c.filter_strips * c.strip", "0"),
     ),
@@ -190,6 +203,13 @@ OPERAND_MUTANTS = [
         "pyx/direct/packing.pxd",
         f"{PAIRS}",
         ("the last channel of a pair is joined with the next tap's", "2 * i + 1 < channels", "True"),
+        needs="pairs",
+    ),
+    *mutants_of(
+        "pyx/direct/exact.pxd",
+        "test_pairs.py::test_padding",
+        ("the low halves of pairs are finite", "0x7f807f80", "0x7f800000"),
+        ("the high halves of pairs are finite", "not found & <uint32_t>0x80008000", "not found & <uint32_t>0x00008000"),
         needs="pairs",
     ),
     *mutants_of(

@@ -63,7 +63,7 @@ PLANNER_MUTANTS = [
             "groups of positions that lie side by side are bundled",
             "setting.positions_adjacent",
             "False",
-            "if setting.positions_adjacent:\n        return 1",
+            "if setting.positions_adjacent:\n        if",
         ),
     ),
     *mutants_of(
@@ -225,7 +225,7 @@ PLANNER_MUTANTS = [
             "groups of several chunks are bundled",
             "chunk == case.channels",
             "True",
-            "if not pairs and chunk == case.channels",
+            "if chunk == case.channels and block",
         ),
     ),
     *mutants_of(

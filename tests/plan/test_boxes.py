@@ -107,6 +107,19 @@ def test_boxes_of_few_products(operation, groups, channels, kernel, most):
     assert blocks.chunk == channels
 
 
+@pytest.mark.tuning
+@pytest.mark.parametrize("operation", (FPROP, DGRAD))
+@pytest.mark.parametrize("kernel, most", ((5, WIDE.box_positions), (7, WIDE.many_positions)))
+def test_boxes_of_much_rim(operation, kernel, most):
+    """A few rows under many taps would be copied with many others."""
+    problem = problem_of(1, 1, 40, 40, (1, 112, 112), (1, kernel, kernel), (1, 1, 1))
+    for adjacent in (False, True):
+        found = plan(operation, problem, dtypes.TABLE[1], adjacent, Machine(*TILES[0], threads=2))
+        _, windows, blocks = unpacked(found)
+        assert most / 2 < prod(axis.positions for axis in windows[0]) <= most
+        assert blocks.images == 1 and blocks.pairs
+
+
 @given(problem=problems)
 def test_positions_cut_no_chunk(problem):
     """How many a box has decides nothing about a sum's order."""

@@ -80,9 +80,9 @@ def test_direct(operation, problem, tile, dtype, adjacent, threads):
     two, many = (unpacked(plan_of(operation, problem, dtype, adjacent, tile._replace(threads=n))) for n in (2, threads))
     (walks, windows, blocks), (own_walks, own_windows, own) = two, many
     assert walks == own_walks
-    assert own._replace(images=1, outputs=1, groups=1, threads=1, chunk=1, streams=1) == blocks._replace(
-        images=1, outputs=1, groups=1, threads=1, chunk=1, streams=1
-    )
+    same = dict.fromkeys(("images", "outputs", "groups", "threads", "chunk", "streams", "pack_channels"), 1)
+    assert own._replace(**same) == blocks._replace(**same)
+    assert own.pack_channels <= blocks.pack_channels and (own.pack_channels > 0 or own.lanewise or operation == WGRAD)
     assert 1 <= own.outputs <= blocks.outputs and own.images >= 1 and 1 <= own.chunk <= blocks.chunk
     assert own.chunk == blocks.chunk or operation == WGRAD
     if operation == WGRAD:

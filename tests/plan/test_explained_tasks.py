@@ -13,16 +13,21 @@ from convgrad_cy.cpu.kernels import compiled
 MOST = 1 << 16  # tasks
 
 
-@pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
-@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
-def test_tasks(problem, name):
-    """In some last loops of a call: those before them pack the filter; one that leaves zeros counts."""
+def shapes_of(problem, name):
+    """The shapes of a function's two arrays, and what else it asks for."""
     x, w, y = problem.x_shape, problem.w_shape, problem.y_shape
-    shapes, asked = {
+    return {
         "conv": ((x, w), {}),
         "conv_backward_data": ((y, w), {"x_shape": x}),
         "conv_backward_filter": ((x, y), {"w_shape": w}),
     }[name]
+
+
+@pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
+def test_tasks(problem, name):
+    """In some last loops of a call: those before them pack the filter; one that leaves zeros counts."""
+    shapes, asked = shapes_of(problem, name)
     keywords = {**asked, **problem.keywords, "algorithm": "direct"}
     details = cg.explain(name, shapes, **keywords).details
     if "tasks" not in details:
@@ -37,17 +42,18 @@ def test_tasks(problem, name):
 
 
 @pytest.mark.parametrize("threads", (2, 16, 64))
-@pytest.mark.parametrize("text", ("mb4ic32ih28oc64kh3ph1", "mb2ic64ih14oc128kh3ph1", "mb2g4ic32ih20oc64kh3ph1"))
+@pytest.mark.parametrize(
+    "text",
+    (
+        *("mb4ic32ih28oc64kh3ph1", "mb2ic64ih14oc128kh3ph1", "mb2g4ic32ih20oc64kh3ph1"),
+        *("mb2ic32ih28oc64oh14kh4sh2ph1", "mb2ic64ih30oc64oh9kh6sh3"),
+    ),
+)
 @pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
 def test_tasks_of_tiles(name, text, threads):
     """By Winograd's algorithm, in plans that are cut for many threads, too."""
     problem = parse(f'{text}n"tiles"')
-    x, w, y = problem.x_shape, problem.w_shape, problem.y_shape
-    shapes, asked = {
-        "conv": ((x, w), {}),
-        "conv_backward_data": ((y, w), {"x_shape": x}),
-        "conv_backward_filter": ((x, y), {"w_shape": w}),
-    }[name]
+    shapes, asked = shapes_of(problem, name)
     keywords = {**asked, **problem.keywords, "algorithm": "winograd"}
     rng = np.random.default_rng(0)
     arrays = [rng.random(shape, np.float32) for shape in shapes]

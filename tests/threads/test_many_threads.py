@@ -44,7 +44,9 @@ def no_call_is_small():
     def machine(*asked):
         usual = known(*asked)
         return usual._replace(
-            own_tuning=usual.tuning._replace(serial_products=0, task_products=1, least_tiled_products=1)
+            own_tuning=usual.tuning._replace(
+                serial_products=0, task_products=1, least_tiled_products=1, least_packed_bytes=1
+            )
         )
 
     calls.forget()
@@ -147,3 +149,29 @@ def test_depthwise_wgrad(operation, number):
         expected = on_one(call)
     with cg.num_threads(number):
         assert on_one(call) == expected == digest(call())
+
+
+@pytest.mark.parametrize("together", (1, 2, 3, 64))
+@pytest.mark.parametrize(("stride", "groups"), ((2, 1), (3, 1), (2, 2)))
+def test_parts_of_a_result_share_their_loops(monkeypatch, stride, groups, together):
+    """Stride phases by Winograd's algorithm: in each round of so many a loop for filters and one for products.
+
+    One more lays x out.
+    """
+    usual = kernels._machine  # the fixture's
+
+    def machine(*asked):
+        made = usual(*asked)
+        return made._replace(own_tuning=made.tuning._replace(parts_together=together))
+
+    geometry = {"batch": 2, "groups": groups, "x_channels": 33, "y_channels": 40, "extent": [26, 25]}
+    geometry |= {"kernel": 2 * stride, "stride": stride, "dilation": 1, "padding": 1}
+    call = operations(geometry, np.float32, "NXC", "winograd")[1]
+    with cg.num_threads(2):
+        expected = on_one(call)
+    monkeypatch.setattr(kernels, "_machine", machine)
+    calls.forget()
+    with cg.num_threads(64):
+        assert on_one(call) == expected == digest(call())
+        *_, times = kernels.compiled.time_tasks(call, MOST_TASKS)
+    assert len({loop for loop, *_ in times}) == 2 * -(-(stride**2) // together) + 1

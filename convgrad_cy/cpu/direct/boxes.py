@@ -3,7 +3,7 @@
 from math import gcd, prod
 from typing import NamedTuple
 
-from ...problem import even
+from ...problem import WGRAD, even
 from ..machines import LINE_BYTES
 
 
@@ -52,6 +52,11 @@ def box_of(walk, batch, most, multiple=1, row=None):
 def _window_size(walk, box):
     """Elements of a channel of a box's window."""
     return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
+
+
+def has_much_rim(window, tuning):
+    """Whether a window, of large or dilated filters, has many elements for each position of its box."""
+    return prod(axis.extent for axis in window) > tuning.much_rim * prod(axis.positions for axis in window)
 
 
 def compact_box_of(walk, batch, most, multiple, tuning):
@@ -137,14 +142,18 @@ def count_boxes(case, images, windows):
 def bundled(case, setting, images, windows, tasks):
     """Groups that a task takes together, of which each has so many tasks.
 
-    Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache. Groups are
-    computed each by itself, however many a task takes, so their number may depend on that of threads.
+    Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache. So are the lines
+    of a window to which pairs of channels are transposed. Groups are computed each by itself, however many a task
+    takes, so their number may depend on that of threads.
     """
-    if setting.positions_adjacent:
-        return 1
     elements, tuning = images * max(prod(axis.extent for axis in window) for window in windows), case.tuning
+    bundle_bytes = tuning.bundle_bytes
+    if setting.positions_adjacent:
+        if case.operation == WGRAD or not case.multiplies_pairs:
+            return 1
+        bundle_bytes = tuning.adjacent_bundle_bytes
     most = min(
-        tuning.bundle_bytes // (case.channels * case.dtype.itemsize),
+        bundle_bytes // (case.channels * case.dtype.itemsize),
         tuning.window_bytes // (elements * case.channels * case.itemsize),
         case.groups * tasks // (tuning.thread_tasks * setting.machine.threads),
         case.groups,

@@ -123,8 +123,6 @@ def _kept_rows(given):
 
 
 def _suits_phases(given):
-    if given.order.pairs:
-        return "bfloat16 is multiplied in pairs of channels"
     if not given.joins_phases:
         return "there are no stride phases that make whole rows"
     return None if stores_rows(given.cut[0], given.setting) else "whole rows would not be stored faster"

@@ -13,7 +13,7 @@ from ..cache import memory_ways
 from ..case import case_of, setting_of
 from ..machines import LINE_BYTES
 from ..steps import Outline, cut_rows, whole_rows
-from .boxes import boxed, bundled, count_boxes
+from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks
 from .cuts import cut_accumulation, cut_correlation
 from .forms import Given, chosen
@@ -42,7 +42,8 @@ class Blocks(NamedTuple):
     ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
     next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
-    computes together. ``far``: the target, which wgrad reads, comes from memory. ``spreads``: small groups of several
+    computes together. ``far``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the
+    filter, which a task packs that has no products. ``spreads``: small groups of several
     channels take the spreading tile, on copies (1), or on source and target where lanes are adjacent (2).
     """
 
@@ -60,21 +61,36 @@ class Blocks(NamedTuple):
     groups: int = 1
     phases: int = 1
     far: bool = False
+    pack_channels: int = 0
     spreads: int = 0
 
 
-def _many_positions(case, setting, chunk_bytes, phases, across):
+def _many_positions(case, setting, chunk_bytes, phases, across, windows):
     """Positions of a box where each has few products; ``chunk_bytes``: what a chunk has of a position of the source.
 
-    Across positions, a window is read for few outputs: it should stay in the first cache. Of small groups, channels
-    last, a task has several.
+    So it has where its window, of ``windows``, is mostly rim. Across positions, a window is read for few outputs: it
+    should stay in the first cache. Of small groups, channels last, a task has several.
     """
     if case.groups > 1 and not setting.positions_adjacent:
         return 0
     products, tuning = case.channels * case.taps * case.outputs * phases, case.tuning
-    many = min(tuning.many_positions, tuning.box_positions * tuning.few_products // max(products, 1))
+    many = tuning.many_positions
+    if not any(has_much_rim(window, tuning) for window in windows):
+        many = min(many, tuning.box_positions * tuning.few_products // max(products, 1))
     seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
     return min(many, tuning.many_l1_caches * setting.machine.l1_bytes // seen) if across else many
+
+
+def _pack_channels(case, chunk, pairs, packs, threads):
+    """Channels of a chunk of the filter that a task packs: few enough that there are tasks for the threads."""
+    tuning = case.tuning
+    if packs or pairs or threads <= tuning.tuned_threads:
+        return chunk
+    taps = max([prod([axis.taps for axis in walk]) for walk in case.walks])
+    tasks = case.groups * -(-case.outputs // case.strip) * -(-case.channels // chunk)
+    size = taps * chunk * min(case.outputs, case.strip) * case.itemsize
+    parts = min(-(-threads // tasks), size // tuning.least_packed_bytes)
+    return -(-chunk // max(parts, 1))
 
 
 def correlation(given, streams):
@@ -90,12 +106,13 @@ def correlation(given, streams):
         return boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)[:2]
 
     images, windows = boxes(most)
-    many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across)
+    many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across, windows)
     if many > case.tuning.box_positions and most < case.positions:
         images, windows = boxes(box_positions(case, block, phases, many))
     block, images, windows = cut_correlation(case, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
-    if (phases == 1 or not across) and not packs and not pairs and chunk == case.channels and block == case.outputs:
+    joins = chunk == case.channels and block == case.outputs and not (pairs and chunk % 2)  # whole words of a window
+    if joins and not packs and (phases == 1 or not across):
         groups = bundled(case, setting, images, windows, count_boxes(case, images, windows))
     # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
     # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
@@ -104,6 +121,7 @@ def correlation(given, streams):
     streams = streams and (groups > 1 if phases > 1 else whole and not few)
     cut = len(case.walks) > len(walks)
     blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
+    blocks = blocks._replace(pack_channels=_pack_channels(case, chunk, pairs, packs, threads))
     reads = correlation_reads(case, blocks)
     rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
     return Outline(case.every, rows, blocks, form.name, declined)
@@ -121,7 +139,7 @@ def accumulation(case, parts, setting, order, far):
     threads = setting.threads(case)
     chunk, block = cut_accumulation(case, order, threads, chunk, block)
     groups = 1
-    if not pairs and chunk == case.channels and block == case.outputs:
+    if chunk == case.channels and block == case.outputs:
         groups = bundled(case, setting, images, windows, slices)
     blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
     return Outline(case.every, whole_rows(parts, windows, accumulation_reads(case)), blocks)

@@ -28,6 +28,14 @@ TABLE = (
         "Smaller ones leave rows of a tile empty and read all filters.",
     ),
     same(
+        "parts_together", 64, "parts of a result", "resnet50 dcgan",
+        "Stride phases whose tasks are those of the same loops: a loop for each part is a team for each.",
+    ),
+    same(
+        "least_packed_bytes", 16384, "bytes of a filter", "resnet50 inference",
+        "Packed by one task, before those that multiply: less is sooner packed than another thread has begun.",
+    ),
+    same(
         "copied_cycles", 0.25, "cycles of an element", "resnet50 mobilenet",
         "Copied into a window or a panel: smaller boxes copy more of what neighbours see, too.",
     ),

@@ -35,6 +35,11 @@ TABLE = (
         "Groups that a task takes together, channels last: more are longer pieces of memory, but fewer tasks.",
     ),
     same(
+        "adjacent_bundle_bytes", 128, "bytes of a position", "resnext reports",
+        "The same in fprop and dgrad, channels first, where pairs of bfloat16 are multiplied: more words are "
+        "transposed at once, but less of a window stays in the L1 cache.",
+    ),
+    same(
         "thread_tasks", 4, "tasks of a thread", "resnext",
         "Groups are taken together if that leaves so many, for threads to end at about one time.",
     ),
@@ -78,6 +83,10 @@ TABLE = (
     same(
         "many_positions", 1024, "positions of a box", "resnet50 mobilenet",
         "Boxes of few products have up to these.",
+    ),
+    same(
+        "much_rim", 4, "elements of a position", "reports",
+        "Where a window has more, as of 7 x 7 taps, boxes have as many: fewer copy most of the source several times.",
     ),
     same(
         "many_l1_caches", 2, "of the L1 cache", "unet",

@@ -25,7 +25,8 @@ class TileBlocks(NamedTuple):
     tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
     before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
     outputs in one block. ``streams``: a target of whole lines is stored past the cache. ``filter_strips``,
-    ``filter_channels``: of a group, whose filters a task transforms that has no products.
+    ``filter_channels``: of a group, whose filters a task transforms that has no products. ``together``: parts of the
+    result of fprop or dgrad, stride phases, whose tasks are those of the same loops.
     """
 
     threads: int
@@ -40,6 +41,7 @@ class TileBlocks(NamedTuple):
     streams: bool = False
     filter_strips: int = 1
     filter_channels: int = 1
+    together: int = 1
 
 
 class TileChoice(NamedTuple):
@@ -236,6 +238,7 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box):
         images, *own = _box(cutting.walks, cutting.given, cutting.batch, most, tuning.row_tiles)
         return images, own
 
+    chosen = chosen._replace(together=cutting.parts_together(chosen, box))
     return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
 
 

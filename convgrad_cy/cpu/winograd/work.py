@@ -25,15 +25,13 @@ def _steps(operation, problem, dtype, tile):
     """Steps of depth of the direct algorithm's tile across channels, for each of the products: fewer if it takes pairs.
 
     In wgrad these are positions of a row. Those of channels leave out padding: the costs of others were fitted without
-    that. Of groups narrower than a tile, what they gain is lost where they are joined.
+    that.
     """
-    channels, outputs = problem.channels(operation == DGRAD)
+    channels, _ = problem.channels(operation == DGRAD)
     if not tile.pairs(dtype):
         return 1
     if operation == WGRAD:
         return -(-problem.y[2] // 2) / problem.y[2]
-    if problem.groups > 1 and 4 * outputs < tile.tile_column_bytes:
-        return 1
     return -(-channels // 2) / channels * _without_padding(problem)
 
 
