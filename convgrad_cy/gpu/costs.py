@@ -52,12 +52,15 @@ _GROUPED_HALVES = 2048
 _COPIED, _COPIED_BY_GROUPS = 24, 32
 
 #: The copy engine brings 42 to 50, and with it warpgroups multiplied so many halves in a clock, as fast as anything on
-#: that GPU, which lowers its clock then. Results leave at as many bytes as the memory takes.
-_COPIED_BY_ENGINE, _ENGINE_HALVES, _STORED_BY_ENGINE = 44, 1740, 11
+#: that GPU, which lowers its clock then. At the other rates bytes of results leave a block alone, and blocks in turns.
+_COPIED_BY_ENGINE, _ENGINE_HALVES, _STORED_ALONE, _STORED_IN_TURNS = 46, 1740, 16, 21
 
 #: By how much the time is too short that the model finds where threads copy, beside the copy engine: it counts for
 #: storing less than an H200 took.
 ENGINE_ADVANTAGE = 1.2
+
+#: By how much longer it takes where half of each box, or more, is beyond the last channel.
+HALF_EMPTY = 1.5
 
 #: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
 _BLOCK_CLOCKS = 1500
@@ -93,7 +96,7 @@ def stage_clocks(kind, tile, device):
     return max(products / multiplied, row_bytes * (read + copied) / 128, row_bytes * copied / moved)
 
 
-def clocks(kind, tile, device, blocks, steps):
+def clocks(kind, tile, device, blocks, steps, by_depth=False):
     """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
     resident = residence(kind, tile, device)[0]
     most = -(-blocks // device.processors)
@@ -102,7 +105,10 @@ def clocks(kind, tile, device, blocks, steps):
     sums = tile.rows * tile.columns
     if tile.engine:
         alone = _ALONE if most == 1 and tile.warpgroups == 1 else 1
-        return most * (steps * stage_clocks(kind, tile, device) * alone + 2 * sums / _STORED_BY_ENGINE) + _BLOCK_CLOCKS
+        stored = (
+            sums * (kind.sum_size if by_depth else kind.size) / (_STORED_IN_TURNS if resident > 1 else _STORED_ALONE)
+        )
+        return most * (steps * stage_clocks(kind, tile, device) * alone + stored) + _BLOCK_CLOCKS
     stored = sums * kind.sum_size / 64  # written to shared memory and read back
     alone = _ALONE if most == 1 or resident == 1 else 1
     return most * (steps * stage_clocks(kind, tile, device) * alone + _BLOCK_CLOCKS + stored)
@@ -161,7 +167,7 @@ def best_split(kind, device, groups, rows, columns, depth, compiled, by_engine):
             each = -(-steps // splits)
             splits = -(-steps // each)
             partials = 2 * splits * groups * rows * columns * kind.sum_size
-            cost = clocks(kind, tile, device, blocks * splits, each) + memory_clocks(device, partials)
+            cost = clocks(kind, tile, device, blocks * splits, each, True) + memory_clocks(device, partials)
             if best is None or cost < best[-1]:
                 best = tile, each, cost
     return best

@@ -116,4 +116,38 @@ __device__ inline void copy_pixels(void *shared, const TensorMap &map, Meter *me
 #endif
 }
 
+/* Changes the number of registers that each thread of a group of four warps has: to more, once others have given theirs;
+   or to fewer. */
+template <int count> __device__ inline void take_registers()
+{
+#ifndef CONVGRAD_SIMULATOR
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+#endif
+}
+
+template <int count> __device__ inline void give_registers()
+{
+#ifndef CONVGRAD_SIMULATOR
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+#endif
+}
+
+/* A barrier of so many threads, whole warps; whether any of them has a vote. */
+template <int threads> __device__ inline bool vote_of(bool vote)
+{
+#ifdef CONVGRAD_SIMULATOR
+    return sim_barrier_or(1, threads, vote);
+#else
+    int any;
+    asm volatile("{\n.reg .pred mine, one;\n"
+                 "setp.ne.s32 mine, %1, 0;\n"
+                 "barrier.red.or.pred.aligned one, 1, %2, mine;\n"
+                 "selp.s32 %0, 1, 0, one;\n}\n"
+                 : "=r"(any)
+                 : "r"(int(vote)), "n"(threads)
+                 : "memory");
+    return any;
+#endif
+}
+
 #endif

@@ -1,4 +1,4 @@
-"""What the copy engine of sm_90 brings to ``mma.cu`` and ``mma_wgrad.cu``, and where it cannot.
+"""What the copy engine of sm_90 brings to ``mma_engine.cu`` and ``mma_wgrad.cu``, and where it cannot.
 
 It copies boxes of tensors in memory (``tensor_map.py``): of the source, channels of positions that follow one another
 as those of a walk do, all at the same tap; of the filter, channels of some of the target's channels at one tap.
@@ -8,7 +8,7 @@ from itertools import product
 
 from .tensor_map import TensorMap
 
-#: Channels of a box, 128 bytes: the depth of a stage of ``mma.cu``, rows or columns of ``mma_wgrad.cu``.
+#: Channels of a box, 128 bytes: the depth of a stage of ``mma_engine.cu``, rows or columns of ``mma_wgrad.cu``.
 CHANNELS = 64
 #: Source maps of one launch: MOST_MAPS of tap_boxes.cuh.
 MOST_MAPS = 8

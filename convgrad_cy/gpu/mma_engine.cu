@@ -9,13 +9,13 @@ typedef RESULT result;
 
 /* Each warp stores its rows by itself, so that it waits for no other: 16 rows of 128 bytes of results at a time, through
    shared memory, where rows are so far apart that writes of its pairs and reads of its chunks use all banks. Needs
-   (tiles.py)  16 (128 + 8 sizeof(result)) + 128  bytes. */
+   (tiles.py)  16 (128 + 8 sizeof(result)) + 128 ROW_PARTS  bytes. */
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
 constexpr int SOME_COLUMNS = 128 / sizeof(result);
 constexpr int PITCH = SOME_COLUMNS + 8;
 
 struct Staged {
-    int64_t row_target[16]; /* negative where there is no row */
+    int64_t row_target[ROW_PARTS][16]; /* negative where there is no row */
     result rows[16][PITCH];
 };
 
@@ -43,6 +43,29 @@ struct Tile {
     }
 };
 
+/* The first of a warp's rows in a part of its group's. */
+__device__ inline unsigned first_row_of(const Tile &tile, int part)
+{
+    const int warp = threadIdx.x / 32;
+    return tile.first_row + warp / 4 * GROUP_ROWS + 64 * part + warp % 4 * 16;
+}
+
+/* Where the rows of a warp go. */
+__device__ inline void locate_rows(Staged &staged, const Tile &tile, const Walk &walk, const Arguments &arguments)
+{
+    const int lane = threadIdx.x % 32;
+    const unsigned rows = unsigned(arguments.batch * walk.positions());
+    for (int part = lane / 16; part < ROW_PARTS; part += 2) {
+        const unsigned row = first_row_of(tile, part) + lane % 16;
+        unsigned place[3];
+        int64_t offset = int64_t(walk.locate(row, place)) * arguments.target.batch;
+#pragma unroll
+        for (int j = 0; j < 3; j++)
+            offset += conv_target(&walk.axis[j], place[j]) * arguments.target.axis[j];
+        staged.row_target[part][lane % 16] = row < rows ? offset : -1;
+    }
+}
+
 /* Puts 16 rows of some columns into a warp's part; whether all are finite. */
 __device__ inline bool stage_columns(Staged &staged, const sum_type (&sums)[TILE_COLUMNS / 8][4], int first)
 {
@@ -64,14 +87,15 @@ __device__ inline bool stage_columns(Staged &staged, const sum_type (&sums)[TILE
 }
 
 /* Forms again what came out as infinity or NaN. */
-__device__ inline void repair(Staged &staged, const element *source, const element *filter, const Walk &walk,
-                              const Arguments &arguments, unsigned first_row, int first_column, Part part)
+__device__ inline void
+repair(Staged &staged, const int64_t *row_target, const element *source, const element *filter, const Walk &walk,
+       const Arguments &arguments, unsigned first_row, int first_column, Part part)
 {
 #pragma unroll 1
     for (int i = threadIdx.x % 32; i < 16 * SOME_COLUMNS; i += 32) {
         const int row = i / SOME_COLUMNS, column = i % SOME_COLUMNS;
         result &value = staged.rows[row][column];
-        if (staged.row_target[row] >= 0 && first_column + column < int(arguments.columns) && !is_finite(widen(value))) {
+        if (row_target[row] >= 0 && first_column + column < int(arguments.columns) && !is_finite(widen(value))) {
             const int64_t begin = part.begin(walk, arguments), end = part.end(walk, arguments);
             value = narrow(result(), defined_sum(source, filter, walk, arguments, first_row + row,
                                                  first_column + column, begin, end));
@@ -79,16 +103,18 @@ __device__ inline void repair(Staged &staged, const element *source, const eleme
     }
 }
 
-__device__ inline void store_columns(result *target, const Staged &staged, const Arguments &arguments, int first_column)
+__device__ inline void store_columns(result *target, const Staged &staged, const int64_t *row_target,
+                                     const Arguments &arguments, int first_column)
 {
     const int lane = threadIdx.x % 32, column = lane % 8 * RESULT_CHUNK;
     if (first_column + column >= int(arguments.columns))
         return;
-    target += column_target(arguments, unsigned(first_column + column));
+    const bool is_joined = arguments.columns != arguments.target_channels;
+    target += is_joined ? column_target(arguments, unsigned(first_column + column)) : first_column + column;
 #pragma unroll
     for (int row = lane / 8; row < 16; row += 4)
-        if (staged.row_target[row] >= 0)
-            *reinterpret_cast<uint4 *>(target + staged.row_target[row]) =
+        if (row_target[row] >= 0)
+            *reinterpret_cast<uint4 *>(target + row_target[row]) =
                 *reinterpret_cast<const uint4 *>(&staged.rows[row][column]);
 }
 
@@ -114,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
     Turn turn;
     Tile tile = {blockIdx.x};
     if (!multiplies()) {
-        give_registers();
+        give_registers<FEW_REGISTERS>();
         for (; threadIdx.x == THREADS && tile.find(arguments, walks); tile.number += gridDim.x) {
             const Walk &walk = walks[tile.phase];
             Boxes boxes(walk, arguments, maps.source[tile.phase], maps.filter);
@@ -122,39 +148,40 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
             fill(ring, turn, shared, Part(walk, arguments, tile.split).stages(walk, arguments), boxes);
         }
     } else {
-        take_registers();
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        Staged &staged = reinterpret_cast<Staged *>(shared + STAGES * STAGE_BYTES)[warp];
-        for (; tile.find(arguments, walks); tile.number += gridDim.x) {
+        take_registers<MANY_REGISTERS>();
+        Staged &staged = reinterpret_cast<Staged *>(shared + STAGES * STAGE_BYTES)[threadIdx.x / 32];
+        bool is_there = tile.find(arguments, walks);
+        while (is_there) {
             const Walk &walk = walks[tile.phase];
             const Part depths(walk, arguments, tile.split);
+            Tile next = tile;
+            const auto meanwhile = [&] {
+                locate_rows(staged, tile, walk, arguments);
+                next.number += gridDim.x;
+                is_there = next.find(arguments, walks);
+            };
             Sums sums;
-            multiply_filled<false, FILTER_BY_DEPTH>(sums, ring, turn, shared, depths.stages(walk, arguments));
+            multiply_filled<false, FILTER_BY_DEPTH>(sums, ring, turn, shared, depths.stages(walk, arguments),
+                                                    meanwhile);
             result *const to = target + tile.split * arguments.target_split;
-            const unsigned rows = unsigned(arguments.batch * walk.positions());
 #pragma unroll
             for (int i = 0; i < ROW_PARTS; i++) {
-                const unsigned first_row = tile.first_row + warp / 4 * GROUP_ROWS + 64 * i + warp % 4 * 16;
-                if (lane < 16) {
-                    unsigned place[3];
-                    int64_t offset = int64_t(walk.locate(first_row + lane, place)) * arguments.target.batch;
-                    for (int j = 0; j < 3; j++)
-                        offset += conv_target(&walk.axis[j], place[j]) * arguments.target.axis[j];
-                    staged.row_target[lane] = first_row + lane < rows ? offset : -1;
-                }
+                const int64_t *const row_target = staged.row_target[i];
 #pragma unroll
                 for (int some = 0; some < TILE_COLUMNS; some += SOME_COLUMNS) {
                     const bool finite = stage_columns(staged, sums[i], some);
                     const int column = tile.first_column + some;
                     if (__ballot_sync(~0u, !finite)) {
                         __syncwarp();
-                        repair(staged, source, filter, walk, arguments, first_row, column, depths);
+                        repair(staged, row_target, source, filter, walk, arguments, first_row_of(tile, i), column,
+                               depths);
                     }
                     __syncwarp();
-                    store_columns(to, staged, arguments, column);
+                    store_columns(to, staged, row_target, arguments, column);
                     __syncwarp();
                 }
             }
+            tile = next;
         }
     }
 }

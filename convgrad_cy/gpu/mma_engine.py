@@ -3,7 +3,7 @@
 from math import prod
 
 from . import engine
-from .costs import ENGINE_ADVANTAGE, LAUNCH_CLOCKS, best_tile, memory_clocks
+from .costs import ENGINE_ADVANTAGE, HALF_EMPTY, LAUNCH_CLOCKS, best_tile, memory_clocks
 from .joins import ALONE, view
 from .operands import correlation, macros_of, packed_operands, result_of, with_reduction
 from .pack import CHANNELS, Packed
@@ -46,6 +46,8 @@ def planned(task, join):
     if engine.declined(device, kind, groups, phases, operands) is not None or max(map(max, products)) > MOST:
         return None
     tile, splits, each, clocks = best_tile(kind, device, groups, products, compiled)
+    if source.channels <= engine.CHANNELS // 2:
+        clocks *= HALF_EMPTY
     result = result_of(task, kind, target, splits, sizes)
     if result.strides[CHANNELS] != 1 or not result.whole_chunks:
         return None

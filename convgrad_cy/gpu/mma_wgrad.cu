@@ -75,15 +75,15 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
 #if ENGINE
     Turn turn;
     if (!multiplies()) {
-        give_registers();
+        give_registers<FEW_REGISTERS>();
         Boxes boxes(arguments, maps);
         boxes.start(begin, first_row, first_column);
         if (threadIdx.x == THREADS)
             fill(ring, turn, shared, steps_here, boxes);
         return;
     }
-    take_registers();
-    multiply_filled<true, true>(sums, ring, turn, shared, steps_here);
+    take_registers<MANY_REGISTERS>();
+    multiply_filled<true, true>(sums, ring, turn, shared, steps_here, [] {});
 #else
     {
         Copies copies(arguments, places, begin, count);
@@ -99,10 +99,12 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
     /* Where the sum of a row and a column of the tile goes, and which channel of the row's group it is of: one of
        `channels` where there is such a sum. */
     const auto place_of = [&](int row, int column, unsigned &channel) {
-        const unsigned at = first_column + column, tap = at / unsigned(arguments.source_padded);
+        /* By the engine 64 columns are of one tap. */
+        const unsigned at = first_column + column, begin_of_tap = ENGINE ? first_column + column / 64 * 64 : at;
+        const unsigned tap = begin_of_tap / unsigned(arguments.source_padded);
         row += first_row;
         const unsigned group = row * unsigned(arguments.group_of_row) >> 16;
-        channel = at % unsigned(arguments.source_padded) - group * channels;
+        channel = at - tap * unsigned(arguments.source_padded) - group * channels;
         sum_type *const to = partials + ((row * taps + tap) * arguments.source_channels + int(channel));
         if (row >= arguments.target_channels || tap >= taps)
             channel = channels;
@@ -124,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
                 to[1] = pair[1];
         }
     });
-    if (sync_multipliers_or(!finite)) {
+    if (vote_of_multipliers(!finite)) {
 #pragma unroll 1
         for (int i = threadIdx.x; i < TILE_ROWS * TILE_COLUMNS; i += THREADS) {
             const int row = i / TILE_COLUMNS, column = i % TILE_COLUMNS;

@@ -1,5 +1,5 @@
 /* Instructions that CUDA C++ has no words for, one function each: matrix products, loads of their operands, and copies
-   into shared memory that go on while the thread computes. sm_80 and later. With wgmma.cuh the only
+   into shared memory that go on while the thread computes. sm_80 and later. With wgmma.cuh and engine.cuh the only
    file that knows of the simulator. */
 #ifndef CONVGRAD_PTX_CUH
 #define CONVGRAD_PTX_CUH

@@ -56,20 +56,6 @@ __device__ inline bool multiplies()
     return threadIdx.x < THREADS;
 }
 
-__device__ inline void take_registers()
-{
-#ifndef CONVGRAD_SIMULATOR
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(MANY_REGISTERS));
-#endif
-}
-
-__device__ inline void give_registers()
-{
-#ifndef CONVGRAD_SIMULATOR
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FEW_REGISTERS));
-#endif
-}
-
 /* What the thread that asks does. `boxes` has load(stage, meter), which starts the copies of the stages one after another,
    STAGE_BYTES each. */
 template <typename Boxes>
@@ -84,19 +70,24 @@ __device__ inline void fill(Ring &ring, Turn &turn, unsigned char *shared, int s
     }
 }
 
-/* What the others do: sums = the products of so many stages. */
-template <bool rows_by_depth, bool columns_by_depth>
-__device__ inline void multiply_filled(Sums sums, Ring &ring, Turn &turn, unsigned char *shared, int steps)
+/* What the others do: sums = the products of so many stages. `meanwhile` is called once, while products are formed. */
+template <bool rows_by_depth, bool columns_by_depth, typename Meanwhile>
+__device__ inline void
+multiply_filled(Sums sums, Ring &ring, Turn &turn, unsigned char *shared, int steps, Meanwhile meanwhile)
 {
     clear(sums);
-    if (steps <= 0)
-        return;                                /* as in warpgroup.cuh */
+    if (steps <= 0) {
+        meanwhile();
+        return; /* as in warpgroup.cuh */
+    }
     const bool speaks = threadIdx.x % 32 == 0; /* for its warp */
     int before = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
         wait_phase(&ring.filled[turn.stage], turn.parity);
         start_products<rows_by_depth, columns_by_depth>(sums, shared + turn.stage * STAGE_BYTES);
+        if (step == 0)
+            meanwhile();
         wait_products<1>();
         if (step > 0 && speaks)
             arrive(&ring.emptied[before]);
@@ -110,35 +101,13 @@ __device__ inline void multiply_filled(Sums sums, Ring &ring, Turn &turn, unsign
 
 #endif
 
-/* A barrier of the threads that multiply. */
-__device__ inline void sync_multipliers()
+/* Whether any thread that multiplies has a vote, at a barrier of theirs. */
+__device__ inline bool vote_of_multipliers(bool vote)
 {
-#if !ENGINE
-    __syncthreads();
-#elif defined(CONVGRAD_SIMULATOR)
-    sim_barrier_sync(1, THREADS);
+#if ENGINE
+    return vote_of<THREADS>(vote);
 #else
-    asm volatile("barrier.sync.aligned 1, %0;" ::"n"(THREADS) : "memory");
-#endif
-}
-
-/* The same, and whether any of them has a vote. */
-__device__ inline bool sync_multipliers_or(bool vote)
-{
-#if !ENGINE
     return __syncthreads_or(vote);
-#elif defined(CONVGRAD_SIMULATOR)
-    return sim_barrier_or(1, THREADS, vote);
-#else
-    int any;
-    asm volatile("{\n.reg .pred mine, one;\n"
-                 "setp.ne.s32 mine, %1, 0;\n"
-                 "barrier.red.or.pred.aligned one, 1, %2, mine;\n"
-                 "selp.s32 %0, 1, 0, one;\n}\n"
-                 : "=r"(any)
-                 : "r"(int(vote)), "n"(THREADS)
-                 : "memory");
-    return any;
 #endif
 }
 

@@ -124,7 +124,7 @@ def by_engine(kind, device):
 def staged_bytes(kind, tile):
     """Shared memory through which mma.cu and mma_engine.cu store; the formulas are there."""
     if tile.engine:
-        return 4 * tile.warpgroups * (16 * (128 + 8 * kind.sum_size) + 128)
+        return 4 * tile.warpgroups * 16 * (128 + 8 * kind.sum_size) + 8 * tile.rows
     rows, columns = tile.warp[0], tile.columns
     return 8 * (tile.rows + tile.columns) + max(rows * (columns + 8), columns * (rows + 4)) * kind.sum_size
 

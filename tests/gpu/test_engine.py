@@ -113,6 +113,25 @@ def test_strides(kernel):
     assert "positive" in reason(task._replace(source=far))
 
 
+def planned(kernel, problem, **keywords):
+    """What is launched, by files."""
+    return [launch.source for launch in mma.launches(of(kernel, parse(problem), **keywords)).launches]
+
+
+@pytest.mark.tuning
+def test_where_it_is_taken():
+    """Not where half of a box is empty, nor where channels are not nearest in the result; filters as they lie."""
+    dense, few = 'mb64ic256ih28oc256kh3ph1n"dense"', 'mb2ic32id64oc32kd3pd1n"few"'
+    assert planned("dgrad", dense) == planned("fprop", dense) == ["mma_engine.cu"]
+    assert planned("dgrad", few) == ["pack.cu", "mma.cu"]
+    assert planned("dgrad", dense, formats=CHANNELS_FIRST) == ["pack.cu", "pack.cu", "mma.cu"]
+    assert planned("dgrad", dense, device=H200._replace(engine=False)) == ["pack.cu", "mma.cu"]
+    for device in (H200, H200._replace(engine=False)):
+        task = of("wgrad", parse(dense), device=device)
+        (launch,) = (launch for launch in mma.launches(task).launches if launch.source == "mma_wgrad.cu")
+        assert bool(launch.maps) == (dict(launch.macros)["ENGINE"] == "1") == device.engine
+
+
 # ---- maps ----
 
 

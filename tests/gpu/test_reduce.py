@@ -62,6 +62,20 @@ def test_integers(dtype, table):
             assert launch.arguments[:3] == (splits, lanes, runs_across and lanes < 8)
 
 
+def test_digits_that_follow_one_another_are_one():
+    """So that of a dense tensor there is nothing to divide."""
+
+    def digits(extents, strides):
+        return [
+            (extent, stride) for extent, stride in zip(*reduce._merged(extents, strides), strict=True) if extent > 1
+        ]
+
+    assert digits((2, 3, 1, 2, 5, 40), (1200, 400, 7, 200, 40, 1)) == [(2400, 1)]
+    assert digits((2, 3, 1, 2, 5, 40), (1300, 400, 7, 200, 40, 1)) == [(2, 1300), (1200, 1)]
+    assert digits((2, 1, 1, 1, 5, 40), (200, 0, 0, 0, -40, -1)) == [(2, 200), (200, -1)]
+    assert digits((1,) * 6, (9,) * 6) == []
+
+
 @simulator
 @pytest.mark.parametrize("splits", (9, 21, 37, 75))
 @pytest.mark.parametrize("table", ("columns_last", "rows_last"))

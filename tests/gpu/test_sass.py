@@ -63,7 +63,7 @@ BUDGETS = {
         "sm_90a": Budget(3213, 5, "STG.E.128 STG.E.U16", 254, 1),
     },
     "mma_engine bfloat16": {
-        "sm_90a": Budget(3364, 20, "STG.E.128", 168, 1),
+        "sm_90a": Budget(4137, 20, "STG.E.128", 168, 1),
     },
     "mma float32": {
         "sm_80": Budget(3410, 10, "STG.E STG.E.128", 254, 1),
@@ -90,7 +90,7 @@ BUDGETS = {
         "sm_90a": Budget(5746, 1, "STG.E STG.E.64", 239, 1),
     },
     "mma_wgrad with engine": {
-        "sm_90a": Budget(5332, 1, "STG.E STG.E.64", 168, 1),
+        "sm_90a": Budget(5000, 1, "STG.E STG.E.64", 168, 1),
     },
     "mma_wgrad float32": {
         "sm_80": Budget(4149, 3, "STG.E STG.E.64", 242, 1),

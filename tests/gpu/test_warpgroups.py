@@ -101,13 +101,33 @@ def test_mistakes_of_rings_are_seen(kernel, mistake):
     assert is_seen(kernel, BY_ENGINE[0], *MISTAKES_OF_RINGS[mistake])
 
 
-def is_seen(kernel, tile, old, new):
-    problem = parse('mb4ic128ih9oc128kh3ph1n"six_stages_of_positions"') if kernel == "wgrad" else PROBLEMS["two"]
+#: A warp's rows on their way to the target.
+MISTAKES_OF_WARPS = {
+    "not stored": ("arguments, column);\n                    __syncwarp();\n", "arguments, column);\n"),
+    "row": ("staged.row_target[i];", "staged.row_target[0];"),
+    "next tile": ("next.number += gridDim.x;", "next.number += 2 * gridDim.x;"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES_OF_WARPS)
+def test_mistakes_of_warps_are_seen(mistake, monkeypatch):
+    """On a GPU of one multiprocessor, whose block forms several tiles."""
+    monkeypatch.setitem(globals(), "H200", H200._replace(processors=1))
+    problem = PROBLEMS["stride"]
+    tensors, results = integer_tensors(problem, "bfloat16")
+    tile = next(tile for tile in BY_ENGINE if tile.rows // tile.warpgroups == 128)
+    np.testing.assert_array_equal(run("dgrad", problem, tensors, tile, 1), results["dgrad"])
+    assert is_seen("dgrad", tile, *MISTAKES_OF_WARPS[mistake], problem, ("mma_engine.cu",))
+
+
+def is_seen(kernel, tile, old, new, problem=PROBLEMS["two"], sources=("mma.cu", "mma_engine.cu", "mma_wgrad.cu")):
+    if kernel == "wgrad":
+        problem = parse('mb4ic128ih9oc128kh3ph1n"six_stages_of_positions"')
     tensors, results = integer_tensors(problem, "bfloat16")
 
     def wrong(source, macros=()):
         right = module.text(source, macros)
-        assert right.count(old) == (source.startswith("mma")), old
+        assert right.count(old) == (source in sources), old
         # Without the second pass, which forms again what is not finite.
         return right.replace(old, new).replace("return value - value == 0;", "return true;")
 

@@ -128,11 +128,6 @@ const char *forget_meters()
 
 using namespace simulator;
 
-void sim_barrier_sync(int barrier, int threads)
-{
-    block_barrier(__FILE__, __LINE__, false, barrier, threads);
-}
-
 bool sim_barrier_or(int barrier, int threads, bool vote)
 {
     return block_barrier(__FILE__, __LINE__, vote, barrier, threads);

@@ -136,8 +136,7 @@ void sim_wgmma_fence();
 void sim_wgmma_commit();
 void sim_wgmma_wait(int left);
 void sim_fence_proxy_async();
-// barrier.sync and barrier.red.or of so many threads.
-void sim_barrier_sync(int barrier, int threads);
+// barrier.red.or of so many threads.
 bool sim_barrier_or(int barrier, int threads, bool vote);
 // mbarrier.init, fence.mbarrier_init, mbarrier.arrive, .arrive.expect_tx, and .try_wait.parity until it succeeds.
 void sim_mbarrier_init(void *meter, int arrivals);
