@@ -154,7 +154,7 @@ def test_depthwise_wgrad(operation, number):
 @pytest.mark.parametrize("together", (1, 2, 3, 64))
 @pytest.mark.parametrize(("stride", "groups"), ((2, 1), (3, 1), (2, 2)))
 def test_parts_of_a_result_share_their_loops(monkeypatch, stride, groups, together):
-    """Stride phases by Winograd's algorithm: in each round of so many a loop for filters and one for products.
+    """Stride phases by Winograd's algorithm: in each round of so many, loops for filters, products and, maybe, tiles.
 
     One more lays x out.
     """
@@ -174,4 +174,5 @@ def test_parts_of_a_result_share_their_loops(monkeypatch, stride, groups, togeth
     with cg.num_threads(64):
         assert on_one(call) == expected == digest(call())
         *_, times = kernels.compiled.time_tasks(call, MOST_TASKS)
-    assert len({loop for loop, *_ in times}) == 2 * -(-(stride**2) // together) + 1
+    rounds = -(-(stride**2) // together)
+    assert len({loop for loop, *_ in times}) - 1 in (2 * rounds, 3 * rounds)
