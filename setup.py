@@ -46,8 +46,8 @@ SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 #: One module of each row. Its parts are translated once for all rows, and each anew only if it has changed.
 PARTS = [f"pyx/parts/{part}.pyx" for part in ("direct_correlate", "direct_wgrad", "small_groups", "winograd")]
-KERNELS = ["pyx/tile/slide.c", "pyx/tile/ukernel.c", "pyx/copy/transpose.c", *PARTS, "pyx/kernels.pyx"]
-KERNELS += ["pyx/parallel/shared.c"]
+KERNELS = ["pyx/tile/slide.c", "pyx/tile/ukernel.c", "pyx/copy/transpose.c", "pyx/long_sums/dots.c", *PARTS]
+KERNELS += ["pyx/kernels.pyx", "pyx/parallel/shared.c"]
 
 #: What Cython writes for each module, of memoryviews above all, once for all parts.
 CYUTILITY = "build/cython/_cyutility.c"

@@ -5,9 +5,14 @@ padding and groups. On a curve, the filter or y grows: a point stands out whose 
 """
 
 import argparse
+import contextlib
+import multiprocessing
+import os
 import random
 import signal
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import chain, pairwise
 from math import exp, log, prod
 from pathlib import Path
@@ -128,17 +133,56 @@ def arguments(argv):
     add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
     add("--peers", type=listed(PEERS), help=f"of {', '.join(PEERS)}, or an empty text for none (those installed)")
     add("--threads", type=int, default=1, help="of every library (%(default)s)")
+    add(
+        "--processes", type=int, default=1, help="that measure rows at a time, on processors of their own (%(default)s)"
+    )
     add("--seconds", type=float, default=0.05, help="spent on each row and library (%(default)s)")
     add("--json", type=Path, help="write the results to this file")
     options = parser.parse_args(argv)
+    if not 1 <= options.processes * options.threads <= len(processors()):
+        parser.error(f"--processes times --threads must be 1 to {len(processors())}, the processors that there are")
     options.algorithm, options.passes, options.python = "auto", 1, {}
     return parser, options
 
 
+def processors():
+    """Of this process."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
+
+
+def rows_of(options):
+    return suites.rows(SETS, options.op, options.layout, options.dtype, layers=suites.parse(text_of(options)))
+
+
+def part(peers, options, mine, number):
+    """The result of every ``processes``-th row, measured by this process on its own processors; it prints nothing."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, mine[number * options.threads :][: options.threads])
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        return run(rows_of(options)[number :: options.processes], peers, options)
+
+
+def measured(peers, options):
+    """The result of all rows; of several processes, that of the first with the rows of the others between its own."""
+    if options.processes == 1:
+        return run(rows_of(options), peers, options)
+    each = partial(part, peers, options, processors())
+    with ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(each, range(options.processes)))
+    rows = rows_of(options)
+    data = {**parts[0], "layers": suites.lines(dict.fromkeys(row.layer for row in rows)), "rows": []}
+    for i in range(len(rows)):
+        own = parts[i % options.processes]
+        if i // options.processes < len(own["rows"]):
+            data["rows"].append(own["rows"][i // options.processes])
+        elif "stopped" in own:
+            data["stopped"] = own["stopped"]
+    return data
+
+
 def main(argv=None):
     parser, options = arguments(argv)
-    rows = suites.rows(SETS, options.op, options.layout, options.dtype, layers=suites.parse(text_of(options)))
-    data = run(rows, chosen_peers(parser, options), options)
+    data = measured(chosen_peers(parser, options), options)
     print("\n" + "\n".join(conclusion(data)))
     if options.json:
         results.write(data, options.json)

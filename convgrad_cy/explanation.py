@@ -111,6 +111,7 @@ def explain(function, shapes, dtype="float32", **keywords):
     patches: the operation is no data gradient
     overlaps: the operation is no data gradient
     columns: the operation is no data gradient
+    long_sums: a sum has fewer than 4096 terms
     exchanged: the filter is not larger than y
     winograd: there are fewer than 2000000 products
     small_groups: there is one group

@@ -8,10 +8,11 @@ what Python calls. The algorithms are in parts/, each translated and compiled by
 from libc.stdint cimport int64_t
 
 from base.memory cimport allocate, first_line, give_memory
-from base.scalar cimport BF16, F16, F32, F64, I32, unknown_dtype
+from base.scalar cimport BF16, F16, F32, F64, I32, bf16, f16, unknown_dtype
 from copy.columns cimport add_all_columns
-from copy.rearrange cimport rearrange_elements
+from copy.rearrange cimport narrow_elements, rearrange_elements, widen_elements
 from direct.blocks cimport Blocks, Step
+from long_sums.sums cimport sum_all_long
 from tile.peak cimport repeat_tiles
 from tile.ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
 from winograd.tiling cimport TileBlocks, TileStep
@@ -137,6 +138,26 @@ def rearrange(source, target, int threads):
         raise ValueError(f"target must have elements of 2, 4 or 8 bytes, had {target.itemsize}")
 
 
+def widen(int dtype, source, target, int threads):
+    """``rearrange`` an array of a 16-bit type into one of float."""
+    if dtype == F16:
+        widen_elements[f16](source, target, threads)
+    elif dtype == BF16:
+        widen_elements[bf16](source, target, threads)
+    else:
+        raise unknown_dtype(dtype, (F16, BF16))
+
+
+def narrow(int dtype, source, target, int threads):
+    """``rearrange`` an array of float into one of a 16-bit type."""
+    if dtype == F16:
+        narrow_elements[f16](source, target, threads)
+    elif dtype == BF16:
+        narrow_elements[bf16](source, target, threads)
+    else:
+        raise unknown_dtype(dtype, (F16, BF16))
+
+
 def add_columns(int dtype, columns, target, axes, int64_t block, bint channels_last, int threads, before=None):
     """Add what each position has for each tap into a target, which is not empty (copy/columns.pxd)."""
     if dtype == F32:
@@ -145,6 +166,24 @@ def add_columns(int dtype, columns, target, axes, int64_t block, bint channels_l
         add_all_columns[double](columns, target, axes, block, channels_last, threads, before)
     elif dtype == I32:
         add_all_columns[int](columns, target, axes, block, channels_last, threads, before)
+    else:
+        raise unknown_dtype(dtype, (F32, F64, I32))
+
+
+def sum_long(int dtype, source, filter, target, plan, before=None):
+    """``correlate`` of long sums (long_sums/sums.pxd): ``plan`` has the walk of fprop and the blocks, both int64.
+
+    In source and filter, elements are adjacent along the last axis of a sum.
+    """
+    cdef const int64_t[:, ::1] walk
+    cdef const int64_t[::1] blocks
+    walk, blocks = plan
+    if dtype == F32:
+        sum_all_long[float](source, filter, target, walk, blocks, before)
+    elif dtype == F64:
+        sum_all_long[double](source, filter, target, walk, blocks, before)
+    elif dtype == I32:
+        sum_all_long[int](source, filter, target, walk, blocks, before)
     else:
         raise unknown_dtype(dtype, (F32, F64, I32))
 

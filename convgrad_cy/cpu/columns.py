@@ -21,39 +21,30 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD, even
-from . import scratch, winograd
+from . import dgrad_costs, scratch, winograd
 from .kernels import compiled
-from .layouts import Axes, Copier
+from .layouts import Axes, Copier, Reordered, widened
 from .machines import LINE_BYTES
 
 
-def refusal(problem, tuning):
+def refusal(problem, tuning, lanes, widens=False, pairs=False):
     """Why a data gradient is not formed from columns, or None."""
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
-    if problem.batch > tuning.most_column_images:
-        return f"there are more than {tuning.most_column_images} images"
-    if problem.x_channels * problem.y_channels < tuning.least_column_pairs:
-        return f"there are fewer than {tuning.least_column_pairs} pairs of channels in a group"
-    least, gain = _least(problem, tuning), _gain(problem, tuning)
-    return (
-        None if gain >= least else f"it has to be {least:.1f} times as fast as the sum itself, and is {gain:.2f} times"
-    )
-
-
-def _least(problem, tuning):
-    """The least gain: the sum itself does leave out what it can, the more the more often it multiplies by one tap."""
-    dilations = [dilation for taps, dilation in zip(problem.kernel, problem.dilation, strict=True) if taps > 1]
-    return tuning.least_column_gain ** len(dilations) * (2 * problem.batch - 1) * prod(dilations) ** 0.5
-
-
-def _gain(problem, tuning):
-    """How many times as fast, if the sum itself left out no product beyond y."""
+    if problem.multiplications == 0:
+        return "there are no products"
+    if problem.groups > tuning.most_column_groups:
+        return f"there are more than {tuning.most_column_groups} groups"
     axes = zip(problem.x, problem.y, problem.stride, strict=True)
-    asked = prod(truediv(x, positions * stride) for x, positions, stride in axes) * problem.multiplications
-    added = tuning.column_products + truediv(tuning.column_row_products, problem.kernel[2])
-    own = problem.multiplications * (1 + truediv(added, problem.y_channels))
-    return asked / (own + tuning.column_call_products)
+    fewer = prod(truediv(x, positions * stride) for x, positions, stride in axes)
+    if fewer < tuning.least_column_gain:
+        return f"the sum itself has {fewer:.2f} times as many products, less than {tuning.least_column_gain}"
+    of_others = 2 * lanes if pairs else lanes  # a step takes half of the time
+    others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged))
+    own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widened(problem, tuning) if widens else 0)
+    return (
+        None if own < others else f"it takes {truediv(own, others):.2f} times as long as the sum itself, or exchanged"
+    )
 
 
 def suits(task):
@@ -65,9 +56,9 @@ def suits(task):
         return "the call asks for the algorithm 'winograd'"
     if task.algorithm == "direct":  # how many images there are decides, too
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
-    if dtype.itemsize != dtype.compute_itemsize:
-        return f"columns of {dtype.name} would be rounded before they are added"
-    declined = refusal(problem, task.machine.tuning)
+    lanes = task.machine.vector_bytes // dtype.compute_itemsize
+    widens, pairs = dtype.itemsize != dtype.compute_itemsize, task.machine.tile.pairs(dtype)
+    declined = refusal(problem, task.machine.tuning, lanes, widens, pairs)
     declined = declined or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)
     if declined is None and winograd.suits(task) is None:
         return "Winograd's algorithm has fewer products"
@@ -75,22 +66,36 @@ def suits(task):
 
 
 def _copied(task):
-    """Bytes of the columns and, if need be, of a copy of the filter."""
-    problem, itemsize = task.problem, task.dtype.itemsize
-    return prod(_shape(problem)) * itemsize + scratch.array_bytes(problem, itemsize)[1]
+    """Bytes of a part's columns, and of copies: the filter's, x's where there are parts, and all in another type."""
+    problem, itemsize = task.problem, task.dtype.compute_itemsize
+    images, channels = part_of(problem, itemsize, task.machine.tuning)
+    x, filter, y = scratch.array_bytes(problem, itemsize)
+    copies = filter + (0 if images == problem.batch and channels == problem.x_channels else x)
+    copies += 0 if task.dtype.itemsize == itemsize else x + filter + y
+    return prod(_shape(problem, images, channels)) * itemsize + copies
 
 
-def _shape(problem):
+def _shape(problem, images, channels):
     """Of the columns: (n, positions of each axis, g, elements). Kernels take the channels of all groups as one axis."""
-    return (problem.batch, *problem.y, problem.groups, problem.x_channels * prod(problem.kernel))
+    return (images, *problem.y, problem.groups, channels * prod(problem.kernel))
 
 
-def pointwise(problem):
-    """The problem whose x has the elements of a column as channels."""
+def part_of(problem, itemsize, tuning):
+    """(images, channels of x) whose columns are formed at a time."""
+    channel = prod(_shape(problem, 1, 1)) * itemsize
+    most = max(1, tuning.column_bytes // channel)
+    if most >= problem.x_channels:
+        return even(problem.batch, most // problem.x_channels), problem.x_channels
+    return 1, even(problem.x_channels, most)
+
+
+def pointwise(problem, images, channels):
+    """The problem whose x has the elements of a column as channels, of a part."""
     ones = (1, 1, 1)
     return replace(
         problem,
-        x_channels=problem.x_channels * prod(problem.kernel),
+        batch=images,
+        x_channels=channels * prod(problem.kernel),
         x=problem.y,
         kernel=ones,
         stride=ones,
@@ -100,55 +105,85 @@ def pointwise(problem):
 
 
 def job(task, rest):
-    """The product of matrices, which others plan, and what adds its columns."""
-    problem, (x, filter, y) = task.problem, task.tensors
-    found = layout(filter)
-    columns, machine = NUMPY.empty(_shape(problem), y.dtype), task.machine.spending(_copied(task))
-    tensors = np.moveaxis(columns, (-2, -1), (1, 2)), found.operand(filter), y
-    inner = rest(task._replace(problem=pointwise(problem), tensors=tensors, machine=machine))
+    """The products of matrices, which others plan, and what adds their columns."""
+    own = widened(task)
+    return Reordered.to(own.tensors, _columned(own, rest, task.machine.spending(_copied(task))), task)
+
+
+def _columned(task, rest, machine):
+    """The same of a task whose sums have its own type; ``machine`` is what is left for the products."""
+    problem, (x, filter, y), tuning = task.problem, task.tensors, task.machine.tuning
+    images, channels = part_of(problem, task.dtype.itemsize, tuning)
+    found = layout(filter[:, :, :channels])
+    parts, products = [], {}
+    for n in range(0, problem.batch, images):
+        for c in range(0, problem.x_channels, channels):
+            part = Part(slice(n, min(n + images, problem.batch)), slice(c, min(c + channels, problem.x_channels)))
+            sizes = part.images.stop - n, part.channels.stop - c
+            if sizes not in products:
+                columns = NUMPY.empty(_shape(problem, *sizes), y.dtype)
+                own = found.operand(filter[:, :, part.channels])
+                tensors = np.moveaxis(columns, (-2, -1), (1, 2)), own, y[part.images]
+                products[sizes] = rest(
+                    task._replace(problem=pointwise(problem, *sizes), tensors=tensors, machine=machine)
+                )
+            parts.append((sizes, part))
     axes = (problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin)
     adder = Adder(
         np.ascontiguousarray(np.transpose(np.array(axes, np.int64))),
-        _block(task, found.channels_last),
+        _block(task, found.channels_last, images, channels),
         found.channels_last,
-        1 if problem.multiplications < task.machine.tuning.serial_products else task.machine.threads,
+        1 if problem.multiplications < tuning.serial_products else task.machine.threads,
     )
-    copier, places = Copier.of(task.machine.threads), tuple(task.places[:2])
-    return Columned(inner, adder, copier, places, columns.size, task.dtype.code, Axes.of(x), found)
+    size = prod(_shape(problem, images, channels))
+    copier, tensors = Copier(task.machine.threads), (Axes.of(x), Axes.of(filter), Axes.of(y))
+    return Columned(products, parts, adder, copier, tuple(task.places), size, task.dtype.code, tensors, found)
 
 
-def _block(task, channels_last):
+def _block(task, channels_last, images, channels):
     """Channels of a task, whose sums stay in the cache: a row of many adjacent ones hides that of the second level."""
     problem, machine, itemsize = task.problem, task.machine, task.dtype.itemsize
     size = machine.l2_bytes if channels_last else machine.l1_bytes
-    most = min(problem.x_channels, size // 2 // (prod(problem.x) * itemsize))
-    tasks = problem.batch * problem.groups
-    most = min(most, -(-problem.x_channels * tasks // machine.threads))
-    return even(problem.x_channels, most, LINE_BYTES // itemsize if channels_last else 1)
+    most = min(channels, size // 2 // (prod(problem.x) * itemsize))
+    most = min(most, -(-channels * images * problem.groups // machine.threads))
+    return even(channels, most, LINE_BYTES // itemsize if channels_last else 1)
+
+
+class Part(NamedTuple):
+    """What is computed at a time."""
+
+    images: slice
+    channels: slice  # of x
 
 
 class Layout(NamedTuple):
-    """How a filter (G, O, C, D, H, W) has the elements of a column."""
+    """How a filter (G, O, C, D, H, W), or some channels of it, has the elements of a column."""
 
     channels_last: bool  # they are (tap, channel)
-    filter: Axes  # (G, O, elements), or with these in axes of their own where it is copied
     copied: bool  # they do not follow each other at one distance
+
+    def order(self, filter):
+        """The filter with the axes of an element in their order."""
+        return np.moveaxis(filter, 2, -1) if self.channels_last else filter
 
     def operand(self, filter):
         """The filter of the pointwise problem, as a kernel views it; no memory is read."""
-        shape = (*self.filter.shape[:2], prod(self.filter.shape[2:]), 1, 1, 1)
-        return NUMPY.empty(shape, filter.dtype) if self.copied else self.filter.on(filter).reshape(shape)
+        view = self.order(filter)
+        shape = (*view.shape[:2], prod(view.shape[2:]), 1, 1, 1)
+        if self.copied:
+            return NUMPY.empty(shape, filter.dtype)
+        step = Axes(view.shape[2:], view.strides[2:]).nested()
+        return Axes(shape, (*view.strides[:2], step, 0, 0, 0)).on(view)
 
 
 def layout(filter):
     """The ``Layout`` of a filter."""
-    for channels_last, view in ((False, filter), (True, np.moveaxis(filter, 2, -1))):
-        step = Axes(view.shape[2:], view.strides[2:]).nested()
-        if step is not None:
-            return Layout(
-                channels_last, Axes((*view.shape[:2], prod(view.shape[2:])), (*view.strides[:2], step)), False
-            )
-    return Layout(False, Axes.of(filter), True)
+    for channels_last in (False, True):
+        found = Layout(channels_last, False)
+        view = found.order(filter)
+        if Axes(view.shape[2:], view.strides[2:]).nested() is not None:
+            return found
+    return Layout(False, True)
 
 
 class Adder(NamedTuple):
@@ -163,27 +198,45 @@ class Adder(NamedTuple):
 class Columned(NamedTuple):
     """What computes a gradient by way of columns, for arrays of certain shapes and strides: as ``_repeat.Work``."""
 
-    product: Any  # the work of the pointwise problem
+    products: dict  # the works of the pointwise problems, by images and channels
+    parts: list  # of these two, and the ``Part``
     adder: Adder
     copier: Copier
-    places: tuple  # of x and of the filter among the arrays of a call
-    elements: int  # of all columns
+    places: tuple  # of x, the filter and y among the arrays of a call
+    elements: int  # of the columns of a part
     code: int  # of their type
-    x: Axes
+    tensors: tuple  # the axes of x, the filter and y
     layout: Layout
 
     def ready(self):
-        """The same with its product ready to run."""
-        return self._replace(product=self.product.ready())
+        """The same with its products ready to run."""
+        return self._replace(products={sizes: product.ready() for sizes, product in self.products.items()})
 
     def run(self, first, second, result, before=None):
-        """Write the result; ``before`` is called before that, when all memory is there."""
-        arrays, (x_place, filter_place) = [first, second, result], self.places
-        x = self.x.on(arrays[x_place])
-        if self.layout.copied:
-            filter = self.layout.filter.on(arrays[filter_place])
-            arrays[filter_place] = NUMPY.empty(filter.shape, first.dtype)
-            self.copier.copy(filter, arrays[filter_place])
-        columns = arrays[x_place] = NUMPY.empty((self.elements,), first.dtype)
-        self.product.run(*arrays)
-        compiled.add_columns(self.code, columns, x, *self.adder, before)
+        """Write the result; ``before`` is called before that, when all memory is there.
+
+        Several parts are added in memory of their own first: the product of the last one takes memory, too.
+        """
+        arrays = [first, second, result]
+        x, filter, y = (axes.on(arrays[place]) for axes, place in zip(self.tensors, self.places, strict=True))
+        columns, several = NUMPY.empty((self.elements,), first.dtype), len(self.parts) > 1
+        added = NUMPY.empty(x.shape, x.dtype) if several else x
+        copy = NUMPY.empty((self._largest(filter),), x.dtype) if self.layout.copied else None
+        for sizes, part in self.parts:
+            own = filter[:, :, part.channels]
+            if copy is not None:
+                own = copy[: own.size].reshape(own.shape)
+                self.copier.copy(filter[:, :, part.channels], own)
+            for place, array in zip(self.places, (columns, own, y[part.images]), strict=True):
+                arrays[place] = array
+            self.products[sizes].run(*arrays)
+            target = added[part.images, :, part.channels]
+            compiled.add_columns(self.code, columns, target, *self.adder, None if several else before)
+        if several:
+            if before is not None:
+                before()
+            self.copier.copy(added, x)
+
+    def _largest(self, filter):
+        """Elements of the filter of a part."""
+        return max(filter[:, :, part.channels].size for _, part in self.parts)

@@ -12,6 +12,7 @@ from .direct.plan import Blocks
 from .exchanged import Exchanged
 from .families import declined, job, name_of
 from .layouts import Reordered
+from .long_sums import LongSums
 from .overlaps import Overlapped
 from .patches import Patched
 from .steps import PACKS, reads_of
@@ -38,7 +39,7 @@ def _task_of(made):
     """The task of what computes a part of another one."""
     if isinstance(made, Reordered):
         return _task_of(made.work)
-    return made.product.task if isinstance(made, Columned) else made.task
+    return _task_of(next(iter(made.products.values()))) if isinstance(made, Columned) else made.task
 
 
 def _details(made, task, places=None):
@@ -59,20 +60,25 @@ def _details(made, task, places=None):
         own["bytes beside the arrays"] += copied
         return list(own.items())
     if isinstance(made, Columned):
-        own, copied = dict(_details(made.product, made.product.task)), made.layout.copied
+        product = next(iter(made.products.values()))
+        own, copied = dict(_details(product, _task_of(product))), made.layout.copied
         own["copied"] = "x, which is added from columns" + (", and the filter" if copied else "")
-        elements = made.elements + (prod(made.layout.filter.shape) if copied else 0)
+        elements = made.elements + (prod(made.tensors[1].shape) if copied else 0)
+        elements += prod(made.tensors[0].shape) if len(made.parts) > 1 else 0
         own["bytes beside the arrays"] += elements * itemsize
-        return [("channels of x that are added at a time", made.adder.block), *own.items()]
+        parts = [("parts", len(made.parts)), ("channels of x that are added at a time", made.adder.block)]
+        return [*parts, *own.items()]
     if isinstance(made, Overlapped):
         work = max(made.pieces, key=lambda piece: piece.inner.multiplications).work
         own = dict(_details(work, _task_of(work)))
         own["copied"] = "the filter, and x from blocks"
         own["bytes beside the arrays"] += sum(piece.elements for piece in made.pieces) * itemsize
         return [("parts of a block", len(made.pieces)), *own.items()]
+    if isinstance(made, LongSums):
+        return _long(made)
     if isinstance(made, Reordered):
-        names = [_NAMES[places.index(place)] for place, _, _ in made.orders]
-        copied = sum(_bytes(after, itemsize) for _, _, after in made.orders)
+        names = [_NAMES[places.index(place)] for place, *_ in made.orders]
+        copied = sum(_bytes(after, dtype.itemsize) for _, _, after, dtype in made.orders)
         own = dict(_details(made.work, task))
         return [
             *own.items(),
@@ -80,6 +86,21 @@ def _details(made, task, places=None):
             ("bytes beside the arrays", copied + own["bytes beside the arrays"]),
         ]
     return (_tiled if made.kernel.startswith("winograd") else _direct)(made, task)
+
+
+def _long(made):
+    *_, last = made.blocks.order
+    slices, problem = made.blocks.slices, made.task.problem
+    sums = slices * problem.batch * problem.groups * problem.y_channels * prod(problem.y)
+    return [
+        ("kernel", "sum_long"),
+        ("vectors along", ("channels", "taps of depth", "taps of height", "taps of width")[last]),
+        ("slices of a sum", slices),
+        ("tasks", problem.groups * slices),
+        ("threads", made.blocks.threads),
+        ("copied", "nothing"),
+        ("bytes beside the arrays", sums * made.task.dtype.compute_itemsize),
+    ]
 
 
 def _tiled(job, task):

@@ -24,8 +24,9 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
-from . import scratch
+from . import dgrad_costs, scratch
 from .layouts import Axes, Reordered
+from .patches import is_whole
 from .small_groups import MOST_TABLE, table_entries
 from .task import Task
 
@@ -33,7 +34,7 @@ _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
 _REVERSED = (..., *[slice(None, None, -1)] * 3)
 
 
-def _suits_lanes(problem):
+def suits_lanes(problem):
     """Whether small groups side by side have a table of all taps."""
     _, height, width = problem.kernel
     return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
@@ -42,7 +43,7 @@ def _suits_lanes(problem):
 def _least_of_dgrad(task):
     """How many times as large as y the filter of a data gradient has to be."""
     tuning = task.machine.tuning
-    return tuning.larger_filter_of_lanes if _suits_lanes(task.problem) else tuning.larger_filter_dgrad
+    return tuning.larger_filter_of_lanes if suits_lanes(task.problem) else tuning.larger_filter_dgrad
 
 
 def _is_reversed(task):
@@ -60,7 +61,7 @@ def _least(task):
         # The channels of x were the outputs that fill a tile; images are then.
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
-    fills = problem.groups == 1 or (task.operation == FPROP and _suits_lanes(problem))
+    fills = problem.groups == 1 or (task.operation == FPROP and suits_lanes(problem))
     return tuning.larger_filter if fills else tuning.larger_filter_of_groups
 
 
@@ -86,13 +87,17 @@ def suits(task):
             return f"x has at most {tuning.most_parts} positions: of few, the sum itself leaves out the taps beyond y"
         # Only every stride-th tap meets a position, and every dilation-th position a tap.
         taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
-    elif problem.groups == 1 and positions == 1:
+    elif problem.groups == 1 and positions == 1 and (operation == FPROP or is_whole(problem)):
         return "y has one position: taps are channels then"
     else:
         most = max(stride / kernel for stride, kernel in zip(problem.stride, problem.kernel, strict=True) if kernel > 1)
         overlap = tuning.least_exchanged_overlap if problem.groups == 1 else tuning.least_exchanged_overlap_of_groups
         if positions > 1 and most * overlap > 1:
             return f"the filter is less than {overlap} times as large as the stride"
+    if operation == DGRAD and problem.groups == 1:
+        lanes = task.machine.vector_bytes // task.dtype.compute_itemsize
+        gain = truediv(*(cost(problem, tuning, lanes) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged)))
+        return None if gain > 1 else f"it takes {truediv(1, gain):.2f} times as long as the sum itself"
     least = _least(task)
     return None if taps >= least * positions else f"the filter is less than {least:.1f} times as large as y"
 
@@ -158,9 +163,7 @@ def job(task, rest):
     other = exchanged(reversed_fprop(task) if reverses else task)
     x, filter, y = other.tensors
     wanted = _side_by_side(x), filter, _side_by_side(y)
-    work = rest(other._replace(tensors=wanted))
-    if any(one is not given for one, given in zip(wanted, other.tensors, strict=True)):
-        work = Reordered.to(wanted, work, task.machine.threads, other.places, other.tensors)
+    work = Reordered.to(wanted, rest(other._replace(tensors=wanted)), other)
     return Exchanged(work, other, task.places[1] if reverses else None, Axes.of(task.tensors[1]))
 
 

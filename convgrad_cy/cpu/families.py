@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from . import columns, direct, exchanged, overlaps, patches, small_groups, winograd
+from . import columns, direct, exchanged, long_sums, overlaps, patches, small_groups, winograd
 
 #: Each has ``suits(task)``, which is None or the reason why it declines, and ``job(task, rest)``, which gives what is
 #: made ``ready()`` to run; ``rest(task)`` does so for what it leaves to those after it. The last declines nothing.
-PREFERENCE = (patches, overlaps, columns, exchanged, winograd, small_groups, direct)
+PREFERENCE = (patches, overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
 
 
 def name_of(family):

@@ -96,7 +96,7 @@ def job(task, rest):
         pieces.append(Piece(work, parts, inner, regions_of(problem, parts, inner)))
     seen = views(x, filter, problem, last)
     return Overlapped(
-        pieces, Copier.of(task.machine.threads), tuple(task.places[:2]), problem, last, rests(problem), *seen
+        pieces, Copier(task.machine.threads), tuple(task.places[:2]), problem, last, rests(problem), *seen
     )
 
 

@@ -21,9 +21,9 @@ from ..problem import DGRAD
 from . import scratch
 from .layouts import Axes, Copier
 
-#: Not for speed: up to so many images and taps wgrad has no slices, however its taps are counted, so no layout cuts a
-#: sum, and its bits are those of all.
-MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 256
+#: Not for speed: up to so many images, and taps of all of them, wgrad has one box, however its taps are counted. So no
+#: layout cuts a sum, and its bits are those of all.
+MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
 def _is_cut(problem, axis):
@@ -75,12 +75,18 @@ def job(task, rest):
     found, product = layout(task.problem, source, filter), pointwise(task.problem)
     tensors, here = found.operands(product, filter, target), task.machine.spending(_copied(task))
     inner = rest(task._replace(problem=product, tensors=tensors, machine=here))
-    return Patched(inner, Copier.of(task.machine.threads), tuple(task.places[:2]), found)
+    return Patched(inner, Copier(task.machine.threads), tuple(task.places[:2]), found)
 
 
 def is_dense(problem):
     """Whether each image is one patch, as in a dense layer: wgrad sums over images alone, whatever is a channel."""
-    return problem.y == (1, 1, 1) and problem.batch <= MOST_DENSE_IMAGES and 1 < prod(problem.kernel) <= MOST_DENSE_TAPS
+    taps, few = prod(problem.kernel), problem.batch <= MOST_DENSE_IMAGES
+    return problem.y == (1, 1, 1) and few and taps > 1 and problem.batch * taps <= MOST_DENSE_TAPS
+
+
+def is_whole(problem):
+    """Whether x is one patch, as in a dense layer."""
+    return problem.y == (1, 1, 1) and all(_is_cut(problem, axis) for axis in range(3))
 
 
 def _joined(array, channels, taps, taps_outside):

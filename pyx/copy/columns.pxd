@@ -62,13 +62,16 @@ cdef inline Reach reach_of(const ColumnsAxis *a, int64_t position) noexcept nogi
 cdef inline void add_column(
     const ColumnsJob *c, const Reach *reach, const compute *column, int64_t channels, compute *sums
 ) noexcept nogil:
-    """Add what a position has for some channels: row by row of taps, or tap by tap where these are not adjacent."""
+    """Add what a position has for some channels: row by row of taps, or tap by tap where these are not adjacent.
+
+    Then along the axis that has more of them.
+    """
     cdef const ColumnsAxis *a = c.axis
     cdef int64_t last = channels if c.channels_last else 1, of_last = c.channels if c.channels_last else 1
     cdef int64_t step_w = a[2].dilation * last, step_h = a[1].dilation * a[2].x * last
     cdef int64_t step_d = a[0].dilation * a[1].x * a[2].x * last
     cdef int64_t of_h = a[2].taps * of_last, of_d = a[1].taps * of_h
-    cdef int64_t i, d, h, rows = reach[1].end - reach[1].first, taps = reach[2].end - reach[2].first
+    cdef int64_t i, d, h, w, rows = reach[1].end - reach[1].first, taps = reach[2].end - reach[2].first
     cdef compute *to
     cdef const compute *of
     sums += ((reach[0].begin * a[1].x + reach[1].begin) * a[2].x + reach[2].begin) * last
@@ -79,8 +82,12 @@ cdef inline void add_column(
             if step_w == of_last == last:
                 add_rows(to, step_h, of, of_h, rows, taps * last)
                 continue
-            for h in range(rows):
-                add_rows(to + h * step_h, step_w, of + h * of_h, of_last, taps, last)
+            if taps > rows:
+                for h in range(rows):
+                    add_rows(to + h * step_h, step_w, of + h * of_h, of_last, taps, last)
+                continue
+            for w in range(taps):
+                add_rows(to + w * step_w, step_h, of + w * of_last, of_h, rows, last)
 
 
 cdef inline void store_sums(

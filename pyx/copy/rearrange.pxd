@@ -3,13 +3,18 @@
 from libc.stdint cimport int64_t
 
 from base.memory cimport count_blocks
-from copy.load_store cimport transpose_words
+from base.scalar cimport bf16, f16
+from copy.load_store cimport load_block, store_block, transpose_words
 from parallel.tasks cimport begin_listening, form_team, run, task_function, task_range, team
 
 ctypedef fused element:
     unsigned short
     unsigned int
     unsigned long long
+
+ctypedef fused half:
+    f16
+    bf16
 
 cdef enum:
     ROWS = 32  # rows that a task copies
@@ -48,50 +53,119 @@ cdef inline void copy_part(
                 target[i * target_row + j * target_step] = source[i * source_row + j * source_step]
 
 
-cdef inline void copy_task(const CopyJob *c, const element *source, void *scratch, int64_t task) noexcept nogil:
-    """Copy some rows and columns of the last two axes, at one place or all of axis 4, and at one of the axes before."""
-    cdef element *target = <element *>c.target
+cdef struct CopyPart:  # of the last two axes, at one place of the others
+    int64_t source, target  # where it begins
+    int64_t rows, columns
+
+
+cdef inline CopyPart part_of(const CopyJob *c, int64_t task) noexcept nogil:
+    """What a task copies, at the first of its places on axis 4."""
+    cdef CopyPart p
     cdef int64_t parts = count_blocks(c.shape[5], c.rows), pieces = count_blocks(c.shape[6], c.columns)
     cdef int64_t axis, i, row = task % parts * c.rows, column = task // parts % pieces * c.columns
     cdef int64_t block = task // parts // pieces
+    p.rows, p.columns = min(c.rows, c.shape[5] - row), min(c.columns, c.shape[6] - column)
+    p.source = row * c.source_step[5] + column * c.source_step[6]
+    p.target = row * c.target_step[5] + column * c.target_step[6]
     for axis in range(4 if c.places == 1 else 3, -1, -1):
         i = block % c.shape[axis]
         block = block // c.shape[axis]
-        source += i * c.source_step[axis]
-        target += i * c.target_step[axis]
-    source += row * c.source_step[5] + column * c.source_step[6]
-    target += row * c.target_step[5] + column * c.target_step[6]
+        p.source += i * c.source_step[axis]
+        p.target += i * c.target_step[axis]
+    return p
+
+
+cdef inline void copy_task(const CopyJob *c, const element *source, void *scratch, int64_t task) noexcept nogil:
+    """Copy some rows and columns of the last two axes, at one place or all of axis 4, and at one of the axes before."""
+    cdef element *target = <element *>c.target
+    cdef CopyPart p = part_of(c, task)
+    cdef int64_t i
     for i in range(c.places):
-        copy_part(source + i * c.source_step[4], target + i * c.target_step[4],
-                  min(c.rows, c.shape[5] - row), min(c.columns, c.shape[6] - column),
+        copy_part(source + p.source + i * c.source_step[4], target + p.target + i * c.target_step[4], p.rows, p.columns,
                   c.source_step[5], c.source_step[6], c.target_step[5], c.target_step[6])
+
+
+cdef inline void widen_task(const CopyJob *c, const half *source, void *scratch, int64_t task) noexcept nogil:
+    """The same of a 16-bit type into float."""
+    cdef CopyPart p = part_of(c, task)
+    load_block(<float *>c.target + p.target, c.target_step[5], c.target_step[6], source + p.source, c.source_step[5],
+               c.source_step[6], p.rows, p.columns)
+
+
+cdef inline void narrow_task(const CopyJob *c, const float *source, half *scratch, int64_t task) noexcept nogil:
+    """The same of float into a 16-bit type."""
+    cdef CopyPart p = part_of(c, task)
+    store_block(<half *>c.target + p.target, c.target_step[5], c.target_step[6], source + p.source,
+                c.source_step[5], c.source_step[6], p.rows, p.columns)
+
+
+cdef inline void begin_copy(team *all, task_range *ranges, int threads) noexcept nogil:
+    """A team whose ranges lie on the stack: a copy takes no memory, so that it cannot fail where others have stored."""
+    form_team(all, threads)
+    all.most, all.ranges, all.scratch, all.scratch_size = min(all.threads, MOST_THREADS), ranges, NULL, 0
+    begin_listening(&all.ears)
+
+
+cdef inline int64_t describe_copy(
+    CopyJob *c, bint shares, const Py_ssize_t *shape, const Py_ssize_t *of, int64_t of_size, const Py_ssize_t *to,
+    int64_t to_size,
+) noexcept nogil:
+    """Strides are in bytes. Returns how many tasks there are.
+
+    Rows of the target may share their place in the cache. A task then writes few of them, at all places of axis 4: what
+    it writes at one place continues what it wrote at the place before. Long rows are cut, so that there are enough
+    tasks.
+    """
+    cdef int64_t axis, tasks
+    c.rows, c.places = LINE if shares else ROWS, shape[4] if shares else 1
+    c.columns = shape[6] if shares else max(<int64_t>COLUMNS, count_blocks(shape[6], PIECES))
+    for axis in range(7):
+        c.shape[axis], c.source_step[axis], c.target_step[axis] = shape[axis], of[axis] // of_size, to[axis] // to_size
+    tasks = count_blocks(c.shape[5], c.rows) * count_blocks(c.shape[6], c.columns)
+    for axis in range(4 if shares else 5):
+        tasks *= c.shape[axis]
+    return tasks
 
 
 cdef inline int rearrange_elements(
     const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int threads
 ) except -1:
-    """target = source, element by element; the two have one shape, without an extent of zero.
-
-    Rows of the target may share their place in the cache. A task then writes few of them, at all places of axis 4: what
-    it writes at one place continues what it wrote at the place before. Long rows are cut, so that there are enough
-    tasks. A copy takes no memory, so that it cannot fail where other results are written already.
-    """
+    """target = source, element by element; the two have one shape, without an extent of zero."""
     cdef CopyJob c
     cdef team all
     cdef task_range ranges[MOST_THREADS]
-    cdef int64_t axis, tasks, size = sizeof(element)
+    cdef int64_t tasks
     cdef bint shares = (target.shape[4] > 1 and target.strides[5] % SHARING_PITCH == 0
                         and target.shape[5] >= MANY_LINES * LINE)
-    form_team(&all, threads)
-    all.most, all.ranges, all.scratch, all.scratch_size = min(all.threads, MOST_THREADS), ranges, NULL, 0
-    begin_listening(&all.ears)
-    c.rows, c.places = LINE if shares else ROWS, target.shape[4] if shares else 1
-    c.columns = target.shape[6] if shares else max(<int64_t>COLUMNS, count_blocks(target.shape[6], PIECES))
+    begin_copy(&all, ranges, threads)
     c.target = &target[0, 0, 0, 0, 0, 0, 0]
-    for axis in range(7):
-        c.shape[axis] = target.shape[axis]
-        c.source_step[axis], c.target_step[axis] = source.strides[axis] // size, target.strides[axis] // size
-    tasks = count_blocks(c.shape[5], c.rows) * count_blocks(c.shape[6], c.columns)
-    for axis in range(4 if shares else 5):
-        tasks *= c.shape[axis]
+    tasks = describe_copy(&c, shares, target.shape, source.strides, sizeof(element), target.strides, sizeof(element))
     return run(&all, <task_function>copy_task[element], &c, &source[0, 0, 0, 0, 0, 0, 0], 0, tasks)
+
+
+cdef inline int widen_elements(
+    const half[:, :, :, :, :, :, :] source, float[:, :, :, :, :, :, :] target, int threads
+) except -1:
+    """The same of a 16-bit type into float."""
+    cdef CopyJob c
+    cdef team all
+    cdef task_range ranges[MOST_THREADS]
+    cdef int64_t tasks
+    begin_copy(&all, ranges, threads)
+    c.target = &target[0, 0, 0, 0, 0, 0, 0]
+    tasks = describe_copy(&c, False, target.shape, source.strides, sizeof(half), target.strides, sizeof(float))
+    return run(&all, <task_function>widen_task[half], &c, &source[0, 0, 0, 0, 0, 0, 0], 0, tasks)
+
+
+cdef inline int narrow_elements(
+    const float[:, :, :, :, :, :, :] source, half[:, :, :, :, :, :, :] target, int threads
+) except -1:
+    """The same of float into a 16-bit type, rounded."""
+    cdef CopyJob c
+    cdef team all
+    cdef task_range ranges[MOST_THREADS]
+    cdef int64_t tasks
+    begin_copy(&all, ranges, threads)
+    c.target = &target[0, 0, 0, 0, 0, 0, 0]
+    tasks = describe_copy(&c, False, target.shape, source.strides, sizeof(float), target.strides, sizeof(half))
+    return run(&all, <task_function>narrow_task[half], &c, &source[0, 0, 0, 0, 0, 0, 0], 0, tasks)

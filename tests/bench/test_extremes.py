@@ -1,6 +1,5 @@
 """Layers unlike those of networks: how they are drawn, and which of their rows stand out."""
 
-import json
 import sys
 from itertools import pairwise
 from math import prod
@@ -10,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import extremes, suites
+from bench import extremes, results, suites
 from bench.peers import OURS
 
 
@@ -80,10 +79,20 @@ def test_what_stands_out():
     assert lines[4:] == ["6 ratios, 1 below 1/3, 2 below 0.95", "2 pairs of neighbours, 1 above 1.5"]
 
 
-def test_command(tmp_path, capsys):
-    """All of a small run: verified, timed, printed and kept."""
+@pytest.mark.parametrize("processes", (1, 2))
+def test_command(processes, tmp_path, capsys):
+    """All of a small run: verified, timed, printed and kept, in the order of the layers."""
+    if processes > len(extremes.processors()):
+        pytest.skip("needs two processors")
     path = tmp_path / "extremes.json"
-    argv = ["--sets=random", "--count=2", "--op=dgrad", "--layout=NCX", "--peers=", "--seconds=0.001", "--json", path]
-    assert extremes.main([*map(str, argv)]) == 0
+    argv = ["--sets=random", "--count=3", "--op=dgrad", "--layout=NCX", "--peers=", "--seconds=0.001", "--json", path]
+    assert extremes.main([*map(str, argv), f"--processes={processes}"]) == 0
     assert "0 ratios, 0 below 1/3, 0 below 0.95\n0 pairs of neighbours" in capsys.readouterr().out
-    assert len(json.loads(path.read_text())["rows"]) == 2
+    data = results.read(path)
+    assert [row["layer"] for row in data["rows"]] == [f"random_0_{i}" for i in range(3)] and len(data["layers"]) == 4
+
+
+def test_too_many_processes(capsys):
+    with pytest.raises(SystemExit):
+        extremes.arguments(["--processes", "100000"])
+    assert "--processes times --threads must be 1 to" in capsys.readouterr().err

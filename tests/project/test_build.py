@@ -189,12 +189,12 @@ def small_kernels(folder):
         pytest.skip("the rows are those of x86_64")
     (folder / "pyx").unlink()
     (folder / "pyx").mkdir()
-    for name in ("parts", "parallel", "tile", "copy"):
+    for name in ("parts", "parallel", "tile", "copy", "long_sums"):
         (folder / "pyx" / name).mkdir()
     for name in ("setup", "winograd", "cpu_features.h"):
         (folder / "pyx" / name).symlink_to(ROOT / "pyx" / name)
     texts = {"kernels.pyx": KERNELS, "shared.pxd": SHARED, "level.h": LEVEL, "parallel/shared.c": "int shared;"}
-    texts |= {"copy/transpose.c": "int transposed;"}
+    texts |= {"copy/transpose.c": "int transposed;", "long_sums/dots.c": "int dots;"}
     texts |= {"tile/ukernel.c": "int tile;", "tile/slide.c": LEVEL}
     texts |= {f"parts/{name}.pyx": WINOGRAD if name == "winograd" else OTHER for name in PARTS}
     for name, text in texts.items():
@@ -216,7 +216,7 @@ PARTS = ["direct_correlate", "direct_wgrad", "small_groups", "winograd"]
 TRANSLATED = [f"cython/{name}.c" for name in ("kernels", *PARTS)]
 COMPILED = [f"cython/{name}.o" for name in ("kernels", *PARTS)] * 2
 PART, KERNEL = ["cython/winograd.o"] * 2, ["cython/kernels.o"] * 2
-C_SOURCES = ["tile/slide.o", "tile/ukernel.o", "copy/transpose.o", "parallel/shared.o"] * 2
+C_SOURCES = ["tile/slide.o", "tile/ukernel.o", "copy/transpose.o", "long_sums/dots.o", "parallel/shared.o"] * 2
 
 
 def changed(path, old, new):

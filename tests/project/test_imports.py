@@ -13,8 +13,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "convgrad_cy"
 
 #: Those of cpu/families.py.
-_NAMES = ("columns", "direct", "exchanged", "overlaps", "patches", "small_groups", "winograd")
+_NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", "small_groups", "winograd")
 FAMILIES = {f"cpu.{name}" for name in _NAMES}
+#: What families import that bring arrays into another order.
+_COPYING = {"arrays", "cpu.layouts", "cpu.scratch", "problem"}
 #: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
 #: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
 #: a decision about the design.
@@ -47,10 +49,12 @@ ALLOWED = {
     "cpu.details": FAMILIES - {"cpu.small_groups"}
     | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.steps", "problem"},
     "cpu.families": FAMILIES,
-    "cpu.columns": {"arrays", "cpu.kernels", "cpu.layouts", "cpu.machines", "cpu.scratch", "cpu.winograd", "problem"},
-    "cpu.exchanged": {"arrays", "cpu.layouts", "cpu.scratch", "cpu.small_groups", "cpu.task", "problem"},
-    "cpu.overlaps": {"arrays", "cpu.layouts", "cpu.scratch", "problem"},
-    "cpu.patches": {"arrays", "cpu.layouts", "cpu.scratch", "problem"},
+    "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.kernels", "cpu.machines", "cpu.winograd"},
+    "cpu.dgrad_costs": set(),
+    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.kernels", "_repeat"},
+    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.patches", "cpu.small_groups", "cpu.task"},
+    "cpu.overlaps": _COPYING,
+    "cpu.patches": _COPYING,
     "cpu.winograd": {
         "arrays",
         "bounded",
@@ -95,7 +99,7 @@ ALLOWED = {
         "cpu.views",
         "problem",
     },
-    "cpu.layouts": {"arrays", "cpu.kernels"},
+    "cpu.layouts": {"arrays", "cpu.kernels", "dtypes"},
     "cpu.reached": {"cpu.layouts", "problem"},
     "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
     "cpu.task": {"cpu.machines", "problem"},

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.checkout
 
 ROOT = Path(__file__).parents[2]
 #: The folders of pyx/: a file takes from its own folder and from those before it.
-PYX_FOLDERS = ("base", "parallel", "tile", "copy", "direct", "small_groups", "winograd", "parts")
+PYX_FOLDERS = ("base", "parallel", "tile", "copy", "direct", "small_groups", "long_sums", "winograd", "parts")
 #: It has vectors of the tile's width.
 UPWARD = {("base/bfloat.h", "tile")}
 

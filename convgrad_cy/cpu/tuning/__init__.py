@@ -6,13 +6,27 @@ Winograd's algorithm or of the direct one costs is fitted for all at once: ``win
 
 from collections import namedtuple
 
-from . import columns, cuts, direct, exchanged, machine, overlaps, patches, small_groups, winograd
+from . import (
+    columns,
+    cuts,
+    dgrad_costs,
+    direct,
+    exchanged,
+    long_sums,
+    machine,
+    overlaps,
+    patches,
+    small_groups,
+    winograd,
+)
 
 TABLE = (
     *machine.TABLE,
     *patches.TABLE,
     *overlaps.TABLE,
+    *dgrad_costs.TABLE,
     *columns.TABLE,
+    *long_sums.TABLE,
     *exchanged.TABLE,
     *winograd.TABLE,
     *small_groups.TABLE,

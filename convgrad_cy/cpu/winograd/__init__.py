@@ -69,4 +69,4 @@ def job(task, rest):
     made = Job(kernel, steps, ordered.turned() if operation == DGRAD else ordered, instead)
     if all(one is other for one, other in zip(task.tensors, wanted, strict=True)):
         return made
-    return Reordered.to(wanted, made, task.machine.threads, task.places, task.tensors)
+    return Reordered.to(wanted, made, task)

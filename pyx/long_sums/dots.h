@@ -1,0 +1,22 @@
+/* Products of rows of adjacent elements, each summed up: what multiplies long sums; compiled in dots.c for each type. */
+#ifndef CONVGRAD_DOTS_H
+#define CONVGRAD_DOTS_H
+
+#include <stdint.h>
+
+/* Adjacent elements of x and of w: where they begin, and how many there are. */
+typedef struct {
+    int64_t x, w, count;
+} dot_run;
+
+/* sums[r * outputs + o] = sum over runs and i < count of x[rows[r] + run.x + i] * w[o * w_output + run.w + i]
+ *
+ * Element i of a run is added in lane i % lanes, run after run, and at last the lanes: for any r and o in the same order. */
+#define DECLARE_DOTS(name, type)                                                                                       \
+    void name(const dot_run *runs, int64_t run_count, const type *x, const int64_t *rows, int64_t row_count,           \
+              const type *w, int64_t w_output, int64_t outputs, type *sums);
+DECLARE_DOTS(dots_f32, float)
+DECLARE_DOTS(dots_f64, double)
+DECLARE_DOTS(dots_u32, uint32_t)
+
+#endif
