@@ -56,7 +56,7 @@ def suits(task):
         return "the call asks for the algorithm 'winograd'"
     if task.algorithm == "direct":  # how many images there are decides, too
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
-    lanes = task.machine.vector_bytes // dtype.compute_itemsize
+    lanes = dgrad_costs.lanes_of(dtype)
     widens, pairs = dtype.itemsize != dtype.compute_itemsize, task.machine.tile.pairs(dtype)
     declined = refusal(problem, task.machine.tuning, lanes, widens, pairs)
     declined = declined or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)

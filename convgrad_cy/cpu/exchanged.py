@@ -95,7 +95,7 @@ def suits(task):
         if positions > 1 and most * overlap > 1:
             return f"the filter is less than {overlap} times as large as the stride"
     if operation == DGRAD and problem.groups == 1:
-        lanes = task.machine.vector_bytes // task.dtype.compute_itemsize
+        lanes = dgrad_costs.lanes_of(task.dtype)
         gain = truediv(*(cost(problem, tuning, lanes) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged)))
         return None if gain > 1 else f"it takes {truediv(1, gain):.2f} times as long as the sum itself"
     least = _least(task)

@@ -18,7 +18,7 @@ from operations import (
 from problems import parse
 
 import convgrad_cy as cg
-from convgrad_cy import calls
+from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import long_sums
 
 #: Along each axis of a sum, with groups, strides, dilation, padding, several slices, and runs in several pieces.
@@ -38,6 +38,7 @@ PROBLEMS = [
 ]
 FORWARD = {name: OPERATIONS[name] for name in ("conv", "conv_transpose_backward_data")}
 
+wide = pytest.mark.skipif(cpu.machine().vector_bytes < 64, reason="narrower vectors are filled by more axes")
 problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 forward = pytest.mark.parametrize("operation", FORWARD.values(), ids=list(FORWARD))
 
@@ -82,6 +83,7 @@ def test_exact(problem, operation, data_format, filter_format, forced):
 
 
 @pytest.mark.tuning
+@wide
 def test_axes():
     """Each axis of a sum has vectors along it in some problem; one is cut into pieces, one into as many slices."""
     machine = explained(PROBLEMS[0])
@@ -205,6 +207,7 @@ def test_out_is_as_it_was_without_memory(forced):
 
 
 @pytest.mark.tuning
+@wide
 @pytest.mark.parametrize(
     ("text", "reason"),
     (
