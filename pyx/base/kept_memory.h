@@ -43,9 +43,10 @@ static inline void *take_memory(size_t bytes)
 /* Give memory back, or NULL; at most so many bytes are kept. */
 static inline void give_memory(void *memory, size_t most)
 {
-    memory_header *header = (memory_header *)memory - 1;
+    memory_header *header;
     if (memory == NULL)
         return;
+    header = (memory_header *)memory - 1;
     if (header->bytes >= MAPPED_BYTES && header->bytes <= most)
         header = swap_kept(header);
     free(header);

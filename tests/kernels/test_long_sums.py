@@ -199,7 +199,7 @@ def test_out_is_as_it_was_without_memory(forced):
     assert (out == 7).all()
     work.run(x, w, out, lambda: None)
     assert bits(out) == bits(before)
-    huge = forced[0]._replace(blocks=forced[0].blocks._replace(slices=1 << 56)).ready()
+    huge = forced[0]._replace(blocks=forced[0].blocks._replace(slices=1 << 46)).ready()
     out[...] = 7
     with pytest.raises(MemoryError):
         huge.run(x, w, out)
