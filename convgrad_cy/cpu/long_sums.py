@@ -45,13 +45,13 @@ def suits(task):
         return "the operation is not forward"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    declined = refusal(problem, tuning, lanes_of(task))
+    declined = refusal(problem, tuning, _lanes(dtype, task.machine))
     return declined or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)
 
 
-def lanes_of(task):
-    """Elements of a vector."""
-    return task.machine.vector_bytes // task.dtype.compute_itemsize
+def _lanes(dtype, machine):
+    """Sums of a vector."""
+    return machine.vector_bytes // dtype.compute_itemsize
 
 
 def refusal(problem, tuning, lanes):
@@ -108,7 +108,7 @@ def _copied(task):
 
 def blocks_of(problem, dtype, machine):
     """How the sums are cut; nothing but ``threads`` depends on the batch, the layout or the threads."""
-    tuning, lanes = machine.tuning, machine.vector_bytes // dtype.compute_itemsize
+    tuning, lanes = machine.tuning, _lanes(dtype, machine)
     last = lane_axis(problem, tuning, lanes)
     order = (*(axis for axis in AXES if axis != last), last)
     terms, length = prod(sizes(problem)), sizes(problem)[last]

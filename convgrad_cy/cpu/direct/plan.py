@@ -43,8 +43,8 @@ class Blocks(NamedTuple):
     next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
     computes together. ``far``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the
-    filter, which a task packs that has no products. ``spreads``: small groups of several
-    channels take the spreading tile, on copies (1), or on source and target where lanes are adjacent (2).
+    filter, which a task packs that has no products. ``spreads``: small groups of several channels take the spreading
+    tile, on copies (1), or on source and target where lanes are adjacent (2).
     """
 
     threads: int
