@@ -25,6 +25,7 @@ ELSEWHERE = {
     "direct/long_filters.py": {"LEAST_CHANNELS"},
     "direct/plan.py": {"PLANS_BYTES"},
     "cache.py": {"_COMMON"},
+    "dgrad_costs.py": {"_FITTED_BYTES"},
     "machines.py": {"LINE_BYTES"},
     "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups.py": {"MOST_TABLE", "SPREAD_PARTS", "_LATEST_CALLS"},
