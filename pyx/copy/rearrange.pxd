@@ -99,32 +99,35 @@ cdef inline void narrow_task(const CopyJob *c, const float *source, half *scratc
                 c.source_step[5], c.source_step[6], p.rows, p.columns)
 
 
-cdef inline void begin_copy(team *all, task_range *ranges, int threads) noexcept nogil:
-    """A team whose ranges lie on the stack: a copy takes no memory, so that it cannot fail where others have stored."""
-    form_team(all, threads)
-    all.most, all.ranges, all.scratch, all.scratch_size = min(all.threads, MOST_THREADS), ranges, NULL, 0
-    begin_listening(&all.ears)
-
-
-cdef inline int64_t describe_copy(
+cdef inline void describe_copy(
     CopyJob *c, bint shares, const Py_ssize_t *shape, const Py_ssize_t *of, int64_t of_size, const Py_ssize_t *to,
     int64_t to_size,
 ) noexcept nogil:
-    """Strides are in bytes. Returns how many tasks there are.
+    """Strides are in bytes.
 
     Rows of the target may share their place in the cache. A task then writes few of them, at all places of axis 4: what
     it writes at one place continues what it wrote at the place before. Long rows are cut, so that there are enough
     tasks.
     """
-    cdef int64_t axis, tasks
+    cdef int64_t axis
     c.rows, c.places = LINE if shares else ROWS, shape[4] if shares else 1
     c.columns = shape[6] if shares else max(<int64_t>COLUMNS, count_blocks(shape[6], PIECES))
     for axis in range(7):
         c.shape[axis], c.source_step[axis], c.target_step[axis] = shape[axis], of[axis] // of_size, to[axis] // to_size
-    tasks = count_blocks(c.shape[5], c.rows) * count_blocks(c.shape[6], c.columns)
-    for axis in range(4 if shares else 5):
+
+
+cdef inline int copy_all(CopyJob *c, task_function copy, const void *source, void *target, int threads) except -1:
+    """All tasks of a copy. It takes no memory, so that it cannot fail where others have stored."""
+    cdef team all
+    cdef task_range ranges[MOST_THREADS]
+    cdef int64_t axis, tasks = count_blocks(c.shape[5], c.rows) * count_blocks(c.shape[6], c.columns)
+    for axis in range(5 if c.places == 1 else 4):
         tasks *= c.shape[axis]
-    return tasks
+    form_team(&all, threads)
+    all.most, all.ranges, all.scratch, all.scratch_size = min(all.threads, MOST_THREADS), ranges, NULL, 0
+    begin_listening(&all.ears)
+    c.target = target
+    return run(&all, copy, c, source, 0, tasks)
 
 
 cdef inline int rearrange_elements(
@@ -132,15 +135,11 @@ cdef inline int rearrange_elements(
 ) except -1:
     """target = source, element by element; the two have one shape, without an extent of zero."""
     cdef CopyJob c
-    cdef team all
-    cdef task_range ranges[MOST_THREADS]
-    cdef int64_t tasks
     cdef bint shares = (target.shape[4] > 1 and target.strides[5] % SHARING_PITCH == 0
                         and target.shape[5] >= MANY_LINES * LINE)
-    begin_copy(&all, ranges, threads)
-    c.target = &target[0, 0, 0, 0, 0, 0, 0]
-    tasks = describe_copy(&c, shares, target.shape, source.strides, sizeof(element), target.strides, sizeof(element))
-    return run(&all, <task_function>copy_task[element], &c, &source[0, 0, 0, 0, 0, 0, 0], 0, tasks)
+    describe_copy(&c, shares, target.shape, source.strides, sizeof(element), target.strides, sizeof(element))
+    return copy_all(&c, <task_function>copy_task[element], &source[0, 0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0, 0],
+                    threads)
 
 
 cdef inline int widen_elements(
@@ -148,13 +147,9 @@ cdef inline int widen_elements(
 ) except -1:
     """The same of a 16-bit type into float."""
     cdef CopyJob c
-    cdef team all
-    cdef task_range ranges[MOST_THREADS]
-    cdef int64_t tasks
-    begin_copy(&all, ranges, threads)
-    c.target = &target[0, 0, 0, 0, 0, 0, 0]
-    tasks = describe_copy(&c, False, target.shape, source.strides, sizeof(half), target.strides, sizeof(float))
-    return run(&all, <task_function>widen_task[half], &c, &source[0, 0, 0, 0, 0, 0, 0], 0, tasks)
+    describe_copy(&c, False, target.shape, source.strides, sizeof(half), target.strides, sizeof(float))
+    return copy_all(&c, <task_function>widen_task[half], &source[0, 0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0, 0],
+                    threads)
 
 
 cdef inline int narrow_elements(
@@ -162,10 +157,6 @@ cdef inline int narrow_elements(
 ) except -1:
     """The same of float into a 16-bit type, rounded."""
     cdef CopyJob c
-    cdef team all
-    cdef task_range ranges[MOST_THREADS]
-    cdef int64_t tasks
-    begin_copy(&all, ranges, threads)
-    c.target = &target[0, 0, 0, 0, 0, 0, 0]
-    tasks = describe_copy(&c, False, target.shape, source.strides, sizeof(float), target.strides, sizeof(half))
-    return run(&all, <task_function>narrow_task[half], &c, &source[0, 0, 0, 0, 0, 0, 0], 0, tasks)
+    describe_copy(&c, False, target.shape, source.strides, sizeof(float), target.strides, sizeof(half))
+    return copy_all(&c, <task_function>narrow_task[half], &source[0, 0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0, 0],
+                    threads)

@@ -127,7 +127,7 @@ def test_infinity_of_a_neighbour():
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", ("fprop", "dgrad"))
 def test_sums_are_split(kernel):
-    problem = parse('mb1g2ic64ih4oc64kh5sh2ph2n"split"')
+    problem = parse('mb1g2ic64ih4oc64kh9sh2ph4n"split"')
     tensors, results = integer_tensors(problem, "bfloat16")
     case = Case(kernel, problem, tensors, formats=CHANNELS_LAST)
     for join in joined(case.task):

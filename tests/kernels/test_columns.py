@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from checks import check_contract, check_formats, check_layouts, check_no_memory, check_not_finite, geometries
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from layouts import INPUTS, OUTPUTS
 from operations import (
     DATA_FORMATS,
     DTYPES,
     FILTER_FORMATS,
     OPERATIONS,
     assert_exact,
-    bits,
     integer_tensors,
     real_tensors,
 )
@@ -36,6 +35,7 @@ PROBLEMS = [
         'mb1ic64ih11oc64oh4kh12ph2n"padded"',
     )
 ]
+GRADIENT = OPERATIONS["conv_backward_data"]
 GRADIENTS = {name: OPERATIONS[name] for name in ("conv_backward_data", "conv_transpose")}
 
 problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
@@ -89,31 +89,14 @@ def test_exact(problem, operation, data_format, filter_format, forced):
 
 @problems
 def test_within_the_contract(problem, forced):
-    """An error of (terms + 1) * eps times the sum of the terms' magnitudes, at most."""
-    operation, tensors = OPERATIONS["conv_backward_data"], real_tensors(problem, "float32")
-    exact = operation.expected(problem, type(tensors)(*(each.astype(np.float64) for each in tensors)))
-    magnitude = operation.expected(problem, type(tensors)(*(abs(each.astype(np.float64)) for each in tensors)))
     terms = problem.y_shape[1] // problem.groups * np.prod(problem.y_shape[2:])
-    error = abs(operation.call(problem, tensors) - exact)
-    assert (error <= (terms + 1) * np.finfo(np.float32).eps * magnitude).all()
+    check_contract(GRADIENT, problem, terms)
 
 
 @problems
 def test_layouts(problem, forced):
-    """Bit by bit: neither strides, formats nor threads decide anything about the order of a sum."""
-    operation, tensors = OPERATIONS["conv_backward_data"], real_tensors(problem, "float32")
-    plain = operation.call(problem, tensors)
-    for layout in INPUTS:
-        assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
-    for layout in OUTPUTS:
-        out = layout(np.full(plain.shape, np.nan, np.float32))
-        operation.call(problem, tensors, out=out)
-        assert bits(out) == bits(plain)
-    for data_format in DATA_FORMATS:
-        for threads in (1, 2, 5):
-            with cg.num_threads(threads):
-                other = operation.call(problem, tensors, data_format, "XIO")
-            assert bits(np.moveaxis(other, -1, 1) if data_format == "NXC" else other) == bits(plain)
+    check_layouts(GRADIENT, problem)
+    check_formats(GRADIENT, problem)
 
 
 @pytest.mark.parametrize(
@@ -135,61 +118,30 @@ def test_parts(images, channels, most, part):
 
 def test_a_filter_with_gaps_is_copied(forced):
     """The elements of a column do not follow each other at one distance."""
-    problem, operation = PROBLEMS[0], OPERATIONS["conv_backward_data"]
+    problem = PROBLEMS[0]
     x, w, y = integer_tensors(problem, "float32")[0]
     wide = np.zeros((*w.shape[:2], w.shape[2] + 2, 2 * w.shape[3]), np.float32)
     wide[:, :, 1:-1, ::2] = w
     found = cg.conv_backward_data(y, wide[:, :, 1:-1, ::2], x.shape, algorithm="direct")
-    assert_exact(found, operation.expected(problem, (x, w, y)), "float32")
+    assert_exact(found, GRADIENT.expected(problem, (x, w, y)), "float32")
     assert forced[0].layout.copied
 
 
 @problems
 def test_what_is_not_finite_reaches_what_its_taps_do(problem, forced):
-    operation = OPERATIONS["conv_backward_data"]
-    tensors, _ = integer_tensors(problem, "float32")
-    for value in (np.inf, np.nan):
-        for i in (1, 2):
-            spoilt = [tensor.copy() for tensor in tensors]
-            spoilt[i][tuple(size // 2 for size in spoilt[i].shape)] = value
-            spoilt = type(tensors)(*spoilt)
-            with np.errstate(invalid="ignore"):
-                expected, result = operation.expected(problem, spoilt), operation.call(problem, spoilt)
-            np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
+    check_not_finite(GRADIENT, problem)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_any_geometry(data):
-    axes = []
-    for _ in range(data.draw(st.integers(1, 3))):
-        kernel, y = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 4))
-        stride, dilation = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
-        pad = tuple(data.draw(st.integers(0, kernel * dilation)) for _ in range(2))
-        over = data.draw(st.integers(0, stride - 1))
-        size = (y - 1) * stride + (kernel - 1) * dilation + 1 - sum(pad) + over
-        if size < 1:
-            return
-        axes.append((size, kernel, stride, dilation, pad, y))
-    sizes, kernels, strides, dilations, pads, ys = zip(*axes, strict=True)
-    batch, groups, channels, outputs = (data.draw(st.integers(1, 3)) for _ in range(4))
-    channels *= data.draw(st.sampled_from((1, 11)))
-    rng = np.random.default_rng(0)
-
-    def tensor(*shape):
-        return rng.integers(-3, 4, shape).astype(data_type)
-
-    data_type = data.draw(st.sampled_from(("float16", "float32", "float64", "int32")))
-    w, dy = tensor(groups * outputs, channels, *kernels), tensor(batch, groups * outputs, *ys)
-    last = data.draw(st.booleans())  # of the filter's channels
-    w = np.moveaxis(np.ascontiguousarray(np.moveaxis(w, 1, -1)), -1, 1) if last else w
-    shape = (batch, groups * channels, *sizes)
-    keywords = {"stride": strides, "dilation": dilations, "padding": pads, "groups": groups, "algorithm": "direct"}
+@settings(max_examples=150)
+@given(geometries(channels=(1, 11), dtypes=("float16", "float32", "float64", "int32")), st.booleans())
+def test_any_geometry(drawn, last):
+    """``last``: the filter's channels are adjacent."""
+    w = np.moveaxis(np.ascontiguousarray(np.moveaxis(drawn.w, 1, -1)), -1, 1) if last else drawn.w
 
     def result(suits):
         calls.forget()
         patch.setattr(columns, "suits", suits)
-        return cg.conv_backward_data(dy, w, shape, **keywords)
+        return cg.conv_backward_data(drawn.y, w, drawn.x.shape, **drawn.keywords)
 
     with pytest.MonkeyPatch.context() as patch:
         expected, found = result(lambda task: "not here"), result(lambda task: None)
@@ -197,29 +149,16 @@ def test_any_geometry(data):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_out_is_as_it_was_without_memory(forced, monkeypatch):
+def test_out_is_as_it_was_without_memory(forced):
     """Neither where the columns cannot be had, nor where the sums of their kernel cannot."""
-    problem, operation = PROBLEMS[0], OPERATIONS["conv_backward_data"]
+    problem = PROBLEMS[0]
     tensors = real_tensors(problem, "float32")
-    out = np.full(problem.x_shape, 7, np.float32)
-    operation.call(problem, tensors, out=out)
-    before = out.copy()
-
-    def refuse():
-        raise MemoryError("none")
-
-    _, w, y = (array.reshape(array.shape) for array in tensors)
-    out[...] = 7
-    with pytest.raises(MemoryError):
-        forced[0].run(y, w, out, refuse)  # asked when all memory is there
-    assert (out == 7).all()
-    forced[0].run(y, w, out, lambda: None)
-    assert bits(out) == bits(before)
-    huge = forced[0]._replace(elements=1 << 60)
-    out[...] = 7
-    with pytest.raises(MemoryError):
-        huge.run(y, w, out)
-    assert (out == 7).all()
+    out = np.full(problem.x_shape, np.nan, np.float32)
+    GRADIENT.call(problem, tensors, out=out)
+    _, w, y = tensors
+    work = forced[0]
+    huge = work._replace(elements=1 << 60)
+    check_no_memory(lambda *out: work.run(y, w, *out), lambda *out: huge.run(y, w, *out), out)
 
 
 @pytest.mark.tuning

@@ -5,16 +5,14 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from layouts import INPUTS, OUTPUTS
+from checks import check_layouts, check_not_finite, geometries
+from hypothesis import given, settings
 from operations import (
     DATA_FORMATS,
     DTYPES,
     FILTER_FORMATS,
     OPERATIONS,
     assert_exact,
-    bits,
     integer_tensors,
     real_tensors,
 )
@@ -90,65 +88,29 @@ def test_exact(problem, operation, data_format, filter_format):
 @problems
 @operations
 def test_layouts(problem, operation):
-    """Bit by bit: neither strides nor threads decide anything about the order of a sum."""
     for dtype in ("float32", "bfloat16"):
-        tensors = real_tensors(problem, dtype)
-        plain = operation.call(problem, tensors)
-        for layout in INPUTS:
-            assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
-        for layout in OUTPUTS:
-            out = layout(np.full(plain.shape, np.nan, np.float32).astype(plain.dtype))
-            operation.call(problem, tensors, out=out)
-            assert bits(out) == bits(plain)
-        with cg.num_threads(1):
-            assert bits(operation.call(problem, tensors)) == bits(plain)
+        check_layouts(operation, problem, dtype, threads=(1,))
 
 
 @problems
 @operations
 def test_infinity_reaches_what_its_taps_do(problem, operation):
-    """No more: a position of padding has no term, whatever is multiplied there in the exchange."""
-    tensors, _ = integer_tensors(problem, "float32")
-    for i in range(3):
-        spoilt = [tensor.copy() for tensor in tensors]
-        spoilt[i][tuple(size // 2 for size in spoilt[i].shape)] = np.inf
-        spoilt = type(tensors)(*spoilt)
-        with np.errstate(invalid="ignore"):
-            expected, result = operation.expected(problem, spoilt), operation.call(problem, spoilt)
-        np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
+    """No more, whatever is multiplied with padding in the exchange."""
+    check_not_finite(operation, problem, values=(np.inf,))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_any_geometry(data):
+@settings(max_examples=100)
+@given(geometries(axes=2))
+def test_any_geometry(drawn):
     """However small, with the filter reversed or not."""
-    axes = []
-    for _ in range(data.draw(st.integers(1, 2))):
-        kernel, y = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 4))
-        stride, dilation = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
-        pad = tuple(data.draw(st.integers(0, kernel * dilation)) for _ in range(2))
-        over = data.draw(st.integers(0, stride - 1))
-        size = (y - 1) * stride + (kernel - 1) * dilation + 1 - sum(pad) + over
-        if size < 1:
-            return
-        axes.append((size, kernel, stride, dilation, pad, y))
-    sizes, kernels, strides, dilations, pads, ys = zip(*axes, strict=True)
-    batch, groups, channels, outputs = (data.draw(st.integers(1, 3)) for _ in range(4))
-    rng = np.random.default_rng(0)
-
-    def tensor(*shape):
-        return rng.integers(-3, 4, shape).astype(np.float32)
-
-    x, w = tensor(batch, groups * channels, *sizes), tensor(groups * outputs, channels, *kernels)
-    dy = tensor(batch, groups * outputs, *ys)
-    keywords = {"stride": strides, "dilation": dilations, "padding": pads, "groups": groups, "algorithm": "direct"}
+    x, w, y, keywords = drawn
 
     def results():
         calls.forget()
         return [
             cg.conv(x, w, **keywords),
-            cg.conv_backward_data(dy, w, x.shape, **keywords),
-            cg.conv_backward_filter(x, dy, w.shape, **keywords),
+            cg.conv_backward_data(y, w, x.shape, **keywords),
+            cg.conv_backward_filter(x, y, w.shape, **keywords),
         ]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -156,7 +118,7 @@ def test_any_geometry(data):
         expected = results()
         patch.setattr(exchanged, "suits", lambda task: None)
         found = results()
-        reverses = {"fprop": prod(strides) == 1}
+        reverses = {"fprop": prod(keywords["stride"]) == 1}
         patch.setattr(exchanged, "_is_reversed", lambda task: reverses.get(task.operation, False))
         found += results()
     calls.forget()

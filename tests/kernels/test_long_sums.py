@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from layouts import INPUTS, OUTPUTS
+from checks import check_contract, check_formats, check_layouts, check_no_memory, check_not_finite, geometries
+from hypothesis import given, settings
 from operations import (
     DATA_FORMATS,
     DTYPES,
@@ -94,31 +93,13 @@ def test_axes():
 
 @problems
 def test_within_the_contract(problem, forced):
-    """An error of (terms + 1) * eps times the sum of the terms' magnitudes, at most."""
-    operation, tensors = OPERATIONS["conv"], real_tensors(problem, "float32")
-    exact = operation.expected(problem, type(tensors)(*(each.astype(np.float64) for each in tensors)))
-    magnitude = operation.expected(problem, type(tensors)(*(abs(each.astype(np.float64)) for each in tensors)))
-    error = abs(operation.call(problem, tensors) - exact)
-    terms = np.prod(problem.w_shape[1:])
-    assert (error <= (terms + 1) * np.finfo(np.float32).eps * magnitude).all()
+    check_contract(OPERATIONS["conv"], problem, np.prod(problem.w_shape[1:]))
 
 
 @problems
 def test_layouts(problem, forced):
-    """Bit by bit: neither strides, formats nor threads decide anything about the order of a sum."""
-    operation, tensors = OPERATIONS["conv"], real_tensors(problem, "float32")
-    plain = operation.call(problem, tensors)
-    for layout in INPUTS:
-        assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
-    for layout in OUTPUTS:
-        out = layout(np.full(plain.shape, np.nan, np.float32))
-        operation.call(problem, tensors, out=out)
-        assert bits(out) == bits(plain)
-    for data_format in DATA_FORMATS:
-        for threads in (1, 2, 5):
-            with cg.num_threads(threads):
-                other = operation.call(problem, tensors, data_format, "XIO")
-            assert bits(np.moveaxis(other, -1, 1) if data_format == "NXC" else other) == bits(plain)
+    check_layouts(OPERATIONS["conv"], problem)
+    check_formats(OPERATIONS["conv"], problem)
 
 
 @problems
@@ -132,48 +113,16 @@ def test_an_image_alone(problem, forced):
 
 @problems
 def test_what_is_not_finite_reaches_what_its_taps_do(problem, forced):
-    operation = OPERATIONS["conv"]
-    tensors, _ = integer_tensors(problem, "float32")
-    for value in (np.inf, np.nan):
-        for i in (0, 1):
-            spoilt = [tensor.copy() for tensor in tensors]
-            spoilt[i][tuple(size // 2 for size in spoilt[i].shape)] = value
-            spoilt = type(tensors)(*spoilt)
-            with np.errstate(invalid="ignore"):
-                expected, result = operation.expected(problem, spoilt), operation.call(problem, spoilt)
-            np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
+    check_not_finite(OPERATIONS["conv"], problem)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_any_geometry(data):
-    axes = []
-    for _ in range(data.draw(st.integers(1, 3))):
-        kernel, y = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 4))
-        stride, dilation = data.draw(st.integers(1, 4)), data.draw(st.sampled_from((1, 1, 2, 3)))
-        pad = tuple(data.draw(st.integers(0, kernel * dilation)) for _ in range(2))
-        over = data.draw(st.integers(0, stride - 1))
-        size = (y - 1) * stride + (kernel - 1) * dilation + 1 - sum(pad) + over
-        if size < 1:
-            return
-        axes.append((size, kernel, stride, dilation, pad))
-    sizes, kernels, strides, dilations, pads = zip(*axes, strict=True)
-    batch, groups, channels, outputs = (data.draw(st.integers(1, 3)) for _ in range(4))
-    channels *= data.draw(st.sampled_from((1, 11)))
-    outputs *= data.draw(st.sampled_from((1, 3)))
-    rng = np.random.default_rng(0)
-
-    def tensor(*shape):
-        return rng.integers(-3, 4, shape).astype(data_type)
-
-    data_type = data.draw(st.sampled_from(("float16", "float32", "float64", "int32")))
-    x, w = tensor(batch, groups * channels, *sizes), tensor(groups * outputs, channels, *kernels)
-    keywords = {"stride": strides, "dilation": dilations, "padding": pads, "groups": groups, "algorithm": "direct"}
-
+@settings(max_examples=200)
+@given(geometries(20, channels=(1, 11), outputs=(1, 3), dtypes=("float16", "float32", "float64", "int32")))
+def test_any_geometry(drawn):
     def result(suits):
         calls.forget()
         patch.setattr(long_sums, "suits", suits)
-        return cg.conv(x, w, **keywords)
+        return cg.conv(drawn.x, drawn.w, **drawn.keywords)
 
     with pytest.MonkeyPatch.context() as patch:
         expected, found = result(lambda task: "not here"), result(lambda task: None)
@@ -183,27 +132,14 @@ def test_any_geometry(data):
 
 def test_out_is_as_it_was_without_memory(forced):
     """Where the sums of slices cannot be had."""
-    problem, operation = PROBLEMS[0], OPERATIONS["conv"]
+    problem = PROBLEMS[0]
     tensors = real_tensors(problem, "float32")
     out = np.full(problem.y_shape, np.nan, np.float32)
-    operation.call(problem, tensors, out=out)
-    before, (x, w, _) = out.copy(), tensors
+    OPERATIONS["conv"].call(problem, tensors, out=out)
+    x, w, _ = tensors
     work = forced[0].ready()
-
-    def refuse():
-        raise MemoryError("none")
-
-    out[...] = 7
-    with pytest.raises(MemoryError):
-        work.run(x, w, out, refuse)  # asked when all memory is there
-    assert (out == 7).all()
-    work.run(x, w, out, lambda: None)
-    assert bits(out) == bits(before)
     huge = forced[0]._replace(blocks=forced[0].blocks._replace(slices=1 << 46)).ready()
-    out[...] = 7
-    with pytest.raises(MemoryError):
-        huge.run(x, w, out)
-    assert (out == 7).all()
+    check_no_memory(lambda *out: work.run(x, w, *out), lambda *out: huge.run(x, w, *out), out)
 
 
 @pytest.mark.tuning

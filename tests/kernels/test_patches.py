@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from layouts import INPUTS, OUTPUTS
+from checks import check_formats, check_layouts
 from operations import (
     DATA_FORMATS,
     DTYPES,
@@ -106,18 +106,8 @@ def test_long_sums_of_few_channels(data_format):
 
 @problems
 def test_layouts(problem):
-    """Bit by bit: neither strides nor formats decide anything about the order of a sum."""
-    operation, tensors = OPERATIONS["conv_backward_data"], real_tensors(problem, "float32")
-    plain = operation.call(problem, tensors)
-    for layout in INPUTS:
-        assert bits(operation.call(problem, tensors, layout=layout)) == bits(plain)
-    for layout in OUTPUTS:
-        out = layout(np.full(plain.shape, np.nan, np.float32))
-        operation.call(problem, tensors, out=out)
-        assert bits(out) == bits(plain)
-    for data_format in DATA_FORMATS:
-        other = operation.call(problem, tensors, data_format, "XIO")
-        assert bits(np.moveaxis(other, -1, 1) if data_format == "NXC" else other) == bits(plain)
+    check_layouts(OPERATIONS["conv_backward_data"], problem, threads=(2,))
+    check_formats(OPERATIONS["conv_backward_data"], problem, threads=(2,))
 
 
 def test_calls_are_remembered(products):
