@@ -166,7 +166,7 @@ def slow_layers():
         [
             f"`{layer}`",
             f"{OPERATIONS[kernel]}, {LAYOUTS[layout]}",
-            *(f"{slow[layer, kernel, layout][title]:.2f}" for title in MACHINES),
+            *(f"{ratio:.2f}" if (ratio := slow[layer, kernel, layout].get(title)) else "–" for title in MACHINES),
             reason(layer),
         ]
         for layer, kernel, layout in sorted(slow)
