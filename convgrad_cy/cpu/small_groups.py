@@ -148,9 +148,12 @@ def _copied_bytes(case, positions_adjacent):
     return case.tuning.adjacent_copies_bytes if positions_adjacent else case.tuning.position_bytes
 
 
-def _extents(case, spread, positions_adjacent):
+def _extents(case, spread, positions_adjacent, threads):
     """(extents of boxes, lanes of a task) where the task copies what it sees; no extents where that is too much."""
     outputs, total = case.outputs, case.groups * case.outputs
+    alone = case.channels == outputs == 1 and case.operation != WGRAD
+    if alone and not positions_adjacent and (lines := _lines(case, threads)) is not None:
+        return lines
     if spread is not None:
         whole = spread.groups * outputs  # lanes of a vector
         block = even(total, _copied_bytes(case, positions_adjacent) // case.itemsize // whole * whole, whole)
@@ -163,6 +166,18 @@ def _extents(case, spread, positions_adjacent):
         if extents == [axis.positions for axis in case.walks[-1]]:
             break
     return extents, block
+
+
+def _lines(case, threads):
+    """The same of depthwise, channels last: whole lines of memory; or None where that leaves too few tasks."""
+    block = even(case.groups, case.tuning.position_bytes // case.itemsize, LINE_BYTES // case.dtype.itemsize)
+    lanes = -(-block // case.lanes) * case.lanes
+    extents = _lane_extents(case, lanes, lanes)
+    if extents is None:
+        return None
+    boxes = prod(-(-axis.positions // n) for axis, n in zip(case.walks[-1], extents, strict=True))
+    tasks = case.batch * boxes * -(-case.groups // block)
+    return (extents, block) if tasks >= max(case.tuning.wanted_tasks, threads) else None
 
 
 def _summed(case, extents, block, spread):
@@ -234,15 +249,15 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     reason = _reason(case, setting, spread)
     if reason is not None:
         return Found(reason)
-    extents, block = _extents(case, spread, positions_adjacent)
+    worth = 8 * case.multiplications >= case.tuning.serial_products
+    threads = machine.threads if worth else setting.threads(case)
+    extents, block = _extents(case, spread, positions_adjacent, threads)
     if extents is None:
         return Found(f"a copy would take more than {case.tuning.most_lane_bytes} bytes")
     slices = 1
     in_place = _serve_as_they_are(case, spread) and not positions_adjacent and dtype.itemsize == case.itemsize
     near = sum(operand_bytes(problem, dtype.itemsize)) <= case.tuning.spread_in_place_part * machine.cache_bytes
     in_place = in_place and (spread is None or near)
-    worth = 8 * case.multiplications >= case.tuning.serial_products
-    threads = machine.threads if worth else setting.threads(case)
     if sums_positions:
         wide, slices = _summed(case, extents, block, spread)
         block = _cut(case, wide if in_place else block, slices, threads, spread)

@@ -26,6 +26,8 @@ WIDTHS = (6, 30)
 LAYERS = [
     f"mb2g{g}ic{g * c}ih5iw{width}oc{g * o}kh3sh{s}ph1n" for g, c, o in GROUPS for width in WIDTHS for s in (1, 2)
 ]
+#: So many tasks that each copies whole lines of channels: all of them, or some blocks.
+LAYERS += [f"mb16g65ic65ih5iw6oc65kh3sh{s}ph1n" for s in (1, 2)] + ["mb8g600ic600ih4oc600kh3ph1n"]
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
 
@@ -150,3 +152,22 @@ def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
     machine = cpu.machine()._replace(vector_bytes=vector, tile_column_bytes=4 * vector, tile_rows=6)
     made = plan_of(operation, problem, TABLE[4], False, machine)
     assert Blocks(*made.blocks).lanewise == (expected and half)
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize(
+    ("batch", "adjacent", "threads", "lanes"),
+    (
+        (8, False, 16, 144),
+        (8, False, 64, 32),  # lines would leave too few tasks
+        (1, False, 2, 32),
+        (8, True, 2, 32),  # no line has several channels
+    ),
+)
+@pytest.mark.parametrize("dtype", TABLE[:2], ids=lambda dtype: dtype.name)
+def test_lines_are_copied(batch, adjacent, threads, lanes, dtype):
+    """Copies of 16-bit depthwise layers, channels last, are of whole lines, where that leaves tasks for the threads."""
+    problem = ConvProblem(batch, 144, 1, 1, (1, 28, 28), (1, 28, 28), (1, 3, 3), (1, 1, 1), pad_begin=(0, 1, 1))
+    for operation in (FPROP, DGRAD):
+        made = plan_of(operation, problem, dtype, adjacent, Machine(6, 256, 64, True, 32 << 20, threads))
+        assert Blocks(*made.blocks.tolist()).outputs == lanes

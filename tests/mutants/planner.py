@@ -219,6 +219,17 @@ PLANNER_MUTANTS = [
         ("each layout goes its own way", "last if differ and not order_of(case).is_plain(case) else own", "own"),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/small_groups.py",
+        "test_groups.py::test_lines_are_copied",
+        ("copies of lines leave threads without tasks", "max(case.tuning.wanted_tasks, threads)", "1"),
+        (
+            "channels first, lines are copied, too",
+            "not positions_adjacent",
+            "True",
+            "alone and not positions_adjacent",
+        ),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",
         "test_bundles.py::test_exact",
         (

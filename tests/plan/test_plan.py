@@ -85,7 +85,8 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         assert problem.groups > 1
         assert max(channels, outputs) <= max(1, lanes // 2)
         sliding = channels == outputs == 1
-        assert blocks.outputs <= tile[1] // itemsize or (sliding and blocks.outputs % lanes == 0)
+        whole = blocks.outputs % lanes == 0 or blocks.outputs == problem.groups
+        assert blocks.outputs <= tile[1] // itemsize or (sliding and whole)
         assert blocks.outputs % outputs == 0  # whole groups
         for axis, window in enumerate(windows[0]):
             assert 1 <= window.positions <= max(walk[axis].positions for walk in walks)

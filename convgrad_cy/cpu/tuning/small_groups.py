@@ -26,8 +26,8 @@ TABLE = (
     ),
     same(
         "position_bytes", 1024, "bytes of a task", "mobilenet resnext",
-        "What its lanes have of a position in wgrad (also in pyx/small_groups/rows.pxd): more are longer pieces of "
-        "memory, but fewer tasks.",
+        "What its lanes have of a position in wgrad (also in pyx/small_groups/rows.pxd), and in copies, channels last: "
+        "more are longer pieces of memory, but fewer tasks.",
     ),
     same(
         "summed_copies_bytes", 512, "bytes of a task", "resnext reports",
