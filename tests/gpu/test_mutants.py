@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from gpus import DEVICES, H200
 from operations import integer_tensors
 from problems import PROBLEMS, parse
 from sim.executor import SCHEDULES, SimulationError
@@ -29,6 +30,7 @@ class Mutant(NamedTuple):
     new: str
     dtype: str = "float32"
     formats: tuple = CHANNELS_LAST
+    device: object = H200
 
 
 def without_barrier(family, kernel, problem, place, **others):
@@ -74,12 +76,14 @@ MUTANTS = {
     "mma, padding is read": Mutant(mma, "fprop", LARGE, "inside >> i & 1);", "1);", **BFLOAT),
     "mma wgrad, padding is read": Mutant(mma, "wgrad", LARGE, "column_inside[i] &= ", "column_inside[i] |= ", **BFLOAT),
     "mma, swapped fragments": Mutant(
-        mma, "dgrad", LARGE, "(columns ? high : low) * 8", "(columns ? low : high) * 8", **BFLOAT
+        mma, "dgrad", LARGE, "(columns ? high : low) * 8", "(columns ? low : high) * 8", device=DEVICES[80], **BFLOAT
     ),
     "mma, swapped halves of depth": Mutant(
         mma, "wgrad", LARGE, "(columns ? low : high) * 8", "(columns ? high : low) * 8", dtype="float16"
     ),
-    "mma wgrad, another group's sums": Mutant(mma, "wgrad", OCTETS, "- group * channels", "", **BFLOAT),
+    "mma wgrad, another group's sums": Mutant(
+        mma, "wgrad", OCTETS, "- group * channels", "", device=DEVICES[80], **BFLOAT
+    ),
     "spread, a tap too many": Mutant(mma, "dgrad", UNREACHED, "&& number < axis.size", "", **BFLOAT),
     "mma, swapped doubles": Mutant(
         mma, "fprop", LARGE, "columns ? i / 2 : i % 2,", "columns ? i % 2 : i / 2,", dtype="float64"
@@ -112,7 +116,7 @@ def test_mutant_is_seen(name):
     mutant = MUTANTS[name]
     problem = PROBLEMS[mutant.problem] if mutant.problem in PROBLEMS else parse(mutant.problem)
     tensors, results = integer_tensors(problem, mutant.dtype)
-    case = Case(mutant.kernel, problem, tensors, formats=mutant.formats)
+    case = Case(mutant.kernel, problem, tensors, formats=mutant.formats, device=mutant.device)
     replaced = set()
 
     def wrong(source, macros):
