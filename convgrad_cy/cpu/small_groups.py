@@ -23,7 +23,7 @@ from .tile import tile_cycles
 from .views import are_positions_adjacent, merged
 
 #: Not for speed: entries of a table of taps, of all runs together, which the kernel makes (pyx/small_groups/runs.pxd).
-MOST_TABLE = 65536
+MOST_TABLE = 1 << 18
 
 #: Not for speed: taps of the width that the spreading tile takes, as pyx/tile/spread.h has it.
 SPREAD_PARTS = 16

@@ -11,6 +11,7 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from plans import plan_of
 from problems import parse
 
+import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.machines import Machine
@@ -28,6 +29,8 @@ LAYERS = [
 ]
 #: So many tasks that each copies whole lines of channels: all of them, or some blocks.
 LAYERS += [f"mb16g65ic65ih5iw6oc65kh3sh{s}ph1n" for s in (1, 2)] + ["mb8g600ic600ih4oc600kh3ph1n"]
+#: Long tables of taps.
+LAYERS += ["mb1g5ic5iw420oc5ow221kw200n"]
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
 
@@ -171,3 +174,10 @@ def test_lines_are_copied(batch, adjacent, threads, lanes, dtype):
     for operation in (FPROP, DGRAD):
         made = plan_of(operation, problem, dtype, adjacent, Machine(6, 256, 64, True, 32 << 20, threads))
         assert Blocks(*made.blocks.tolist()).outputs == lanes
+
+
+@pytest.mark.tuning
+def test_large_filters_of_lanes():
+    """Depthwise, one position after the other would reach a tenth of this."""
+    found = cg.explain("conv", [(1, 64, 86, 86), (64, 1, 50, 50)], groups=64)
+    assert found.family == "small_groups"
