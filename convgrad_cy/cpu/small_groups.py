@@ -22,7 +22,7 @@ from .task import Task
 from .tile import tile_cycles
 from .views import are_positions_adjacent, merged
 
-#: Not for speed: entries of a table of taps, of all runs together, which the kernel makes (pyx/small_groups/runs.pxd).
+#: Not for speed: entries of the kernel's tables of taps, all runs together, 8 bytes each (pyx/small_groups/runs.pxd).
 MOST_TABLE = 1 << 18
 
 #: Not for speed: taps of the width that the spreading tile takes, as pyx/tile/spread.h has it.
@@ -169,7 +169,7 @@ def _extents(case, spread, positions_adjacent, threads):
 
 
 def _lines(case, threads):
-    """The same of depthwise, channels last: whole lines of memory; or None where that leaves too few tasks."""
+    """The same of depthwise, channels last: whole cache lines of channels; None where that leaves too few tasks."""
     block = even(case.groups, case.tuning.position_bytes // case.itemsize, LINE_BYTES // case.dtype.itemsize)
     lanes = -(-block // case.lanes) * case.lanes
     extents = _lane_extents(case, lanes, lanes)
