@@ -27,7 +27,7 @@ from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
 from . import dgrad_costs, scratch
 from .layouts import Axes, Reordered
 from .patches import is_whole
-from .small_groups import MOST_TABLE, table_entries
+from .small_groups.refusal import MOST_TABLE, table_entries
 from .task import Task
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}

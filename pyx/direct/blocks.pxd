@@ -24,6 +24,8 @@ cdef struct Blocks:  # Blocks of cpu/direct/plan.py, field for field
     int64_t far  # whether wgrad reads the target from memory: it is too large for the last cache
     int64_t pack_channels  # channels of a chunk of the filter that a task packs before the others; all of pairs
     int64_t spreads  # how small groups of several channels take the spreading tile: 0 not at all, 1 COPIES, 2 in place
+    int64_t heights  # rows of positions that wgrad of small groups sums for a vector of lanes before the next
+    int64_t bands  # boxes, one below the other, which none of its slices ends between
 
 cdef enum:
     COPIES = 1  # of what tasks see and make, though lanes may be adjacent

@@ -13,8 +13,9 @@ from base.tensor cimport filter_offset
 from copy.stream cimport holds_lines
 from direct.blocks cimport Blocks, Step
 from parallel.tasks cimport begin_call, end_call, form_team, run, task_function, team
+from small_groups.copies cimport load_part, store_result
 from small_groups.lanes cimport (
-    LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, make_expansion, origin_of, store_result,
+    LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, make_expansion, origin_of,
 )
 from small_groups.rows cimport LaneWalk, correlate_rows, describe_walk, make_walk_tables, walk_tables_size
 
@@ -105,7 +106,7 @@ cdef inline void correlate_lane_box(
     source += box.image * c.x.batch
     target += box.image * c.y.batch
     if not c.x_in_place:
-        load_part(c, &box, source, scratch, plain)
+        load_part(c, &box, source, scratch, plain, 0)
         seen = scratch - origin_of(&c.part, box.source)
     elif scalar is compute:
         seen = source + box.lane

@@ -13,25 +13,17 @@ and the sums of its box go to a *result* [d][h][w][lane], which is copied in the
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
-from libc.string cimport memset
 
 from base.memory cimport count_blocks
 from base.problem cimport conv_axis
 from base.scalar cimport compute, scalar
 from base.tensor cimport Tensor, describe_filter, describe_tensor
-from copy.load_store cimport load_block, store_block
-from copy.pairs cimport load_pairs, words_of
+from copy.pairs cimport words_of
 from copy.window cimport staggered
 from direct.blocks cimport COPIES, Blocks, Step
 from parallel.tasks cimport team
 from small_groups.runs cimport fits_tables
 from tile.ukernel cimport vector_length, whole_vectors
-
-cdef extern from "small_groups/expand.h" nogil:
-    void spread_channels_of_4(
-        void *to, const void *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors)
-    void spread_channels_of_8(
-        void *to, const void *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors)
 
 cdef struct Lanes:
     Tensor x, w, y  # source, filter, target
@@ -48,6 +40,7 @@ cdef struct Lanes:
     int64_t extent[3]  # positions of a box
     int64_t boxes[3]
     int64_t box_count  # in one image
+    int64_t heights, bands  # as in Blocks
     int64_t source_step[3]
     int64_t target_step[3]
     int64_t low[3]  # of the source that position 0 sees, and high, one beyond
@@ -89,6 +82,7 @@ cdef inline void describe_vectors(Lanes *c, const Blocks *blocks, compute kind) 
         groups = min(vector_length(kind) // c.words, vector_length(kind) // c.outputs)
         c.x_vector, c.y_vector = groups * c.words, groups * c.outputs
     c.vectors = count_blocks(c.block, c.y_vector)
+    c.heights, c.bands = blocks.heights, blocks.bands
 
 
 cdef inline int64_t read_by_vectors(const Lanes *c, int64_t step, compute kind) noexcept nogil:
@@ -202,85 +196,16 @@ cdef inline void find_lane_box(LaneBox *box, const Lanes *c, int64_t index) noex
     box.image = index
 
 
+cdef inline int64_t whole_count(const Lanes *c) noexcept nogil:
+    """Boxes of all images, where so many bands, one below the other, count as one. With bands, rows are whole."""
+    return c.batch * (c.box_count if c.bands == 1 else c.boxes[0] * count_blocks(c.boxes[1], c.bands))
+
+
+cdef inline int64_t first_band(const Lanes *c, int64_t whole) noexcept nogil:
+    """The first of what counts as one."""
+    cdef int64_t rows = count_blocks(c.boxes[1], c.bands)
+    return whole if c.bands == 1 else whole // rows * c.boxes[1] + whole % rows * c.bands
+
+
 cdef inline int64_t origin_of(const Tensor *t, const int64_t *begin) noexcept nogil:
     return begin[0] * t.axis[0] + begin[1] * t.axis[1] + begin[2] * t.axis[2]
-
-
-cdef inline int64_t joined(
-    const Tensor *t, const Tensor *copy, const int64_t *count, int64_t *rows
-) noexcept nogil:
-    """Positions that can be copied in one go: a row, or all rows of one depth where they follow each other."""
-    rows[0] = count[1]
-    if t.axis[1] == t.axis[2] * count[2] and copy.axis[1] == copy.axis[2] * count[2]:
-        rows[0] = 1
-        return count[1] * count[2]
-    return count[2]
-
-
-cdef inline void spread_channels(
-    compute *to, const compute *of, const int32_t *index, int64_t lanes, bint same_shuffle, bint two_vectors
-) noexcept nogil:
-    if sizeof(compute) == 4:
-        spread_channels_of_4(to, of, index, lanes, same_shuffle, two_vectors)
-    else:
-        spread_channels_of_8(to, of, index, lanes, same_shuffle, two_vectors)
-
-
-cdef inline void load_part(
-    const Lanes *c, const LaneBox *box, const scalar *source, compute *part, compute *plain
-) noexcept nogil:
-    """``source`` points at the image."""
-    cdef int64_t d, h, w, i, row, rows, pad = whole_vectors(c.block, part[0])
-    cdef int64_t channels = count_blocks(box.lanes, c.outputs) * c.channels, pitch = whole_vectors(channels, part[0])
-    cdef const scalar *of
-    cdef compute *to
-    source += origin_of(&c.x, box.source) + box.lane // c.outputs * c.channels * c.x_lane
-    row = joined(&c.x, &c.part, box.source_count, &rows)
-    if c.spreads:
-        pass
-    elif c.channels > 1 or c.outputs > 1:
-        row, rows = box.source_count[2], box.source_count[1]
-        memset(plain, 0, c.plain_size * sizeof(compute))
-    elif box.lanes < pad:
-        memset(part, 0, c.part_size * sizeof(compute))
-    for d in range(box.source_count[0]):
-        for h in range(rows):
-            of = source + d * c.x.axis[0] + h * c.x.axis[1]
-            to = part + d * c.part.axis[0] + h * c.part.axis[1]
-            if c.pairs:
-                load_pairs(to, NULL, c.part.axis[2], of, c.x.axis[2], c.x_lane, row, channels)
-                continue
-            if c.spreads or c.channels == c.outputs == 1:
-                load_block(to, c.part.axis[2], 1, of, c.x.axis[2], c.x_lane, row, channels)
-                continue
-            load_block(plain, pitch, 1, of, c.x.axis[2], c.x_lane, row, channels)
-            for w in range(row):
-                for i in range(c.channels):
-                    spread_channels(to + w * c.part.axis[2] + i * pad, plain + w * pitch, c.expansion + i * pad,
-                                    whole_vectors(box.lanes, part[0]), c.same_shuffle, c.two_vectors)
-
-
-cdef inline void load_result(
-    const Lanes *c, const LaneBox *box, const scalar *target, compute *result
-) noexcept nogil:
-    """``target`` points at the image."""
-    cdef int64_t d, h, rows, row = joined(&c.y, &c.result, box.target_count, &rows)
-    target += origin_of(&c.y, box.target) + box.lane * c.y_lane
-    if box.lanes < whole_vectors(c.block, result[0]):
-        memset(result, 0, c.result_size * sizeof(compute))
-    for d in range(box.target_count[0]):
-        for h in range(rows):
-            load_block(result + d * c.result.axis[0] + h * c.result.axis[1], c.result.axis[2], 1,
-                       target + d * c.y.axis[0] + h * c.y.axis[1], c.y.axis[2], c.y_lane, row, box.lanes)
-
-
-cdef inline void store_result(
-    const Lanes *c, const LaneBox *box, const compute *result, scalar *target
-) noexcept nogil:
-    """``target`` points at the image."""
-    cdef int64_t d, h, rows, row = joined(&c.y, &c.result, box.target_count, &rows)
-    target += origin_of(&c.y, box.target) + box.lane * c.y_lane
-    for d in range(box.target_count[0]):
-        for h in range(rows):
-            store_block(target + d * c.y.axis[0] + h * c.y.axis[1], c.y.axis[2], c.y_lane,
-                        result + d * c.result.axis[0] + h * c.result.axis[1], c.result.axis[2], 1, row, box.lanes)

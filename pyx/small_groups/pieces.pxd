@@ -30,7 +30,6 @@ cdef struct LaneWalk:
     int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
     int64_t line, width, packed  # elements of the packed filter for a factor, and from it to the next; where it begins
     int64_t fetches  # as in Lanes
-    int64_t heights  # rows of positions that these tiles go through in wgrad, the same for all layouts
     int64_t run_count
     ColumnRun *runs
     int32_t *tap_source
@@ -108,6 +107,7 @@ cdef inline void sum_piece(
     cdef const conv_axis *height = &c.walk.axis[1]
     cdef slide_shape s
     s.lanes, s.heights, s.positions, s.rows, s.taps = lanes, heights, piece.count, row.taps, run.taps
+    s.step = c.slides if run.taps > 1 else 0
     s.x_height, s.x_position = height.source_step * c.x.axis[1], width.source_step * c.x.axis[2]
     s.x_row, s.x_tap = height.source_tap * c.x.axis[1], width.source_tap * c.x.axis[2]
     s.y_height, s.y_position = height.target_step * c.y.axis[1], width.target_step * c.y.axis[2]

@@ -20,12 +20,6 @@ from small_groups.runs cimport ColumnRun, fill_tables, find_runs, find_taps, mos
 from small_groups.spread cimport spread_piece, sum_spread
 from tile.ukernel cimport vector_length
 
-cdef enum:
-    POSITION_BYTES = 1024  # position_bytes of cpu/tuning/small_groups.py
-    SPREAD_BYTES = 256  # of a position of the spreading tile
-    ROWS_BYTES = 128 * 1024  # of a source, in wgrad
-
-
 cdef inline int64_t sliding_step(const conv_axis *width, int64_t channels) noexcept nogil:
     cdef int64_t tap = llabs(width.source_tap)
     if channels > 1 or width.taps == 0:
@@ -36,7 +30,6 @@ cdef inline int64_t sliding_step(const conv_axis *width, int64_t channels) noexc
 
 
 cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step, compute kind) noexcept nogil:
-    cdef int64_t row
     c.walk = step.walk
     c.x = lanes.x if lanes.x_in_place else lanes.part
     c.y = lanes.y if lanes.y_in_place else lanes.result
@@ -46,10 +39,6 @@ cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step
     c.line = lanes.vectors * vector_length(kind)
     c.width = vector_length(kind) if lanes.spreads else c.line
     c.run_count = find_runs(&c.walk, NULL)
-    # So few that the next vector of a line finds them in the cache, where channels are adjacent.
-    row = c.walk.axis[1].source_step * c.walk.axis[2].positions * c.walk.axis[2].source_step
-    row *= min(lanes.lanes * <int64_t>sizeof(compute), SPREAD_BYTES if lanes.spreads else <int64_t>POSITION_BYTES)
-    c.heights = max(<int64_t>1, ROWS_BYTES // max(row, <int64_t>1))
 
 
 cdef inline int64_t walk_tables_size(const LaneWalk *c, const Lanes *lanes) noexcept nogil:
@@ -97,8 +86,9 @@ cdef inline bint find_piece(
 
 
 cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const PositionRow *row) noexcept nogil:
-    """Rows from h on that have the taps of the first, at most up to ``end``."""
+    """Rows from h on that have the taps of the first and are summed together, whatever boxes there are."""
     cdef int64_t count = 1, first, taps
+    end = min(end, (h // c.lanes.heights + 1) * c.lanes.heights)
     while h + count < end:
         find_taps(&c.walk.axis[1], h + count, &first, &taps)
         if first != row.first or taps != row.taps:
@@ -172,7 +162,7 @@ cdef inline void accumulate_rows(
         h = box.begin[1]
         while h < end:
             find_row(c, d, h, &row)
-            heights = rows_alike(c, h, min(end, h + c.heights), &row) if slides or spreads else 1
+            heights = rows_alike(c, h, end, &row) if slides or spreads else 1
             for r in range(c.run_count):
                 if not find_piece(c, box, &row, &c.runs[r], &piece):
                     continue

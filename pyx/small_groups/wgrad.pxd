@@ -3,7 +3,7 @@
 A task is a slice of the boxes and a block of lanes; the slices are added in order.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.string cimport memset
 
 from base.memory cimport in_lines
@@ -11,8 +11,9 @@ from base.scalar cimport compute, narrow, scalar
 from base.tensor cimport filter_offset
 from direct.blocks cimport Blocks, Step
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
+from small_groups.copies cimport keep_rows, load_part, load_result
 from small_groups.lanes cimport (
-    LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, load_part, load_result, make_expansion, origin_of,
+    LaneBox, Lanes, describe_lanes, expansion_size, find_lane_box, first_band, make_expansion, origin_of, whole_count,
 )
 from small_groups.rows cimport LaneWalk, accumulate_rows, describe_walk, make_walk_tables, walk_tables_size
 
@@ -27,28 +28,26 @@ cdef struct LaneSumsJob:  # what all tasks of a call share, beside the source
 
 
 cdef inline void accumulate_lane_box(
-    const Lanes *c, const LaneWalk *walk, const scalar *source, const scalar *target, compute *sums, compute *scratch,
-    int64_t index,
+    const Lanes *c, const LaneWalk *walk, const LaneBox *box, const LaneBox *before, const scalar *source,
+    const scalar *target, compute *sums, compute *scratch,
 ) noexcept nogil:
-    cdef LaneBox box
     cdef compute *plain = scratch + c.part_size
     cdef compute *made = plain + c.plain_size
     cdef const compute *seen = scratch
     cdef const compute *grad = made
-    find_lane_box(&box, c, index)
     source += box.image * c.x.batch
     target += box.image * c.y.batch
     if not c.x_in_place:
-        load_part(c, &box, source, scratch, plain)
+        load_part(c, box, source, scratch, plain, keep_rows(c, box, before, scratch))
         seen = scratch - origin_of(&c.part, box.source)
     elif scalar is compute:
         seen = source + box.lane
     if not c.y_in_place:
-        load_result(c, &box, target, made)
+        load_result(c, box, target, made)
         grad = made - origin_of(&c.result, box.target)
     elif scalar is compute:
         grad = target + box.lane
-    accumulate_rows(walk, &box, seen, grad, sums)
+    accumulate_rows(walk, box, seen, grad, sums)
 
 
 cdef inline void sum_lanes_task(
@@ -57,13 +56,17 @@ cdef inline void sum_lanes_task(
     """partial[block][slice] = the sums of its boxes."""
     cdef const Lanes *c = job.c
     cdef int64_t slices = job.slices, size = job.size
-    cdef int64_t block = task // slices, slice = task % slices, boxes = c.batch * c.box_count, box
+    cdef int64_t block = task // slices, slice = task % slices, boxes = whole_count(c), i
     cdef compute *sums = <compute *>job.partial + task * size
+    cdef LaneBox box, before
     memset(sums, 0, size * sizeof(compute))
-    for box in range(boxes * slice // slices, boxes * (slice + 1) // slices):
+    before.source[1] = INT64_MAX  # nothing is below
+    for i in range(first_band(c, boxes * slice // slices), first_band(c, boxes * (slice + 1) // slices)):
         if is_stopped(c.workers):
             return
-        accumulate_lane_box(c, job.walk, source, <const scalar *>job.target, sums, scratch, box * c.blocks + block)
+        find_lane_box(&box, c, i * c.blocks + block)
+        accumulate_lane_box(c, job.walk, &box, &before, source, <const scalar *>job.target, sums, scratch)
+        before = box
 
 
 cdef inline void store_lanes(

@@ -13,8 +13,10 @@
 #define CHUNK SLIDE_JOIN(SLIDE, _chunk)
 #define TAPS SLIDE_JOIN(SLIDE, _taps)
 #define STEP SLIDE_JOIN(SLIDE, _step)
+#define ADD SLIDE_JOIN(SLIDE, _add)
 #define SUMS SLIDE_JOIN(SLIDE, _block)
 #define SUM_TAPS SLIDE_JOIN(SLIDE, _block_taps)
+#define SUM_STEP SLIDE_JOIN(SLIDE, _block_step)
 #define SLIDE_SUMS SLIDE_JOIN(SLIDE, _sums)
 #define LOAD(address) (*(const VECTOR *)(address))
 #define LINE (64 / (int)sizeof(TYPE)) /* of the cache */
@@ -123,10 +125,38 @@ void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fres
         STEP(2, s, x, w, y, fresh);
 }
 
-/* A block of rows x taps sums; both are constants in every call. */
+/* The products of a block of sums with so many positions: each column of x is loaded once for all of them. */
 static inline __attribute__((always_inline)) void
-SUMS(const int rows, const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+ADD(const int step, const int rows, const int taps, const int positions, const slide_shape *s, const TYPE **row,
+    const TYPE *grad, VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
 {
+    VECTOR line[SLIDE_COLUMNS];
+#pragma GCC unroll 8
+    for (int p = 0; p < positions; p++)
+        line[p] = LOAD(grad + p * s->y_position);
+#pragma GCC unroll 32
+    for (int i = 0; i < (positions - 1) * step + taps; i++)
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            VECTOR seen = LOAD(row[r] + i * s->x_tap);
+            if (positions > 1)
+                KEEP_VECTOR(seen);
+#pragma GCC unroll 8
+            for (int t = 0; t < taps; t++)
+                if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
+                    sum[r][t] += seen * line[(i - t) / step];
+        }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        row[r] += positions * s->x_position;
+}
+
+/* A block of rows x taps sums. These, step and positions are constants in every call; of one position, step is 1. */
+static inline __attribute__((always_inline)) void
+SUMS(const int step, const int positions, const int rows, const int taps, const slide_shape *s, const TYPE *x,
+     const TYPE *y, TYPE *w)
+{
+    const int64_t most = s->positions >= 2 * positions ? s->positions : 0; /* fewer do not pay for a second loop */
     for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
         VECTOR sum[SLIDE_ROWS][SLIDE_TAPS];
 #pragma GCC unroll 8
@@ -136,20 +166,14 @@ SUMS(const int rows, const int taps, const slide_shape *s, const TYPE *x, const 
                 sum[r][t] = LOAD(w + lane + r * s->w_row + t * s->w_tap);
         for (int64_t h = 0; h < s->heights; h++) {
             const TYPE *grad = y + lane + h * s->y_height, *row[SLIDE_ROWS];
+            int64_t p = 0;
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++)
                 row[r] = x + lane + h * s->x_height + r * s->x_row;
-            for (int64_t p = 0; p < s->positions; p++) {
-                VECTOR line = LOAD(grad);
-                grad += s->y_position;
-#pragma GCC unroll 8
-                for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-                    for (int t = 0; t < taps; t++)
-                        sum[r][t] += LOAD(row[r] + t * s->x_tap) * line;
-                    row[r] += s->x_position;
-                }
-            }
+            for (; p <= most - positions; p += positions, grad += positions * s->y_position)
+                ADD(step, rows, taps, positions, s, row, grad, sum);
+            for (; p < s->positions; p++, grad += s->y_position)
+                ADD(1, rows, taps, 1, s, row, grad, sum);
         }
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
@@ -162,11 +186,11 @@ SUMS(const int rows, const int taps, const slide_shape *s, const TYPE *x, const 
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
         if (count <= SLIDE_BLOCK(taps))                                                                                \
-            SUMS(count, taps, s, x, y, w);                                                                             \
+            SUMS(step, shared ? SLIDE_SHARED(step, count * taps) : 1, count, taps, s, x, y, w);                        \
         break;
 
 static inline __attribute__((always_inline)) void
-SUM_TAPS(const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+SUM_TAPS(const int step, const int shared, const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 {
     int64_t left = s->rows, blocks = (left + SLIDE_BLOCK(taps) - 1) / SLIDE_BLOCK(taps);
     for (; blocks > 0; blocks--) {
@@ -185,14 +209,25 @@ SUM_TAPS(const int taps, const slide_shape *s, const TYPE *x, const TYPE *y, TYP
 
 #undef CASE
 #define CASE(count)                                                                                                    \
-    case count: SUM_TAPS(count, s, x, y, w); break;
+    case count: SUM_TAPS(step, shared, count, s, x, y, w); break;
 
-/* Rows of positions, heights of them. 1 <= taps <= SLIDE_TAPS. */
-void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+static inline __attribute__((always_inline)) void
+SUM_STEP(const int step, const int shared, const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 {
     switch (s->taps) {
         SLIDE_CASES
     }
+}
+
+/* Rows of positions, heights of them. 1 <= taps <= SLIDE_TAPS; step is 1 or 2, or 0 where positions share no column. */
+void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
+{
+    if (s->step == 1)
+        SUM_STEP(1, 1, s, x, y, w);
+    else if (s->step == 2)
+        SUM_STEP(2, 1, s, x, y, w);
+    else
+        SUM_STEP(1, 0, s, x, y, w);
 }
 
 #undef CASE
@@ -202,8 +237,10 @@ void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 #undef CHUNK
 #undef TAPS
 #undef STEP
+#undef ADD
 #undef SUMS
 #undef SUM_TAPS
+#undef SUM_STEP
 #undef SLIDE_SUMS
 #undef LOAD
 #undef LINE

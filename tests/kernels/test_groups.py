@@ -31,6 +31,11 @@ LAYERS = [
 LAYERS += [f"mb16g65ic65ih5iw6oc65kh3sh{s}ph1n" for s in (1, 2)] + ["mb8g600ic600ih4oc600kh3ph1n"]
 #: Long tables of taps.
 LAYERS += ["mb1g5ic5iw420oc5ow221kw200n"]
+#: wgrad, channels last, in bands: of all positions or of a part, which the last band does not fill; with a rim below.
+BANDS = ["mb8g144ic144ih31iw28oc144kh3ph1n", "mb8g144ic144ih57iw56oc144oh28kh5sh2ph1n", "mb8g96ic96ih80oc96kh3ph1n"]
+BANDS += ["mb8g144ic144ih31iw28oc144kh3dh1ph2n", "mb2g144ic144ih66iw80oc144kh3ph1n"]
+#: Boxes one below the other, of vectors that are not whole; and side by side.
+BELOW = ["mb8g20ic20ih120iw70oc20kh3ph1n", "mb4g20ic20ih5iw2000oc20kh3ph1n"]
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
 
@@ -174,6 +179,32 @@ def test_lines_are_copied(batch, adjacent, threads, lanes, dtype):
     for operation in (FPROP, DGRAD):
         made = plan_of(operation, problem, dtype, adjacent, Machine(6, 256, 64, True, 32 << 20, threads))
         assert Blocks(*made.blocks.tolist()).outputs == lanes
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("text", BANDS + BELOW)
+def test_bands(text, dtype):
+    """Boxes in bands have the sums of whole ones, which channels first have."""
+    problem, operation = parse(f'{text}"bands"'), OPERATIONS["conv_backward_filter"]
+    exact, _ = integer_tensors(problem, dtype)
+    for tensors in (exact, real_tensors(problem, dtype)):
+        first, last = (operation.call(problem, tensors, name, layout=np.ascontiguousarray) for name in ("NCX", "NXC"))
+        assert bits(first) == bits(last)
+        if tensors is exact:
+            assert_exact(first, operation.expected(problem, exact), dtype)
+
+
+@pytest.mark.tuning
+@pytest.mark.parametrize("text", BANDS)
+def test_bands_are_planned(text):
+    asked, machine = parse(f'{text}"bands"'), Machine(6, 256, 64, True, 32 << 20, 2)
+    axes = ((1, *axis) for axis in (asked.x, asked.y, asked.kernel, asked.stride, asked.dilation))
+    pad = (0, *(begin for begin, _ in asked.padding))
+    problem = ConvProblem(asked.batch, asked.groups, 1, 1, *axes, pad)
+    last, first = (
+        Blocks(*plan_of(WGRAD, problem, TABLE[1], adjacent, machine).blocks.tolist()) for adjacent in (False, True)
+    )
+    assert last.bands > 1 == first.bands and last.outputs > first.outputs and last.slices == first.slices
 
 
 @pytest.mark.tuning

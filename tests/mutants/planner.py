@@ -214,14 +214,19 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/small_groups.py",
+        "convgrad_cy/cpu/small_groups/refusal.py",
         "test_order.py::test_layouts_have_the_same_bits test_order.py::test_plans_keep_the_order",
         ("each layout goes its own way", "last if differ and not order_of(case).is_plain(case) else own", "own"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/small_groups.py",
+        "convgrad_cy/cpu/small_groups/boxes.py",
         "test_groups.py::test_lines_are_copied",
-        ("copies of lines leave threads without tasks", "max(case.tuning.wanted_tasks, threads)", "1"),
+        (
+            "copies of lines leave threads without tasks",
+            "max(case.tuning.wanted_tasks, threads)",
+            "1",
+            "if tasks >= max(case.tuning.wanted_tasks, threads)",
+        ),
         (
             "channels first, lines are copied, too",
             "not positions_adjacent",
@@ -255,7 +260,7 @@ PLANNER_MUTANTS = [
         ("windows of phases are their own", "phases > 1", "False", "shared=phases > 1)[:2]"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/small_groups.py",
+        "convgrad_cy/cpu/small_groups/boxes.py",
         f"{EXACT}[2d_depthwise40_multiplier3",
         ("a block of lanes ends within a group", "width // outputs * outputs", "width"),
     ),

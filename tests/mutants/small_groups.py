@@ -16,7 +16,6 @@ SMALL_GROUPS_MUTANTS = [
     *mutants_of(
         "pyx/small_groups/lanes.pxd",
         LANES,
-        ("a block of lanes begins with the first group", "box.lane // c.outputs * c.channels * c.x_lane", "0"),
         (
             "what a box sees lacks its last row",
             "c.high[axis]",
@@ -30,6 +29,23 @@ SMALL_GROUPS_MUTANTS = [
         ),
         ("taps in reverse reach nothing before", "min(pad, <int64_t>0)", "0"),
         ("lanes side by side have channels of groups", "c.x.group if c.channels == 1 else c.x.channel", "c.x.channel"),
+    ),
+    *mutants_of(
+        "pyx/small_groups/lanes.pxd",
+        "test_groups.py::test_bands",
+        ("bands after the first image are too few", "whole // rows * c.boxes[1]", "whole // rows * rows * c.bands"),
+    ),
+    *mutants_of(
+        "pyx/small_groups/copies.pxd",
+        LANES,
+        ("a block of lanes begins with the first group", "box.lane // c.outputs * c.channels * c.x_lane", "0"),
+    ),
+    *mutants_of(
+        "pyx/small_groups/copies.pxd",
+        "test_groups.py::test_bands",
+        ("rows that are kept stay where they are", "part + below * c.part.axis[1]", "part"),
+        ("rows that are kept are read as well", "source += kept * c.x.axis[1]", DROPPED),
+        ("rows are kept of boxes side by side", "box.source[2] != before.source[2]", "False"),
     ),
     *mutants_of(
         "pyx/small_groups/correlate.pxd",
@@ -47,7 +63,7 @@ SMALL_GROUPS_MUTANTS = [
             "a slice of lanes lacks its first box",
             "boxes * slice // slices",
             "boxes * slice // slices + 1",
-            "range(boxes * slice // slices,",
+            "range(first_band(c, boxes * slice // slices)",
         ),
         ("sums of lanes are not cleared", "memset(sums, 0, size * sizeof(compute))", DROPPED),
         ("channels of lanes have one filter", "to += c.w.channel", DROPPED),
@@ -81,6 +97,11 @@ SMALL_GROUPS_MUTANTS = [
             "area, made, made_step, t == 0)\n                    else",
         ),
         ("positions without taps keep their sums", "not row.depths", "False"),
+    ),
+    *mutants_of(
+        "pyx/small_groups/rows.pxd",
+        "test_groups.py::test_bands",
+        ("rows are summed as bands have them", "end = min(end, (h // c.lanes.heights + 1) * c.lanes.heights)", DROPPED),
     ),
     *mutants_of(
         "pyx/small_groups/spread.pxd",
@@ -137,6 +158,7 @@ SMALL_GROUPS_MUTANTS = [
         ("the last column is padding", "s->end", "s->end - 1", "begin = s->begin, end = s->end"),
         ("chunks of a row are the first", "count * step * s->x_tap", "0"),
         ("blocks of wgrad's rows are the first", "count * s->w_row", "0"),
+        ("wgrad's chunks of positions are the first", "positions * s->x_position", "0"),
     ),
     *mutants_of(
         "pyx/small_groups/runs.pxd",

@@ -44,7 +44,9 @@ class Blocks(NamedTuple):
     ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
     computes together. ``far``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the
     filter, which a task packs that has no products. ``spreads``: small groups of several channels take the spreading
-    tile, on copies (1), or on source and target where lanes are adjacent (2).
+    tile, on copies (1), or on source and target where lanes are adjacent (2). In their wgrad, ``heights``: rows of
+    positions that are summed for a vector of lanes before the next. ``bands``: boxes, one below the other, which no
+    slice ends between.
     """
 
     threads: int
@@ -63,6 +65,8 @@ class Blocks(NamedTuple):
     far: bool = False
     pack_channels: int = 0
     spreads: int = 0
+    heights: int = 1
+    bands: int = 1
 
 
 def _many_positions(case, setting, chunk_bytes, phases, across, windows):

@@ -1,4 +1,4 @@
-"""Small groups side by side (small_groups.py)."""
+"""Small groups side by side (small_groups/)."""
 
 from .number import Number, same
 
@@ -26,13 +26,22 @@ TABLE = (
     ),
     same(
         "position_bytes", 1024, "bytes of a task", "mobilenet resnext",
-        "What its lanes have of a position in wgrad (also in pyx/small_groups/rows.pxd), and in copies, channels last: "
-        "more are longer pieces of memory, but fewer tasks.",
+        "What its lanes have of a position in wgrad, and in copies, channels last: more are longer pieces of memory, "
+        "but fewer tasks.",
     ),
     same(
         "summed_copies_bytes", 512, "bytes of a task", "resnext reports",
         "What its lanes have of a position in wgrad where it copies for the spreading tile: channels last, more are "
         "longer pieces of memory, channels first they are shorter ones.",
+    ),
+    same(
+        "summed_rows_bytes", 128 << 10, "bytes of a source", "mobilenet resnext",
+        "What the rows have that wgrad sums for a vector of lanes before the next: that one should find its lines in "
+        "the cache.",
+    ),
+    same(
+        "summed_spread_bytes", 256, "bytes of a position", "resnext reports",
+        "Of a position, as many lanes take part in that for the spreading tile; for others `position_bytes`.",
     ),
     same(
         "adjacent_copies_bytes", 256, "bytes of a task", "resnext reports",

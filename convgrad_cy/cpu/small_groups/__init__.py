@@ -1,0 +1,32 @@
+"""Many small groups side by side: the lanes of a vector are outputs of different groups (``pyx/small_groups/``).
+
+A vector for each channel is made of those of the source in registers, where vectors can be permuted, or else by a copy.
+"""
+
+from ...problem import DGRAD, WGRAD
+from ..job import Job
+from ..task import Task
+from ..views import are_positions_adjacent, merged
+from .plan import found, plan
+
+
+def _seen(task):
+    """The task as a kernel views it, and the arguments of ``found``."""
+    operation, _, dtype, algorithm, places, _, here = seen = task.turned() if task.operation == DGRAD else task
+    source, filter, target = seen.tensors
+    problem, source, target = merged(seen.problem, source, target)
+    seen = Task(operation, problem, dtype, algorithm, places, (source, filter, target), here)
+    return seen, (operation, problem, dtype, are_positions_adjacent(source), here)
+
+
+def suits(task):
+    """Why another family computes a task, or None."""
+    if task.algorithm == "winograd":
+        return "the call asks for the algorithm 'winograd'"
+    return "there is one group" if task.problem.groups == 1 else found(*_seen(task)[1]).reason
+
+
+def job(task, rest=None):
+    """The ``Job`` of a task."""
+    seen, arguments = _seen(task)
+    return Job("wgrad" if task.operation == WGRAD else "correlate", plan(*arguments), seen)

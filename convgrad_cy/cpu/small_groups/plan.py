@@ -1,0 +1,62 @@
+"""The plan of small groups, or the reason why they decline."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...bounded import bounded
+from ...problem import DGRAD, WGRAD
+from ..cache import memory_ways, operand_bytes
+from ..case import case_of, setting_of
+from ..direct.boxes import WindowAxis
+from ..direct.plan import PLANS_BYTES, Blocks
+from ..steps import Outline, whole_rows
+from .boxes import cut_accumulation, cut_correlation
+from .refusal import refusal
+from .spread import serve_as_they_are, spread_of
+
+#: Whose outlines are kept: whether one suits is asked before it is planned.
+_LATEST_CALLS = 4
+
+
+class Found(NamedTuple):
+    """What small groups make of a problem: the reason why they decline, or an outline."""
+
+    reason: str | None
+    outline: Outline | None = None
+
+
+@lru_cache(maxsize=_LATEST_CALLS)
+def found(operation, problem, dtype, positions_adjacent, machine):
+    """The ``Found`` of an operation; ``positions_adjacent``: neighbours in the source's memory are positions."""
+    if problem.groups == 1:
+        return Found("there is one group")
+    backward = operation == DGRAD
+    case = case_of(operation, problem, dtype, machine.tile, backward)
+    setting = setting_of(problem, dtype, positions_adjacent, machine, backward)
+    spread = spread_of(case)
+    reason = refusal(case, setting, spread)
+    if reason is not None:
+        return Found(reason)
+    worth = 8 * case.multiplications >= case.tuning.serial_products
+    threads = machine.threads if worth else setting.threads(case)
+    in_place = serve_as_they_are(case, spread) and not positions_adjacent and dtype.itemsize == case.itemsize
+    near = sum(operand_bytes(problem, dtype.itemsize)) <= case.tuning.spread_in_place_part * machine.cache_bytes
+    in_place = in_place and (spread is None or near)
+    cut = cut_accumulation if operation == WGRAD else cut_correlation
+    cut = cut(case, spread, positions_adjacent, in_place, threads)
+    if cut is None:
+        return Found(f"a copy would take more than {case.tuning.most_lane_bytes} bytes")
+    streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
+    windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in cut.extents]] * len(case.walks)
+    blocks = Blocks(
+        threads, True, False, 1, case.channels, cut.outputs, cut.slices, streams, fetches, False,
+        spread is not None and spread.pairs, spreads=0 if spread is None else 2 if in_place else 1,
+        heights=cut.heights, bands=cut.bands,
+    )  # fmt: skip
+    return Found(None, Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks))
+
+
+@bounded(PLANS_BYTES)
+def plan(*arguments):
+    """The plan of what was ``found`` for the same arguments."""
+    return found(*arguments).outline.plan()
