@@ -60,6 +60,7 @@ cdef inline void sum_lanes_task(
     cdef compute *sums = <compute *>job.partial + task * size
     cdef LaneBox box, before
     memset(sums, 0, size * sizeof(compute))
+    memset(&before, 0, sizeof(before))
     before.source[1] = INT64_MAX  # nothing is below
     for i in range(first_band(c, boxes * slice // slices), first_band(c, boxes * (slice + 1) // slices)):
         if is_stopped(c.workers):

@@ -11,9 +11,14 @@
 /* What CASE makes of each number of taps. */
 #define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
-/* Positions whose products with so many sums are formed together: they are in registers, too. */
-#define SLIDE_COLUMNS 4
-#define SLIDE_SHARED(step, sums) SLIDE_AT_MOST_((step) == 1 ? SLIDE_COLUMNS : 2, REGISTERS - 1 - (sums))
+/* Positions whose products with a block of sums are formed together: they are in registers, too. With few of these, and
+   of few taps that are two apart, loads of x in the products themselves are as fast. */
+#define SLIDE_COLUMNS (REGISTERS > 16 ? 4 : 1)
+#define SLIDE_SHARED(step, rows, taps)                                                                                 \
+    SLIDE_AT_MOST_((step) == 1  ? SLIDE_COLUMNS                                                                        \
+                   : (taps) > 3 ? (SLIDE_COLUMNS + 1) / 2                                                              \
+                                : 1,                                                                                   \
+                   REGISTERS - 1 - (rows) * (taps))
 
 /* A vector of its own: not a part of the instructions that use it. With CONVGRAD_WIDE, no register may hold one. */
 #if defined(CONVGRAD_WIDE)

@@ -14,6 +14,7 @@
 #define TAPS SLIDE_JOIN(SLIDE, _taps)
 #define STEP SLIDE_JOIN(SLIDE, _step)
 #define ADD SLIDE_JOIN(SLIDE, _add)
+#define ADD_SHARED SLIDE_JOIN(SLIDE, _add_shared)
 #define SUMS SLIDE_JOIN(SLIDE, _block)
 #define SUM_TAPS SLIDE_JOIN(SLIDE, _block_taps)
 #define SUM_STEP SLIDE_JOIN(SLIDE, _block_step)
@@ -125,10 +126,25 @@ void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fres
         STEP(2, s, x, w, y, fresh);
 }
 
-/* The products of a block of sums with so many positions: each column of x is loaded once for all of them. */
+/* The products of a block of sums with a position. */
 static inline __attribute__((always_inline)) void
-ADD(const int step, const int rows, const int taps, const int positions, const slide_shape *s, const TYPE **row,
-    const TYPE *grad, VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
+ADD(const int rows, const int taps, const slide_shape *s, const TYPE **row, const TYPE *grad,
+    VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
+{
+    VECTOR line = LOAD(grad);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+        for (int t = 0; t < taps; t++)
+            sum[r][t] += LOAD(row[r] + t * s->x_tap) * line;
+        row[r] += s->x_position;
+    }
+}
+
+/* The same with several neighbours: each column of x is loaded once for all of them. */
+static inline __attribute__((always_inline)) void
+ADD_SHARED(const int step, const int rows, const int taps, const int positions, const slide_shape *s, const TYPE **row,
+           const TYPE *grad, VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
 {
     VECTOR line[SLIDE_COLUMNS];
 #pragma GCC unroll 8
@@ -139,8 +155,7 @@ ADD(const int step, const int rows, const int taps, const int positions, const s
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
             VECTOR seen = LOAD(row[r] + i * s->x_tap);
-            if (positions > 1)
-                KEEP_VECTOR(seen);
+            KEEP_VECTOR(seen);
 #pragma GCC unroll 8
             for (int t = 0; t < taps; t++)
                 if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
@@ -151,12 +166,11 @@ ADD(const int step, const int rows, const int taps, const int positions, const s
         row[r] += positions * s->x_position;
 }
 
-/* A block of rows x taps sums. These, step and positions are constants in every call; of one position, step is 1. */
+/* A block of rows x taps sums. These, step and positions are constants in every call. */
 static inline __attribute__((always_inline)) void
 SUMS(const int step, const int positions, const int rows, const int taps, const slide_shape *s, const TYPE *x,
      const TYPE *y, TYPE *w)
 {
-    const int64_t most = s->positions >= 2 * positions ? s->positions : 0; /* fewer do not pay for a second loop */
     for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
         VECTOR sum[SLIDE_ROWS][SLIDE_TAPS];
 #pragma GCC unroll 8
@@ -170,10 +184,11 @@ SUMS(const int step, const int positions, const int rows, const int taps, const 
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++)
                 row[r] = x + lane + h * s->x_height + r * s->x_row;
-            for (; p <= most - positions; p += positions, grad += positions * s->y_position)
-                ADD(step, rows, taps, positions, s, row, grad, sum);
+            if (positions > 1)
+                for (; p <= s->positions - positions; p += positions, grad += positions * s->y_position)
+                    ADD_SHARED(step, rows, taps, positions, s, row, grad, sum);
             for (; p < s->positions; p++, grad += s->y_position)
-                ADD(1, rows, taps, 1, s, row, grad, sum);
+                ADD(rows, taps, s, row, grad, sum);
         }
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
@@ -183,10 +198,15 @@ SUMS(const int step, const int positions, const int rows, const int taps, const 
     }
 }
 
+/* Rows of few positions do not pay for a second loop. */
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
-        if (count <= SLIDE_BLOCK(taps))                                                                                \
-            SUMS(step, shared ? SLIDE_SHARED(step, count * taps) : 1, count, taps, s, x, y, w);                        \
+        if (count > SLIDE_BLOCK(taps))                                                                                 \
+            break;                                                                                                     \
+        if (shared && SLIDE_SHARED(step, count, taps) > 1 && s->positions >= 2 * SLIDE_SHARED(step, count, taps))      \
+            SUMS(step, SLIDE_SHARED(step, count, taps), count, taps, s, x, y, w);                                      \
+        else                                                                                                           \
+            SUMS(step, 1, count, taps, s, x, y, w);                                                                    \
         break;
 
 static inline __attribute__((always_inline)) void
@@ -238,6 +258,7 @@ void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 #undef TAPS
 #undef STEP
 #undef ADD
+#undef ADD_SHARED
 #undef SUMS
 #undef SUM_TAPS
 #undef SUM_STEP
