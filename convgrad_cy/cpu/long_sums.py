@@ -57,15 +57,19 @@ def _lanes(dtype, machine):
 def refusal(problem, tuning, lanes):
     """Why a result is not formed so, or None; it does not depend on the batch."""
     terms, positions, outputs = prod(sizes(problem)), prod(problem.y), problem.y_channels
-    least = tuning.least_long_terms
+    least, products = tuning.least_long_terms, tuning.least_long_products
     if terms == 0:
         return "there are no products"
+    axis = lane_axis(problem, tuning, lanes)
     if problem.groups > 1:
         least = min(least, tuning.least_long_terms_of_groups * outputs)
+    elif axis == 0 and 1 < outputs <= tuning.most_long_outputs:  # the filter is copied, whatever the layout
+        least = max(least, tuning.least_long_terms_of_outputs * outputs)
+        products = tuning.least_copied_long_products
     if terms < least:
         return f"a sum has fewer than {least} terms"
-    if problem.groups * terms * outputs * positions < tuning.least_long_products:
-        return f"an image has fewer than {tuning.least_long_products} products"
+    if problem.groups * terms * outputs * positions < products:
+        return f"an image has fewer than {products} products"
     reads = positions * prod(problem.kernel) / prod(problem.x)
     lone = problem.groups > 1 and problem.x_channels == outputs == 1
     if lone and (suits_lanes(problem) or reads > tuning.most_lone_reads):
@@ -77,7 +81,7 @@ def refusal(problem, tuning, lanes):
         return f"y has more than {tuning.most_long_outputs} channels in a group"
     if reads > tuning.most_long_reads:
         return f"an element of x has more than {tuning.most_long_reads} products of each output"
-    if filled(problem, lane_axis(problem, tuning, lanes), lanes) < tuning.least_long_fill:
+    if filled(problem, axis, lanes) < tuning.least_long_fill:
         return "no axis of the sum fills vectors"
     return None
 

@@ -28,7 +28,7 @@ PROBLEMS = [
         'mb3ic3ih9iw260oc5oh4ow3kh6kw250sw5n"width"',
         'mb2ic9ih308oc3oh5kh300sh2n"height"',
         'mb1ic5id130ih7iw8oc4od3oh2ow2kd128kh6kw5sw3n"depth"',
-        'mb2ic330ih5iw18oc7oh2ow3kh4kw6dw2n"channels"',
+        'mb2ic330ih7iw18oc7oh2ow3kh6kw6dw2n"channels"',
         'mb1g3ic21iw900oc6ow2kw840pw0sw60n"groups"',
         'mb2ic4ih34iw286oc3oh5ow4kh30kw160ph10pw30sh6sw62n"padded"',
         'mb1ic2iw9300oc1ow2kw9000sw300n"pieces"',
@@ -67,6 +67,23 @@ def explained(problem, **keywords):
 def test_taken(problem):
     found = explained(problem)
     assert found.family == "long_sums" and found.details["slices of a sum"] >= 1
+
+
+@pytest.mark.tuning
+@wide
+@pytest.mark.parametrize(
+    ("channels", "outputs", "kernel", "family"),
+    (
+        (128, 16, 6, "direct"),  # the filter would be copied, and outputs fill a vector
+        (128, 16, 20, "long_sums"),
+        (128, 2, 6, "direct"),  # short, for copies
+        (128, 1, 20, "long_sums"),
+        (4, 4, 62, "long_sums"),  # along the width, where channels first need no copy
+    ),
+)
+def test_copies_have_to_pay(channels, outputs, kernel, family):
+    found = cg.explain("conv", [(1, channels, kernel + 1, kernel + 1), (outputs, channels, kernel, kernel)])
+    assert found.family == family
 
 
 @problems

@@ -12,8 +12,16 @@ TABLE = (
         "The same of groups, which are multiplied one by one elsewhere, too.",
     ),
     same(
+        "least_long_terms_of_outputs", 1536, "terms of a sum, for each output", "reports",
+        "The same where vectors lie along channels, and the filter is copied: many outputs fill vectors themselves.",
+    ),
+    same(
         "least_long_products", 30_000, "products of an image", "reports",
         "Fewer take less time than the copies of x and the filter.",
+    ),
+    same(
+        "least_copied_long_products", 100_000, "products of an image", "reports",
+        "The same where no layout does without such copies.",
     ),
     same("most_long_positions", 1024, "positions of y", "reports", "More fill vectors by themselves."),
     same("most_long_outputs", 16, "channels of y in a group", "reports", "More fill vectors by themselves."),
