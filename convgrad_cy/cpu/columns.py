@@ -114,6 +114,8 @@ def _columned(task, rest, machine):
     """The same of a task whose sums have its own type; ``machine`` is what is left for the products."""
     problem, (x, filter, y), tuning = task.problem, task.tensors, task.machine.tuning
     images, channels = part_of(problem, task.dtype.itemsize, tuning)
+    if layout(filter) == Layout(True, False) and prod(problem.y) <= problem.y_channels:
+        channels = problem.x_channels  # their columns are no more than the filter, which parts would copy
     found = layout(filter[:, :, :channels])
     parts, products = [], {}
     for n in range(0, problem.batch, images):

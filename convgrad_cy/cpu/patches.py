@@ -22,7 +22,7 @@ from . import scratch
 from .layouts import Axes, Copier
 
 #: Not for speed: up to so many images, and taps of all of them, wgrad has one box, however its taps are counted. So no
-#: layout cuts a sum, and its bits are those of all.
+#: layout cuts a sum, and its bits are those of all. Of one image there is nothing to cut.
 MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
@@ -80,8 +80,9 @@ def job(task, rest):
 
 def is_dense(problem):
     """Whether each image is one patch, as in a dense layer: wgrad sums over images alone, whatever is a channel."""
-    taps, few = prod(problem.kernel), problem.batch <= MOST_DENSE_IMAGES
-    return problem.y == (1, 1, 1) and few and taps > 1 and problem.batch * taps <= MOST_DENSE_TAPS
+    taps, images = prod(problem.kernel), problem.batch
+    few = images == 1 or (images <= MOST_DENSE_IMAGES and images * taps <= MOST_DENSE_TAPS)
+    return problem.y == (1, 1, 1) and few and taps > 1
 
 
 def is_whole(problem):

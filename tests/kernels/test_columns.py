@@ -116,6 +116,21 @@ def test_parts(images, channels, most, part):
     assert columns.part_of(problem, 4, cpu.machine().tuning._replace(column_bytes=most)) == part
 
 
+@pytest.mark.tuning
+@pytest.mark.parametrize(("y", "outputs", "parts"), ((2, 16, 1), (5, 16, 8)))
+def test_no_part_copies_a_filter_larger_than_columns(y, outputs, parts):
+    """Of the format XIO, channels that are a part do not follow each other; of OIX they do, and parts copy nothing."""
+    x, found = y + 47, []
+    for data_format, filter_format in (("NCHW", "OIHW"), ("NHWC", "HWIO")):
+        last = data_format == "NHWC"
+        shapes = [(1, y, y, outputs), (48, 48, 128, outputs)] if last else [(1, outputs, y, y), (outputs, 128, 48, 48)]
+        keywords = {"x_shape": (1, x, x, 128) if last else (1, 128, x, x), "data_format": data_format}
+        found.append(cg.explain("conv_backward_data", shapes, filter_format=filter_format, **keywords))
+    first, last = found
+    assert first.family == last.family == "columns" and first.details["parts"] > 1
+    assert last.details["parts"] == parts and ("filter" in last.details["copied"]) == (parts > 1)
+
+
 def test_a_filter_with_gaps_is_copied(forced):
     """The elements of a column do not follow each other at one distance."""
     problem = PROBLEMS[0]

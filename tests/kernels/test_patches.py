@@ -167,6 +167,22 @@ def test_which_are_dense(problem):
     assert patches.is_dense(conv_problem(problem)) == (problem.name in ("one_position", "one_output", "many_taps"))
 
 
+@pytest.mark.parametrize("filter_format", FILTER_FORMATS)
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_image_is_dense(dtype, data_format, filter_format):
+    """Of one image and one position, a filter of any size has one product in a sum."""
+    problem = parse('mb1ic3ih150oc4oh1kh150n"one_image"')
+    assert patches.is_dense(conv_problem(problem))
+    tensors, operation = real_tensors(problem, dtype), OPERATIONS["conv_backward_filter"]
+    x, _, y = (each.astype(np.float64) for each in tensors)
+    expected = (y.reshape(-1, 1, 1, 1) * x).astype(tensors[0].dtype)
+    result = operation.call(problem, tensors, data_format, filter_format)
+    if filter_format == "XIO":
+        result = np.moveaxis(result, (-1, -2), (0, 1))
+    np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize(
     "name, data_format, filter_format, kernel, channels",
     [
