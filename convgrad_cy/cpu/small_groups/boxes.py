@@ -129,11 +129,12 @@ def _heights(case, spread):
 def _banded(case, cut, threads):
     """The ``Cut`` of depthwise wgrad, channels last, where its lanes are whole cache lines of channels.
 
-    Boxes of so many lanes are lower. Those that were one are added one below the other, so no sum has another order.
+    Boxes of so many lanes have fewer rows. Those that were one box are summed one below the other, in one slice, so no
+    sum has another order.
     """
     extents, wide = cut.extents, _line_block(case)
     _, height, width = case.walks[0]
-    tasks = cut.slices * -(-case.groups // wide)  # all alike, so half as many do
+    tasks = cut.slices * -(-case.groups // wide)  # they are alike, so half as many as elsewhere will do
     if wide <= cut.outputs or tasks < max(case.tuning.wanted_tasks // 2, threads):
         return cut
     if extents[0] > 1 or extents[2] < width.positions:
