@@ -35,12 +35,13 @@ ELSEWHERE = {
     "steps.py": {"PACKS"},
     "tile.py": {"HALF_ROWS"},
     "walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
-    "winograd/costs.py": {"FEW_TILES"},
+    "winograd/costs.py": {"FEW_TILES", "SMALL_PRODUCTS"},
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
     "winograd/tilings.py": {
         *("SMALL", "LARGE", "LARGER", "LARGEST"),  # the points that there are
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),
     },
+    "winograd/work.py": {"LEFT_OUT"},
     "winograd/walks.py": {"MOST_TAPS", "PIECE_TAPS", "MOST_TILE_WALKS", "_LATEST_CALLS"},
 }
 

@@ -70,6 +70,10 @@ TABLE = (
         "filter_channels", 32, "channels of a task", "resnet50 vgg16",
         "The same: 64 outputs are one strip, so channels make tasks.",
     ),
+    same(
+        "least_filter_channels", 8, "channels of a task", "inference",
+        "The same where there would be fewer than `filter_tasks`.",
+    ),
     same("filter_tasks", 8, "tasks", "resnet50 vgg16", "That transform filters, at least; more for more threads."),
     same(
         "many_tiles", 256, "tiles", "resnet50 inference",
@@ -151,7 +155,6 @@ TABLE = (
         "least_wgrad_tiles", 16, "tiles of a box of wgrad", "resnet50 inference",
         "With fewer, transforming the sums back takes what is saved, and the model errs.",
     ),
-    same("least_tile_tasks", 2, "tasks", "inference", "One task would have all the products, and one thread."),
     same(
         "full_saving", 1.8, "products for one", "dcgan hifigan",
         "Below, as with two taps or with seven on one axis, few products are saved, and the model has to promise more.",

@@ -242,29 +242,35 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box):
     return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
 
 
-def _filter_strips(chosen, groups, outputs, tile, threads):
-    """Strips whose filters a task transforms: few enough that there are tasks."""
-    if not chosen.group:
-        return 1
+def _filter_part(chosen, groups, channels, outputs, tile, threads):
+    """(strips, channels) whose filters a task transforms: few enough that there are tasks."""
     lanes, tuning = tile.vector_bytes // 4, tile.tuning
+    if not chosen.group:
+        return 1, tuning.filter_channels
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    strips = groups * -(-min(chosen.group, outputs) // strip)
-    return max(1, min(tuning.filter_strips, strips // max(tuning.filter_tasks, threads)))
+    strips, wanted = groups * -(-min(chosen.group, outputs) // strip), max(tuning.filter_tasks, threads)
+    most = channels * strips // wanted  # of a strip
+    return (
+        max(1, min(tuning.filter_strips, strips // wanted)),
+        max(tuning.least_filter_channels, min(tuning.filter_channels, most)),
+    )
 
 
 def plan(operation, problem, tiling, machine):
     """The plan that ``choose`` describes, with what else the machine says."""
-    chosen, box, *_ = choose(operation, problem, tiling, machine.tile)
+    chosen, box, _, _, tasks = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
-    if threads > machine.tuning.tuned_threads:
+    if threads > min(machine.tuning.tuned_threads, tasks):
         chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
-    strips = _filter_strips(chosen, problem.groups, problem.channels(operation == DGRAD)[1], machine.tile, threads)
+    strips, channels = _filter_part(
+        chosen, problem.groups, *problem.channels(operation == DGRAD), machine.tile, threads
+    )
     chosen = chosen._replace(
         threads=threads,
         streams=operation != WGRAD and is_streamed(target, machine),
         filter_strips=strips,
-        filter_channels=machine.tuning.filter_channels,
+        filter_channels=channels,
     )
     every, kinds, _ = tile_walks(operation, problem)
     each = zip(kinds, *points_and_outputs(tiling, kinds), strict=True)

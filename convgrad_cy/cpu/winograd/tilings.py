@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...problem import DGRAD, WGRAD
 from ..tile import fits_half
 from . import plan as winograd
-from .costs import FEW_TILES, costs_of
+from .costs import FEW_TILES, costs_of, is_small
 from .walks import most_added, points_of, tile_walks
 from .work import counted_parts, direct_work, least_work, tiled_work
 
@@ -132,6 +132,7 @@ def decide(operation, problem, dtype, forced, tile):
         return Decision(None, f"it cannot compute {refused}")
     defined, costs = _defined(operation, problem), costs_of(tile)
     general = costs.least_gain_of_pairs if tile.pairs(dtype) else costs.least_gain
+    general = costs.least_gain_of_small if is_small(problem) else general
     halved = fits_half(problem.channels(operation == DGRAD)[1], tile, 4)
     counted = {tiling: counted_parts(operation, problem, tiling) for tiling in _accurate(operation, problem)}
     if counted and not forced:  # most are refused by what takes no choice of blocks to tell
@@ -161,11 +162,9 @@ def decide(operation, problem, dtype, forced, tile):
     plan = winograd.choose(operation, problem, best, tile)
     if plan.memory > SCRATCH_BYTES:
         return Decision(None, f"it would take {plan.memory} bytes beside the arrays", (times[best],))
-    if plan.tasks < tuning.least_tile_tasks:
-        return Decision(None, "one task would have all the products", (times[best],))
     full = saving >= tuning.full_saving
     whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
-    if whole and plan.chosen.groups > 1 and halved:
+    if whole and plan.chosen.groups > 1 and halved and plan.tasks > 1:
         # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
         return Decision(best, None, (times[best],))
     seconds = times[best], direct_seconds(operation, problem, dtype, tile)

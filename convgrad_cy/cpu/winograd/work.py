@@ -7,7 +7,12 @@ from ...problem import DGRAD, WGRAD
 from ..cache import operand_bytes
 from ..tile import tile_cycles
 from . import plan as winograd
+from .costs import is_small
 from .walks import points_of, skips, tile_walks
+
+#: The part of products with padding that boxes leave out (pyx/direct/zones.pxd), by the same fit as the costs of small
+#: problems.
+LEFT_OUT = 0.7
 
 
 def _without_padding(problem):
@@ -15,24 +20,36 @@ def _without_padding(problem):
     part = 1.0
     axes = problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin
     for x, y, taps, stride, dilation, pad in zip(*axes, strict=True):
+        if pad <= 0 and (y - 1) * stride + (taps - 1) * dilation - pad < x:
+            continue
         firsts = [tap * dilation - pad for tap in range(taps)]
         seen = sum(max(0, min(y, -((first - x) // stride)) - max(0, -(first // stride))) for first in firsts)
         part *= seen / (y * taps)
     return part
 
 
+def _left(operation, problem, dtype, tile):
+    """The part of the products that the direct algorithm is taken to form: those with padding are left out.
+
+    The costs of large problems were fitted without that, but for pairs and dilated walks, which are cut there.
+    """
+    left, pairs, tuning = _without_padding(problem), tile.pairs(dtype), tile.tuning
+    if (pairs and operation != WGRAD) or (not pairs and max(problem.dilation) > 1 and left <= tuning.left_products):
+        return left
+    return 1 - LEFT_OUT * (1 - left) if is_small(problem) else 1
+
+
 def _steps(operation, problem, dtype, tile):
     """Steps of depth of the direct algorithm's tile across channels, for each of the products: fewer if it takes pairs.
 
-    In wgrad these are positions of a row. Those of channels leave out padding: the costs of others were fitted without
-    that.
+    In wgrad these are positions of a row.
     """
     channels, _ = problem.channels(operation == DGRAD)
     if not tile.pairs(dtype):
         return 1
     if operation == WGRAD:
         return -(-problem.y[2] // 2) / problem.y[2]
-    return -(-channels // 2) / channels * _without_padding(problem)
+    return -(-channels // 2) / channels
 
 
 def direct_work(operation, problem, dtype, tile):
@@ -47,10 +64,8 @@ def direct_work(operation, problem, dtype, tile):
         row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
         across = tile_cycles(outputs, row, tile, 4) / row
         column = min(column, steps * across if operation == WGRAD else across)
-    depth = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
-    if max(problem.dilation) > 1 and not tile.pairs(dtype):
-        left = _without_padding(problem)
-        depth *= left if left <= tile.tuning.left_products else 1  # walks are cut there, and padding is left out
+    products = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
+    depth = products * _left(operation, problem, dtype, tile)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
     return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
 
