@@ -42,9 +42,11 @@ def exchanged(problem, tuning, lanes):
 
 def by_columns(problem, tuning, lanes):
     """The same by columns: taps of a row are added together, or one by one where they are apart."""
-    elements = problem.batch * problem.groups * problem.x_channels * _product(problem.y, problem.kernel)
+    channel = _product(problem.y, problem.kernel)
+    elements = problem.batch * problem.groups * problem.x_channels * channel
     runs = elements / (problem.kernel[2] if problem.dilation[2] == 1 else 1)
-    added = tuning.column_cycles * elements + tuning.column_run_cycles * runs
+    times = tuning.large_columns if 4 * problem.groups * channel > tuning.column_bytes else 1
+    added = tuning.column_cycles * times * elements + tuning.column_run_cycles * runs
     return problem.multiplications / lanes + added + tuning.column_call_cycles
 
 

@@ -89,7 +89,7 @@ def explained(capsys, *arguments):
             [
                 "an element has fewer than 32 products",
                 "a block has parts of fewer than 32 elements, and none of 64",
-                "it takes 6.09 times as long as the sum itself, or exchanged",
+                "it takes 11.10 times as long as the sum itself, or exchanged",
                 "the operation is not forward",
             ],
         ),
@@ -116,7 +116,7 @@ def explained(capsys, *arguments):
             [
                 "there are fewer than 4000000 products",
                 "there are fewer than 4000000 products",
-                "it takes 14.46 times as long as the sum itself, or exchanged",
+                "it takes 25.31 times as long as the sum itself, or exchanged",
                 "the operation is not forward",
                 "the filter is not larger than y",
                 "there are fewer than 2000000 products",
