@@ -199,6 +199,32 @@ PLANNER_MUTANTS = [
         ("blocks have all rows of taps", "left = max(1, left // axes[-1][0].taps)", DROPPED),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/winograd/costs.py",
+        "test_choices.py::test_choices_of_small_problems",
+        ("all problems are small", "problem.multiplications < SMALL_PRODUCTS", "True"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/winograd/work.py",
+        "test_choices.py::test_padding_is_left_out",
+        ("all padding is left out", "1 - LEFT_OUT * (1 - left)", "left"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/winograd/plan.py",
+        "test_choices.py::test_one_task_is_cut_for_two_threads test_algorithm.py::test_filters_of_a_task",
+        ("one task is not cut", "min(machine.tuning.tuned_threads, tasks)", "machine.tuning.tuned_threads"),
+        ("one strip's filters are one task's", "channels * strips // wanted", "channels"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/columns.py",
+        "test_columns.py::test_no_part_copies_a_filter_larger_than_columns",
+        ("columns are whole, however many", "prod(problem.y) <= problem.y_channels", "True"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/patches.py",
+        "test_patches.py::test_one_image_is_dense",
+        ("one image is cut as several are", "images == 1 or", "images == 0 or"),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/winograd/__init__.py",
         "test_scratch_limit.py::test_families_decline",
         ("tiles take what memory there is", 'words and f"it takes {words}"', "None"),
