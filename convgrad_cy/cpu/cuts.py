@@ -32,7 +32,7 @@ def seconds_of(loop, threads, late_part):
 def best_cut(first, others, loops_of, threads, tuning):
     """``first``, or one of the others that ends much earlier; ``loops_of`` gives the loops of a cut, in their order."""
     least_gain, loops = tuning.cut_gain, loops_of(first)
-    late_part = tuning.late_part if threads > tuning.tuned_threads else 0  # a cut for two has a task for each
+    late_part = tuning.late_part if threads > tuning.tuned_threads else 0  # two equal tasks suffice two
     best, time = first, sum(seconds_of(loop, threads, late_part) for loop in loops)
     whole = sum(map(work_of, loops)) / threads
     for other in others:

@@ -45,7 +45,8 @@ def by_columns(problem, tuning, lanes):
     channel = _product(problem.y, problem.kernel)
     elements = problem.batch * problem.groups * problem.x_channels * channel
     runs = elements / (problem.kernel[2] if problem.dilation[2] == 1 else 1)
-    times = tuning.large_columns if 4 * problem.groups * channel > tuning.column_bytes else 1
+    size = _FITTED_BYTES // lanes * problem.groups * channel  # in bytes
+    times = tuning.large_columns if size > tuning.column_bytes else 1
     added = tuning.column_cycles * times * elements + tuning.column_run_cycles * runs
     return problem.multiplications / lanes + added + tuning.column_call_cycles
 

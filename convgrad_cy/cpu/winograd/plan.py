@@ -249,7 +249,7 @@ def _filter_part(chosen, groups, channels, outputs, tile, threads):
         return 1, tuning.filter_channels
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     strips, wanted = groups * -(-min(chosen.group, outputs) // strip), max(tuning.filter_tasks, threads)
-    most = channels * strips // wanted  # of a strip
+    most = channels * strips // wanted  # of each strip, for as many tasks
     return (
         max(1, min(tuning.filter_strips, strips // wanted)),
         max(tuning.least_filter_channels, min(tuning.filter_channels, most)),

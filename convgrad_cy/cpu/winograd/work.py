@@ -10,8 +10,7 @@ from . import plan as winograd
 from .costs import is_small
 from .walks import points_of, skips, tile_walks
 
-#: The part of products with padding that boxes leave out (pyx/direct/zones.pxd), by the same fit as the costs of small
-#: problems.
+#: The part of products with padding that boxes leave out (pyx/direct/zones.pxd): 0.5 or 1 choose worse.
 LEFT_OUT = 0.7
 
 
