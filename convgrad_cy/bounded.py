@@ -4,9 +4,10 @@ How many bytes a plan takes is known where it is made, deep below where a call i
 that a cache will hold *counts* them, and who remembers a call asks how much its thread has counted.
 """
 
-import os
 import threading
 from functools import wraps
+
+from .locks import ForkSafeLock
 
 #: What one cache may hold, unless it says otherwise; and what an entry takes beside the arrays that were counted.
 MOST_BYTES, ENTRY_BYTES = 64 << 20, 4 << 10
@@ -26,39 +27,33 @@ def counted():
     return size
 
 
-class _Lock:
-    """Held while a cache is changed, of all caches; reentrant, since a signal's handler may call us."""
-
-    def __init__(self):
-        self.renew()
-        if hasattr(os, "register_at_fork"):  # the thread that holds it may not be in the child
-            os.register_at_fork(after_in_child=self.renew)
-
-    def renew(self):
-        self.held = threading.RLock()
-
-
-_lock = _Lock()
+#: Held while any cache is changed.
+_lock = ForkSafeLock()
 
 
 class Bounded:
-    """Values by their keys, of at most so many bytes.
+    """A cache of at most ``most`` bytes.
 
     ``entries`` is a plain dict, and ``get`` its own: to find a value takes no lock, and no longer than there.
+    ``generation`` counts the calls of ``clear``. A value that depends on a setting is kept with the generation that was
+    read *before* the setting was: if the setting has changed since, the value is out of date, and ``keep`` drops it.
     """
 
     def __init__(self, most=MOST_BYTES):
         self.entries, self.most, self.bytes = {}, most, 0
+        self.generation = 0
         self.get = self.entries.get
         self._sizes = {}
 
     def __len__(self):
         return len(self.entries)
 
-    def keep(self, key, value, size):
-        """Keep a value that takes so many bytes, beside those of an entry; not if it alone is too large."""
+    def keep(self, key, value, size, generation=None):
+        """Keep a value of ``size`` bytes, unless it alone is too large or its ``generation`` is over."""
         size += ENTRY_BYTES
         with _lock.held:
+            if generation is not None and generation != self.generation:
+                return
             self._drop(key)
             if size > self.most:
                 return
@@ -77,6 +72,7 @@ class Bounded:
             self.entries.clear()
             self._sizes.clear()
             self.bytes = 0
+            self.generation += 1
 
 
 def bounded(most):

@@ -124,7 +124,7 @@ def _lookup(library, function, arrays, asked, keywords, outs):
 
 def _checked(key, library, function, arrays, asked, keywords, outs):
     """Check and prepare a call that is like none before, and keep what is known of it."""
-    names, parts = function.names, function.parts
+    names, parts, generation = function.names, function.parts, _KNOWN.generation
     for name, array in zip(names[1:], arrays[1:], strict=True):
         library.check_device(name, array, names[0], arrays[0])
     if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
@@ -143,7 +143,7 @@ def _checked(key, library, function, arrays, asked, keywords, outs):
     prepared = on_cpu if library is NUMPY else on_gpu
     found = prepared(parts, geometries, arrays, targets)
     if key is not None and not is_empty:
-        _KNOWN.keep(key, found, counted())
+        _KNOWN.keep(key, found, counted(), generation)
     return found, arrays, targets
 
 

@@ -4,11 +4,11 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from itertools import accumulate
-from threading import Lock
 
 import numpy as np
 
 from ..bounded import count
+from ..locks import ForkSafeLock
 from .joined import joined
 from .module import is_grouped, text
 from .plan import Device
@@ -23,7 +23,7 @@ _GROUPED_OPTIONS = (*_OPTIONS, "-arch=sm_90a")
 _SHARED_UNASKED = 48 << 10
 
 #: Held while a function's limit is read and raised, which all works that launch the function share.
-_LIMIT = Lock()
+_LIMIT = ForkSafeLock()
 
 #: Handles of the legacy stream: no graph is captured from it, and it may not be asked while one is from another.
 _LEGACY_STREAM = (0, 1)
@@ -131,7 +131,7 @@ def _ask_for_shared(function, size):
     it reads. Blocks that large are meant to share a multiprocessor, which takes all that can be shared memory there.
     """
     if size + function.shared_size_bytes > _SHARED_UNASKED:
-        with _LIMIT:
+        with _LIMIT.held:
             function.max_dynamic_shared_size_bytes = max(size, function.max_dynamic_shared_size_bytes)
         function.preferred_shared_memory_carveout = 100
 
