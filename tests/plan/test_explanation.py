@@ -236,7 +236,7 @@ def test_refusals(error, match, function, shapes, keywords):
 @pytest.mark.parametrize("data_format", ("NCX", "NXC"))
 def test_command(capsys, function, data_format):
     text = explained(capsys, function, "--problem", COMMON, "--data-format", data_format)
-    assert text.startswith(f"{function} -> float32, ") and "  threads: " in text
+    assert f"\n{function} -> float32, " in text and "  threads: " in text
 
 
 def test_command_json(capsys):

@@ -17,13 +17,13 @@ _NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", 
 FAMILIES = {f"cpu.{name}" for name in _NAMES}
 #: What families import that bring arrays into another order.
 _COPYING = {"arrays", "cpu.layouts", "cpu.scratch", "problem"}
-#: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
-#: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
-#: a decision about the design.
+#: Module -> the modules that it may import, as names below convgrad_cy ("" is the package itself). A folder stands for
+#: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
 ALLOWED = {
     "": {"api", "both", "default_algorithm", "explanation", "scratch_limit", "threads"},
-    "__main__": {"demo", "explain_command", "info", "operations", "report", "run_file"},
-    "explain_command": {"", "dtypes", "explanation", "problem_text", "report"},
+    "__main__": {"", "demo", "explain_command", "info", "operations", "report", "run_file"},
+    "explain_command": {"dtypes", "explanation", "keywords", "layer", "problem_text", "report"},
+    "layer": {"", "keywords"},
     "demo": {"", "report", "whole_file"},
     "info": {"", "cpu", "dtypes", "gpu", "problem", "report"},
     "run_file": {"operations", "report", "whole_file", "_repeat"},
