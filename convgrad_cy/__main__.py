@@ -6,6 +6,7 @@ What goes wrong is one line on standard error, never a traceback; ``STATUSES`` s
 import argparse
 import sys
 
+import convgrad_cy
 from convgrad_cy import report
 from convgrad_cy.demo import plot, training
 from convgrad_cy.explain_command import BadProblem, add_arguments, print_explanation
@@ -18,10 +19,13 @@ exit status:
   0    all is well; of run: OUT.npz is in place, even if the report of it could not be printed
   1    the demo found something wrong
   2    bad input, a file that cannot be written, or a report that cannot be printed
+  130  interrupted, as by Ctrl-C; nothing is said then
   141  nobody reads the report any more, as behind "| head"; nothing is said then
 """
 #: What a shell makes of a process that a closed pipe has ended: 128 and the number of SIGPIPE.
 READER_LEFT = 141
+#: The same for Ctrl-C and SIGINT.
+INTERRUPTED = 130
 
 #: Of one array: more than a layer has, and less than it takes to bring a machine down.
 MAX_BYTES = 8 << 30
@@ -32,7 +36,8 @@ RUN_DESCRIPTION = """\
 Run one operation on the arrays in IN.npz, and write its result to OUT.npz.
 
 IN.npz holds the operation's arrays under their names; other arrays in it are left alone. FILE.json holds an object
-with the operation's keywords, such as {"stride": 2, "padding": [[0, 1], [1, 1]]}. bfloat16 arrays are elements of two
+with the operation's keywords, such as {"stride": 2, "padding": [[0, 1], [1, 1]]}. IN.npz must be a plain file, since
+an archive is read from its end; FILE.json may be a pipe, and has at most 1 MiB. bfloat16 arrays are elements of two
 bytes without a type (numpy dtype "V2"), as numpy.savez writes them; they need ml_dtypes.
 
 OUT.npz is written whole or not at all: under another name in its folder, and renamed when it is on the disk.
@@ -53,6 +58,14 @@ class Parser(argparse.ArgumentParser):
         report.line(self.format_help(), end="")
 
 
+class Version(argparse.Action):
+    """Prints the version as a report; argparse's own action takes no note of a text that cannot be printed."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        report.line(f"{parser.prog} {convgrad_cy.__version__}")
+        parser.exit()
+
+
 def natural_number(least):
     def parse(text):
         number = int(text)
@@ -71,6 +84,7 @@ def make_parser():
         epilog=STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version and stop")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     about = "versions, instruction set, threads, dtypes and GPU of this installation"
@@ -80,15 +94,14 @@ def make_parser():
     command = commands.add_parser(
         "demo",
         help=about,
-        description=f"{about.capitalize()}. Exit status 1 if a gradient is wrong or the test accuracy is below 97 %%.",
+        description=f"{about.capitalize()}. Exit status 1 if a gradient is wrong or the test accuracy is below 97%.",
     )
     command.add_argument("--plot", metavar="FILE", help="save learning curves and reconstructions (needs matplotlib)")
     command.add_argument("--epochs", type=natural_number(1), default=30, help="passes over the digits (%(default)s)")
     command.add_argument("--seed", type=natural_number(0), default=0, help="of weights and batches (%(default)s)")
 
     about = "how a call would be computed on this machine's CPU: by which kernels, and why not by others"
-    command = commands.add_parser("explain", help=about, description=f"Print {about}.")
-    add_arguments(command)
+    add_arguments(commands.add_parser("explain", help=about))
 
     command = commands.add_parser(
         "run",
@@ -150,6 +163,8 @@ def main(arguments=None):
     except (BadInput, BadProblem, plot.NoPlot) as error:
         report.complain(f"{prefix}: error: {report.one_line(error)}")
         return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except report.ReaderLeft:
         return READER_LEFT
     except report.NotPrinted as error:

@@ -6,9 +6,9 @@ Whatever is wrong with the input is one `BadInput` that says so in one line.
 import inspect
 import json
 import os
+import stat
 import zipfile
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from . import whole_file
 from ._repeat import bound_arrays
 from .operations import OPERATIONS, attributes_of, call
 from .report import reason
+
+#: The largest JSON file that is read. It may be a pipe, which need not end.
+MAX_ATTRIBUTES = 1 << 20
 
 
 class BadInput(Exception):
@@ -32,7 +35,12 @@ def read_attributes(path):
         return attributes
 
     try:
-        attributes = json.loads(Path(path).read_text("utf-8"), object_pairs_hook=without_duplicates)
+        with open(path, "rb") as stream:
+            text = stream.read(MAX_ATTRIBUTES + 1)
+        if len(text) > MAX_ATTRIBUTES:
+            raise ValueError(f"it must have at most {MAX_ATTRIBUTES} bytes")
+        # Some programs begin UTF-8 with a mark that JSON does not have.
+        attributes = json.loads(text.decode("utf-8-sig"), object_pairs_hook=without_duplicates)
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"cannot read attributes from {path!r}: {reason(error)}") from error
     if not isinstance(attributes, dict):
@@ -68,15 +76,26 @@ def check_size(path, name, archive, max_bytes):
         raise BadInput(f"--max-bytes must be at least {size} for the array {name!r} in {path!r}, not {max_bytes}")
 
 
+def check_archive(path, stream):
+    """Refuse a file that is no zip archive, with as much help as its first bytes give."""
+    start = stream.read(6)
+    if start == b"\x93NUMPY":
+        raise BadInput(f"{path!r} is not an .npz file but an .npy file: numpy.savez writes arrays with their names")
+    if not (start.startswith(b"PK") and zipfile.is_zipfile(stream)):
+        raise BadInput(f"{path!r} is not an .npz file")
+    stream.seek(0)
+
+
 def read_arrays(path, names, optional, max_bytes):
     """The arrays called ``names`` in an .npz file, and ``optional`` where there is one; others are left alone."""
     arrays = {}
     try:
+        # An archive is read from its end, which a device or a pipe need not have. To open a pipe may take forever, too.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise BadInput(f"{path!r} must be a plain file, not a folder, a pipe or a device")
         # Opened here and not by NumPy, which leaves a damaged file open.
         with open(path, "rb") as stream:
-            if not zipfile.is_zipfile(stream):
-                raise BadInput(f"{path!r} is not an .npz file")
-            stream.seek(0)
+            check_archive(path, stream)
             with np.load(stream, allow_pickle=False) as file:
                 for name in (*names, optional) if optional in file.files else names:
                     if name not in file.files:

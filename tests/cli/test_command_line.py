@@ -244,8 +244,8 @@ def test_any_damage_to_a_file_is_bad_input(folder, capsys):
     "arguments, said",
     [
         (["run", "conv", "missing.npz", "out.npz"], "cannot read arrays from 'missing.npz': No such file"),
-        (["run", "conv", ".", "out.npz"], "cannot read arrays from '.': Is a directory"),
-        (["run", "conv", "array.npy", "out.npz"], "'array.npy' is not an .npz file"),
+        (["run", "conv", ".", "out.npz"], "'.' must be a plain file, not a folder, a pipe or a device"),
+        (["run", "conv", "array.npy", "out.npz"], "'array.npy' is not an .npz file but an .npy file"),
         (["run", "conv", "--attrs", "missing.json", "in.npz", "out.npz"], "from 'missing.json': No such file"),
         (["run", "conv", "in.npz", "missing/out.npz"], "cannot write 'missing/out.npz': No such file"),
         (["run", "conv", "in.npz", "."], "cannot write '.': not a plain file"),

@@ -13,6 +13,9 @@ RUN = ("run", "conv", "in.npz", "ü.npz")
 COMMANDS = {
     "help": ("--help",),
     "help of run": ("run", "--help"),
+    "help of explain": ("explain", "--help"),
+    "version": ("--version",),
+    "explain": ("explain", "conv", "--problem", "mb1ic2ih8oc2kh3"),
     "info": ("info",),
     "run": RUN,
     "demo": ("demo", "--epochs", "1"),
@@ -89,7 +92,7 @@ def test_ascii_alone(buffering, folder):
     assert (process.returncode, process.stderr) == (1, "")
     assert "plot                   \\xfc.png\n" in process.stdout
     assert os.path.exists("ü.png")
-    for command in (COMMANDS["info"], COMMANDS["help of run"]):
+    for command in map(COMMANDS.get, ("info", "help of run", "help of explain", "explain")):
         process = start(*command, variables=variables)
         assert (process.returncode, process.stderr) == (0, "")
         assert process.stdout.isascii() and process.stdout.count("\n") > 5
@@ -119,7 +122,7 @@ def test_help_says_what_the_statuses_mean():
     process = start("--help")
     assert (process.returncode, process.stderr) == (0, "")
     assert [line.split()[0] for line in process.stdout.partition("exit status:\n")[2].splitlines()] == [
-        *("0", "1", "2", "141")
+        *("0", "1", "2", "130", "141")
     ]
 
 
