@@ -6,9 +6,10 @@ import re
 import signal
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
-from . import machine, processes, results, suites, table
+from . import entrance, machine, processes, results, suites, table
 from .case import DTYPES, FUNCTIONS, KERNELS, LAYOUTS
 from .measure import ROUNDS, Bench, best_of
 from .peers import ALGORITHM, OURS
@@ -40,6 +41,22 @@ def regex(text):
     return text
 
 
+def seconds(text):
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a positive number, not {text!r}")
+    return number
+
+
+def new_file(text):
+    """A path to which a result can be written, looked at before the work and not after it."""
+    path = Path(text)
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise argparse.ArgumentTypeError(f"must be a file in a folder that can be written, not {text!r}")
+    return path
+
+
 def interpreter(text):
     name, _, path = text.partition("=")
     if name not in PEERS or not path:
@@ -66,11 +83,11 @@ def arguments(argv):
         metavar="NAME=PATH",
         help="the Python that has a peer",
     )
-    add("--seconds", type=float, default=0.2, help="spent on each row and library (%(default)s)")
+    add("--seconds", type=seconds, default=0.2, help="spent on each row and library (%(default)s)")
     add("--passes", type=int, default=1, help="how often all rows are measured; the best counts (%(default)s)")
     add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
-    add("--json", type=Path, help="write the results to this file")
-    add("--plot", type=Path, help="write the plot of ratios to this file")
+    add("--json", type=new_file, help="write the results to this file")
+    add("--plot", type=new_file, help="write the plot of ratios to this file")
     add("--list", action="store_true", help="print the layers and stop")
     options = parser.parse_args(argv)
     if options.threads is None:
@@ -79,6 +96,8 @@ def arguments(argv):
         parser.error(f"--threads must be 1 to {os.cpu_count()}")
     if options.passes < 1:
         parser.error("--passes must be 1 or more")
+    if options.plot and find_spec("matplotlib") is None:
+        parser.error("--plot needs matplotlib")
     options.python = dict(options.python)
     return parser, options
 
@@ -182,4 +201,4 @@ def main(argv=None):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, terminated)
-    sys.exit(main())
+    sys.exit(entrance.status_of(main))

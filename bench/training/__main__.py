@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import machine, models, processes, results
+from bench import entrance, machine, models, processes, results
 from bench.__main__ import listed, terminated
 from bench.table import Progress
 
@@ -128,4 +128,4 @@ def main(argv=None):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, terminated)
-    sys.exit(main())
+    sys.exit(entrance.status_of(main))

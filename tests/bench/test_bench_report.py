@@ -100,6 +100,13 @@ def test_list(capsys):
     assert "dcgan_g_image" in capsys.readouterr().out
 
 
+def test_no_plot_without_matplotlib(monkeypatch, capsys):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["--plot", "plot.svg"])
+    assert "--plot needs matplotlib" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
@@ -109,6 +116,10 @@ def test_list(capsys):
         (["--python", "pandas=/usr/bin/python3"], "NAME=PATH"),
         (["--threads", "0"], "--threads must be 1 to"),
         (["--passes", "0"], "--passes must be 1 or more"),
+        (["--seconds", "nan"], "must be a positive number, not 'nan'"),
+        (["--seconds", "-1"], "must be a positive number, not '-1'"),
+        (["--json", "."], "must be a file in a folder that can be written, not '.'"),
+        (["--json", f"{__file__}/result.json"], "must be a file in a folder that can be written"),
         (["--peers", "jax", "--python", "jax=/nowhere"], "--python jax=PATH"),
     ],
 )
