@@ -85,6 +85,8 @@ def checked_out(library, name, like, first, out, shape):
     plain = library.plain(name, out, like)
     library.check_device(name, plain, like, first)
     check_same(name, plain.dtype, like, first.dtype)
+    if not plain.dtype.isnative:
+        raise TypeError(f"{name} must be in the machine's own byte order, not of the dtype {plain.dtype}")
     if plain.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}, not {plain.shape}")
     seen = library.seen(plain)

@@ -210,7 +210,7 @@ def _check_tensors(op, dout, weight):
         raise ValueError(f"dout.shape must have 4 entries, not {dout.shape}")
     if not isinstance(types[1], np.dtype):
         raise TypeError(f"For '{op}', weight must be an array, not {type(weight).__name__}")
-    if types[0] != types[1]:
+    if types[0] != types[1] and types[0].newbyteorder("=") != types[1].newbyteorder("="):
         shown = f"name:[doutput]:{_shown(types[0])}.\nname:[x]:{_shown(types[1])}."
         raise TypeError(f"For primitive[{op}], the input type must be same.\n{shown}")
     if dtypes.lookup(types[0]) is None:
