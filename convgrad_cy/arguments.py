@@ -18,7 +18,7 @@ from .keywords import Options
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """One of the six: the names of the two arrays that it takes, and its geometry."""
+    """A function with one result: the names of the two arrays that it takes, and its geometry."""
 
     names: tuple
     geometry: Callable  # of the function's name
@@ -57,9 +57,13 @@ class Several:
     parts: tuple
 
 
-CONV_BACKWARD = Several(
-    ("dy", "x", "w"), (Part(CONV_BACKWARD_DATA, 0, 2, like=1), Part(CONV_BACKWARD_FILTER, 1, 0, like=2))
-)
+def _both(data, filter):
+    """The two gradients as one function."""
+    return Several(("dy", "x", "w"), (Part(data, 0, 2, like=1), Part(filter, 1, 0, like=2)))
+
+
+CONV_BACKWARD = _both(CONV_BACKWARD_DATA, CONV_BACKWARD_FILTER)
+CONV_TRANSPOSE_BACKWARD = _both(CONV_TRANSPOSE_BACKWARD_DATA, CONV_TRANSPOSE_BACKWARD_FILTER)
 
 
 def names_of_outs(outs):

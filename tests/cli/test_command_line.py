@@ -31,6 +31,7 @@ CALLS = {
     "conv_transpose": ({"x": DY, "w": W}, {"output_padding": [0, 0]}),
     "conv_transpose_backward_data": ({"dy": X, "w": W}, {}),
     "conv_transpose_backward_filter": ({"x": DY, "dy": X}, {"w_shape": W.shape}),
+    "conv_transpose_backward": ({"dy": X, "x": DY, "w": W}, {"output_shape": X.shape}),
 }
 
 
