@@ -78,7 +78,26 @@ def geometry_of(library, function, first, second, asked, keywords):
     if common.algorithm not in library.algorithms:
         allowed = " or ".join(map(repr, library.algorithms))
         raise ValueError(f"algorithm must be {allowed} for a {library.name}, not {common.algorithm!r}")
-    return function.geometry(common, (names[0], first.shape), (names[1], second.shape), *asked)
+    arrays = (names[0], first.shape), (names[1], second.shape)
+    try:
+        return function.geometry(common, *arrays, *asked)
+    except ValueError as error:
+        formats = _legal_formats(common, function, arrays, asked)
+        if formats is None:
+            raise
+        hint = " and ".join(f"{name}={value!r}" for name, value in formats.items())
+        raise ValueError(f"{error}; is it {hint}?") from error
+
+
+def _legal_formats(common, function, arrays, asked):
+    """The keywords of other formats in which the shapes of a refused call are legal, as few as do; or None."""
+    for formats, other in common.other_formats():
+        try:
+            function.geometry(other, *arrays, *asked)
+        except (TypeError, ValueError):
+            continue
+        return formats
+    return None
 
 
 def checked_out(library, name, like, first, out, shape):

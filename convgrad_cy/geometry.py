@@ -1,6 +1,6 @@
-"""Shapes, dtypes and keywords of the six functions -> a ``Geometry``: what a call is, wherever its arrays are.
+"""Shapes, dtypes and keywords of a function with one result -> a ``Geometry``: the call, wherever its arrays are.
 
-One function for each of the six, called with the checked keywords, the names and shapes of the two arguments, and
+There is one function for each of them. It takes the checked keywords, the names and shapes of the two arguments, and
 the shapes that the caller asks for.
 """
 
@@ -139,6 +139,11 @@ def _permuted(sizes, order):
     return tuple([sizes[i] for i in order])
 
 
+def _other(orders, own):
+    """The general name of the format with another order of axes, and that order."""
+    return next((name, order) for name, order in orders.items() if order != own)
+
+
 class Common(NamedTuple):
     """The checked keywords and the dtype of one call."""
 
@@ -152,6 +157,15 @@ class Common(NamedTuple):
     filter_order: tuple
     algorithm: str
     precision: str
+
+    def other_formats(self):
+        """The keywords of the other formats, and these keywords with them: of the arrays, of the filter, of both."""
+        data, data_order = _other(DATA_ORDERS[self.rank], self.data_order)
+        filter, filter_order = _other(FILTER_ORDERS[self.rank], self.filter_order)
+        yield {"data_format": data}, self._replace(data_order=data_order)
+        yield {"filter_format": filter}, self._replace(filter_order=filter_order)
+        both = {"data_format": data, "filter_format": filter}
+        yield both, self._replace(data_order=data_order, filter_order=filter_order)
 
     def data(self, argument):
         name, shape = argument

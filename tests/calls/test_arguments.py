@@ -125,19 +125,39 @@ KEYWORDS = [
     (
         {"data_format": "NCDHW"},
         ValueError,
-        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'NCDHW'",
+        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'NCDHW'; did you mean 'NCHW'?",
     ),
-    ({"data_format": "nwc"}, ValueError, "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'nwc'"),
+    (
+        {"data_format": "nwc"},
+        ValueError,
+        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'nwc'; did you mean 'NHWC'?",
+    ),
+    (
+        {"data_format": "channels_last"},
+        ValueError,
+        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'channels_last'",
+    ),
     ({"data_format": None}, TypeError, "data_format must be a string, not None"),
     ({"data_format": ["NCX"]}, TypeError, "data_format must be a string, not ['NCX']"),
     (
         {"filter_format": "WIO"},
         ValueError,
-        "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'WIO'",
+        "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'WIO'; did you mean 'HWIO'?",
     ),
     ({"filter_format": "OHWI"}, ValueError, "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'OHWI'"),
     ({"filter_format": 3}, TypeError, "filter_format must be a string, not 3"),
     ({"algorithm": "fft"}, ValueError, "algorithm must be one of 'auto', 'direct', 'winograd', not 'fft'"),
+    (
+        {"algorithm": "Winogard"},
+        ValueError,
+        "algorithm must be one of 'auto', 'direct', 'winograd', not 'Winogard'; did you mean 'winograd'?",
+    ),
+    (
+        {"padding": "same_uper"},
+        ValueError,
+        f"padding must be one of {PADDINGS}, not 'same_uper'; did you mean 'same_upper'?",
+    ),
+    ({"algorithm": LONG}, ValueError, f"algorithm must be one of 'auto', 'direct', 'winograd', not '{LONG[:76]}..."),
     ({"algorithm": 1}, TypeError, "algorithm must be a string, not 1"),
     (
         {"dilation": LIMIT // 2},
@@ -203,11 +223,39 @@ PLAIN, PLAIN_2 = AXIS(3, 1, 1, (0, 0)), AXIS(3, 2, 1, (0, 0))
 # Rejected by one function: what makes a shape or a size impossible there.
 SINGLE = [
     ("conv", {"groups": 4}, "w.shape[0] must be a multiple of groups = 4, not 6"),
-    ("conv", {"groups": 2}, "x.shape[1] must be groups * w.shape[1] = 2 * 4, not 4"),
+    ("conv", {"groups": 2}, "x.shape[1] must be groups * w.shape[1] = 2 * 4, not 4; is it data_format='NXC'?"),
     ("conv", {"x": zeros(2, 5, 9, 8)}, "x.shape[1] must be groups * w.shape[1] = 1 * 4, not 5"),
     ("conv", {"x": zeros(2, 0, 9, 8)}, "x.shape[1] must be groups * w.shape[1] = 1 * 4, not 0"),
-    ("conv", {"data_format": "NHWC"}, "x.shape[3] must be groups * w.shape[1] = 1 * 4, not 8"),
-    ("conv", {"filter_format": "XIO"}, "x.shape[1] must be groups * w.shape[2] = 1 * 3, not 4"),
+    (
+        "conv",
+        {"data_format": "NHWC"},
+        "x.shape[3] must be groups * w.shape[1] = 1 * 4, not 8; is it data_format='NCX'?",
+    ),
+    (
+        "conv",
+        {"filter_format": "XIO"},
+        "x.shape[1] must be groups * w.shape[2] = 1 * 3, not 4; is it filter_format='OIX'?",
+    ),
+    (
+        "conv",
+        {"x": zeros(2, 9, 8, 5), "w": zeros(3, 3, 5, 7)},
+        "x.shape[1] must be groups * w.shape[1] = 1 * 3, not 9; is it data_format='NXC' and filter_format='XIO'?",
+    ),
+    (
+        "conv",
+        {"data_format": "nhwc", "filter_format": "hwio"},
+        "x.shape[3] must be groups * w.shape[2] = 1 * 3, not 8; is it data_format='NCX' and filter_format='OIX'?",
+    ),
+    (
+        "conv_backward_data",
+        {"dy": zeros(2, 7, 7, 6), "x_shape": (2, 9, 8, 4)},
+        "x_shape[1] must be groups * w.shape[1] = 1 * 4, not 9; is it data_format='NXC'?",
+    ),
+    (
+        "conv_transpose",
+        {"x": zeros(2, 7, 7, 6)},
+        "x.shape[1] must be w.shape[0] = 6, not 7; is it data_format='NXC'?",
+    ),
     ("conv", {"w": zeros(6, 4, 0, 2)}, "w.shape[2] must be at least 1, not 0"),
     (
         "conv",
@@ -362,7 +410,7 @@ SINGLE = [
     (
         "conv_transpose_backward_data",
         {"dy": zeros(2, 3, 9, 8)},
-        "dy.shape[1] must be groups * w.shape[1] = 1 * 4, not 3",
+        "dy.shape[1] must be groups * w.shape[1] = 1 * 4, not 3; is it filter_format='XIO'?",
     ),
     ("conv_transpose_backward_data", {"groups": 4}, "w.shape[0] must be a multiple of groups = 4, not 6"),
     (
@@ -652,7 +700,7 @@ def test_spellings(data, filter, change):
     lower = change("SAME_LOWER")
     np.testing.assert_array_equal(cg.conv(x, w, padding=lower), cg.conv(x, w, padding="same_lower"))
     wrong = next(other for other_rank, other, _ in FILTERS if other_rank != rank)
-    with pytest.raises(ValueError, match=f"not '{change(wrong)}'$"):
+    with pytest.raises(ValueError, match=f"not '{change(wrong)}'(; did you mean '[A-Z]+'.)?$"):
         cg.conv(x, w, filter_format=change(wrong))
 
 
@@ -676,7 +724,7 @@ def test_formats(rank, first, last):
         expected = cg.conv_backward_filter(x, y, w.shape, groups=2)
         np.testing.assert_array_equal(np.moveaxis(dw, (-1, -2), (0, 1)), expected)
         wrong = next(other for other_rank, other, _ in RANKS if other_rank != rank)
-        with pytest.raises(ValueError, match=f"not '{wrong}'$"):
+        with pytest.raises(ValueError, match=f"not '{wrong}'(; did you mean '[A-Z]+'.)?$"):
             cg.conv(x, w, data_format=wrong)
 
 
