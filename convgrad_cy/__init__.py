@@ -38,3 +38,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __dir__():
+    """The public names, and the public modules that have been imported."""
+    return [*__all__, *({"shims", "torch"} & globals().keys())]

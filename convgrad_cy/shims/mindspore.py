@@ -19,6 +19,27 @@ from ..shapes import check_channels
 from .mindspore_rules import INTEGER_OR_TUPLE, check_choice, check_integer, check_type, checked_binding, positive_sizes
 from .shapes import checked_paddings, named, whole_numbers
 
+__all__ = [
+    "Conv2DBackpropInput",
+    "Conv2DTranspose",
+    "ShapeError",
+    "Tensor",
+    "TensorTypeError",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "int32",
+    "int64",
+    "ops",
+    "shape",
+]
+
+
+def __dir__():
+    return __all__
+
+
 _ORDERS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}  # the caller's axes in the order N, C, H, W
 
 
