@@ -7,6 +7,7 @@ from .api import conv_transpose as conv_transpose
 from .api import conv_transpose_backward_data as conv_transpose_backward_data
 from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
 from .both import conv_backward as conv_backward
+from .both import conv_transpose_backward as conv_transpose_backward
 from .default_algorithm import get_default_algorithm as get_default_algorithm
 from .default_algorithm import set_default_algorithm as set_default_algorithm
 from .explanation import explain as explain
@@ -23,6 +24,7 @@ __all__ = [
     "conv_backward_data",
     "conv_backward_filter",
     "conv_transpose",
+    "conv_transpose_backward",
     "conv_transpose_backward_data",
     "conv_transpose_backward_filter",
     "explain",
@@ -36,3 +38,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __dir__():
+    """The public names, and the public modules that have been imported."""
+    return [*__all__, *({"shims", "torch"} & globals().keys())]

@@ -159,7 +159,7 @@ def conv_transpose(
         Input, of shape (N, C, *spatial).
     w : array
         Filter, of shape (C, O // groups, *kernel); that of the convolution it is the gradient of.
-    output_padding : int or sequence of int
+    output_padding : int or sequence of int, optional
         Added to the extent of the output at its end; less than max(stride, dilation).
     output_shape : sequence of int, optional
         Whole shape of the output in `data_format`, instead of `output_padding`.
@@ -192,7 +192,7 @@ def conv_transpose(
 
 @documented
 def conv_transpose_backward_data(
-    dy, w, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
+    dy, w, *, stride=1, padding=0, output_padding=None, output_shape=None, dilation=1, groups=1,
     data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its input.
@@ -207,8 +207,7 @@ def conv_transpose_backward_data(
         Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
     w : array
         Filter, of shape (C, O // groups, *kernel).
-    output_padding : int or sequence of int
-        That of `conv_transpose`; less than max(stride, dilation).
+    {output}
     {keywords}
 
     Returns
@@ -220,7 +219,9 @@ def conv_transpose_backward_data(
 
     Notes
     -----
-    This is `conv` of `dy` with the same filter, but for the output padding.
+    This is `conv` of `dy` with the same filter, but for an `output_padding` of at least the stride. Only a dilation
+    greater than the stride allows one, and only `output_padding` itself, not `output_shape`, then tells the extent of
+    dx.
     {dtypes}
 
     Examples
@@ -233,12 +234,12 @@ def conv_transpose_backward_data(
     array([[[3., 7.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (output_padding,), keywords, out)
+    return call(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (output_padding, output_shape), keywords, out)
 
 
 @documented
 def conv_transpose_backward_filter(
-    x, dy, w_shape, *, stride=1, padding=0, dilation=1, groups=1,
+    x, dy, w_shape, *, stride=1, padding=0, output_padding=None, output_shape=None, dilation=1, groups=1,
     data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its filter.
@@ -255,6 +256,7 @@ def conv_transpose_backward_filter(
         Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
     w_shape : sequence of int
         Shape of the filter, whole and in `filter_format`: (C, O // groups, *kernel).
+    {output}
     {keywords}
 
     Returns
@@ -266,7 +268,7 @@ def conv_transpose_backward_filter(
 
     Notes
     -----
-    Also known as oneDNN ConvTransposeBackwardWeights. The output padding is seen from the shapes.
+    Also known as oneDNN ConvTransposeBackwardWeights.
     {dtypes}
 
     Examples
@@ -279,4 +281,4 @@ def conv_transpose_backward_filter(
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)
+    return call(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (output_padding, output_shape, w_shape), keywords, out)

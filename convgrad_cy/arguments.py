@@ -18,7 +18,7 @@ from .keywords import Options
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """One of the six: the names of the two arrays that it takes, and its geometry."""
+    """A function with one result: the names of the two arrays that it takes, and its geometry."""
 
     names: tuple
     geometry: Callable  # of the function's name
@@ -57,9 +57,13 @@ class Several:
     parts: tuple
 
 
-CONV_BACKWARD = Several(
-    ("dy", "x", "w"), (Part(CONV_BACKWARD_DATA, 0, 2, like=1), Part(CONV_BACKWARD_FILTER, 1, 0, like=2))
-)
+def _both(data, filter):
+    """The two gradients as one function."""
+    return Several(("dy", "x", "w"), (Part(data, 0, 2, like=1), Part(filter, 1, 0, like=2)))
+
+
+CONV_BACKWARD = _both(CONV_BACKWARD_DATA, CONV_BACKWARD_FILTER)
+CONV_TRANSPOSE_BACKWARD = _both(CONV_TRANSPOSE_BACKWARD_DATA, CONV_TRANSPOSE_BACKWARD_FILTER)
 
 
 def names_of_outs(outs):
@@ -74,7 +78,26 @@ def geometry_of(library, function, first, second, asked, keywords):
     if common.algorithm not in library.algorithms:
         allowed = " or ".join(map(repr, library.algorithms))
         raise ValueError(f"algorithm must be {allowed} for a {library.name}, not {common.algorithm!r}")
-    return function.geometry(common, (names[0], first.shape), (names[1], second.shape), *asked)
+    arrays = (names[0], first.shape), (names[1], second.shape)
+    try:
+        return function.geometry(common, *arrays, *asked)
+    except ValueError as error:
+        formats = _legal_formats(common, function, arrays, asked)
+        if formats is None:
+            raise
+        hint = " and ".join(f"{name}={value!r}" for name, value in formats.items())
+        raise ValueError(f"{error}; is it {hint}?") from error
+
+
+def _legal_formats(common, function, arrays, asked):
+    """The keywords of other formats in which the shapes of a refused call are legal, as few as do; or None."""
+    for formats, other in common.other_formats():
+        try:
+            function.geometry(other, *arrays, *asked)
+        except (TypeError, ValueError):
+            continue
+        return formats
+    return None
 
 
 def checked_out(library, name, like, first, out, shape):
@@ -85,6 +108,8 @@ def checked_out(library, name, like, first, out, shape):
     plain = library.plain(name, out, like)
     library.check_device(name, plain, like, first)
     check_same(name, plain.dtype, like, first.dtype)
+    if not plain.dtype.isnative:
+        raise TypeError(f"{name} must be in the machine's own byte order, not of the dtype {plain.dtype}")
     if plain.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}, not {plain.shape}")
     seen = library.seen(plain)

@@ -1,4 +1,4 @@
-"""``conv_backward``: both gradients of a convolution, on a GPU as one piece of work."""
+"""The functions with two results, both gradients of a convolution: on a GPU as one piece of work."""
 
 from . import arguments
 from .calls import call_several
@@ -62,4 +62,55 @@ def conv_backward(
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return tuple(call_several(arguments.CONV_BACKWARD, (dy, x, w), keywords, _pair(out)))
+    return tuple(call_several(arguments.CONV_BACKWARD, (dy, x, w), (), keywords, _pair(out)))
+
+
+@documented
+def conv_transpose_backward(
+    dy, x, w, *, stride=1, padding=0, output_padding=None, output_shape=None, dilation=1, groups=1,
+    data_format="NCX", filter_format="OIX", algorithm=None, precision="high", out=None,
+):  # fmt: skip
+    """Both gradients of `conv_transpose`, with respect to its input and to its filter.
+
+    The results are those of `conv_transpose_backward_data` and `conv_transpose_backward_filter`, to the last bit. On a
+    GPU, `dy` is brought into the kernels' layout once for both.
+
+    Parameters
+    ----------
+    dy : array
+        Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
+    x : array
+        Input of `conv_transpose`, of shape (N, C, *spatial).
+    w : array
+        Filter, of shape (C, O // groups, *kernel).
+    {output}
+    {keywords}
+
+    Returns
+    -------
+    tuple of array
+        dx, of the shape of `x`, and dw, of the shape of `w`.
+
+    {errors}
+
+    Notes
+    -----
+    Also known as aten convolution_backward with transposed=True.
+    {dtypes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import convgrad_cy as cg
+    >>> x = np.array([[[1, 10]]], np.float32)
+    >>> w = np.array([[[-1, 0, 1]]], np.float32)
+    >>> dy = np.array([[[1, 2, 4, 7, 11]]], np.float32)
+    >>> dx, dw = cg.conv_transpose_backward(dy, x, w, stride=2)
+    >>> dx
+    array([[[3., 7.]]], dtype=float32)
+    >>> dw
+    array([[[ 41.,  72., 114.]]], dtype=float32)
+    """
+    keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
+    asked = (output_padding, output_shape)
+    return tuple(call_several(arguments.CONV_TRANSPOSE_BACKWARD, (dy, x, w), asked, keywords, _pair(out)))

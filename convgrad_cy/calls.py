@@ -61,19 +61,22 @@ def _foreign(library, function, first, second, asked, keywords, out):
     return library.returned(call(function, one, other, asked, keywords, target, library.empty or new_array), out, first)
 
 
-def call_several(function, arrays, keywords, outs, empty=new_array):
-    """Run a function with several results and return them; each of ``outs`` is an array, or None for a new one."""
+def call_several(function, arrays, asked, keywords, outs, empty=new_array):
+    """Run a function with several results and return them; each of ``outs`` is an array, or None for a new one.
+
+    ``asked`` and ``keywords`` are those of ``call``.
+    """
     library = library_of(function.names[0], arrays[0])
     if type(library) is Foreign:
         with nullcontext() if library.around is None else library.around(function.names[0], arrays[0]):
-            return _foreign_several(library, function, arrays, keywords, outs)
-    key, found = _lookup(library, function, arrays, (), keywords, outs)
-    found, arrays, targets = _legal(library, key, found, function, arrays, (), keywords, outs)
+            return _foreign_several(library, function, arrays, asked, keywords, outs)
+    key, found = _lookup(library, function, arrays, asked, keywords, outs)
+    found, arrays, targets = _legal(library, key, found, function, arrays, asked, keywords, outs)
     results = found.results(arrays, targets, empty)
     return [result if out is None else out for result, out in zip(results, outs, strict=True)]
 
 
-def _foreign_several(library, function, arrays, keywords, outs):
+def _foreign_several(library, function, arrays, asked, keywords, outs):
     """The same of several results."""
     like, first = function.names[0], arrays[0]
     seen = [
@@ -84,7 +87,7 @@ def _foreign_several(library, function, arrays, keywords, outs):
         None if out is None else library.view_out(name, out, like, first)
         for name, out in zip(arguments.names_of_outs(outs), outs, strict=True)
     ]
-    made = call_several(function, seen, keywords, targets, library.empty or new_array)
+    made = call_several(function, seen, asked, keywords, targets, library.empty or new_array)
     return [library.returned(result, out, first) for result, out in zip(made, outs, strict=True)]
 
 
@@ -124,27 +127,31 @@ def _lookup(library, function, arrays, asked, keywords, outs):
 
 def _checked(key, library, function, arrays, asked, keywords, outs):
     """Check and prepare a call that is like none before, and keep what is known of it."""
-    names, parts, generation = function.names, function.parts, _KNOWN.generation
+    names, generation = function.names, _KNOWN.generation
     for name, array in zip(names[1:], arrays[1:], strict=True):
         library.check_device(name, array, names[0], arrays[0])
     if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
         arrays = [array.view() for array in arrays]
-    # On a CPU the last part is begun first, and so it is checked first: what the gradient of a filter allows, the
-    # other allows too.
-    order = -1 if library is NUMPY else 1
-    geometries, is_empty = [], False
-    for part, first, second, like in parts[::order]:
-        own = asked if like is None else (arrays[like].shape, f"{names[like]}.shape")
-        geometries.append(checked(library, part, arrays[first], arrays[second], own, keywords))
-        is_empty = is_empty or 0 in geometries[-1].shape
-    geometries = geometries[::order]
-    targets = arguments.checked_outs(library, names, arrays, outs, [geometry.shape for geometry in geometries])
+    geometries = geometries_of(library, function, arrays, asked, keywords)
+    shapes = [geometry.shape for geometry in geometries]
+    targets = arguments.checked_outs(library, names, arrays, outs, shapes)
     counted()  # what was counted before belongs to no call
     prepared = on_cpu if library is NUMPY else on_gpu
-    found = prepared(parts, geometries, arrays, targets)
-    if key is not None and not is_empty:
+    found = prepared(function.parts, geometries, arrays, targets)
+    if key is not None and not any(0 in shape for shape in shapes):
         _KNOWN.keep(key, found, counted(), generation)
     return found, arrays, targets
+
+
+def geometries_of(library, function, arrays, asked, keywords):
+    """The geometry of each part of a call, if all are legal."""
+    # On a CPU the last part is begun first, and so it is checked first: what the gradient of a filter allows, the
+    # other allows too.
+    order, geometries = -1 if library is NUMPY else 1, []
+    for part, first, second, like in function.parts[::order]:
+        own = asked if like is None else (*asked, arrays[like].shape, f"{function.names[like]}.shape")
+        geometries.append(checked(library, part, arrays[first], arrays[second], own, keywords))
+    return geometries[::order]
 
 
 def checked(library, function, first, second, asked, keywords):

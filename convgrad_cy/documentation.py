@@ -31,8 +31,12 @@ _SECTIONS = {
         Of float32 on a GPU. "ieee": its own products; "high": bfloat16 products that are as exact together;
         "medium": fewer of them, exact to 1e-5 of the result's greatest element. A CPU always computes "ieee".
     out : array, optional
-        Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs.
-        (Of `conv_backward`: a pair of arrays, or of None.) Not with jax.Array, which is immutable.""",
+        Takes the result. Shape and dtype must be the result's; no memory may be shared with the inputs. The functions
+        with two results take a pair, each entry an array or None. Not with jax.Array, which is immutable.""",
+    "output": """output_padding : int or sequence of int, optional
+        The one of `conv_transpose`. `dy` must have the shape that it leads to. By default the shapes decide.
+    output_shape : sequence of int, optional
+        The one of `conv_transpose`: the shape of `dy`.""",
     "errors": """Raises
     ------
     TypeError
@@ -49,11 +53,12 @@ _SECTIONS = {
     See Also
     --------
     conv, conv_backward_data, conv_backward_filter, conv_backward
-    conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter""",
+    conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter, conv_transpose_backward""",
     "dtypes": """All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU; the
     result is what they are. No gradients are recorded. All have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. The two half types are summed in float32 and rounded once; int32
-    wraps. The same inputs give the same bits, for any number of threads.""",
+    numpy.ndarray), float32, float64 or int32; inputs may have any byte order, `out` and results have the machine's.
+    The two half types are summed in float32 and rounded once; int32 wraps. The same inputs give the same bits, for any
+    number of threads.""",
 }
 
 

@@ -62,12 +62,12 @@ def lookup(dtype):
     """The table's row of a NumPy dtype, or None if the kernels do not know it.
 
     bfloat16 is recognised by its name, so that ``ml_dtypes`` need not be imported here: an array of that type can
-    only exist where somebody has imported it. A byte order that is not the machine's own is not known.
+    only exist where somebody has imported it. The byte order does not matter: kernels read a copy in the machine's own.
     """
     if dtype == BFLOAT16_BITS:
         return _BY_NAME["bfloat16"]
     row = _BY_NAME.get(dtype.name)
-    return row if row is not None and dtype.isnative and dtype.itemsize == row.itemsize else None
+    return row if row is not None and dtype.itemsize == row.itemsize else None
 
 
 def refusal(name, dtype):

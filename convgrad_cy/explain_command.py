@@ -10,7 +10,10 @@ from .keywords import ALGORITHMS, PRECISIONS
 from .problem_text import LETTERS, parse
 
 #: A function with several results: the functions that compute one of them each.
-SEVERAL = {"conv_backward": ("conv_backward_data", "conv_backward_filter")}
+SEVERAL = {
+    "conv_backward": ("conv_backward_data", "conv_backward_filter"),
+    "conv_transpose_backward": ("conv_transpose_backward_data", "conv_transpose_backward_filter"),
+}
 #: What describes a layer together with --x, and has letters of its own in --problem.
 _LETTERED = ("w", "stride", "padding", "dilation", "groups", "output_padding")
 _KEYWORDS = (*_LETTERED[1:], "data_format", "filter_format", "algorithm", "precision")
@@ -19,8 +22,8 @@ DESCRIPTION = """\
 Print how a call would be computed on this machine's CPU: by which kernels, and why not by others.
 
 The layer y = conv(x, w) or y = conv_transpose(x, w) is described once, whichever of its functions is explained. The
-report begins with the layer as it was understood. With --json it is an object, and for conv_backward, which has two
-results, a list of two.
+report begins with the layer as it was understood. With --json it is an object, or a list of two for conv_backward and
+conv_transpose_backward, which have two results.
 """
 EPILOG = f"""\
 the letters of --problem, each followed by a number (the value of a missing letter is in brackets):

@@ -4,24 +4,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import arguments, calls, cpu, dtypes, prepared
+from . import arguments, calls, cpu, prepared
 from .arrays import NUMPY
+from .keywords import Options, closest
+from .untouched import is_array, stored, untouched
 
-#: The functions by name, with the defaults of what only they are asked, None where it has to be given.
+_OUTPUT = {"output_padding": None, "output_shape": None}
+
+#: The functions by name, with the defaults of the keywords that only they have, None where one has to be given.
 _FUNCTIONS = {
     "conv": (arguments.CONV, {}),
     "conv_backward_data": (arguments.CONV_BACKWARD_DATA, {"x_shape": None}),
     "conv_backward_filter": (arguments.CONV_BACKWARD_FILTER, {"w_shape": None}),
-    "conv_transpose": (arguments.CONV_TRANSPOSE, {"output_padding": 0, "output_shape": None}),
-    "conv_transpose_backward_data": (arguments.CONV_TRANSPOSE_BACKWARD_DATA, {"output_padding": 0}),
-    "conv_transpose_backward_filter": (arguments.CONV_TRANSPOSE_BACKWARD_FILTER, {"w_shape": None}),
+    "conv_transpose": (arguments.CONV_TRANSPOSE, _OUTPUT),
+    "conv_transpose_backward_data": (arguments.CONV_TRANSPOSE_BACKWARD_DATA, _OUTPUT),
+    "conv_transpose_backward_filter": (arguments.CONV_TRANSPOSE_BACKWARD_FILTER, _OUTPUT | {"w_shape": None}),
 }
+#: The functions with one result.
 FUNCTIONS = tuple(_FUNCTIONS)
 
-_KEYWORDS = {
-    "stride": 1, "padding": 0, "dilation": 1, "groups": 1,
-    "data_format": "NCX", "filter_format": "OIX", "algorithm": None, "precision": "high",
+_PAIRS = {
+    "conv_backward": (arguments.CONV_BACKWARD, {}),
+    "conv_transpose_backward": (arguments.CONV_TRANSPOSE_BACKWARD, _OUTPUT),
+}
+_ALL = _FUNCTIONS | _PAIRS
+
+#: Names of keywords in other libraries that are too unlike ours to be found by their letters.
+_ELSEWHERE = {
+    "pads": "padding", "rate": "dilation", "rates": "dilation", "rhs_dilation": "dilation",
+    "window_strides": "stride", "feature_group_count": "groups", "layout": "data_format",
+    "input_shape": "x_shape", "input_size": "x_shape", "input_sizes": "x_shape",
+    "filter_shape": "w_shape", "filter_sizes": "w_shape", "weight_size": "w_shape", "kernel_shape": "w_shape",
 }  # fmt: skip
+
+
+def _print(explanation, printer, cycle):
+    """How IPython and notebooks show an explanation: as its report."""
+    printer.text(str(explanation))
 
 
 class Explanation(NamedTuple):
@@ -58,47 +77,62 @@ class Explanation(NamedTuple):
             lines += [f"  {name}: {each}" for each in (value if several else [value]) if each is not None]
         return "\n".join(lines)
 
-
-def _array(name, shape, dtype):
-    """An array of which no element is touched."""
-    try:
-        return np.empty(tuple(shape), dtype)
-    except TypeError as error:
-        raise TypeError(f"shapes must have the shape of {name} as a sequence of integers, not {shape!r}") from error
+    _repr_pretty_ = _print
 
 
-def explain(function, shapes, dtype="float32", **keywords):
+class Explanations(NamedTuple):
+    """How a call with two results would be computed, one result after the other. ``str`` makes a report of it.
+
+    Attributes
+    ----------
+    dx, dw : Explanation
+        Each is the explanation of the function that has this result alone.
+    """
+
+    dx: Explanation
+    dw: Explanation
+
+    def __str__(self):
+        return "\n".join(map(str, self))
+
+    _repr_pretty_ = _print
+
+
+def explain(function, shapes, dtype=None, **keywords):
     """How a call would be computed on this machine's CPU, with as many threads as a call would have now.
 
-    Nothing is computed, and no memory of the arrays is touched. Arrays are taken to be contiguous.
+    Nothing is computed, and no memory of the arrays is touched.
 
     Parameters
     ----------
     function : str or callable
-        One of the functions with one result, such as `conv_backward_data`, or its name.
+        One of the functions, such as `conv_backward_data`, or its name.
     shapes : sequence
-        The shapes of its two arrays, in the order of its arguments.
-    dtype : str or numpy.dtype
-        Of the arrays; "bfloat16" needs no package.
+        The function's arrays, in the order of its arguments: each as its shape, or as an array of any library. Arrays
+        of NumPy, CuPy and PyTorch are explained with their strides. All others are taken to be contiguous.
+    dtype : str or dtype, optional
+        The type of the elements; "bfloat16" needs no package. By default the type of the arrays, or "float32" where
+        only shapes are given.
     **keywords : object
-        What else the function takes, but for `out`: `x_shape`, `stride`, `padding` and so on.
+        The other arguments of the function, but for `out`: `x_shape`, `stride`, `padding` and so on.
 
     Returns
     -------
-    Explanation
+    Explanation or Explanations
         Which family of kernels computes the call, why those before it decline, and its plan. ``print`` shows it.
+        `conv_backward` and `conv_transpose_backward` have two: a tuple ``(dx, dw)`` of explanations.
 
     Raises
     ------
     TypeError
         An argument of the wrong type, or a keyword that the function does not have.
     ValueError
-        A function that is none of the six, or what the function itself would refuse.
+        An unknown function, or a call that the function itself would refuse.
 
     See Also
     --------
-    conv, conv_backward_data, conv_backward_filter
-    conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter
+    conv, conv_backward_data, conv_backward_filter, conv_backward
+    conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter, conv_transpose_backward
 
     Examples
     --------
@@ -117,20 +151,46 @@ def explain(function, shapes, dtype="float32", **keywords):
     small_groups: there is one group
     """
     name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
-    if name not in _FUNCTIONS:
-        raise ValueError(f"function must be one of {', '.join(FUNCTIONS)}, not {name}")
-    called, asked = _FUNCTIONS[name]
-    unknown = sorted(set(keywords) - set(asked) - set(_KEYWORDS))
+    if name not in _ALL:
+        raise ValueError(f"function must be one of {', '.join(_ALL)}, not {name}{_meant(name, _ALL)}")
+    called, asked = _ALL[name]
+    _check_keywords(name, keywords, {*asked, *Options._fields})
+    if len(shapes) != len(called.names):
+        raise ValueError(f"shapes must have one entry for each of {', '.join(called.names)}, not {len(shapes)}")
+    types = map(stored, _types(shapes, dtype))
+    arrays = [untouched(*named) for named in zip(called.names, shapes, types, strict=True)]
+    own = tuple(keywords.pop(key, value) for key, value in asked.items())
+    geometries = calls.geometries_of(NUMPY, called, arrays, own, Options(**keywords))
+    found = [
+        _explained(part.function, geometry, arrays[part.first], arrays[part.second])
+        for part, geometry in zip(called.parts, geometries, strict=True)
+    ]
+    return found[0] if len(found) == 1 else Explanations(*found)
+
+
+def _types(shapes, dtype):
+    """The type of each array: the one asked for, or else its own, or else the one of another array."""
+    own = [getattr(one, "dtype", None) if dtype is None and is_array(one) else dtype for one in shapes]
+    default = next((one for one in own if one is not None), "float32")
+    return [default if one is None else one for one in own]
+
+
+def _meant(word, names):
+    """The end of an error about a word that is none of the names."""
+    meant = _ELSEWHERE.get(word)
+    meant = meant if meant in names else closest(word, names, 0.6)
+    return f"; did you mean {meant!r}?" if meant else ""
+
+
+def _check_keywords(name, keywords, known):
+    unknown = sorted(set(keywords) - known)
     if unknown:
-        raise TypeError(f"{name} has no keyword {unknown[0]!r}")
-    if len(shapes) != 2:
-        raise ValueError(f"shapes must have two entries, for {' and '.join(called.names)}, not {len(shapes)}")
-    stored = dtypes.BFLOAT16_BITS if dtype == "bfloat16" else np.dtype(dtype)
-    first, second = (_array(*named, stored) for named in zip(called.names, shapes, strict=True))
-    own = tuple(keywords.get(key, default) for key, default in asked.items())
-    common = tuple(keywords.get(key, default) for key, default in _KEYWORDS.items())
-    geometry = calls.checked(NUMPY, called, first, second, own, common)
-    target = np.empty(geometry.shape, stored)
+        raise TypeError(f"{name} has no keyword {unknown[0]!r}{_meant(unknown[0], sorted(known))}")
+
+
+def _explained(called, geometry, first, second):
+    """The explanation of a function with one result."""
+    name, target = called.name, np.empty(geometry.shape, first.dtype)
     if target.size == 0:
         return Explanation(name, geometry.shape, geometry.dtype.name, (), None, {})
     operation, _, places = prepared.part_of(called, geometry)

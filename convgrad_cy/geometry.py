@@ -1,6 +1,6 @@
-"""Shapes, dtypes and keywords of the six functions -> a ``Geometry``: what a call is, wherever its arrays are.
+"""Shapes, dtypes and keywords of a function with one result -> a ``Geometry``: the call, wherever its arrays are.
 
-One function for each of the six, called with the checked keywords, the names and shapes of the two arguments, and
+There is one function for each of them. It takes the checked keywords, the names and shapes of the two arguments, and
 the shapes that the caller asks for.
 """
 
@@ -29,6 +29,8 @@ from .shapes import (
     check_channels,
     check_conv_size,
     check_conv_transpose_size,
+    check_equal,
+    check_output_padding,
     conv_extent,
     conv_transpose_extent,
 )
@@ -51,37 +53,51 @@ class Geometry(NamedTuple):
 
 
 def conv(common, x, w):
-    return _fprop(common, common.data(x), common.filter(w), 0)
-
-
-def conv_transpose_backward_data(common, dy, w, output_padding):
-    return _fprop(common, common.data(dy), common.filter(w), output_padding)
+    x, w = common.data(x), common.filter(w)
+    axes, y = _convolved(common, x, w, (0,) * common.rank)
+    return _geometry(common, axes, x, w, y)
 
 
 def conv_backward_data(common, dy, w, x_shape, name="x_shape"):
     x = common.asked(name, x_shape, common.data_order)
-    return _related(common, x, common.filter(w), common.data(dy), check_conv_size)
+    w, y = common.filter(w), common.data(dy)
+    return _geometry(common, _agreed(common, x, w, y, check_conv_size), x, w, y)
 
 
 def conv_backward_filter(common, x, dy, w_shape, name="w_shape"):
     w = common.asked(name, w_shape, common.filter_order)
-    return _related(common, common.data(x), w, common.data(dy), check_conv_size)
+    x, y = common.data(x), common.data(dy)
+    return _geometry(common, _agreed(common, x, w, y, check_conv_size), x, w, y)
 
 
-def conv_transpose_backward_filter(common, x, dy, w_shape):
-    w = common.asked("w_shape", w_shape, common.filter_order)
-    return _related(common, common.data(dy), w, common.data(x), check_conv_transpose_size)
+def conv_transpose_backward_data(
+    common, dy, w, output_padding=None, output_shape=None, x_shape=None, name="x_shape"
+):  # fmt: skip
+    x, w = common.data(dy), common.filter(w)
+    extra = common.output_padding(output_padding, output_shape)
+    if x_shape is None:
+        axes, y = _convolved(common, x, w, extra)
+    else:
+        y = common.asked(name, x_shape, common.data_order)
+        axes = _agreed(common, x, w, y, check_conv_transpose_size)
+    _check_output(common, axes, x, y, output_padding, output_shape)
+    return _geometry(common, axes, x, w, y)
+
+
+def conv_transpose_backward_filter(common, x, dy, output_padding, output_shape, w_shape, name="w_shape"):
+    x, w, y = common.data(dy), common.asked(name, w_shape, common.filter_order), common.data(x)
+    axes = _agreed(common, x, w, y, check_conv_transpose_size)
+    _check_output(common, axes, x, y, output_padding, output_shape)
+    return _geometry(common, axes, x, w, y)
 
 
 def conv_transpose(common, x, w, output_padding, output_shape):
     y, w = common.data(x), common.filter(w)
-    extra = common.output_padding(output_padding)
+    extra = common.output_padding(output_padding, output_shape)
     if output_shape is not None:
-        if any(extra):
-            raise ValueError(f"output_padding must be 0 where output_shape is given, not {shown(output_padding)}")
         x = common.asked("output_shape", output_shape, common.data_order)
         x.check_not_empty()
-        return _related(common, x, w, y, check_conv_transpose_size)
+        return _geometry(common, _agreed(common, x, w, y, check_conv_transpose_size), x, w, y)
     axes = common.axes(w)
     check_channels(common.groups, None, w, y)
     spatial = [conv_transpose_extent(axis, y, i, extra[i]) for i, axis in enumerate(axes)]
@@ -89,26 +105,43 @@ def conv_transpose(common, x, w, output_padding, output_shape):
     return _geometry(common, axes, x, w, y)
 
 
-def _fprop(common, x, w, output_padding):
-    """The call whose result is y."""
-    extra = common.output_padding(output_padding)
+def _convolved(common, x, w, output_padding):
+    """The spatial axes and y of a call whose result is y."""
     axes = common.axes(w)
     check_channels(common.groups, x, w, None)
-    spatial = [conv_extent(axis, x, i, extra[i]) for i, axis in enumerate(axes)]
-    return _geometry(common, axes, x, w, Tensor("result", (x.sizes[0], w.sizes[0], *spatial), common.data_order))
+    spatial = [conv_extent(axis, x, i, output_padding[i]) for i, axis in enumerate(axes)]
+    return axes, Tensor("result", (x.sizes[0], w.sizes[0], *spatial), common.data_order)
 
 
-def _related(common, x, w, y, check_size):
-    """The call for which the shapes of all three tensors are given."""
+def _agreed(common, x, w, y, check_size):
+    """The spatial axes of a call for which the shapes of all three tensors are given."""
     axes = common.axes(w)
     check_channels(common.groups, x, w, y)
     for i, axis in enumerate(axes):
         check_size(axis, x, y, i)
-    return _geometry(common, axes, x, w, y)
+    return axes
+
+
+def _check_output(common, axes, x, y, output_padding, output_shape):
+    """A gradient ``x`` must have the shape that the two keywords of `conv_transpose` give its output; None gives none.
+
+    A ``y`` of the input is there already, so a padding that reaches another one is an error, too.
+    """
+    extra = common.output_padding(output_padding, output_shape)
+    if output_shape is not None:
+        check_equal(common.asked("output_shape", output_shape, common.data_order), x)
+    elif output_padding is not None:
+        for i, axis in enumerate(axes):
+            check_output_padding(axis, x, y, i, extra[i])
 
 
 def _permuted(sizes, order):
     return tuple([sizes[i] for i in order])
+
+
+def _other(orders, own):
+    """The general name of the format with another order of axes, and that order."""
+    return next((name, order) for name, order in orders.items() if order != own)
 
 
 class Common(NamedTuple):
@@ -124,6 +157,15 @@ class Common(NamedTuple):
     filter_order: tuple
     algorithm: str
     precision: str
+
+    def other_formats(self):
+        """The keywords of the other formats, and these keywords with them: of the arrays, of the filter, of both."""
+        data, data_order = _other(DATA_ORDERS[self.rank], self.data_order)
+        filter, filter_order = _other(FILTER_ORDERS[self.rank], self.filter_order)
+        yield {"data_format": data}, self._replace(data_order=data_order)
+        yield {"filter_format": filter}, self._replace(filter_order=filter_order)
+        both = {"data_format": data, "filter_format": filter}
+        yield both, self._replace(data_order=data_order, filter_order=filter_order)
 
     def data(self, argument):
         name, shape = argument
@@ -159,8 +201,11 @@ class Common(NamedTuple):
                 raise ValueError(f"dilation must keep the extent of {taps} less than 2**62, not be {axis.dilation}")
         return axes
 
-    def output_padding(self, value):
-        extra = per_axis(value, "output_padding", self.rank, 0)
+    def output_padding(self, value, output_shape):
+        """One integer for each spatial axis; None stands for 0."""
+        extra = per_axis(0 if value is None else value, "output_padding", self.rank, 0)
+        if any(extra) and output_shape is not None:
+            raise ValueError(f"output_padding must be 0 where output_shape is given, not {shown(value)}")
         if any(extra) and type(self.padding) is not tuple:
             raise ValueError(f'output_padding must be 0 under "same" padding, not {shown(value)}')
         for size, stride, dilation in zip(extra, self.stride, self.dilation, strict=True):

@@ -75,8 +75,19 @@ def choice(value, name, table, any_case=False):
     if any_case and value not in table:
         value = next((known for known in table if known.lower() == str.lower(value)), value)
     if value not in table:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, table))}, not {shown(value)}")
+        meant = closest(value, table, 0.8)  # not one whose letters are in another order, such as 'OIHW' for 'OHWI'
+        hint = f"; did you mean {meant!r}?" if meant else ""
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, table))}, not {shown(value)}{hint}")
     return table[value]
+
+
+def closest(value, names, likeness):
+    """The name that is most like a string, if any is at least so much ``likeness`` (up to 1) like it; else None."""
+    from difflib import get_close_matches  # takes longer to import than a call takes
+
+    lower = {name.lower(): name for name in names}
+    found = get_close_matches(str.lower(value[:80]), lower, 1, likeness)
+    return lower[found[0]] if found else None
 
 
 def integer(value, name, least, kind="an integer"):

@@ -37,10 +37,7 @@ class Layer(NamedTuple):
             "conv_transpose_backward_filter": ((self.x, self.y), {"w_shape": self.w}),
         }
         shapes, asked = own[function]
-        keywords = self.keywords | asked
-        if function == "conv_transpose_backward_filter":
-            del keywords["output_padding"]  # the shape of dy says it
-        return cg.explain(function, shapes, dtype, **keywords)
+        return cg.explain(function, shapes, dtype, **self.keywords | asked)
 
     def described(self):
         """The layer as a program reads it."""

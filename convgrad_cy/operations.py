@@ -64,6 +64,7 @@ OPERATIONS = {
     "conv_transpose": Operation(_core, ("x", "w"), ("y",)),
     "conv_transpose_backward_data": Operation(_core, ("dy", "w"), ("dx",)),
     "conv_transpose_backward_filter": Operation(_core, ("x", "dy"), ("dw",)),
+    "conv_transpose_backward": Operation(_core, ("dy", "x", "w"), ("dx", "dw")),
     "mindspore.Conv2DBackpropInput": Operation(_mindspore, ("dout", "weight"), ("output",), "input_size", tuple),
     "mindspore.Conv2DTranspose": Operation(_mindspore, ("dout", "weight"), ("output",), "input_size", tuple),
     "tensorflow.Conv2D": Operation(_tensorflow, ("input", "filter"), ("output",)),

@@ -92,12 +92,12 @@ class One:
         ``before`` is called when all memory of this part is there and nothing is written yet.
         """
         try:
+            if self.copied:  # first, since the result's byte order is the copy's
+                first, second = addressable(NUMPY, first), addressable(NUMPY, second)
             if out is None:
                 out = empty(self.shape, first.dtype, first)
             elif before is None:
                 before = _nothing
-            if self.copied:
-                first, second = addressable(NUMPY, first), addressable(NUMPY, second)
             if self.work is None:
                 if before is not None:
                     before()

@@ -51,6 +51,10 @@ class Axis(NamedTuple):
         *rest, padding = self
         return *rest, padding if self.explicit else same_padding(x, *rest, lower=padding == "same_lower")
 
+    def transposed(self, y, output_padding):
+        """The extent of x, be it positive or not."""
+        return conv_transpose_size(y, *self, output_padding) if self.explicit else y * self.stride
+
     def __str__(self):
         return "kernel {}, stride {}, dilation {}, padding {}".format(*self)
 
@@ -70,7 +74,7 @@ def conv_transpose_extent(axis, y, i, output_padding):
     size = y.sizes[2 + i]
     if size < 1:
         raise ValueError(f"{y.entry(2 + i)} must be at least 1, not {size}")
-    x = conv_transpose_size(size, *axis, output_padding) if axis.explicit else size * axis.stride
+    x = axis.transposed(size, output_padding)
     if x < 1:
         raise ValueError(f"{y.entry(2 + i)} = {size} is too small: the output's extent would be {x} ({axis})")
     return x
@@ -97,6 +101,21 @@ def check_conv_transpose_size(axis, x, y, i):
         expected = f"{first} to {last}" if last > first else f"{first}"
         of = f"a transposed convolution of {y.entry(2 + i)} = {source}"
         raise ValueError(f"{x.entry(2 + i)} must be {expected}, the extent of {of} ({axis}), not {actual}")
+
+
+def check_output_padding(axis, x, y, i, output_padding):
+    """x must be the size that the transposed convolution of y has with this output_padding."""
+    expected, actual = axis.transposed(y.sizes[2 + i], output_padding), x.sizes[2 + i]
+    if actual != expected:
+        of = f"a transposed convolution of {y.sizes[2 + i]} elements ({axis}) has {expected} with {output_padding}"
+        raise ValueError(f"output_padding must agree with {x.entry(2 + i)} = {actual}: {of}")
+
+
+def check_equal(asked, array):
+    """The shape that the caller asks for must be that of an array."""
+    for i, (size, expected) in enumerate(zip(asked.sizes, array.sizes, strict=True)):
+        if size != expected:
+            raise ValueError(f"{asked.entry(i)} must be {array.entry(i)} = {expected}, not {size}")
 
 
 def check_channels(groups, x, w, y):

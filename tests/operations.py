@@ -82,6 +82,8 @@ OPERATIONS = {
         ("conv_transpose_backward_filter", "yx", "w"),
     )
 }
+#: The functions with two results, each with the tensors of its three arrays. The results are like the last two.
+PAIRS = {"conv_backward": "yxw", "conv_transpose_backward": "xyw"}
 KERNELS = ("fprop", "dgrad", "wgrad")
 
 

@@ -19,8 +19,8 @@ class Library(NamedTuple):
     algorithms: tuple  # that its kernels have
     plain: Callable  # (name, array, like) -> the array without its subclass; TypeError if it is not this library's
     empty: Callable  # (shape, dtype, like) -> a new array, C-contiguous, on the device of another one
-    zeros: Callable  # (shape, dtype, like) -> the same, of zeros
-    copy: Callable  # (array) -> a new array, C-contiguous
+    zeros: Callable  # (shape, dtype, like) -> the same, of zeros, in the machine's byte order
+    copy: Callable  # (array) -> a new array that kernels can read, C-contiguous
     check_device: Callable  # (name, array, like, first) -> TypeError if the array is on another device than the first
     seen: Callable  # (array) -> a NumPy array of its shape, strides and address, whose memory must not be touched
 

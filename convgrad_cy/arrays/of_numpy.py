@@ -18,11 +18,11 @@ def _plain(name, array, like):
 
 def _zeros(shape, dtype, like=None):
     check_bound(shape, dtype)
-    return np.zeros(shape, dtype)
+    return np.zeros(shape, dtype.newbyteorder("="))
 
 
 def _copy(array):
-    return np.array(array, order="C")
+    return np.array(array, array.dtype.newbyteorder("="), order="C")
 
 
 def _check_device(name, array, like, first):

@@ -43,9 +43,12 @@ def overlaps_itself(array):
 
 
 def is_addressable(array):
-    """Whether every element's address is a multiple of the itemsize away from the first, and aligned."""
+    """Whether kernels can read an array where it is.
+
+    Its elements have the machine's byte order, and are aligned and multiples of the itemsize apart.
+    """
     flags = array.flags
-    if not flags.aligned:
+    if not (flags.aligned and array.dtype.isnative):
         return False
     if flags.c_contiguous:
         return True

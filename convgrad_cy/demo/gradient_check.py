@@ -80,7 +80,10 @@ def check_operations():
         return cg.conv_transpose_backward_data(x, w, **transposed)
 
     def conv_transpose_backward_filter():
-        return cg.conv_transpose_backward_filter(dy, x, w.shape, **geometry)
+        return cg.conv_transpose_backward_filter(dy, x, w.shape, **transposed)
+
+    def conv_transpose_backward():
+        return cg.conv_transpose_backward(x, dy, w, **transposed)
 
     # Each row: the operation; the one that its scalar product contains, with the other factor; the variables.
     rows = [
@@ -91,6 +94,7 @@ def check_operations():
         (conv_transpose, conv_transpose_backward_data, dy, [x]),
         (conv_transpose_backward_data, conv_transpose, x, [dy]),
         (conv_transpose_backward_filter, conv_transpose, x, [w]),
+        (conv_transpose_backward, conv_transpose, x, [dy, w]),
     ]
     checks = []
     for operation, inner, factor, variables in rows:

@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return __all__
+
+
 def convolution_forward(
     x, W, b, y, pad, stride, dilation, groups, *, auto_tune, tensor_core,
     d_layout=CUDNN_TENSOR_NCHW, w_layout=CUDNN_TENSOR_NCHW,

@@ -19,6 +19,27 @@ from ..shapes import check_channels
 from .mindspore_rules import INTEGER_OR_TUPLE, check_choice, check_integer, check_type, checked_binding, positive_sizes
 from .shapes import checked_paddings, named, whole_numbers
 
+__all__ = [
+    "Conv2DBackpropInput",
+    "Conv2DTranspose",
+    "ShapeError",
+    "Tensor",
+    "TensorTypeError",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "int32",
+    "int64",
+    "ops",
+    "shape",
+]
+
+
+def __dir__():
+    return __all__
+
+
 _ORDERS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}  # the caller's axes in the order N, C, H, W
 
 
@@ -210,7 +231,7 @@ def _check_tensors(op, dout, weight):
         raise ValueError(f"dout.shape must have 4 entries, not {dout.shape}")
     if not isinstance(types[1], np.dtype):
         raise TypeError(f"For '{op}', weight must be an array, not {type(weight).__name__}")
-    if types[0] != types[1]:
+    if types[0] != types[1] and types[0].newbyteorder("=") != types[1].newbyteorder("="):
         shown = f"name:[doutput]:{_shown(types[0])}.\nname:[x]:{_shown(types[1])}."
         raise TypeError(f"For primitive[{op}], the input type must be same.\n{shown}")
     if dtypes.lookup(types[0]) is None:

@@ -157,7 +157,7 @@ def backward(dy, x, w, bias_sizes, *geometry_and_mask):
     geometry = geometry_of(x, *geometry)
     if geometry.transposed:
         data = checked(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,), geometry)
-        filter = checked(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
+        filter = checked(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (None, None, w.shape), geometry)
     else:
         data = checked(arguments.CONV_BACKWARD_DATA, dy, w, (x.shape,), geometry)
         filter = checked(arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape,), geometry)

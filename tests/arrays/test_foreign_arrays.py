@@ -97,13 +97,17 @@ def test_every_function(library, lent, operation, problem, dtype):
 
 @pytest.mark.parametrize("dtype", foreign.DTYPES)
 @pytest.mark.parametrize("problem", NAMES)
-def test_both_gradients(library, lent, problem, dtype):
+@pytest.mark.parametrize(
+    ("function", "places", "kernels"),
+    [("conv_backward", (2, 0, 1), ("dgrad", "wgrad")), ("conv_transpose_backward", (0, 2, 1), ("fprop", "wgrad"))],
+)
+def test_both_gradients(library, lent, function, places, kernels, problem, dtype):
     problem = PROBLEMS[problem]
     tensors = draw_integers(problem, EXACT[dtype])
-    x, w, dy = (library.array(values, dtype) for values in tensors)
+    dy, x, w = (library.array(tensors[place], dtype) for place in places)
     for _ in range(2):
-        results = cg.conv_backward(dy, x, w, algorithm="direct", **problem.keywords)
-        for result, kernel, made in zip(results, ("dgrad", "wgrad"), lent[1][-2:], strict=True):
+        results = getattr(cg, function)(dy, x, w, algorithm="direct", **problem.keywords)
+        for result, kernel, made in zip(results, kernels, lent[1][-2:], strict=True):
             check(library, result, reference_kernel(kernel, problem, tensors), dtype)
             assert library.pointer(result) == address(made)
     assert [address(seen) for seen in lent[0][:3]] == [library.pointer(array) for array in (dy, x, w)]

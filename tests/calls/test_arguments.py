@@ -125,19 +125,39 @@ KEYWORDS = [
     (
         {"data_format": "NCDHW"},
         ValueError,
-        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'NCDHW'",
+        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'NCDHW'; did you mean 'NCHW'?",
     ),
-    ({"data_format": "nwc"}, ValueError, "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'nwc'"),
+    (
+        {"data_format": "nwc"},
+        ValueError,
+        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'nwc'; did you mean 'NHWC'?",
+    ),
+    (
+        {"data_format": "channels_last"},
+        ValueError,
+        "data_format must be one of 'NCX', 'NCHW', 'NXC', 'NHWC', not 'channels_last'",
+    ),
     ({"data_format": None}, TypeError, "data_format must be a string, not None"),
     ({"data_format": ["NCX"]}, TypeError, "data_format must be a string, not ['NCX']"),
     (
         {"filter_format": "WIO"},
         ValueError,
-        "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'WIO'",
+        "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'WIO'; did you mean 'HWIO'?",
     ),
     ({"filter_format": "OHWI"}, ValueError, "filter_format must be one of 'OIX', 'OIHW', 'XIO', 'HWIO', not 'OHWI'"),
     ({"filter_format": 3}, TypeError, "filter_format must be a string, not 3"),
     ({"algorithm": "fft"}, ValueError, "algorithm must be one of 'auto', 'direct', 'winograd', not 'fft'"),
+    (
+        {"algorithm": "Winogard"},
+        ValueError,
+        "algorithm must be one of 'auto', 'direct', 'winograd', not 'Winogard'; did you mean 'winograd'?",
+    ),
+    (
+        {"padding": "same_uper"},
+        ValueError,
+        f"padding must be one of {PADDINGS}, not 'same_uper'; did you mean 'same_upper'?",
+    ),
+    ({"algorithm": LONG}, ValueError, f"algorithm must be one of 'auto', 'direct', 'winograd', not '{LONG[:76]}..."),
     ({"algorithm": 1}, TypeError, "algorithm must be a string, not 1"),
     (
         {"dilation": LIMIT // 2},
@@ -168,10 +188,10 @@ ARRAYS = [
     ("{0}", zeros(*X, dtype=np.int64), TypeError, f"{{0}} must have a dtype among {DTYPES}, not int64"),
     ("{0}", zeros(*X, dtype=bool), TypeError, f"{{0}} must have a dtype among {DTYPES}, not bool"),
     ("{0}", zeros(*X, dtype=complex), TypeError, f"{{0}} must have a dtype among {DTYPES}, not complex128"),
-    ("{0}", zeros(*X, dtype=">f4"), TypeError, f"{{0}} must have a dtype among {DTYPES}, not >f4"),
+    ("{0}", zeros(*X, dtype=">i8"), TypeError, f"{{0}} must have a dtype among {DTYPES}, not >i8"),
     ("{0}", zeros(*X, dtype=object), TypeError, f"{{0}} must have a dtype among {DTYPES}, not object"),
     ("{1}", zeros(*X, dtype=float), TypeError, "{1} must have the dtype of {0}, float32, not float64"),
-    ("{1}", zeros(*X, dtype=">f4"), TypeError, "{1} must have the dtype of {0}, float32, not >f4"),
+    ("{1}", zeros(*X, dtype=">f8"), TypeError, "{1} must have the dtype of {0}, float32, not >f8"),
     ("{0}", zeros(2, 4), ValueError, "{0} must have 3 to 5 axes (batch, channels, 1 to 3 spatial ones), not 2"),
     ("{0}", zeros(), ValueError, "{0} must have 3 to 5 axes (batch, channels, 1 to 3 spatial ones), not 0"),
     ("{0}", zeros(*[1] * 6), ValueError, "{0} must have 3 to 5 axes (batch, channels, 1 to 3 spatial ones), not 6"),
@@ -203,11 +223,39 @@ PLAIN, PLAIN_2 = AXIS(3, 1, 1, (0, 0)), AXIS(3, 2, 1, (0, 0))
 # Rejected by one function: what makes a shape or a size impossible there.
 SINGLE = [
     ("conv", {"groups": 4}, "w.shape[0] must be a multiple of groups = 4, not 6"),
-    ("conv", {"groups": 2}, "x.shape[1] must be groups * w.shape[1] = 2 * 4, not 4"),
+    ("conv", {"groups": 2}, "x.shape[1] must be groups * w.shape[1] = 2 * 4, not 4; is it data_format='NXC'?"),
     ("conv", {"x": zeros(2, 5, 9, 8)}, "x.shape[1] must be groups * w.shape[1] = 1 * 4, not 5"),
     ("conv", {"x": zeros(2, 0, 9, 8)}, "x.shape[1] must be groups * w.shape[1] = 1 * 4, not 0"),
-    ("conv", {"data_format": "NHWC"}, "x.shape[3] must be groups * w.shape[1] = 1 * 4, not 8"),
-    ("conv", {"filter_format": "XIO"}, "x.shape[1] must be groups * w.shape[2] = 1 * 3, not 4"),
+    (
+        "conv",
+        {"data_format": "NHWC"},
+        "x.shape[3] must be groups * w.shape[1] = 1 * 4, not 8; is it data_format='NCX'?",
+    ),
+    (
+        "conv",
+        {"filter_format": "XIO"},
+        "x.shape[1] must be groups * w.shape[2] = 1 * 3, not 4; is it filter_format='OIX'?",
+    ),
+    (
+        "conv",
+        {"x": zeros(2, 9, 8, 5), "w": zeros(3, 3, 5, 7)},
+        "x.shape[1] must be groups * w.shape[1] = 1 * 3, not 9; is it data_format='NXC' and filter_format='XIO'?",
+    ),
+    (
+        "conv",
+        {"data_format": "nhwc", "filter_format": "hwio"},
+        "x.shape[3] must be groups * w.shape[2] = 1 * 3, not 8; is it data_format='NCX' and filter_format='OIX'?",
+    ),
+    (
+        "conv_backward_data",
+        {"dy": zeros(2, 7, 7, 6), "x_shape": (2, 9, 8, 4)},
+        "x_shape[1] must be groups * w.shape[1] = 1 * 4, not 9; is it data_format='NXC'?",
+    ),
+    (
+        "conv_transpose",
+        {"x": zeros(2, 7, 7, 6)},
+        "x.shape[1] must be w.shape[0] = 6, not 7; is it data_format='NXC'?",
+    ),
     ("conv", {"w": zeros(6, 4, 0, 2)}, "w.shape[2] must be at least 1, not 0"),
     (
         "conv",
@@ -362,7 +410,7 @@ SINGLE = [
     (
         "conv_transpose_backward_data",
         {"dy": zeros(2, 3, 9, 8)},
-        "dy.shape[1] must be groups * w.shape[1] = 1 * 4, not 3",
+        "dy.shape[1] must be groups * w.shape[1] = 1 * 4, not 3; is it filter_format='XIO'?",
     ),
     ("conv_transpose_backward_data", {"groups": 4}, "w.shape[0] must be a multiple of groups = 4, not 6"),
     (
@@ -405,6 +453,52 @@ SINGLE = [
         "conv_transpose_backward_filter",
         {"w_shape": (4, 6, 3, 2)},
         "dy.shape[1] must be groups * w_shape[1] = 1 * 6, not 4",
+    ),
+    (
+        "conv_transpose_backward_data",
+        {"stride": 2, "output_padding": (0, 1)},
+        f"output_padding must agree with dy.shape[3] = 8: a transposed convolution of 3 elements ({AXIS(2, 2, 1, (0, 0))}) has 7 with 1",
+    ),
+    (
+        "conv_transpose_backward_data",
+        {"stride": 2, "output_padding": 0, "dy": zeros(2, 4, 10, 8)},
+        f"output_padding must agree with dy.shape[2] = 10: a transposed convolution of 4 elements ({PLAIN_2}) has 9 with 0",
+    ),
+    (
+        "conv_transpose_backward_data",
+        {"stride": 2, "output_padding": 0, "padding": "same"},
+        f"output_padding must agree with dy.shape[2] = 9: a transposed convolution of 5 elements ({AXIS(3, 2, 1, 'same_upper')}) has 10 with 0",
+    ),
+    ("conv_transpose_backward_data", {"output_shape": Y}, "output_shape[1] must be dy.shape[1] = 4, not 6"),
+    (
+        "conv_transpose_backward_data",
+        {"output_shape": X, "output_padding": 1, "stride": 2},
+        "output_padding must be 0 where output_shape is given, not 1",
+    ),
+    (
+        "conv_transpose_backward_filter",
+        {"stride": 2, "dy": zeros(2, 4, 16, 14), "output_padding": (0, 0)},
+        f"output_padding must agree with dy.shape[2] = 16: a transposed convolution of 7 elements ({PLAIN_2}) has 15 with 0",
+    ),
+    (
+        "conv_transpose_backward_filter",
+        {"stride": 2, "dy": zeros(2, 4, 15, 14), "output_padding": 1},
+        f"output_padding must agree with dy.shape[2] = 15: a transposed convolution of 7 elements ({PLAIN_2}) has 16 with 1",
+    ),
+    (
+        "conv_transpose_backward_filter",
+        {"output_padding": 1},
+        "output_padding must be less than max(stride, dilation) = 1, not 1",
+    ),
+    (
+        "conv_transpose_backward_filter",
+        {"output_shape": (2, 4, 9, 9)},
+        "output_shape[3] must be dy.shape[3] = 8, not 9",
+    ),
+    (
+        "conv_transpose_backward_filter",
+        {"output_shape": X, "data_format": "NXC", "x": zeros(2, 7, 7, 6), "dy": zeros(2, 9, 8, 4)},
+        "output_shape[3] must be dy.shape[3] = 4, not 8",
     ),
     ("conv_transpose_backward_filter", {"w_shape": (6, 4, 0, 2)}, "w_shape[2] must be at least 1, not 0"),
     ("conv_transpose_backward_filter", {"x": zeros(2, 6, 0, 7)}, "x.shape[2] must be at least 1, not 0"),
@@ -464,7 +558,8 @@ def outputs():
     yield Y, TypeError, "out must be a numpy.ndarray, not tuple"
     yield np.ma.zeros(Y, F4), TypeError, "out must be a numpy.ndarray without a mask, not MaskedArray"
     yield zeros(*Y, dtype=float), TypeError, "out must have the dtype of {0}, float32, not float64"
-    yield zeros(*Y, dtype=">f4"), TypeError, "out must have the dtype of {0}, float32, not >f4"
+    yield zeros(*Y, dtype=">f8"), TypeError, "out must have the dtype of {0}, float32, not >f8"
+    yield zeros(*Y, dtype=">f4"), TypeError, "out must be in the machine's own byte order, not of the dtype >f4"
     yield zeros(2, 6, 7, 6), ValueError, f"out must have the shape {Y}, not (2, 6, 7, 6)"
     yield zeros(2, 6, 49), ValueError, f"out must have the shape {Y}, not (2, 6, 49)"
     yield zeros(1, *Y), ValueError, f"out must have the shape {Y}, not (1, 2, 6, 7, 7)"
@@ -605,7 +700,7 @@ def test_spellings(data, filter, change):
     lower = change("SAME_LOWER")
     np.testing.assert_array_equal(cg.conv(x, w, padding=lower), cg.conv(x, w, padding="same_lower"))
     wrong = next(other for other_rank, other, _ in FILTERS if other_rank != rank)
-    with pytest.raises(ValueError, match=f"not '{change(wrong)}'$"):
+    with pytest.raises(ValueError, match=f"not '{change(wrong)}'(; did you mean '[A-Z]+'.)?$"):
         cg.conv(x, w, filter_format=change(wrong))
 
 
@@ -629,7 +724,7 @@ def test_formats(rank, first, last):
         expected = cg.conv_backward_filter(x, y, w.shape, groups=2)
         np.testing.assert_array_equal(np.moveaxis(dw, (-1, -2), (0, 1)), expected)
         wrong = next(other for other_rank, other, _ in RANKS if other_rank != rank)
-        with pytest.raises(ValueError, match=f"not '{wrong}'$"):
+        with pytest.raises(ValueError, match=f"not '{wrong}'(; did you mean '[A-Z]+'.)?$"):
             cg.conv(x, w, data_format=wrong)
 
 

@@ -24,14 +24,16 @@ COMMON = {
     "precision": "high",
     "out": None,
 }
+OUTPUT = {"output_padding": None, "output_shape": None}
 SIGNATURES = {
     "conv": (["x", "w"], {}),
     "conv_backward_data": (["dy", "w", "x_shape"], {}),
     "conv_backward_filter": (["x", "dy", "w_shape"], {}),
     "conv_backward": (["dy", "x", "w"], {}),
     "conv_transpose": (["x", "w"], {"output_padding": 0, "output_shape": None}),
-    "conv_transpose_backward_data": (["dy", "w"], {"output_padding": 0}),
-    "conv_transpose_backward_filter": (["x", "dy", "w_shape"], {}),
+    "conv_transpose_backward_data": (["dy", "w"], OUTPUT),
+    "conv_transpose_backward_filter": (["x", "dy", "w_shape"], OUTPUT),
+    "conv_transpose_backward": (["dy", "x", "w"], OUTPUT),
 }
 SECTIONS = ("Parameters", "Returns", "Raises", "Examples")
 #: Names of other libraries under which somebody may search for these operations.

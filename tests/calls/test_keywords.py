@@ -104,6 +104,54 @@ def test_output_padding(stride, dilation):
         np.testing.assert_array_equal(back, reference.fprop(expected, W, y.shape, **geometry))
 
 
+def layers():
+    """The keywords of transposed convolutions, some of which say what their output's shape is."""
+    for stride, dilation in ((1, 1), (2, 1), (3, 2), (1, 3)):
+        for extra in range(max(stride, dilation)):
+            keywords = {"stride": stride, "dilation": dilation, "padding": ((1, 0), (0, 1))}
+            rows, columns = (4 * stride + 2 * dilation + extra, 3 * stride + dilation + extra)
+            yield keywords | {"output_padding": extra}
+            if extra < stride:  # otherwise the shape does not tell what the input was
+                yield keywords | {"output_shape": (2, 3, rows, columns)}
+                yield keywords | {"output_shape": [2, 3, rows, columns], "output_padding": 0}
+    yield {"stride": 2, "padding": "same", "output_padding": 0}
+    yield {"stride": 3, "padding": "same", "output_shape": (2, 3, 14, 12)}
+    yield {"stride": 2, "output_padding": None, "output_shape": None}
+
+
+@pytest.mark.parametrize("data_format", ["NCX", "NXC"])
+@pytest.mark.parametrize("layer", list(layers()), ids=str)
+def test_keywords_of_a_layer_in_one_dict(layer, data_format):
+    """All functions of a transposed convolution take the same keywords, and belong to the same convolution."""
+    x = RANDOM.integers(-5, 6, (2, 4, 5, 4)).astype(np.float64)
+    expected = cg.conv_transpose(x, W, **layer)
+    dy = RANDOM.integers(-5, 6, expected.shape).astype(np.float64)
+    if data_format == "NXC":
+        x, dy = (np.ascontiguousarray(np.moveaxis(array, 1, -1)) for array in (x, dy))
+        if layer.get("output_shape"):
+            n, c, *spatial = layer["output_shape"]
+            layer = layer | {"output_shape": (n, *spatial, c)}
+    layer = layer | {"data_format": data_format}
+    assert cg.conv_transpose(x, W, **layer).shape == dy.shape
+    dx = cg.conv_transpose_backward_data(dy, W, **layer)
+    dw = cg.conv_transpose_backward_filter(x, dy, W.shape, **layer)
+    for one, other in zip(cg.conv_transpose_backward(dy, x, W, **layer), (dx, dw), strict=True):
+        np.testing.assert_array_equal(one, other)
+    # Sums of products: dx and dw are the transposes of the linear maps from x and from w to the output.
+    assert dx.shape == x.shape
+    output = cg.conv_transpose(x, W, **layer)
+    assert (output * dy).sum() == (dx * x).sum() == (dw * W).sum()
+
+
+def test_both_gradients_know_the_input_by_its_shape():
+    """Where the output padding is the stride or more, the output alone does not tell the input's extent."""
+    x, w, layer = np.ones((1, 1, 5)), np.ones((1, 1, 2)), {"dilation": 4, "output_shape": (1, 1, 12)}
+    dy = cg.conv_transpose(x, w, **layer)
+    dx, _ = cg.conv_transpose_backward(dy, x, w, **layer)
+    assert dx.shape == x.shape
+    np.testing.assert_array_equal(dx, cg.conv_transpose_backward_data(dy, w, dilation=4, output_padding=3))
+
+
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("word", ["same", "same_upper", "same_lower"])
 def test_transpose_same(word, stride):

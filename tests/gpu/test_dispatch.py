@@ -95,6 +95,22 @@ def test_both_gradients(dtype):
         assert bits(dw.get()) == bits(cg.conv_backward_filter(x, dy, w.shape, **problem.keywords).get())
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_both_gradients_of_a_transposed_convolution(dtype):
+    for name in NAMES:
+        problem = PROBLEMS[name]
+        tensors, expected = integer_tensors(problem, dtype)
+        dy, w, x = map(fake_cupy.array, tensors)
+        layer = {**problem.keywords, "output_shape": dy.shape}
+        for outs in (None, [None, fake_cupy.empty(w.shape, w.dtype)], None):
+            dx, dw = cg.conv_transpose_backward(dy, x, w, **layer, out=outs)
+            assert outs is None or dw is outs[1]
+            check(dx, expected["fprop"], dtype)
+            check(dw, expected["wgrad"], dtype)
+        assert bits(dx.get()) == bits(cg.conv_transpose_backward_data(dy, w, **layer).get())
+        assert bits(dw.get()) == bits(cg.conv_transpose_backward_filter(x, dy, w.shape, **layer).get())
+
+
 def test_both_gradients_of_an_array_that_no_kernel_can_read():
     """It is copied once, and both are one piece of work all the same."""
     tensors, expected = integer_tensors(SAME, "float32")

@@ -16,6 +16,8 @@ from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.problem_text import parse
 
 COMMON = "mb8ic64ih56oc64kh3ph1"
+CONV = [(1, 2, 9), (4, 2, 3)]
+A32, A64 = (np.empty(CONV[0], dtype) for dtype in ("float32", "float64"))
 
 
 def explained(capsys, *arguments):
@@ -213,10 +215,27 @@ def test_nothing_to_compute():
 @pytest.mark.parametrize(
     ("error", "match", "function", "shapes", "keywords"),
     (
-        (ValueError, "function must be one of conv, .*, not convolve", "convolve", [(1, 2, 9), (4, 2, 3)], {}),
-        (ValueError, "shapes must have two entries, for x and w, not 1", "conv", [(1, 2, 9)], {}),
+        (ValueError, "function must be one of conv, .*, not convolve; did you mean 'conv'", "convolve", [], {}),
+        (ValueError, "shapes must have one entry for each of x, w, not 1", "conv", [(1, 2, 9)], {}),
+        (ValueError, "shapes must have one entry for each of dy, x, w, not 2", "conv_backward", [(1, 2, 9)] * 2, {}),
         (TypeError, "shapes must have the shape of w as a sequence", "conv", [(1, 2, 9), "a"], {}),
-        (TypeError, "conv has no keyword 'strides'", "conv", [(1, 2, 9), (4, 2, 3)], {"strides": 2}),
+        (TypeError, "conv has no keyword 'strides'; did you mean 'stride'", "conv", CONV, {"strides": 2}),
+        (TypeError, "conv has no keyword 'pad'; did you mean 'padding'", "conv", CONV, {"pad": 1}),
+        (TypeError, "conv has no keyword 'pads'; did you mean 'padding'", "conv", CONV, {"pads": 1}),
+        (TypeError, "conv has no keyword 'rates'; did you mean 'dilation'", "conv", CONV, {"rates": 1}),
+        (TypeError, "conv has no keyword 'num_groups'; did you mean 'groups'", "conv", CONV, {"num_groups": 1}),
+        (TypeError, "conv has no keyword 'out'$", "conv", CONV, {"out": None}),
+        (TypeError, "conv has no keyword 'input_size'$", "conv", CONV, {"input_size": 1}),
+        (
+            TypeError,
+            "conv_backward_data has no keyword 'input_size'; did you mean 'x_shape'",
+            "conv_backward_data",
+            CONV,
+            {"input_size": 1},
+        ),
+        (TypeError, "x_shape must be a sequence of integers, not None", "conv_backward_data", CONV, {}),
+        (ValueError, "is it data_format='NXC'", "conv", [(1, 9, 2), (4, 2, 3)], {}),
+        (TypeError, "w must have the dtype of x, float64, not float32", "conv", [A64, A32], {}),
         (ValueError, "stride must be", "conv", [(1, 2, 9), (4, 2, 3)], {"stride": 0}),
         (
             ValueError,

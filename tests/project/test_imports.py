@@ -33,7 +33,8 @@ ALLOWED = {
     "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
     "api": {"arguments", "calls", "documentation"},
     "both": {"arguments", "calls", "documentation"},
-    "explanation": {"arguments", "arrays", "calls", "cpu", "dtypes", "prepared"},
+    "explanation": {"arguments", "arrays", "calls", "cpu", "keywords", "prepared", "untouched"},
+    "untouched": {"arrays", "dtypes", "keywords"},
     "problem_text": set(),
     "calls": {"arguments", "arrays", "bounded", "cpu", "default_algorithm", "prepared", "_repeat"},
     "prepared": {"arrays", "cpu", "dtypes", "gpu", "problem", "_repeat"},
@@ -150,7 +151,7 @@ OPTIONAL = {
 ENTRANCES = {"torch": {"torch"}}
 #: Not part of the running package: makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
-#: Files of more than 300 lines, and why each may be.
+#: Files of more than 400 lines, and why each may be.
 LONG = {"tests/calls/test_arguments.py": "a table: one rejected call and its message on each line"}
 BANNED = re.compile(r"(^|_)(utils?|helpers?|common|misc)(_|$)")
 SOURCES = (".py", ".pyx", ".pxd", ".c", ".h", ".cu", ".cuh")
@@ -295,6 +296,6 @@ def test_module_names():
 
 
 def test_no_long_file():
-    """No source file of more than 300 lines that is not a table."""
+    """No source file of more than 400 lines that is not a table."""
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
-    assert {name for name, length in lengths.items() if length > 300} == set(LONG)
+    assert {name for name, length in lengths.items() if length > 400} == set(LONG)

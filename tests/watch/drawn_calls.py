@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from operations import DTYPES, OPERATIONS, dtype_of, to_formats
+from operations import DTYPES, OPERATIONS, PAIRS, dtype_of, to_formats
 from problems import Problem
 
 import convgrad_cy as cg
@@ -119,15 +119,15 @@ def _spelling(random, values):
 
 
 def draw_core(random, seed):
-    """One of the seven functions."""
-    name = random.choice((*OPERATIONS, "conv_backward"))
+    """One of the functions of the core."""
+    name = random.choice((*OPERATIONS, *PAIRS))
     problem = draw_problem(random, random.choice((1, 2, 2, 2, 3)))
     dtype = random.choice(DTYPES)
     operation = OPERATIONS.get(name)
     formats = random.choice(("NCX", "NXC")), random.choice(("OIX", "XIO"))
-    makes = operation.makes if operation else "xw"
+    makes = operation.makes if operation else PAIRS[name][1:]
     call = DrawnCall(name, getattr(cg, name), CORE, problem, draw_tensors(problem, dtype, seed), makes, formats)
-    call.args = [_array(call, part) for part in (operation.reads if operation else "yxw")]
+    call.args = [_array(call, part) for part in (operation.reads if operation else PAIRS[name])]
     made = [_target(_array(call, part)) for part in call.makes]
     if name in ("conv_backward_data", "conv_backward_filter", "conv_transpose_backward_filter"):
         call.args.append(random.choice((tuple, list))(made[0].shape))
@@ -142,15 +142,15 @@ def draw_core(random, seed):
         "data_format": formats[0],
         "filter_format": formats[1],
     }
-    if name == "conv_transpose":
-        call.keywords["output_shape"] = made[0].shape
+    if name.startswith("conv_transpose") and (name == "conv_transpose" or random.random() < 0.5):
+        call.keywords["output_shape"] = _array(call, "x").shape
     if random.random() < 0.2:
         call.keywords["precision"] = random.choice(("ieee", "high"))
     if random.random() < 0.8:
         call.keywords["algorithm"] = random.choice((None, "auto", "direct", "direct"))
     call.exact = call.keywords.get("algorithm") == "direct"
     if random.random() < 0.5:
-        call.out = made if name == "conv_backward" else made[0]
+        call.out = made if name in PAIRS else made[0]
         call.keywords["out"] = call.out
     return call
 

@@ -17,6 +17,7 @@ from importlib import import_module
 import numpy as np
 from allocations import KERNELS, NAMES, NUMPY, PYTHON, arm, bytes_held, disarm, watch
 from kernel_calls import CASES
+from operations import PAIRS
 from watched import Note
 
 import convgrad_cy as cg
@@ -75,7 +76,7 @@ def attempt_with_more_threads(*arguments):
 
 def says_of_which(call, text):
     """Whether an error names the function, and its result's shape and dtype; of both gradients, one of them."""
-    names = ("conv_backward_data", "conv_backward_filter") if call.name == "conv_backward" else (call.name,)
+    names = (f"{call.name}_data", f"{call.name}_filter") if call.name in PAIRS else (call.name,)
     dtype = lookup(call.dtype).name
     return any(
         text.startswith(f"{name} needs more memory than there is for a result of shape {shape} and dtype {dtype}")
@@ -94,7 +95,7 @@ def complaint(call, source, result, outs, expected):
     if source != PYTHON and not says_of_which(call, str(result)):
         return f"it does not say of which call: {result}"
     touched = sum(out.nbytes - out.tobytes().count(SENTINEL) for out in outs or ())
-    if touched and source == PYTHON and call.name == "conv_backward" and as_bytes(outs) == expected:
+    if touched and source == PYTHON and call.name in PAIRS and as_bytes(outs) == expected:
         return None  # both are there; it was the pair that found no memory
     return f"{touched} bytes of out touched" if touched else None
 

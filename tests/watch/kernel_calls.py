@@ -1,10 +1,10 @@
-"""Calls of all seven functions that reach each kernel of the CPU, and each way around one."""
+"""Calls of all functions that reach each kernel of the CPU, and each way around one."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from operations import OPERATIONS, dtype_of, real_tensors, to_formats
+from operations import OPERATIONS, PAIRS, dtype_of, real_tensors, to_formats
 from problems import parse
 
 import convgrad_cy as cg
@@ -47,9 +47,10 @@ class Case:
             asked = {"conv_transpose": {"output_shape": shape}}.get(name, {})
             more = () if name in ("conv", "conv_transpose", "conv_transpose_backward_data") else (shape,)
             calls[name] = Call(name, inputs, more, keywords | asked, (shape,), dtype_of(self.dtype))
-        inputs = [arrays[part] for part in "yxw"]
-        shapes = tuple(array.shape for array in inputs[1:])
-        calls["conv_backward"] = Call("conv_backward", inputs, (), keywords, shapes, dtype_of(self.dtype))
+        for name, reads in PAIRS.items():
+            inputs = [arrays[part] for part in reads]
+            shapes = tuple(array.shape for array in inputs[1:])
+            calls[name] = Call(name, inputs, (), keywords, shapes, dtype_of(self.dtype))
         return calls
 
 
@@ -73,7 +74,7 @@ class Call:
 
     def bare(self, outs=None):
         """What the function returns; it is written to ``outs`` where given."""
-        out = None if outs is None else outs if self.name == "conv_backward" else outs[0]
+        out = None if outs is None else outs if self.name in PAIRS else outs[0]
         return getattr(cg, self.name)(*self.inputs, *self.more, out=out, **self.keywords)
 
     def run(self, outs=None):

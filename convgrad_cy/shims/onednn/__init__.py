@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return __all__
+
+
 class ConvolutionBackpropData(
     Operation,
     takes={"y": "output_delta", "w": "filter"},

@@ -93,7 +93,7 @@ class Operation:
             if not _is_supported(dtype):
                 what = dtype or type(array).__name__
                 raise TypeError(f"{self.takes[part]} must be an array of {', '.join(_DTYPES)}, not {what}")
-            if dtype != inputs[0].dtype:
+            if dtype != inputs[0].dtype and dtype.name != inputs[0].dtype.name:
                 raise TypeError(f"{self.takes[part]} must have the first input's dtype {inputs[0].dtype}, not {dtype}")
         asked = self.values.get("shape")
         if len(inputs) == 3 and inputs[2] is not None:

@@ -4,3 +4,7 @@ from . import errors as errors
 from . import raw_ops as raw_ops
 
 __all__ = ["errors", "raw_ops"]
+
+
+def __dir__():
+    return __all__

@@ -4,6 +4,12 @@ Here they are also the built-in exceptions nearest in meaning, so that code whic
 catch them.
 """
 
+__all__ = ["InvalidArgumentError", "OpError", "UnimplementedError"]
+
+
+def __dir__():
+    return __all__
+
 
 class OpError(Exception):
     """An operation was refused.

@@ -22,6 +22,11 @@ from .kernels import (
 
 __all__ = ["Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput"]
 
+
+def __dir__():
+    return __all__
+
+
 #: Lists, since the signature upstream has lists; they are never changed.
 _NO_PADDINGS = []
 _NO_DILATIONS = [1, 1, 1, 1]
