@@ -10,7 +10,7 @@ import convgrad_cy as cg
 
 #: The functions of each kind of layer. What they compute from x, w and y of the layer: (arrays, keyword of a shape).
 CONV = ("conv", "conv_backward_data", "conv_backward_filter", "conv_backward")
-CONV_TRANSPOSE = ("conv_transpose", "conv_transpose_backward_data", "conv_transpose_backward_filter")
+CONV_TRANSPOSE = tuple(name.replace("conv", "conv_transpose") for name in CONV)
 #: One layer in the letters of benchdnn and in options: (kind, letters, options).
 SAME_LAYER = [
     ("conv", "mb8ic64ih56oc32kh3sh2ph1", "--x 8,64,56,56 --w 32,64,3,3 --stride 2 --padding 1:0,1:0"),
@@ -42,7 +42,7 @@ def explained(capsys, *arguments):
     """The objects that the command prints with --json, one for each result."""
     assert status_of("explain", *arguments, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert isinstance(found, list) == (arguments[0] == "conv_backward")
+    assert isinstance(found, list) == arguments[0].endswith("backward")
     return found if isinstance(found, list) else [found]
 
 
@@ -130,13 +130,14 @@ def test_the_report_can_be_given_as_options(capsys):
     assert capsys.readouterr().out.splitlines()[:6] == report.splitlines()[:6]
 
 
-def test_conv_backward_has_two_reports(capsys):
-    assert status_of("explain", "conv_backward", "--x", "2,4,9", "--w", "6,4,3") == 0
+@pytest.mark.parametrize("forward, x", [("conv", "2 x 4 x 9"), ("conv_transpose", "2 x 6 x 9")])
+def test_both_gradients_have_a_report_each(capsys, forward, x):
+    assert status_of("explain", f"{forward}_backward", "--x", x.replace(" x ", ","), "--w", "6,4,3") == 0
     parts = capsys.readouterr().out.split("\n\n")
     starts = (
-        "y = conv(x, w) with\n",
-        "conv_backward_data -> float32, 2 x 4 x 9\n",
-        "conv_backward_filter -> float32, ",
+        f"y = {forward}(x, w) with\n",
+        f"{forward}_backward_data -> float32, {x}\n",
+        f"{forward}_backward_filter -> float32, 6 x 4 x 3\n",
     )
     assert len(parts) == 3 and all(part.startswith(start) for part, start in zip(parts, starts, strict=True))
 
