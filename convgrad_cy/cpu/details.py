@@ -27,7 +27,7 @@ _NAMES = ("x", "w", "y")
 def explained(task):
     """(pairs of a family that declines and its reason, the family that takes the task, pairs of a name and a value)."""
     reasons, family = declined(task)
-    named = [(name_of(other), reason) for other, reason in reasons]
+    named = [(name_of(other), str(reason)) for other, reason in reasons]
     return named, name_of(family), _details(job(task), task)
 
 
