@@ -111,10 +111,6 @@ class Walks:
         begins = np.cumsum(lengths) - lengths
         if len(of_kinds) == len(self):  # each walk is one of a kind
             return made, np.repeat(begins, lengths)
-        if len(self) > MOST_WALKS:
-            raise ValueError(
-                f"stride must have at most {MOST_WALKS} phases that taps of the filter reach, not {len(self)}"
-            )
         numbers, shifts = self._numbers_and_shifts()
         lengths, begins = lengths[numbers], begins[numbers]
         first = np.cumsum(lengths) - lengths
@@ -147,5 +143,8 @@ def walks_of(problem, backward):
     """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
     if not backward:
         return Walks.of_one(problem.forward_walk())
+    phases = problem.count_backward_phases()
+    if phases > MOST_WALKS:
+        raise ValueError(f"stride must have at most {MOST_WALKS} phases that taps of the filter reach, not {phases}")
     rows = problem.backward_rows()
     return Walks(rows, problem.unreached_walk(rows))

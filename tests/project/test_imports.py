@@ -114,7 +114,8 @@ ALLOWED = {
     },
     "gpu": {"bounded", "locks", "problem", "dtypes"},
     "documentation": set(),
-    "problem": set(),
+    "problem": {"phases"},
+    "phases": set(),
     "dtypes": set(),
     "data": set(),
 }
