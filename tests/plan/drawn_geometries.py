@@ -6,6 +6,7 @@ from typing import NamedTuple
 from operations import OPERATIONS
 
 from convgrad_cy.dtypes import NAMES
+from convgrad_cy.phases import count_phases
 from convgrad_cy.problem import TAP_LIMIT, conv_size, dilated_size
 
 #: No array has more elements, so that all of them, and copies, are room of the address space that nobody touches.
@@ -26,13 +27,14 @@ class Axis(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A call of ``explain``, and the fields of the machine that it is planned for."""
+    """A call of ``explain``, the fields of the machine that it is planned for, and how many stride phases it has."""
 
     function: str
     shapes: tuple
     dtype: str
     keywords: dict
     machine: dict
+    phases: int
 
 
 def _size(random, most):
@@ -74,6 +76,13 @@ def _axis(random):
     return Axis(x, y, kernel, stride, dilation, (begin, total - begin))
 
 
+def _patch_axis(random):
+    """An axis whose filter is as large as its stride or larger, and sees no padding."""
+    stride = random.randint(2, 24)
+    kernel, y = stride * random.choice((1, 1, 2)) + random.choice((0, 0, 3)), random.randint(4, 40)
+    return Axis((y - 1) * stride + kernel, y, kernel, stride, 1, (0, 0))
+
+
 def _is_small(shape):
     return prod(size or 1 for size in shape) <= MOST_ELEMENTS
 
@@ -81,10 +90,13 @@ def _is_small(shape):
 def _problem(random):
     """(axes, groups, shapes of x, w and y in NCX and OIX)."""
     while True:
-        axes = [_axis(random) for _ in range(random.choice((1, 2, 2, 2, 3)))]
+        patches = random.random() < 0.05
+        axes = [(_patch_axis if patches else _axis)(random) for _ in range(random.choice((1, 2, 2, 2, 3)))]
         x, y, kernel, *_ = zip(*axes, strict=True)
         groups = random.choice((1, 1, 1, 1, 2, 3, 8, 16, 33, _size(random, 600)))
         batch, ins, outs = (_size_or_none(random, most) for most in (64, 512, 512))
+        if patches:
+            groups, ins, outs = 1, random.randint(1, 4), 64 * random.randint(1, 8)
         for scale in (1, 8, 512):
             few = [-(-size // scale) for size in (batch, ins, outs)]
             shapes = (few[0], groups * few[1], *x), (groups * few[2], few[1], *kernel), (few[0], groups * few[2], *y)
@@ -123,4 +135,6 @@ def draw(random):
     machine = dict(zip(names, random.choice(TILES), strict=True))
     machine["threads"] = random.choice((1, 2, 2, 7, 16, 64, 256))
     machine["scratch_bytes"] = random.choice((None, None, 0, 4096, 1 << 20))
-    return Drawn(name, tuple(shapes[part] for part in operation.reads), random.choice(NAMES), keywords, machine)
+    phases = prod(count_phases(axis.x, *axis[2:5], axis.padding[0]) for axis in axes) if operation.makes == "x" else 1
+    read = tuple(shapes[part] for part in operation.reads)
+    return Drawn(name, read, random.choice(NAMES), keywords, machine, phases)

@@ -97,12 +97,7 @@ class Planner:
             seconds.append(thread_time() - begin)
             if seconds[-1] < MOST_SECONDS:
                 return result
-        phases = (
-            self.task.problem.count_backward_phases()
-            if "data" in drawn.function or "transpose" in drawn.function
-            else 1
-        )
-        if min(seconds) > MOST_SECONDS + SECONDS_OF_PHASE * phases:
+        if min(seconds) > MOST_SECONDS + SECONDS_OF_PHASE * drawn.phases:
             self.wrong.append(f"{number} takes {min(seconds):.3f} s: {drawn}")
         return result
 
