@@ -27,7 +27,10 @@ class Axis(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A call of ``explain``, the fields of the machine that it is planned for, and how many stride phases it has."""
+    """A call of ``explain``, and the fields of the machine that it is planned for.
+
+    ``phases``: of the stride, in a gradient of the data. ``taps``: of the filter, in its gradient.
+    """
 
     function: str
     shapes: tuple
@@ -35,6 +38,7 @@ class Drawn(NamedTuple):
     keywords: dict
     machine: dict
     phases: int
+    taps: int
 
 
 def _size(random, most):
@@ -136,5 +140,6 @@ def draw(random):
     machine["threads"] = random.choice((1, 2, 2, 7, 16, 64, 256))
     machine["scratch_bytes"] = random.choice((None, None, 0, 4096, 1 << 20))
     phases = prod(count_phases(axis.x, *axis[2:5], axis.padding[0]) for axis in axes) if operation.makes == "x" else 1
+    taps = prod(axis.kernel for axis in axes) if operation.makes == "w" else 1
     read = tuple(shapes[part] for part in operation.reads)
-    return Drawn(name, read, random.choice(NAMES), keywords, machine, phases)
+    return Drawn(name, read, random.choice(NAMES), keywords, machine, phases, taps)
