@@ -43,6 +43,11 @@ def _print(explanation, printer, cycle):
     printer.text(str(explanation))
 
 
+def _nothing(shape):
+    """Why no family is asked."""
+    return "nothing to compute" if 0 in shape else "nothing to compute: no sum has a term, so the result is zeros"
+
+
 class Explanation(NamedTuple):
     """How a call would be computed. ``str`` makes a report of it.
 
@@ -71,7 +76,7 @@ class Explanation(NamedTuple):
     def __str__(self):
         lines = [f"{self.function} -> {self.dtype}, {' x '.join(map(str, self.shape))}"]
         lines += [f"not {family}: {reason}" for family, reason in self.declined]
-        lines.append(f"by {self.family}" if self.family else "nothing to compute")
+        lines.append(f"by {self.family}" if self.family else _nothing(self.shape))
         for name, value in self.details.items():
             several = isinstance(value, list) and all(isinstance(each, str) for each in value)
             lines += [f"  {name}: {each}" for each in (value if several else [value]) if each is not None]
@@ -133,6 +138,13 @@ def explain(function, shapes, dtype=None, **keywords):
     --------
     conv, conv_backward_data, conv_backward_filter, conv_backward
     conv_transpose, conv_transpose_backward_data, conv_transpose_backward_filter, conv_transpose_backward
+
+    Notes
+    -----
+    An explanation takes about as long as the plan of a first call: milliseconds, and less than 50 of them. A gradient
+    of the data has a part for each phase of the stride that a tap of the filter reaches. Where these are thousands, it
+    takes up to 5 microseconds more for each; with more than 262,144 of them, most geometries are refused. A gradient
+    of a filter with millions of taps is cut into blocks of them: up to 20 nanoseconds more for each tap.
 
     Examples
     --------

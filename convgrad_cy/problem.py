@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .phases import count_phases, first_taps
+
 #: The operations: y from x and w, x from y and w, w from x and y.
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 
@@ -139,8 +141,7 @@ def backward_axis_rows(x, y, kernel, stride, dilation, pad_begin):
     """
     common = gcd(stride, dilation)
     filter_step = stride // common
-    count = min(kernel, filter_step)
-    first = np.arange(count) if count > 1 else 0
+    first = first_taps(x, kernel, stride, dilation, pad_begin) if min(kernel, filter_step) > 1 else 0
     begin = (first * dilation - pad_begin) % stride
     walk = AxisWalk(
         positions=-(-(x - begin) // stride),
@@ -154,7 +155,7 @@ def backward_axis_rows(x, y, kernel, stride, dilation, pad_begin):
         filter_begin=first,
         filter_step=filter_step,
     )
-    rows = np.empty((len(walk), count), np.int64).T  # field after field, as they are written
+    rows = np.empty((len(walk), np.size(first)), np.int64).T  # field after field, as they are written
     for column, field in enumerate(walk):
         rows[:, column] = field
     return rows if x >= stride else rows[rows[:, 0] > 0]
@@ -222,6 +223,10 @@ class ConvProblem:
         """The three axis walks of fprop (x to y) and wgrad (x and y to w)."""
         return tuple(forward_axis(*axis) for axis in self._axes)
 
+    def count_backward_phases(self):
+        """How many combinations ``backward_phases`` have."""
+        return prod(count_phases(x, *axis) for x, _, *axis in self._axes)
+
     def backward_phases(self):
         """For each axis, the walks of dgrad (y to x): one for each stride phase that a tap reaches."""
         return [backward_axis_phases(*axis) for axis in self._axes]
@@ -262,6 +267,11 @@ class ConvProblem:
     def channels(self, backward=False):
         """Those of x and of y, or of y and of x if ``backward``: of an operation's source and target."""
         return (self.y_channels, self.x_channels) if backward else (self.x_channels, self.y_channels)
+
+    @property
+    def has_products(self):
+        """Whether x, w and y all have elements. Without, the result of each of the three operations is zeros."""
+        return self.multiplications > 0 and 0 not in self.x
 
     @property
     def multiplications(self):

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from ..problem import AxisWalk
+from ..problem import AxisWalk, empty_axis
 
 #: Of the fields of AxisWalk, those in which walks of a kind differ; and their columns in a row of three axes.
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
@@ -111,10 +111,6 @@ class Walks:
         begins = np.cumsum(lengths) - lengths
         if len(of_kinds) == len(self):  # each walk is one of a kind
             return made, np.repeat(begins, lengths)
-        if len(self) > MOST_WALKS:
-            raise ValueError(
-                f"stride must have at most {MOST_WALKS} phases that taps of the filter reach, not {len(self)}"
-            )
         numbers, shifts = self._numbers_and_shifts()
         lengths, begins = lengths[numbers], begins[numbers]
         first = np.cumsum(lengths) - lengths
@@ -147,5 +143,10 @@ def walks_of(problem, backward):
     """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
     if not backward:
         return Walks.of_one(problem.forward_walk())
+    phases = problem.count_backward_phases()
+    if phases > MOST_WALKS:
+        raise ValueError(f"stride must have at most {MOST_WALKS} phases that taps of the filter reach, not {phases}")
+    if phases == 0:  # along one axis no tap reaches x
+        return Walks.of_one(tuple(map(empty_axis, problem.x, problem.y)))
     rows = problem.backward_rows()
     return Walks(rows, problem.unreached_walk(rows))

@@ -35,7 +35,7 @@ _REACHED = {FPROP: 0.2, DGRAD: 0.2, WGRAD: 0.1}
 
 
 def can(task):
-    """Whether groups are small, their channels evenly spaced in memory, and all counts within 32 bits."""
+    """Whether groups are small, channels evenly spaced, all counts within 32 bits, and sums within the registers."""
     ins, out = task.source.shape[2], task.target.shape[2]
     most = _MOST_MULTIPLIER if min(ins, out) == 1 else _MOST_CHANNELS
     if max(ins, out) > most or (task.problem.groups == 1 and ins * out > 1):
@@ -47,9 +47,8 @@ def can(task):
     if any(max(*map(abs, walk.extremes()), walk.source_size, walk.positions) >= _MOST_COORDINATE for walk in walks):
         return False
     if task.operation == WGRAD:
-        return (
-            task.problem.batch * prod(task.target.shape[3:]) < 2**31 and prod(task.filter.shape) <= reduce.MOST_ELEMENTS
-        )
+        positions, elements = task.problem.batch * prod(task.target.shape[3:]), prod(task.filter.shape)
+        return positions < 2**31 and elements <= reduce.MOST_ELEMENTS and _shape_of_wgrad(task) is not None
     planned = [_correlate(task, walks) for walks in sets]
     return all(launch.shared <= _FILTER_BYTES and launch.grid[0] <= _MOST_BLOCKS for launch in planned)
 
@@ -124,10 +123,13 @@ def _correlate(task, walks):
     return Launch("depthwise.cu", macros, "correlate", grid, block, across * channel_bytes, pointers, arguments)
 
 
+def _shape_of_wgrad(task):
+    return shape_of(task, [task.problem.forward_walk()[2]], sums_of_filter=True)
+
+
 def _wgrad(task):
-    (walks,) = walk_sets(task)
-    depth, height, width = (walk for (walk,) in walks)
-    shape = shape_of(task, [width], sums_of_filter=True)
+    depth, height, width = task.problem.forward_walk()
+    shape = _shape_of_wgrad(task)
     channels = task.problem.groups * shape.out
     strips = task.problem.batch * depth.positions * height.positions * -(-width.positions // shape.positions)
     rows = depth.taps * height.taps * -(-width.taps // shape.taps)

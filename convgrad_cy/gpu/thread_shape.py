@@ -82,7 +82,10 @@ def channel_stride(operand):
 
 
 def shape_of(task, width, sums_of_filter=False):
-    """The cheapest shape for the walks of axis W; there always is one, of one output and one tap."""
+    """The cheapest shape for the walks of axis W, or None.
+
+    The registers hold one output and one tap, unless ``sums_of_filter`` are of many channels in float64.
+    """
     itemsize = task.dtype.itemsize
     ins, out = task.source.shape[2], task.target.shape[2]
     channels, row = task.problem.groups * out, max(walk.positions for walk in width)
@@ -100,7 +103,9 @@ def shape_of(task, width, sums_of_filter=False):
         for count, positions, reach in product(counts, _powers(min(_MOST_POSITIONS, 2 * row - 1)), reaches)
     ]
     fitting = [shape for shape in shapes if shape.fits(task.dtype, task.device.arch, sums_of_filter)]
-    return min(fitting, key=lambda shape: (shape.cost(longest, itemsize, sums_of_filter), -shape.channels))
+    return min(
+        fitting, key=lambda shape: (shape.cost(longest, itemsize, sums_of_filter), -shape.channels), default=None
+    )
 
 
 def _powers(most):

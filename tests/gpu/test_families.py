@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from problems import PROBLEMS
-from simulated import task_without_memory
+from gpus import DEVICES
+from problems import PROBLEMS, parse
+from simulated import CHANNELS_FIRST, CHANNELS_LAST, task_without_memory
 
 from convgrad_cy.gpu import families, gather
 from convgrad_cy.gpu.module import text
@@ -33,6 +34,16 @@ def test_a_sum_without_terms_is_for_the_last_family():
     assert families.family(task) is not gather
     without = task._replace(source=task.source._replace(shape=(0, *task.source.shape[1:])))
     assert families.family(without) is gather
+
+
+@pytest.mark.parametrize("arch", DEVICES)
+@pytest.mark.parametrize("formats", (CHANNELS_FIRST, CHANNELS_LAST))
+def test_sums_that_no_registers_hold_are_for_another_family(arch, formats):
+    """The filter gradient in float64 of 16 channels for one: on sm_80 not even one output and one tap fit."""
+    problem = parse('mb2g8ic128ih9oc8kh3ph1n"wide"')
+    task = task_without_memory("wgrad", problem, "float64", formats=formats, device=DEVICES[arch])
+    assert families.plan(task).launches
+    assert families.family_of(task) == ("depthwise" if (arch, formats) != (80, CHANNELS_LAST) else "simt")
 
 
 def test_text_has_each_file_once_with_its_own_line_numbers():

@@ -40,7 +40,9 @@ def test_rows_are_those_of_all_walks(few, axes):
         walks.FEW_WALKS = kept
     defined = problem.backward_walks()
     assert len(every) == len(defined) == sum(every.counts)
-    assert every.extents == [len(phases) for phases in problem.backward_phases()]
+    extents = [len(phases) for phases in problem.backward_phases()]
+    assert problem.count_backward_phases() == prod(extents)
+    assert every.extents == (extents if prod(extents) else [1, 1, 1])  # without phases, one walk leaves zeros
     rows, first = every.rows([[[*sum(walk, ()), i]] for i, walk in enumerate(every.kinds)])
     assert rows[:, :-1].tolist() == [list(sum(walk, ())) for walk in defined]
     assert np.array_equal(np.arange(len(defined)), np.zeros(1) if len(defined) == 1 else first)

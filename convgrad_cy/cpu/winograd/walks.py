@@ -147,7 +147,9 @@ _LATEST_CALLS = 4
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def tile_walks(operation, problem):
-    """The ``TileWalks`` of an operation."""
+    """The ``TileWalks`` of an operation; without any walk where there are too many."""
+    if operation == DGRAD and problem.count_backward_phases() > MOST_TILE_WALKS:
+        return TileWalks(None, [], [])
     every = walks_of(problem, operation == DGRAD)
     kinds = _tile_axes(every)
     return TileWalks(every, kinds, _parts(operation, kinds, every.counts))
@@ -155,8 +157,6 @@ def tile_walks(operation, problem):
 
 def _tile_axes(every):
     """The ``kinds`` of ``TileWalks``."""
-    if len(every) > MOST_TILE_WALKS:
-        return []
     axes = {axis: _tile_axis(axis) for walk in every.kinds for axis in walk}
     if not all(axes.values()):
         return []

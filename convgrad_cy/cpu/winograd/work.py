@@ -21,8 +21,10 @@ def _without_padding(problem):
     for x, y, taps, stride, dilation, pad in zip(*axes, strict=True):
         if pad <= 0 and (y - 1) * stride + (taps - 1) * dilation - pad < x:
             continue
-        firsts = [tap * dilation - pad for tap in range(taps)]
-        seen = sum(max(0, min(y, -((first - x) // stride)) - max(0, -(first // stride))) for first in firsts)
+        # Taps and positions are alike: of the fewer ones, each counts the others that it meets within x.
+        (few, apart), (many, step) = sorted([(taps, dilation), (y, stride)])
+        firsts = [each * apart - pad for each in range(few)]
+        seen = sum(max(0, min(many, -((first - x) // step)) - max(0, -(first // step))) for first in firsts)
         part *= seen / (y * taps)
     return part
 
