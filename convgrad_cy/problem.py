@@ -264,6 +264,11 @@ class ConvProblem:
         return (self.y_channels, self.x_channels) if backward else (self.x_channels, self.y_channels)
 
     @property
+    def has_products(self):
+        """Whether x, w and y all have elements. Without, the result of each of the three operations is zeros."""
+        return self.multiplications > 0 and 0 not in self.x
+
+    @property
     def multiplications(self):
         """Products in the sums of any of the three operations, padding counted as data."""
         return self.batch * self.groups * self.x_channels * self.y_channels * prod(self.kernel) * prod(self.y)

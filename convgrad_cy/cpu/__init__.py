@@ -15,6 +15,7 @@ from .kernels import threads as threads
 from .reached import Narrowed, reached
 from .task import Task
 from .winograd import refusal as refused_by_winograd
+from .zeros import Zeros
 
 
 def task_of(operation, problem, dtype, algorithm, places, tensors):
@@ -26,13 +27,17 @@ def task_of(operation, problem, dtype, algorithm, places, tensors):
 
 
 def explained(task):
-    """What ``details.explained`` says of a task."""
+    """What ``details.explained`` says of a task; no family and no details where the result is zeros."""
+    if not task.problem.has_products:
+        return [], None, []
     declined, family, details = explained_task(reached(task))
     return declined, family, [("instruction set", isa), *details]
 
 
 def refusal(operation, problem, dtype):
-    """Why Winograd's algorithm cannot be asked for, or None."""
+    """Why Winograd's algorithm cannot be asked for, or None: zeros need no algorithm."""
+    if not problem.has_products:
+        return None
     return refused_by_winograd(operation, problem, dtype, machine().tile)
 
 
@@ -41,6 +46,8 @@ def prepare(operation, problem, dtype, algorithm, places, tensors):
 
     ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
     """
+    if not problem.has_products:
+        return Zeros()
     asked = task_of(operation, problem, dtype, algorithm, places, tensors)
     task = reached(asked)
     work = families.job(task).ready()

@@ -25,26 +25,25 @@ from . import dgrad_costs, scratch, winograd
 from .kernels import compiled
 from .layouts import Axes, Copier, Reordered, widened
 from .machines import LINE_BYTES
+from .reasons import Ratio, Reason
 
 
 def refusal(problem, tuning, lanes, widens=False, pairs=False):
     """Why a data gradient is not formed from columns, or None."""
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
-    if problem.multiplications == 0:
-        return "there are no products"
     if problem.groups > tuning.most_column_groups:
-        return f"there are more than {tuning.most_column_groups} groups"
+        return Reason("there are more than {} groups", tuning.most_column_groups)
     axes = zip(problem.x, problem.y, problem.stride, strict=True)
     fewer = prod(truediv(x, positions * stride) for x, positions, stride in axes)
     if fewer < tuning.least_column_gain:
-        return f"the sum itself has {fewer:.2f} times as many products, less than {tuning.least_column_gain}"
+        few = "the sum itself has {:.2f} times as many products, less than {}"
+        return Reason(few, fewer, tuning.least_column_gain)
     of_others = 2 * lanes if pairs else lanes  # a step takes half of the time
     others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged))
     own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widened(problem, tuning) if widens else 0)
-    return (
-        None if own < others else f"it takes {truediv(own, others):.2f} times as long as the sum itself, or exchanged"
-    )
+    slower = "it takes {:.2f} times as long as the sum itself, or exchanged"
+    return None if own < others else Reason(slower, Ratio(own, others))
 
 
 def suits(task):

@@ -5,6 +5,8 @@ Bytes beside the arrays are about those of a call; each thread has a window and 
 
 from math import prod
 
+import numpy as np
+
 from ..problem import WGRAD, AxisWalk
 from .columns import Columned
 from .direct.boxes import WindowAxis
@@ -15,7 +17,7 @@ from .layouts import Reordered
 from .long_sums import LongSums
 from .overlaps import Overlapped
 from .patches import Patched
-from .steps import PACKS, reads_of
+from .steps import PACKS, Reads
 from .winograd import decide_for
 from .winograd.cuts import Cutting
 from .winograd.plan import choose
@@ -27,7 +29,7 @@ _NAMES = ("x", "w", "y")
 def explained(task):
     """(pairs of a family that declines and its reason, the family that takes the task, pairs of a name and a value)."""
     reasons, family = declined(task)
-    named = [(name_of(other), reason) for other, reason in reasons]
+    named = [(name_of(other), str(reason)) for other, reason in reasons]
     return named, name_of(family), _details(job(task), task)
 
 
@@ -134,13 +136,32 @@ def _tile(blocks):
     return "columns are positions of a row" if blocks.positions_across else "columns are output channels"
 
 
-def _boxes(walk, window, problem, images):
-    extents = zip(walk, window, strict=True)
-    return -(-problem.batch // images) * prod(-(-axis.positions // max(part.positions, 1)) for axis, part in extents)
+class _Rows:
+    """The rows of a plan that compute, as arrays: a dgrad with many stride phases has hundreds of thousands.
 
+    Each field of ``walks`` and ``windows`` is an array (rows, axes), each field of ``reads`` an array (rows).
+    """
 
-def _with_taps(rows):
-    return [(walk, window) for walk, window in rows if all(axis.taps for axis in walk)]
+    def __init__(self, steps):
+        packs = steps[:, -1] == PACKS
+        rows = steps[~packs] if packs.any() else steps
+        (of_walk, of_window), reads = (len(kind._fields) for kind in (AxisWalk, WindowAxis)), -1 - len(Reads._fields)
+        walks, windows = rows[:, : 3 * of_walk], rows[:, 3 * of_walk : reads]
+        self.walks = AxisWalk(*np.moveaxis(walks.reshape(-1, 3, of_walk), 2, 0))
+        self.windows = WindowAxis(*np.moveaxis(windows.reshape(-1, 3, of_window), 2, 0))
+        self.reads = Reads(*rows[:, reads:-1].T)
+        self.taps = self.walks.taps.prod(1)
+
+    def __len__(self):
+        return len(self.taps)
+
+    def boxes(self, batch, images):
+        """How many boxes the walk of each row has."""
+        return -(-batch // images) * (-(-self.walks.positions // np.maximum(self.windows.positions, 1))).prod(1)
+
+    def box(self):
+        """Positions on each axis of a box of the longest walk."""
+        return self.windows.positions[self.walks.positions.prod(1).argmax()].tolist()
 
 
 def _tasks(job, blocks, rows):
@@ -154,8 +175,9 @@ def _tasks(job, blocks, rows):
     if operation == WGRAD:
         return parts * -(-channels // blocks.chunk) * blocks.slices * len(rows)
     if blocks.lanewise:  # a task has all stride phases
-        return parts * max(_boxes(*row, problem, 1) for row in _with_taps(rows) or rows)
-    return parts * sum(_boxes(*row, problem, blocks.images) for row in rows) // blocks.phases
+        boxes, with_taps = rows.boxes(problem.batch, 1), rows.taps > 0
+        return parts * int(boxes[with_taps if with_taps.any() else slice(None)].max())
+    return parts * int(rows.boxes(problem.batch, blocks.images).sum()) // blocks.phases
 
 
 def _direct_bytes(job, blocks, taps):
@@ -170,7 +192,7 @@ def _direct_bytes(job, blocks, taps):
 def _packed(job, blocks, reads):
     if job.task.operation == WGRAD:
         return None
-    if any(each.strips for each in reads):
+    if reads.strips.any():
         return "each task, but for whole vectors of outputs that are adjacent"
     return "each task" if blocks.packs else "all tasks, before the others"
 
@@ -178,14 +200,14 @@ def _packed(job, blocks, reads):
 def _phases(job, blocks, rows):
     """Walks that a task computes together, but for one without taps, which leaves zeros."""
     lanewise = blocks.lanewise and job.task.operation != WGRAD
-    return max(1, len(_with_taps(rows))) if lanewise else blocks.phases
+    return max(1, int((rows.taps > 0).sum())) if lanewise else blocks.phases
 
 
 def _copied(job, blocks, reads):
     if not blocks.lanewise:
-        if job.task.operation == WGRAD and not all(each.channels_inside for each in reads):
+        if job.task.operation == WGRAD and not reads.channels_inside.all():
             return "windows of the source, with positions adjacent, where the kernel does not read it in place"
-        always = all(each.copies for each in reads)
+        always = reads.copies.all()
         return "windows of the source" + ("" if always else ", where the kernel does not read it in place")
     source, _, target = job.task.tensors
     single = source.shape[2] == target.shape[2] == 1
@@ -195,33 +217,24 @@ def _copied(job, blocks, reads):
 
 
 def _direct(job, task):
-    blocks, fields, others = Blocks(*job.plan.blocks.tolist()), len(AxisWalk._fields), len(WindowAxis._fields)
-    rows, reads = [], []
-    for row in job.plan.steps.tolist():
-        if row[-1] != PACKS:
-            reads.append(reads_of(row))
-            walk = [AxisWalk(*row[i * fields : (i + 1) * fields]) for i in range(3)]
-            ends = [3 * fields + i * others for i in range(3)]
-            rows.append((walk, [WindowAxis(*row[begin : begin + others]) for begin in ends]))
-    summed = max([prod(axis.taps for axis in walk) for walk, _ in rows])
-    taps = summed if job.task.operation == WGRAD else prod(job.task.problem.kernel)
-    _, window = max(rows, key=lambda row: prod(axis.positions for axis in row[0]))
+    blocks, rows = Blocks(*job.plan.blocks.tolist()), _Rows(job.plan.steps)
+    taps = int(rows.taps.max()) if job.task.operation == WGRAD else prod(job.task.problem.kernel)
     return [
         ("kernel", job.kernel),
         ("form", job.plan.form),
         ("not", [f"{name}, since {reason}" for name, reason in job.plan.declined]),
         ("tile", _tile(blocks)),
         ("walks", len(rows)),
-        ("box (batch, depth, height, width)", [blocks.images, *(axis.positions for axis in window)]),
+        ("box (batch, depth, height, width)", [blocks.images, *rows.box()]),
         ("chunk of channels", blocks.chunk),
         ("block of outputs", blocks.outputs),
         ("groups of a task", blocks.groups),
         ("slices of a sum", blocks.slices),
         ("stride phases of a task", _phases(job, blocks, rows)),
-        ("filter packed by", _packed(job, blocks, reads)),
+        ("filter packed by", _packed(job, blocks, rows.reads)),
         ("target stored past the cache", bool(blocks.streams)),
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
-        ("copied", _copied(job, blocks, reads)),
+        ("copied", _copied(job, blocks, rows.reads)),
         ("bytes beside the arrays", _direct_bytes(job, blocks, taps)),
     ]

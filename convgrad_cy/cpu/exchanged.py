@@ -27,6 +27,7 @@ from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
 from . import dgrad_costs, scratch
 from .layouts import Axes, Reordered
 from .patches import is_whole
+from .reasons import Ratio, Reason
 from .small_groups.refusal import MOST_TABLE, table_entries
 from .task import Task
 
@@ -71,20 +72,19 @@ def suits(task):
     taps, positions, tuning = prod(problem.kernel), prod(problem.y), task.machine.tuning
     if taps <= min(positions, prod(problem.x)):
         return "the filter is not larger than y"
-    if problem.multiplications == 0:
-        return "there are no products"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
     if task.algorithm == "direct" and operation != WGRAD:  # images are channels here, and so decide about sums
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     if positions >= TAP_LIMIT:
-        return f"y has {TAP_LIMIT} positions or more"
+        return Reason("y has {} positions or more", TAP_LIMIT)
     declined = scratch.refusal(_copied(task), problem, task.dtype.itemsize, task.machine.tile)
     if declined or _is_reversed(task):
         return declined
     if operation == DGRAD:
         if prod(problem.x) <= tuning.most_parts:
-            return f"x has at most {tuning.most_parts} positions: of few, the sum itself leaves out the taps beyond y"
+            few = "x has at most {} positions: of few, the sum itself leaves out the taps beyond y"
+            return Reason(few, tuning.most_parts)
         # Only every stride-th tap meets a position, and every dilation-th position a tap.
         taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
     elif problem.groups == 1 and positions == 1 and (operation == FPROP or is_whole(problem)):
@@ -93,13 +93,14 @@ def suits(task):
         most = max(stride / kernel for stride, kernel in zip(problem.stride, problem.kernel, strict=True) if kernel > 1)
         overlap = tuning.least_exchanged_overlap if problem.groups == 1 else tuning.least_exchanged_overlap_of_groups
         if positions > 1 and most * overlap > 1:
-            return f"the filter is less than {overlap} times as large as the stride"
+            return Reason("the filter is less than {} times as large as the stride", overlap)
     if operation == DGRAD and problem.groups == 1:
         lanes = dgrad_costs.lanes_of(task.dtype)
-        gain = truediv(*(cost(problem, tuning, lanes) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged)))
-        return None if gain > 1 else f"it takes {truediv(1, gain):.2f} times as long as the sum itself"
+        own, itself = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.of_itself))
+        slower = "it takes {:.2f} times as long as the sum itself"
+        return None if own < itself else Reason(slower, Ratio(own, itself))
     least = _least(task)
-    return None if taps >= least * positions else f"the filter is less than {least:.1f} times as large as y"
+    return None if taps >= least * positions else Reason("the filter is less than {:.1f} times as large as y", least)
 
 
 def _copied(task):

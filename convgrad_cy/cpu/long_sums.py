@@ -21,6 +21,7 @@ from . import scratch
 from .exchanged import suits_lanes
 from .kernels import compiled
 from .layouts import Reordered, widened
+from .reasons import Reason
 
 #: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
 AXES = range(4)
@@ -58,8 +59,6 @@ def refusal(problem, tuning, lanes):
     """Why a result is not formed so, or None; it does not depend on the batch."""
     terms, positions, outputs = prod(sizes(problem)), prod(problem.y), problem.y_channels
     least, products = tuning.least_long_terms, tuning.least_long_products
-    if terms == 0:
-        return "there are no products"
     axis = lane_axis(problem, tuning, lanes)
     if problem.groups > 1:
         least = min(least, tuning.least_long_terms_of_groups * outputs)
@@ -67,20 +66,20 @@ def refusal(problem, tuning, lanes):
         least = max(least, tuning.least_long_terms_of_outputs * outputs)
         products = tuning.least_copied_long_products
     if terms < least:
-        return f"a sum has fewer than {least} terms"
+        return Reason("a sum has fewer than {} terms", least)
     if problem.groups * terms * outputs * positions < products:
-        return f"an image has fewer than {products} products"
+        return Reason("an image has fewer than {} products", products)
     reads = positions * prod(problem.kernel) / prod(problem.x)
     lone = problem.groups > 1 and problem.x_channels == outputs == 1
     if lone and (suits_lanes(problem) or reads > tuning.most_lone_reads):
         return "groups of one channel fill vectors side by side"
     if positions > tuning.most_long_positions:
-        return f"y has more than {tuning.most_long_positions} positions"
+        return Reason("y has more than {} positions", tuning.most_long_positions)
     few = outputs * positions <= tuning.most_long_sums and terms >= tuning.least_longest_terms
     if outputs > tuning.most_long_outputs and not few:
-        return f"y has more than {tuning.most_long_outputs} channels in a group"
+        return Reason("y has more than {} channels in a group", tuning.most_long_outputs)
     if reads > tuning.most_long_reads:
-        return f"an element of x has more than {tuning.most_long_reads} products of each output"
+        return Reason("an element of x has more than {} products of each output", tuning.most_long_reads)
     if filled(problem, axis, lanes) < tuning.least_long_fill:
         return "no axis of the sum fills vectors"
     return None
@@ -95,7 +94,7 @@ def filled(problem, axis, lanes):
     """The part of the vectors along an axis of the sum that its elements fill; none where x has them apart."""
     size = sizes(problem)[axis]
     apart = axis > 0 and problem.dilation[axis - 1] > 1
-    return 0 if apart or size == 0 else size / (-(-size // lanes) * lanes)
+    return 0 if apart else size / (-(-size // lanes) * lanes)
 
 
 def lane_axis(problem, tuning, lanes):
@@ -120,7 +119,7 @@ def blocks_of(problem, dtype, machine):
     wanted = max(wanted, min(-(-tuning.wanted_tasks // problem.groups), terms // tuning.least_long_slice))
     piece = max(min(-(-length // lanes) * lanes, tuning.least_long_slice), lanes)
     units = prod(sizes(problem)[axis] for axis in order[:3]) * -(-length // piece)
-    slices = -(-units // -(-units // max(1, wanted))) if units else 1
+    slices = -(-units // -(-units // max(1, wanted)))
     threads = 1 if problem.multiplications < tuning.serial_products else machine.threads
     return Blocks(order, piece, slices, threads)
 

@@ -23,6 +23,7 @@ from ..arrays import NUMPY
 from ..problem import DGRAD
 from . import scratch
 from .layouts import Axes, Copier
+from .reasons import Reason
 
 
 class Part(NamedTuple):
@@ -46,11 +47,11 @@ def parts_of(kernel, stride):
 def refusal(problem, tuning):
     """Why a data gradient is not formed from overlapping patches, or None."""
     if problem.multiplications < tuning.serial_products:
-        return f"there are fewer than {tuning.serial_products} products"
+        return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
         return "there are groups"
     if problem.x_channels > tuning.most_overlapped_channels:
-        return f"x has more than {tuning.most_overlapped_channels} channels"
+        return Reason("x has more than {} channels", tuning.most_overlapped_channels)
     if problem.dilation != (1, 1, 1):
         return "the filter is dilated"
     axes = [parts_of(kernel, stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True)]
@@ -58,11 +59,11 @@ def refusal(problem, tuning):
         return "the kernel is smaller than the stride"
     products = tuning.least_overlapped_products * problem.x_channels
     if problem.y_channels * prod(problem.kernel) < products * prod(problem.stride):
-        return f"an element has fewer than {products} products"
+        return Reason("an element has fewer than {} products", products)
     most, least = (problem.x_channels * prod(end(part.size for part in parts) for parts in axes) for end in (max, min))
     wanted, everywhere = tuning.least_block_elements, tuning.least_elements_of_all_parts
     if most < wanted and least < everywhere:
-        return f"a block has parts of fewer than {everywhere} elements, and none of {wanted}"
+        return Reason("a block has parts of fewer than {} elements, and none of {}", everywhere, wanted)
     return None
 
 

@@ -20,6 +20,7 @@ from ..arrays import NUMPY
 from ..problem import DGRAD
 from . import scratch
 from .layouts import Axes, Copier
+from .reasons import Reason
 
 #: Not for speed: up to so many images, and taps of all of them, wgrad has one box, however its taps are counted. So no
 #: layout cuts a sum, and its bits are those of all. Of one image there is nothing to cut.
@@ -40,15 +41,15 @@ def _is_cut(problem, axis):
 def refusal(problem, tuning):
     """Why a data gradient is not formed from patches, or None."""
     if problem.multiplications < tuning.serial_products:
-        return f"there are fewer than {tuning.serial_products} products"
+        return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
         return "there are groups"
     if problem.x_channels > tuning.most_patch_channels:
-        return f"x has more than {tuning.most_patch_channels} channels"
+        return Reason("x has more than {} channels", tuning.most_patch_channels)
     if problem.y_channels < tuning.least_patch_products:
-        return f"an element has fewer than {tuning.least_patch_products} products"
+        return Reason("an element has fewer than {} products", tuning.least_patch_products)
     if problem.x_channels * prod(problem.kernel) < tuning.least_patch_elements:
-        return f"a patch has fewer than {tuning.least_patch_elements} elements"
+        return Reason("a patch has fewer than {} elements", tuning.least_patch_elements)
     if not all(_is_cut(problem, axis) for axis in range(3)):
         return "the kernel does not cut x into patches"
     return None

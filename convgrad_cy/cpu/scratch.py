@@ -7,6 +7,7 @@ no layout and no threads. What is compared with it is what a family takes in the
 from math import prod
 
 from .cache import operand_bytes
+from .reasons import Reason
 
 #: Not for speed: without a limit of the process's own, a call may take so many times the bytes of its arrays, and at
 #: least these.
@@ -27,12 +28,12 @@ def most_scratch(problem, itemsize, tile):
 
 
 def excess(size, problem, itemsize, tile):
-    """So many bytes in words, if that is more than there are, or None."""
+    """A part of a reason: so many bytes, if that is more than there are, or None."""
     most = most_scratch(problem, itemsize, tile)
-    return f"{size} bytes beside the arrays, more than the limit of {most}" if size > most else None
+    return Reason("{} bytes beside the arrays, more than the limit of {}", size, most) if size > most else None
 
 
 def refusal(*arguments):
     """Why a family declines a problem, by the ``excess`` of what it takes, or None."""
-    words = excess(*arguments)
-    return words and f"it takes {words}"
+    found = excess(*arguments)
+    return found and Reason("it takes {}", found)

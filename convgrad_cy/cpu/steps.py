@@ -71,11 +71,6 @@ class Outline(NamedTuple):
         return Plan(steps, np.array(self.blocks, np.int64), self.form, self.declined)
 
 
-def reads_of(row):
-    """The ``Reads`` in a row of ``Plan.steps``."""
-    return Reads(*map(bool, row[-1 - len(Reads._fields) : -1]))
-
-
 def same_reads(reads):
     """What gives these ``Reads`` for all rows."""
     return lambda walk, window: reads

@@ -227,7 +227,7 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/__init__.py",
         "test_scratch_limit.py::test_families_decline",
-        ("tiles take what memory there is", 'words and f"it takes {words}"', "None"),
+        ("tiles take what memory there is", 'words and Reason("it takes {}", words)', "None"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",

@@ -5,7 +5,7 @@ import pytest
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import reads_of
+from convgrad_cy.cpu.steps import Reads
 from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
 BFLOAT16, FLOAT32 = dtypes.TABLE[1:3]
@@ -20,7 +20,7 @@ def problem_of(channels, outputs, x, kernel=3, stride=1, batch=1):
 
 def reads(operation, problem, tile=WIDE, dtype=FLOAT32):
     steps = plan(operation, problem, dtype, False, Machine(*tile, threads=2)).steps
-    return [reads_of(row) for row in steps.tolist()]
+    return [Reads(*map(bool, row[-4:-1])) for row in steps.tolist()]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,11 @@ PACKAGE = ROOT / "convgrad_cy"
 _NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", "small_groups", "winograd")
 FAMILIES = {f"cpu.{name}" for name in _NAMES}
 #: What families import that bring arrays into another order.
-_COPYING = {"arrays", "cpu.layouts", "cpu.scratch", "problem"}
+_COPYING = {"arrays", "cpu.layouts", "cpu.reasons", "cpu.scratch", "problem"}
+#: What both families import that form the sum as the definition has it.
+_OF_SUMS = {"bounded", "problem"} | {
+    f"cpu.{name}" for name in ("cache", "case", "job", "machines", "steps", "task", "tile", "views")
+}
 #: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
 #: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
 #: a decision about the design.
@@ -46,7 +50,7 @@ ALLOWED = {
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
     "arrays": {"dtypes", "_repeat"},
-    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd"},
+    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd", "cpu.zeros"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
     | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.steps", "problem"},
     "cpu.families": FAMILIES,
@@ -64,48 +68,24 @@ ALLOWED = {
         "cpu.job",
         "cpu.layouts",
         "cpu.machines",
+        "cpu.reasons",
         "cpu.scratch",
         "cpu.small_groups",
         "cpu.tile",
         "cpu.walks",
         "problem",
     },
-    "cpu.small_groups": {
-        "bounded",
-        "cpu.cache",
-        "cpu.case",
-        "cpu.direct",
-        "cpu.direct.boxes",
-        "cpu.job",
-        "cpu.machines",
-        "cpu.steps",
-        "cpu.task",
-        "cpu.tile",
-        "cpu.views",
-        "problem",
-    },
+    "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.reasons"},
     "cpu.direct.boxes": {"cpu.machines", "problem"},
-    "cpu.direct": {
-        "bounded",
-        "cpu.cache",
-        "cpu.case",
-        "cpu.cuts",
-        "cpu.direct.boxes",
-        "cpu.job",
-        "cpu.machines",
-        "cpu.patches",
-        "cpu.steps",
-        "cpu.task",
-        "cpu.tile",
-        "cpu.views",
-        "problem",
-    },
+    "cpu.direct": _OF_SUMS | {"cpu.cuts", "cpu.direct.boxes", "cpu.patches"},
     "cpu.layouts": {"arrays", "cpu.kernels", "dtypes"},
     "cpu.reached": {"cpu.layouts", "problem"},
     "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
     "cpu.task": {"cpu.machines", "problem"},
     "cpu.case": {"cpu.cache", "cpu.machines", "cpu.scratch", "cpu.walks", "problem"},
-    "cpu.scratch": {"cpu.cache"},
+    "cpu.scratch": {"cpu.cache", "cpu.reasons"},
+    "cpu.reasons": set(),
+    "cpu.zeros": set(),
     "cpu.kernels": {"cpu.cache", "cpu.machines", "scratch_limit", "threads", "_cpu_features", "_kernels"},
     "cpu.cuts": set(),
     "cpu.machines": {"cpu.tuning"},

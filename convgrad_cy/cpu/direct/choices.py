@@ -79,7 +79,7 @@ def joins_phases(case):
 
     Taps far apart, by dilation, would see little in common; positions that no tap reaches would have to be zeros.
     """
-    full = case.channels and 1 < case.every.extents[2] == case.walks[0][2].target_step
+    full = 1 < case.every.extents[2] == case.walks[0][2].target_step
     return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in case.walks for axis in walk)
 
 

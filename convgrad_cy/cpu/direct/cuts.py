@@ -53,7 +53,7 @@ def cut_correlation(case, sizes, pairs, threads, cut, boxed):
 
     ``cut``: the same as they are. ``boxed`` gives images and windows of boxes of at most so many positions.
     """
-    if threads <= case.tuning.tuned_threads or case.channels == 0:
+    if threads <= case.tuning.tuned_threads:
         return cut
     whole = cut[1] * max(prod(part.positions for part in window) for window in cut[2])
     mosts = shrinking(whole, case.tuning, case.tuning.least_cut_positions)
@@ -75,7 +75,7 @@ def accumulation_loop(case, order, chunk, block):
 
 def cut_accumulation(case, order, threads, chunk, block):
     """(chunk, block) of wgrad for so many threads."""
-    if threads <= case.tuning.tuned_threads or case.channels == 0:
+    if threads <= case.tuning.tuned_threads:
         return chunk, block
     chunks = [chunk]
     while chunks[-1] > 1 and case.taps * chunks[-1] > case.tile.tile_rows:

@@ -1,7 +1,7 @@
 """The plan of small groups, or the reason why they decline."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...bounded import bounded
 from ...problem import DGRAD, WGRAD
@@ -9,6 +9,7 @@ from ..cache import memory_ways, operand_bytes
 from ..case import case_of, setting_of
 from ..direct.boxes import WindowAxis
 from ..direct.plan import PLANS_BYTES, Blocks
+from ..reasons import Reason
 from ..steps import Outline, whole_rows
 from .boxes import cut_accumulation, cut_correlation
 from .refusal import refusal
@@ -21,7 +22,7 @@ _LATEST_CALLS = 4
 class Found(NamedTuple):
     """What small groups make of a problem: the reason why they decline, or an outline."""
 
-    reason: str | None
+    reason: Any
     outline: Outline | None = None
 
 
@@ -45,7 +46,7 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     cut = cut_accumulation if operation == WGRAD else cut_correlation
     cut = cut(case, spread, positions_adjacent, in_place, threads)
     if cut is None:
-        return Found(f"a copy would take more than {case.tuning.most_lane_bytes} bytes")
+        return Found(Reason("a copy would take more than {} bytes", case.tuning.most_lane_bytes))
     streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in cut.extents]] * len(case.walks)
     blocks = Blocks(

@@ -3,6 +3,7 @@
 from ...problem import WGRAD
 from ..direct.choices import takes_halves
 from ..direct.order import order_of
+from ..reasons import Reason
 from ..tile import tile_cycles
 
 #: Not for speed: entries of the kernel's tables of taps, all runs together, 8 bytes each (pyx/small_groups/runs.pxd).
@@ -19,11 +20,11 @@ def _own(case, positions_adjacent, spread):
     sums_positions = case.operation == WGRAD
     walks, channels = case.walks, case.channels
     half = max(1, case.lanes // 2)
-    if not 1 <= channels <= half or not 1 <= case.outputs <= half:
-        return "the channels of a group are none, or more than half of a vector"
+    if channels > half or case.outputs > half:
+        return "the channels of a group are more than half of a vector"
     if sums_positions and channels > case.tuning.most_summed_channels:
         if spread is None:
-            return f"the source has more than {case.tuning.most_summed_channels} channels in a group"
+            return Reason("the source has more than {} channels in a group", case.tuning.most_summed_channels)
         if case.multiplies_pairs or 2 * case.outputs == case.lanes:
             return "others multiply bfloat16 in pairs of positions, or fill halves of vectors"
     # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a

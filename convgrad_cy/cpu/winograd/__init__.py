@@ -4,6 +4,7 @@ from ...problem import DGRAD, WGRAD
 from .. import scratch, small_groups
 from ..job import Job
 from ..layouts import Reordered
+from ..reasons import Reason
 from .layout import gathered, reorders
 from .plan import choose
 from .plan import plan as make_plan
@@ -27,19 +28,19 @@ def suits(task):
     words = _excess(task.operation, task.problem, decision.tiling, task.dtype, task.algorithm, task.machine.tile)
     if words is None and task.algorithm == "auto" and small_groups.suits(task) is None:
         return "small groups fill their vectors"
-    return words and f"it takes {words}"
+    return words and Reason("it takes {}", words)
 
 
 def refusal(operation, problem, dtype, tile):
     """Why a call that asks for this algorithm is refused, or None."""
     reason = cannot(operation, problem, dtype)
-    if reason is not None or tile.scratch_bytes is None or problem.multiplications == 0:
+    if reason is not None or tile.scratch_bytes is None:
         return reason
     return _excess(operation, problem, decide(operation, problem, dtype, True, tile).tiling, dtype, "winograd", tile)
 
 
 def _excess(operation, problem, tiling, dtype, algorithm, tile):
-    """The memory of a tiling in words, if that is too much, or None: that of arrays that are all to be reordered.
+    """A part of a reason: the memory of a tiling whose arrays are all to be reordered, if that is too much, or None.
 
     A call that asks for the algorithm has no other limit than the one that is set.
     """

@@ -6,9 +6,10 @@ neither the layout of the arrays nor the threads nor the caches.
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...problem import DGRAD, WGRAD
+from ..reasons import Ratio, Reason
 from ..tile import fits_half
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of, is_small
@@ -34,6 +35,8 @@ TILINGS = (
 #: their error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
 LARGEST_TILES, MOST_ACCURATE_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
 
+_SAVES_LITTLE = "it saves too few products, {:.2f} to 1"
+
 #: Not for speed: what a call may take beside the arrays.
 SCRATCH_BYTES = 64 << 20
 
@@ -41,7 +44,7 @@ SCRATCH_BYTES = 64 << 20
 def refusal(operation, problem, dtype):
     """Why Winograd's algorithm cannot compute this, or None."""
     if dtype.compute != "float32":
-        return f"the dtype {dtype.name}"
+        return Reason("the dtype {}", dtype.name)
     if prod(problem.kernel) == 1:
         return "a filter of one tap"
     if not tile_walks(operation, problem).parts:
@@ -108,14 +111,14 @@ class Decision(NamedTuple):
     ----------
     tiling : tuple or None
         To compute by, or None for another family.
-    reason : str or None
+    reason : Reason, str or None
         Why another family computes it, or None.
     seconds : tuple of float
         On one thread, by the tiling and by the direct algorithm, as far as they were asked for.
     """
 
     tiling: tuple | None
-    reason: str | None = None
+    reason: Any = None
     seconds: tuple = ()
 
 
@@ -124,12 +127,10 @@ def decide(operation, problem, dtype, forced, tile):
     """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
-        return Decision(None, f"there are fewer than {tuning.least_tiled_products} products")
-    if problem.multiplications == 0:
-        return Decision(None, "there are no products")
+        return Decision(None, Reason("there are fewer than {} products", tuning.least_tiled_products))
     refused = refusal(operation, problem, dtype)
     if refused is not None:
-        return Decision(None, f"it cannot compute {refused}")
+        return Decision(None, Reason("it cannot compute {}", refused))
     defined, costs = _defined(operation, problem), costs_of(tile)
     general = costs.least_gain_of_pairs if tile.pairs(dtype) else costs.least_gain
     general = costs.least_gain_of_small if is_small(problem) else general
@@ -138,12 +139,13 @@ def decide(operation, problem, dtype, forced, tile):
     if counted and not forced:  # most are refused by what takes no choice of blocks to tell
         saving = max(_saving(problem, defined, each) for each in counted.values())
         if saving < tuning.least_saving:
-            return Decision(None, f"it saves too few products, {saving:.2f} to 1")
+            return Decision(None, Reason(_SAVES_LITTLE, saving))
         seconds = direct_seconds(operation, problem, dtype, tile)
         least = min(_seconds(least_work(operation, problem, each, tile), costs) for each in counted.values())
         gain = min(general, costs.least_gain_of_little[operation])
         if least * gain >= seconds and not (halved and problem.groups > 1):
-            return Decision(None, f"it has to be {gain} times as fast, and is at most {seconds / least:.2f} times")
+            slow = "it has to be {} times as fast, and is at most {:.2f} times"
+            return Decision(None, Reason(slow, gain, Ratio(seconds, least)))
     least_tiles = tuning.least_wgrad_tiles if operation == WGRAD else 1
     times = {
         tiling: tiled_seconds(operation, problem, tiling, tile)
@@ -158,10 +160,10 @@ def decide(operation, problem, dtype, forced, tile):
         return Decision(best, None, (times[best],))
     saving = _saving(problem, defined, counted[best])
     if saving < tuning.least_saving:
-        return Decision(None, f"it saves too few products, {saving:.2f} to 1", (times[best],))
+        return Decision(None, Reason(_SAVES_LITTLE, saving), (times[best],))
     plan = winograd.choose(operation, problem, best, tile)
     if plan.memory > SCRATCH_BYTES:
-        return Decision(None, f"it would take {plan.memory} bytes beside the arrays", (times[best],))
+        return Decision(None, Reason("it would take {} bytes beside the arrays", plan.memory), (times[best],))
     full = saving >= tuning.full_saving
     whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
     if whole and plan.chosen.groups > 1 and halved and plan.tasks > 1:
@@ -171,7 +173,8 @@ def decide(operation, problem, dtype, forced, tile):
     gain = general if full else costs.least_gain_of_little[operation]
     if times[best] * gain < seconds[1]:
         return Decision(best, None, seconds)
-    return Decision(None, f"it has to be {gain} times as fast, and is {seconds[1] / seconds[0]:.2f} times", seconds)
+    slow = "it has to be {} times as fast, and is {:.2f} times"
+    return Decision(None, Reason(slow, gain, Ratio(*reversed(seconds))), seconds)
 
 
 def tiling_of(operation, problem, dtype, forced, tile):
