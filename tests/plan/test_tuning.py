@@ -37,6 +37,7 @@ ELSEWHERE = {
     "walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
     "winograd/costs.py": {"FEW_TILES", "SMALL_PRODUCTS"},
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
+    "winograd/memory.py": {"FINISHED_CHANNELS", "LINE"},
     "winograd/tilings.py": {
         *("SMALL", "LARGE", "LARGER", "LARGEST"),  # the points that there are
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),

@@ -15,7 +15,7 @@ from ..machines import LINE_BYTES
 from ..steps import Outline, cut_rows, whole_rows
 from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks
-from .cuts import cut_accumulation, cut_correlation
+from .cuts import cut_accumulation, cut_correlation, has_room
 from .forms import Given, chosen
 from .long_filters import cut_taps
 from .order import (
@@ -139,7 +139,8 @@ def accumulation(case, parts, setting, order, far):
     gathers = case.taps == 1 and setting.positions_adjacent and case.walks[0][2].source_step > 1
     if gathers and wider > block and most * wider * case.itemsize <= case.tuning.larger_sums_bytes:
         # No sum's order depends on these two, so layouts may differ.
-        chunk, block = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
+        other = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
+        chunk, block = other if has_room(case, slices, *other) else (chunk, block)
     threads = setting.threads(case)
     chunk, block = cut_accumulation(case, order, threads, chunk, block)
     groups = 1
