@@ -9,8 +9,6 @@ import numpy as np
 
 from ..problem import WGRAD, AxisWalk
 from .columns import Columned
-from .direct.boxes import WindowAxis
-from .direct.plan import Blocks
 from .exchanged import Exchanged
 from .families import declined, job, name_of
 from .layouts import Reordered
@@ -18,7 +16,7 @@ from .long_sums import LongSums
 from .overlaps import Overlapped
 from .patches import Patched
 from .shared import packed_outputs, side_by_side, slice_bytes
-from .steps import PACKS, Reads
+from .steps import PACKS, Blocks, Reads, WindowAxis
 from .winograd import decide_for
 from .winograd.cuts import Cutting
 from .winograd.memory import shared_bytes

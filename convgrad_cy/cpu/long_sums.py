@@ -21,6 +21,7 @@ from . import scratch
 from .exchanged import suits_lanes
 from .kernels import compiled
 from .layouts import Reordered, widened
+from .plan_checks import check_long
 from .reasons import Reason
 
 #: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
@@ -156,4 +157,5 @@ class LongSums(NamedTuple):
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
         order, *others = self.blocks
         plan = np.array(problem.forward_walk(), np.int64), np.array([*order, *others], np.int64)
+        check_long(plan[0], plan[1].tolist(), tensors)
         return Work(compiled.sum_long, dtype.code, plan, *views, None)

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "cache.py": {"_COMMON"},
     "dgrad_costs.py": {"_FITTED_BYTES"},
     "machines.py": {"LINE_BYTES"},
+    "plan_checks.py": {"FEW_ROWS", "MOST", "POINTS"},
     "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups/plan.py": {"_LATEST_CALLS"},
     "small_groups/refusal.py": {"MOST_TABLE"},

@@ -8,10 +8,9 @@ from ...bounded import bounded
 from ...problem import DGRAD, WGRAD
 from ..cache import memory_ways, operand_bytes
 from ..case import case_of, setting_of
-from ..direct.boxes import WindowAxis
-from ..direct.plan import PLANS_BYTES, Blocks
+from ..direct.plan import PLANS_BYTES
 from ..reasons import Reason
-from ..steps import Outline, whole_rows
+from ..steps import Blocks, Outline, WindowAxis, whole_rows
 from .boxes import cut_accumulation, cut_correlation, lanes_bytes
 from .refusal import refusal
 from .spread import serve_as_they_are, spread_of

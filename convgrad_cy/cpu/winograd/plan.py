@@ -12,37 +12,10 @@ import numpy as np
 from ...bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
+from ..steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
 from .memory import shared_bytes
 from .walks import points_and_outputs, tile_rows, tile_walks
-
-
-class TileBlocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/winograd/``; the fields are those of ``TileBlocks`` there.
-
-    ``images``: of a box of tiles, those of each sibling counted. ``chunk``: channels of a window. ``outputs``: output
-    channels of a block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task
-    transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
-    tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
-    before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
-    outputs in one block. ``streams``: a target of whole lines is stored past the cache. ``filter_strips``,
-    ``filter_channels``: of a group, whose filters a task transforms that has no products. ``together``: parts of the
-    result of fprop or dgrad, stride phases, whose tasks are those of the same loops.
-    """
-
-    threads: int
-    images: int
-    chunk: int
-    outputs: int
-    group: int
-    shared: bool
-    slices: int
-    span: int
-    groups: int
-    streams: bool = False
-    filter_strips: int = 1
-    filter_channels: int = 1
-    together: int = 1
 
 
 class TileChoice(NamedTuple):
