@@ -44,10 +44,16 @@ def get_scratch_limit():
 def set_scratch_limit(limit):
     """Set the bytes that a call on a CPU may take beside its arrays, for the whole process, from the next call on.
 
-    Ways to compute a call that would take more are left out, and sums are cut into fewer slices, so results may have
-    other bits with another limit; with the same one they have the same bits, for any threads and layout. Two things are
-    not counted: what each thread has for itself, a few MiB, and what the sum of the definition does not do without,
-    which is a copy of the filter, or of arrays that kernels cannot read where they are.
+    Ways to compute a call that would take more are left out, and sums are cut into fewer slices. So results may have
+    other bits with another limit. With one limit they have the same bits, for any threads and layout. The limit holds
+    for each result of a call: `conv_backward` has two. It does not count:
+
+    - what each thread has for itself, up to 3 MiB, and small tables of offsets;
+    - the filter packed once by the direct algorithm, or the sums of its gradient, each filled up to whole vectors;
+    - copies of arrays that kernels cannot read where they are: of another byte order, or not aligned.
+
+    A call that asks for ``algorithm="winograd"`` is refused with a ValueError where that would take more than the
+    limit. Without a limit, it may take more than the default.
 
     Parameters
     ----------

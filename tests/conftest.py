@@ -10,10 +10,6 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
-# A busy machine is no error.
-settings.register_profile("busy", deadline=None)
-settings.load_profile("busy")
-
 #: A test with one of these markers needs the package of that name.
 OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
 #: Whether the sources are beside the tests; packaging/check_wheel.sh runs them without.
@@ -28,12 +24,15 @@ def pytest_addoption(parser):
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
     )
     parser.addoption(
-        "--fuzz-seed", type=int, default=0, help="draw the calls of tests/watch from this, not from the date"
+        "--fuzz-seed", type=int, default=1, help="draw the calls of tests/watch from this seed (default: %(default)s)"
     )
     parser.addoption("--fuzz-calls", type=int, default=0, help="draw so many")
 
 
 def pytest_configure(config):
+    # A busy machine is no error. Each run draws the same examples, unless it is given a seed.
+    settings.register_profile("fixed", deadline=None, derandomize=config.getoption("--hypothesis-seed") is None)
+    settings.load_profile("fixed")
     for name in OPTIONAL:
         config.addinivalue_line("markers", f"{name}: needs the package {name}; skipped where it is not installed")
     config.addinivalue_line("markers", "checkout: reads the sources; skipped where a wheel is tested without them")

@@ -106,7 +106,7 @@ def pointwise(problem, images, channels):
 def job(task, rest):
     """The products of matrices, which others plan, and what adds their columns."""
     own = widened(task)
-    return Reordered.to(own.tensors, _columned(own, rest, task.machine.spending(_copied(task))), task)
+    return Reordered.to(own.tensors, _columned(own, rest, scratch.left_by(task, _copied(task))), task)
 
 
 def _columned(task, rest, machine):

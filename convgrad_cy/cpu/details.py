@@ -9,18 +9,17 @@ import numpy as np
 
 from ..problem import WGRAD, AxisWalk
 from .columns import Columned
-from .direct.boxes import WindowAxis
-from .direct.plan import Blocks
 from .exchanged import Exchanged
 from .families import declined, job, name_of
 from .layouts import Reordered
 from .long_sums import LongSums
 from .overlaps import Overlapped
 from .patches import Patched
-from .steps import PACKS, Reads
+from .shared import packed_outputs, side_by_side, slice_bytes
+from .steps import PACKS, Blocks, Reads, WindowAxis
 from .winograd import decide_for
 from .winograd.cuts import Cutting
-from .winograd.plan import choose
+from .winograd.memory import shared_bytes
 from .winograd.walks import points_of, tile_walks, tiles_of_box
 
 _NAMES = ("x", "w", "y")
@@ -109,7 +108,6 @@ def _tiled(job, task):
     operation, problem, *_ = task
     tiling, _, seconds = decide_for(task)
     tile, chosen = task.machine.tile, job.plan.chosen
-    memory = choose(operation, problem, tiling, tile).memory
     walk = tile_walks(operation, problem).parts[0].walk
     points, box = points_of(tiling, [walk])[0], tiles_of_box(job.plan)
     return [
@@ -125,7 +123,7 @@ def _tiled(job, task):
         ("tasks", Cutting(operation, problem, tiling, tile).tasks(operation, chosen, box)),
         ("threads", int(job.plan.blocks[0])),
         ("copied", "nothing into another layout"),
-        ("bytes beside the arrays", memory),
+        ("bytes beside the arrays", shared_bytes(operation, problem, tiling, tile, chosen, box)),
     ]
 
 
@@ -182,11 +180,22 @@ def _tasks(job, blocks, rows):
 
 def _direct_bytes(job, blocks, taps):
     """Of the packed filter, or of what the slices of wgrad sum before they are added: so many taps at a time."""
-    problem, dtype = job.task.problem, job.task.dtype
-    size = problem.groups * problem.x_channels * problem.y_channels * taps * dtype.compute_itemsize
+    (source, _, target), machine = job.task.tensors, job.task.machine
+    groups, channels, outputs = source.shape[1], source.shape[2], target.shape[2]
+    itemsize = job.task.dtype.compute_itemsize
+    lanes, strip = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
+    if blocks.lanewise:
+        words = channels // 2 if blocks.pairs else channels
+        of_vector = lanes // max(words, outputs) * outputs if blocks.spreads else lanes
+        elements = side_by_side(groups * outputs, blocks.outputs, of_vector, lanes)
+        return elements * words * taps * blocks.slices * itemsize
     if job.task.operation == WGRAD:
-        return size * blocks.slices if blocks.slices > 1 else 0
-    return 0 if blocks.packs else size // 2 if blocks.pairs else size
+        sizes = groups, channels, outputs, taps, blocks.chunk, blocks.outputs, lanes, itemsize
+        return blocks.slices * slice_bytes(*sizes) if blocks.slices > 1 else 0
+    if blocks.packs:
+        return 0
+    packed = outputs if blocks.positions_across else packed_outputs(outputs, lanes, strip)
+    return groups * channels * packed * taps * itemsize
 
 
 def _packed(job, blocks, reads):

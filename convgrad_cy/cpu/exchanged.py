@@ -24,7 +24,7 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
-from . import dgrad_costs, scratch
+from . import dgrad_costs, direct, scratch, small_groups
 from .layouts import Axes, Reordered
 from .patches import is_whole
 from .reasons import Ratio, Reason
@@ -78,7 +78,7 @@ def suits(task):
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     if positions >= TAP_LIMIT:
         return Reason("y has {} positions or more", TAP_LIMIT)
-    declined = scratch.refusal(_copied(task), problem, task.dtype.itemsize, task.machine.tile)
+    declined = scratch.refusal(_taken(task), problem, task.dtype.itemsize, task.machine.tile)
     if declined or _is_reversed(task):
         return declined
     if operation == DGRAD:
@@ -103,19 +103,24 @@ def suits(task):
     return None if taps >= least * positions else Reason("the filter is less than {:.1f} times as large as y", least)
 
 
-def _copied(task):
-    """Bytes at most of what ``_side_by_side`` copies: x, or y of a filter reversed, and that filter."""
-    if task.problem.groups == 1:
-        return 0
-    x, filter, y = scratch.array_bytes(task.problem, task.dtype.itemsize)
-    return y + filter if _is_reversed(task) else x
+def _taken(task):
+    """Bytes at most of what ``_side_by_side`` copies, and of what the sum itself packs of the exchanged task.
+
+    The first is x, or, of a filter reversed, y and that filter. The second is no copy of the filter: y is the filter of
+    the exchanged task, or x of a filter reversed.
+    """
+    (operation, problem), reverses = task[:2], _is_reversed(task)
+    x, filter, y = scratch.array_bytes(problem, task.dtype.itemsize)
+    copied = 0 if problem.groups == 1 else y + filter if reverses else x
+    other = exchanged_problem(reversed_problem(problem) if reverses else problem)
+    asked = DGRAD if reverses else _OPERATIONS[operation], other, task.dtype, task.machine.tile
+    return copied + max(family.most_shared(*asked) for family in (direct, small_groups))
 
 
-def reversed_fprop(task):
-    """A fprop of unit stride as dgrad: the filter is reversed, and what it is padded with at its other end."""
-    problem, (x, filter, y) = task.problem, task.tensors
+def reversed_problem(problem):
+    """Of the dgrad that computes a fprop of unit stride by its filter reversed, which is padded at its other end."""
     pads = zip(problem.kernel, problem.dilation, problem.pad_begin, strict=True)
-    turned = replace(
+    return replace(
         problem,
         x_channels=problem.y_channels,
         y_channels=problem.x_channels,
@@ -123,14 +128,18 @@ def reversed_fprop(task):
         y=problem.x,
         pad_begin=tuple((kernel - 1) * dilation - pad for kernel, dilation, pad in pads),
     )
+
+
+def reversed_fprop(task):
+    """A fprop of unit stride as that dgrad."""
+    turned, (x, filter, y) = reversed_problem(task.problem), task.tensors
     tensors = y, filter.swapaxes(1, 2)[_REVERSED], x
     return task._replace(operation=DGRAD, problem=turned, places=task.places[::-1], tensors=tensors)
 
 
-def exchanged(task):
-    """The same task with the filter and y in each other's place."""
-    problem, (x, filter, y), (x_place, filter_place, y_place) = task.problem, task.tensors, task.places
-    other = replace(
+def exchanged_problem(problem):
+    """The problem with the filter and y in each other's place."""
+    return replace(
         problem,
         batch=problem.x_channels,
         x_channels=problem.batch,
@@ -139,9 +148,14 @@ def exchanged(task):
         stride=problem.dilation,
         dilation=problem.stride,
     )
+
+
+def exchanged(task):
+    """The same task with the filter and y in each other's place."""
+    (x, filter, y), (x_place, filter_place, y_place) = task.tensors, task.places
     return task._replace(
         operation=_OPERATIONS[task.operation],
-        problem=other,
+        problem=exchanged_problem(task.problem),
         places=[x_place, y_place, filter_place],
         tensors=(x.swapaxes(0, 2), y.transpose(1, 2, 0, 3, 4, 5), filter.transpose(2, 0, 1, 3, 4, 5)),
     )
@@ -160,7 +174,7 @@ def _side_by_side(tensor):
 def job(task, rest):
     """What others make of the task exchanged; for kernels of groups, the channels of all groups are one axis."""
     reverses = _is_reversed(task)
-    task = task._replace(machine=task.machine.spending(_copied(task)))
+    task = task._replace(machine=scratch.left_by(task, _taken(task)))
     other = exchanged(reversed_fprop(task) if reverses else task)
     x, filter, y = other.tensors
     wanted = _side_by_side(x), filter, _side_by_side(y)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from .._repeat import View, Work
 from .kernels import compiled
+from .plan_checks import check
 from .task import Task
 
 
@@ -16,7 +17,8 @@ class Job(NamedTuple):
     instead: Any = None  # the Job for values that leave the range of this one's algorithm
 
     def ready(self):
-        """What runs it, on any arrays that lie in memory like the task's."""
+        """What runs it, on any arrays that lie in memory like the task's. A plan that would leave them is refused."""
+        check(self)
         _, _, dtype, _, places, tensors, _ = self.task
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
         program = compiled.Program(self.plan.steps, self.plan.blocks)

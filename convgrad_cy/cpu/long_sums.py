@@ -21,6 +21,7 @@ from . import scratch
 from .exchanged import suits_lanes
 from .kernels import compiled
 from .layouts import Reordered, widened
+from .plan_checks import check_long
 from .reasons import Reason
 
 #: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
@@ -47,7 +48,7 @@ def suits(task):
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
     declined = refusal(problem, tuning, _lanes(dtype, task.machine))
-    return declined or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)
+    return declined or scratch.refusal(_taken(task), problem, dtype.itemsize, task.machine.tile)
 
 
 def _lanes(dtype, machine):
@@ -103,10 +104,12 @@ def lane_axis(problem, tuning, lanes):
     return max(AXES, key=lambda axis: (min(filled(problem, axis, lanes), enough), every[axis], axis))
 
 
-def _copied(task):
-    """Bytes of copies of x and the filter, and of y in another type."""
-    x, filter, y = scratch.array_bytes(task.problem, task.dtype.compute_itemsize)
-    return x + filter + (y if task.dtype.itemsize != task.dtype.compute_itemsize else 0)
+def _taken(task):
+    """Bytes of copies of x and the filter, of y in another type, and of the sums of all slices."""
+    problem, dtype = task.problem, task.dtype
+    x, filter, y = scratch.array_bytes(problem, dtype.compute_itemsize)
+    slices = blocks_of(problem, dtype, task.machine).slices
+    return x + filter + (y if dtype.itemsize != dtype.compute_itemsize else 0) + slices * y
 
 
 def blocks_of(problem, dtype, machine):
@@ -115,7 +118,7 @@ def blocks_of(problem, dtype, machine):
     last = lane_axis(problem, tuning, lanes)
     order = (*(axis for axis in AXES if axis != last), last)
     terms, length = prod(sizes(problem)), sizes(problem)[last]
-    wanted = -(-terms * problem.y_channels * dtype.itemsize // tuning.long_slice_bytes)
+    wanted = -(-terms * problem.y_channels * dtype.compute_itemsize // tuning.long_slice_bytes)
     wanted = max(wanted, min(-(-tuning.wanted_tasks // problem.groups), terms // tuning.least_long_slice))
     piece = max(min(-(-length // lanes) * lanes, tuning.least_long_slice), lanes)
     units = prod(sizes(problem)[axis] for axis in order[:3]) * -(-length // piece)
@@ -154,4 +157,5 @@ class LongSums(NamedTuple):
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
         order, *others = self.blocks
         plan = np.array(problem.forward_walk(), np.int64), np.array([*order, *others], np.int64)
+        check_long(plan[0], plan[1].tolist(), tensors)
         return Work(compiled.sum_long, dtype.code, plan, *views, None)

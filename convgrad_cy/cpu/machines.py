@@ -58,7 +58,3 @@ class Machine(_Fields):
     def tile(self):
         """What the first stage of planning sees of it."""
         return Tile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)
-
-    def spending(self, size):
-        """For those whose plan is a part of another one, which takes so many bytes."""
-        return self if self.scratch_bytes is None else self._replace(scratch_bytes=max(0, self.scratch_bytes - size))

@@ -88,7 +88,7 @@ def job(task, rest):
     """The gradients in blocks, which others plan, between a copy of the filter and one of x."""
     problem, (x, filter, y) = task.problem, task.tensors
     last, pieces = abs(x.strides[2]) < abs(x.strides[5]), []
-    task = task._replace(machine=task.machine.spending(_copied(task)))
+    task = task._replace(machine=scratch.left_by(task, _copied(task)))
     for parts in product(*map(parts_of, problem.kernel, problem.stride)):
         inner = inner_problem(problem, parts)
         tensors = piece_arrays(inner, parts, problem.x_channels, last, y.dtype)

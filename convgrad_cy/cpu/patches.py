@@ -74,7 +74,7 @@ def job(task, rest):
     """The product of matrices, which others plan, between copies of x and of the filter."""
     source, filter, target = task.tensors
     found, product = layout(task.problem, source, filter), pointwise(task.problem)
-    tensors, here = found.operands(product, filter, target), task.machine.spending(_copied(task))
+    tensors, here = found.operands(product, filter, target), scratch.left_by(task, _copied(task))
     inner = rest(task._replace(problem=product, tensors=tensors, machine=here))
     return Patched(inner, Copier(task.machine.threads), tuple(task.places[:2]), found)
 

@@ -27,6 +27,12 @@ def most_scratch(problem, itemsize, tile):
     return max(OF_ARRAYS * sum(array_bytes(problem, itemsize)), OF_ANY) if asked is None else asked
 
 
+def left_by(task, size):
+    """The machine for what is planned as a part of a task, which takes ``size`` bytes itself."""
+    most = most_scratch(task.problem, task.dtype.itemsize, task.machine.tile)
+    return task.machine._replace(scratch_bytes=max(0, most - size))
+
+
 def excess(size, problem, itemsize, tile):
     """A part of a reason: so many bytes, if that is more than there are, or None."""
     most = most_scratch(problem, itemsize, tile)

@@ -7,7 +7,7 @@ from base.scalar cimport compute
 from copy.window cimport Window, WindowAxis
 from tile.ukernel cimport LINE_BYTES, whole_vectors
 
-cdef struct Blocks:  # Blocks of cpu/direct/plan.py, field for field
+cdef struct Blocks:  # Blocks of cpu/steps.py, field for field
     int64_t threads
     int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
     int64_t positions_across  # whether the columns of a tile are positions, not output channels

@@ -72,6 +72,29 @@ def test_a_result_that_is_too_large(name, folder, capsys):
     assert not (folder / "out.npz").exists()
 
 
+@pytest.mark.parametrize("elements, status", [(1 << 14, 0), ((1 << 14) + 1, 2)])
+def test_the_least_bound(elements, status, folder, capsys):
+    """64 KiB: a result of so many bytes passes, and one with an element more is refused."""
+    write({"x": ONE, "w": ONE}, {"padding": [[0, 0], [0, elements - 1]]})
+    command = ("run", "conv", "--attrs", "attributes.json", "--max-bytes", 1 << 16, "in.npz", "out.npz")
+    assert status_of(*command) == status
+    printed = capsys.readouterr()
+    if status:
+        says = f"--max-bytes must be at least {(1 << 16) + 4} for an array of shape (1, 1, 1, {elements})"
+        assert_one_line(printed.err, says)
+
+
+@pytest.mark.parametrize("less, status", [(0, 0), (1, 2)])
+def test_an_array_in_the_file_may_be_as_large_as_the_bound(less, status, folder, capsys):
+    """With its header."""
+    write({"x": np.ones((1, 1, 1, 1 << 15), np.float32), "w": ONE}, {})
+    size = (1 << 17) + 128
+    assert status_of("run", "conv", "--max-bytes", size - less, "in.npz", "out.npz") == status
+    printed = capsys.readouterr()
+    if status:
+        assert_one_line(printed.err, f"--max-bytes must be at least {size} for the array 'x' in 'in.npz'")
+
+
 @pytest.mark.parametrize("size, status", [(1 << 18, 0), ((1 << 18) - 1, 2)])
 def test_the_bound_is_the_last_size_that_passes(size, status, folder, capsys):
     """Of a result of 256 KiB."""

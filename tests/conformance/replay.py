@@ -7,7 +7,6 @@ with the framework's names, the test with the shim's; ``t`` makes the same tenso
 
 import json
 import os
-import random
 from collections import Counter
 from math import prod
 from typing import NamedTuple
@@ -147,6 +146,6 @@ def print_share_of_messages(title, pairs):
 
 
 def live_settings():
-    """Of a live test, from the environment: the number of calls, and a seed, which is otherwise a new one."""
+    """Of a live test, from the environment: the number of calls (200), and the seed (1)."""
     calls, seed = (os.environ.get(f"CONVGRAD_CY_LIVE_{name}") for name in ("CALLS", "SEED"))
-    return int(calls or 200), int(seed or random.SystemRandom().randrange(10**6))
+    return int(calls or 200), int(seed or 1)

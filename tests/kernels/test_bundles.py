@@ -8,8 +8,8 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
 from convgrad_cy.cpu import winograd as winograd_family
-from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.dtypes import TABLE

@@ -15,7 +15,8 @@ from operations import (
 from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import plan
+from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem
 

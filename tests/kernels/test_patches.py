@@ -19,7 +19,8 @@ from problems import parse
 
 from convgrad_cy import cpu
 from convgrad_cy.cpu import patches
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import plan
+from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem, lift

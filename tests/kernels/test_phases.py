@@ -6,8 +6,9 @@ from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, 
 from problems import Problem
 
 from convgrad_cy import cpu
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 

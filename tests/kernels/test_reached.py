@@ -121,6 +121,18 @@ def test_explained():
     assert plan.shape == (64, 64, 3, 3)
 
 
+@pytest.mark.parametrize("shape", [(2, 16, 1, 1), (2, 16, 1, 24)])
+def test_winograd_by_name_has_all_taps(shape):
+    """One tap, or one row of taps, meets x. The whole filter decides what is legal, and so it is what is computed."""
+    plan = cg.explain("conv", [shape, (16, 16, 3, 3)], padding=1, algorithm="winograd")
+    assert plan.family == "winograd" and plan.details["points of a tile on an axis"][1] > 1
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(one).astype(np.float32) for one in (shape, (16, 16, 3, 3)))
+    expected = cg.conv(x.astype(np.float64), w.astype(np.float64), padding=1)
+    result = cg.conv(x, w, padding=1, algorithm="winograd")
+    assert abs(result - expected).max() <= 2e-5 * abs(expected).max()
+
+
 def test_a_known_call_keeps_no_array():
     x, w = np.ones((2, 5, 2), np.float32), np.ones((7, 5, 43), np.float32)
     before = sys.getrefcount(x), sys.getrefcount(w)

@@ -16,8 +16,7 @@ from convgrad_cy import calls
 from convgrad_cy.cpu import direct
 from convgrad_cy.cpu.direct import padding
 from convgrad_cy.cpu.direct.padding import without_padding
-from convgrad_cy.cpu.direct.plan import Blocks
-from convgrad_cy.cpu.steps import PACKS
+from convgrad_cy.cpu.steps import PACKS, Blocks
 from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.problem import ConvProblem, conv_size
 

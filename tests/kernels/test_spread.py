@@ -9,8 +9,8 @@ from problems import parse
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import small_groups
-from convgrad_cy.cpu.direct.plan import Blocks
 from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 

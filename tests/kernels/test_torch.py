@@ -1,12 +1,12 @@
 """All six operations against PyTorch in float64, on random geometries and integer-valued data: no difference at all.
 
-CONVGRAD_CY_DIFFERENTIAL is the number of geometries (200), CONVGRAD_CY_SEED the seed of the first of them (drawn anew
-each time, and named in every failure).
+CONVGRAD_CY_DIFFERENTIAL is the number of geometries (200). CONVGRAD_CY_SEED is the seed of the first (1). Every failure
+names its seed.
 """
 
 import os
 from dataclasses import dataclass
-from random import Random, SystemRandom
+from random import Random
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from convgrad_cy.cpu.job import Job
 pytestmark = pytest.mark.torch
 
 GEOMETRIES = int(os.environ.get("CONVGRAD_CY_DIFFERENTIAL", "200"))
-SEED = int(os.environ.get("CONVGRAD_CY_SEED") or SystemRandom().randrange(10**9))
+SEED = int(os.environ.get("CONVGRAD_CY_SEED") or 1)
 #: Geometries in one test: enough tests to see where it fails, and not one for each.
 CHUNK = 50
 

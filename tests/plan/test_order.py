@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from inspect import signature
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -81,6 +82,44 @@ def machines(tile, *threads):
     ]
 
 
+#: Channels last, wgrad of small groups cuts a box into several of fewer rows for 1 and 7 threads, and not for 64.
+BANDS_DIFFER = ConvProblem(
+    batch=8, groups=192, x_channels=1, y_channels=1, x=(1, 5, 57), y=(1, 5, 57), kernel=(1, 3, 3), stride=(1, 1, 1),
+    dilation=(1, 1, 1), pad_begin=(0, 1, 1),
+)  # fmt: skip
+
+
+def starts(size, step):
+    return range(0, size, step)
+
+
+def rows_of_slices(batch, walk, window, blocks):
+    """The rows that wgrad of small groups sums together, in the order in which each slice adds them.
+
+    Rows are (image, depth, first height, end, first column, end). A slice ends between groups of ``bands`` boxes. In a
+    box, rows are summed together up to a multiple of ``heights`` (``rows_alike`` of pyx/small_groups/rows.pxd).
+    """
+    depth, height, width = (axis.positions for axis in walk)
+    of_depth, of_height, of_width = (axis.positions for axis in window)
+    banded = []
+    for n, d, h in product(range(batch), starts(depth, of_depth), starts(height, of_height * blocks.bands)):
+        heights = range(h, min(h + of_height * blocks.bands, height), of_height)
+        boxes = list(product(heights, starts(width, of_width)))
+        # Without bands each box counts by itself.
+        banded += [[(n, d, *box) for box in boxes]] if blocks.bands > 1 else [[(n, d, *box)] for box in boxes]
+    slices = []
+    for i in range(blocks.slices):
+        first, end = (len(banded) * each // blocks.slices for each in (i, i + 1))
+        slices.append([])
+        for n, d0, h0, w0 in [box for band in banded[first:end] for box in band]:
+            last = min(h0 + of_height, height)
+            for d in range(d0, min(d0 + of_depth, depth)):
+                cuts = [h0, *range(h0 - h0 % blocks.heights + blocks.heights, last, blocks.heights), last]
+                rows = pairwise(cuts)
+                slices[-1] += [(n, d, *each, w0, min(w0 + of_width, width)) for each in rows]
+    return slices
+
+
 @given(
     problem=problems | depthwise,
     tile=st.sampled_from(TILES),
@@ -93,8 +132,15 @@ def machines(tile, *threads):
     channels=1,
     dtype=next(t for t in dtypes.TABLE if t.name == "bfloat16"),
 )
+@example(problem=BANDS_DIFFER, tile=(6, 256, 64, True, 32 << 20), channels=1, dtype=dtypes.TABLE[0])
 def test_plans_keep_the_order(problem, tile, channels, dtype):
-    """Whatever the layout, the threads and the caches are: chunks and pairs, and in wgrad boxes and slices."""
+    """Whatever the layout, the threads and the caches are, the terms of a sum are added in one order.
+
+    The bits of fprop and dgrad depend on the chunks of channels and on pairs; small groups add one term at a time.
+    The bits of wgrad depend on pairs, on slices, and on the boxes of a slice. Small groups may cut a box into bands of
+    fewer rows, which no slice ends between: their bits depend on which rows are summed together, and in which order.
+    The lanes of a task, its groups, its threads and how it stores reach no bit.
+    """
     for operation in (FPROP, DGRAD):
         if problem.groups == 1:
             problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
@@ -110,13 +156,25 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
         one_tap = case.taps <= 1 and not order.pairs  # whose channels follow each other, however they are cut
         for blocks in every:
             assert blocks.lanewise or (blocks.pairs == order.pairs and (blocks.chunk == order.chunk or one_tap))
-    plans = [
-        unpacked(plan_of(WGRAD, problem, dtype, adjacent, machine))
-        for adjacent in (False, True)
-        for machine in machines(tile, 1, 7, 64)
-    ]
-    orders = [(windows, made.lanewise, made.images, made.slices, made.pairs) for _, windows, made in plans]
+    orders = []
+    for adjacent, machine in product((False, True), machines(tile, 1, 7, 64)):
+        (walk, *_), (window, *others), made = unpacked(plan_of(WGRAD, problem, dtype, adjacent, machine))
+        boxes = rows_of_slices(problem.batch, walk, window, made) if made.lanewise else [window, *others]
+        orders.append((boxes, made.lanewise, made.images, made.slices, made.pairs))
     assert all(order == orders[0] for order in orders)
+
+
+def test_a_changed_cut_is_seen():
+    """Bands that a slice ends between, or rows that are not summed together, are another order."""
+    (walk,), (window,), made = unpacked(plan_of(WGRAD, BANDS_DIFFER, dtypes.TABLE[0], False, machines(TILES[0], 1)[0]))
+    assert made.bands > 1 and made.slices > 1
+    order = rows_of_slices(BANDS_DIFFER.batch, walk, window, made)
+    whole = [window[0], window[1]._replace(positions=walk[1].positions), window[2]]
+    assert order == rows_of_slices(BANDS_DIFFER.batch, walk, whole, made._replace(bands=1))
+    single, fewer = made._replace(heights=1), made._replace(slices=5)
+    assert rows_of_slices(BANDS_DIFFER.batch, walk, window, single) != order
+    cut = [rows_of_slices(BANDS_DIFFER.batch, walk, window, one) for one in (fewer, fewer._replace(bands=1))]
+    assert cut[0] != order and cut[0] != cut[1]
 
 
 @given(problem=problems | depthwise, tile=st.sampled_from(TILES), adjacent=st.booleans())

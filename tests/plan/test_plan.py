@@ -12,10 +12,10 @@ from plans import plan_of
 import convgrad_cy
 from convgrad_cy import calls, dtypes
 from convgrad_cy.cpu import direct, small_groups
-from convgrad_cy.cpu.direct.boxes import WindowAxis
 from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
-from convgrad_cy.cpu.direct.plan import Blocks, plan
+from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.steps import Blocks, WindowAxis
 from convgrad_cy.cpu.tile import tile_cycles
 from convgrad_cy.cpu.tuning import tuning_of
 from convgrad_cy.cpu.views import are_positions_adjacent

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "cache.py": {"_COMMON"},
     "dgrad_costs.py": {"_FITTED_BYTES"},
     "machines.py": {"LINE_BYTES"},
+    "plan_checks.py": {"FEW_ROWS", "MOST", "POINTS"},
     "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups/plan.py": {"_LATEST_CALLS"},
     "small_groups/refusal.py": {"MOST_TABLE"},
@@ -37,6 +38,7 @@ ELSEWHERE = {
     "walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
     "winograd/costs.py": {"FEW_TILES", "SMALL_PRODUCTS"},
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
+    "winograd/memory.py": {"FINISHED_CHANNELS", "LINE"},
     "winograd/tilings.py": {
         *("SMALL", "LARGE", "LARGER", "LARGEST"),  # the points that there are
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),

@@ -19,7 +19,7 @@ FAMILIES = {f"cpu.{name}" for name in _NAMES}
 _COPYING = {"arrays", "cpu.layouts", "cpu.reasons", "cpu.scratch", "problem"}
 #: What both families import that form the sum as the definition has it.
 _OF_SUMS = {"bounded", "problem"} | {
-    f"cpu.{name}" for name in ("cache", "case", "job", "machines", "steps", "task", "tile", "views")
+    f"cpu.{name}" for name in ("cache", "case", "job", "machines", "shared", "steps", "task", "tile", "views")
 }
 #: Module -> the modules that it may import, as names below convgrad_cy ("" is the package itself). A folder stands for
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
@@ -53,12 +53,12 @@ ALLOWED = {
     "arrays": {"dtypes", "_repeat"},
     "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd", "cpu.zeros"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
-    | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.steps", "problem"},
+    | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.shared", "cpu.steps", "problem"},
     "cpu.families": FAMILIES,
     "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.kernels", "cpu.machines", "cpu.winograd"},
     "cpu.dgrad_costs": set(),
-    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.kernels", "_repeat"},
-    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.patches", "cpu.small_groups", "cpu.task"},
+    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.kernels", "cpu.plan_checks", "_repeat"},
+    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.direct", "cpu.patches", "cpu.small_groups", "cpu.task"},
     "cpu.overlaps": _COPYING,
     "cpu.patches": _COPYING,
     "cpu.winograd": {
@@ -71,20 +71,24 @@ ALLOWED = {
         "cpu.machines",
         "cpu.reasons",
         "cpu.scratch",
+        "cpu.shared",
         "cpu.small_groups",
+        "cpu.steps",
         "cpu.tile",
         "cpu.walks",
         "problem",
     },
     "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.reasons"},
-    "cpu.direct.boxes": {"cpu.machines", "problem"},
+    "cpu.direct.boxes": {"cpu.machines", "cpu.steps", "problem"},
     "cpu.direct": _OF_SUMS | {"cpu.cuts", "cpu.direct.boxes", "cpu.patches"},
     "cpu.layouts": {"arrays", "cpu.kernels", "dtypes"},
     "cpu.reached": {"cpu.layouts", "problem"},
-    "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
+    "cpu.job": {"cpu.kernels", "cpu.plan_checks", "cpu.task", "_repeat"},
+    "cpu.plan_checks": {"cpu.shared", "cpu.steps", "problem"},
     "cpu.task": {"cpu.machines", "problem"},
     "cpu.case": {"cpu.cache", "cpu.machines", "cpu.scratch", "cpu.walks", "problem"},
     "cpu.scratch": {"cpu.cache", "cpu.reasons"},
+    "cpu.shared": {"cpu.machines"},
     "cpu.reasons": set(),
     "cpu.zeros": set(),
     "cpu.kernels": {"cpu.cache", "cpu.machines", "scratch_limit", "threads", "_cpu_features", "_kernels"},

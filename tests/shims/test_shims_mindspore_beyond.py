@@ -8,6 +8,7 @@ import pytest
 import reference
 from conformance import replay
 
+import convgrad_cy as cg
 from convgrad_cy.shims.mindspore import Conv2DBackpropInput, Conv2DTranspose, ShapeError
 
 
@@ -136,3 +137,21 @@ def test_methods_of_a_subclass_are_not_called(mode):
     result = Conv2DBackpropInput(2, 3, mode=mode)(dout.view(Own), weight.view(Own), (1, 3, 5, 5))
     assert type(result) is np.ndarray
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_results_are_those_of_the_direct_algorithm(mode):
+    """Bit by bit, of a layer that "auto" computes by Winograd's algorithm."""
+    rng = np.random.default_rng(0)
+    dout, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
+    result = Conv2DBackpropInput(64, 3, "same", mode=mode)(dout, weight, (2, 64, 28, 28))
+    if mode == 1:
+        other = Conv2DTranspose(64, 3, "same")(dout, weight, (2, 64, 28, 28))
+        assert operations.bits(other) == operations.bits(result)
+    auto, direct = (
+        cg.conv_backward_data(dout, weight, (2, 64, 28, 28), padding=1, algorithm=algorithm)
+        if mode == 1
+        else cg.conv(dout, weight, padding=1, algorithm=algorithm)
+        for algorithm in ("auto", "direct")
+    )
+    assert operations.bits(result) == operations.bits(direct) != operations.bits(auto)

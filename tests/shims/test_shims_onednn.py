@@ -157,7 +157,7 @@ def test_output_padding_of_convolution_backprop_data():
 @pytest.mark.onednn
 @pytest.mark.skipif("CONVGRAD_CY_ONEDNN_VENV" not in os.environ, reason="CONVGRAD_CY_ONEDNN_VENV is not set")
 def test_live(tmp_path, capsys):
-    """New random calls against the real library: CONVGRAD_CY_LIVE_CALLS of them; CONVGRAD_CY_LIVE_SEED repeats some."""
+    """New random calls against the real library: CONVGRAD_CY_LIVE_CALLS of them, drawn from CONVGRAD_CY_LIVE_SEED."""
     python = Path(os.environ["CONVGRAD_CY_ONEDNN_VENV"]) / "bin" / "python"
     calls, seed = replay.live_settings()
     script, environment = FOLDER / "record_onednn.py", {**os.environ, "PYTHONPATH": ""}

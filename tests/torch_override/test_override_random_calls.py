@@ -1,11 +1,10 @@
 """Both operators on random calls: values, shapes, types and strides, and that none of them is left to PyTorch.
 
-CONVGRAD_CY_TORCH_CALLS is the number of calls (400), CONVGRAD_CY_SEED the seed of the first (drawn anew each time, and
-named in every failure).
+CONVGRAD_CY_TORCH_CALLS is the number of calls (400). CONVGRAD_CY_SEED is the seed of the first (1). Every failure names
+its seed.
 """
 
 import os
-from random import SystemRandom
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ import convgrad_cy.torch as override  # noqa: E402
 pytestmark = pytest.mark.torch
 
 CALLS = int(os.environ.get("CONVGRAD_CY_TORCH_CALLS", "400"))
-SEED = int(os.environ.get("CONVGRAD_CY_SEED") or SystemRandom().randrange(10**9))
+SEED = int(os.environ.get("CONVGRAD_CY_SEED") or 1)
 CHUNK = 50
 
 

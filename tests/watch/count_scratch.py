@@ -3,6 +3,9 @@
 ``python count_scratch.py suites THREADS EVERY FIRST DTYPE...``: of all layers of the benchmark's suites, every so
 manieth from the first given on, with each operation and layout: [call, bytes beside the arrays, bytes of the arrays].
 
+``python count_scratch.py limited THREADS``: of calls with a limit: [call, bytes beside the arrays, those that `explain`
+counts, the limit, bytes of the filter in the type of its sums].
+
 ``python count_scratch.py small ALGORITHM THREADS...``: of small layers, in plans that are not cut for threads: [call,
 bytes beside the arrays with so many threads, ...].
 """
@@ -32,6 +35,24 @@ SMALL = [
         'mb1g128ic128ih28oc128kh3ph1n"depthwise"',
     )
 ]
+#: Whose families take much without a limit: the exchange, in each of its ways; Winograd's algorithm, which keeps
+#: filters, tiles or slices; patches; overlaps; long sums; columns; slices of wgrad.
+LIMITED = (
+    "mb550ic500ih2iw14oc1kh15kw7ph16pw12",
+    "mb20000ic1iw85oc1kw31sw2pw2",
+    "mb20000ic1iw19oc1kw64pw37",
+    "mb20000g2ic2iw58oc4kw64sw2pw7",
+    "mb16ic64ih56oc64kh3ph1",
+    "mb8ic1ih128oc64kh3ph1",
+    "mb32g64ic64ih56oc64kh3ph1",
+    "mb16ic64ih56oc64kh4sh2ph1",
+    "mb32ic3ih224oc96kh16sh16",
+    "mb2ic1iw90000oc300kw400sw160",
+    "mb64ic512ih7oc2kh7",
+    "mb64ic64ih9oh3oc64kh5sh2",
+    "mb16ic5ih40oc3kh3ph1",
+)
+LIMITS = ((0, "auto"), (1 << 20, "auto"), (40 << 20, "auto"), (8 << 20, "winograd"))
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 NAMES = ("conv", "conv_backward_data", "conv_backward_filter")
 
@@ -68,6 +89,28 @@ def of_suites(threads, every, first, *dtypes):
                 yield f"{name} {dtype} {formats[0]} {layer.name}", *scratch(name, layer.problem, formats, dtype)
 
 
+def of_limited(threads):
+    with cg.num_threads(int(threads)):
+        for i, (text, name, (limit, algorithm)) in enumerate(product(LIMITED, NAMES, LIMITS)):
+            formats = FORMATS[(i + i // len(LIMITS)) % 2]
+            problem = parse(f'{text}n"limited"')
+            operation = OPERATIONS[name]
+            shapes = [
+                formatted(part, getattr(problem, f"{part}_shape"), *formats)
+                for part in (*operation.reads, operation.makes)
+            ]
+            result = {"x": {"x_shape": shapes[2]}, "w": {"w_shape": shapes[2]}, "y": {}}[operation.makes]
+            keywords = problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
+            cg.set_scratch_limit(limit)
+            try:
+                plan = cg.explain(name, shapes[:2], "float32", algorithm=algorithm, **keywords, **result)
+            except ValueError:  # the algorithm cannot compute it, or not within the limit
+                continue
+            taken, _ = scratch(name, problem, formats, "float32", algorithm=algorithm)
+            called = f"{name} {formats[0]} {text} by {plan.family}"
+            yield called, taken, plan.details["bytes beside the arrays"], limit, 4 * int(np.prod(problem.w_shape))
+
+
 def of_small(algorithm, *threads):
     # Plans as for two threads.
     tuning.WIDE, tuning.NARROW = (one._replace(tuned_threads=1 << 20) for one in (tuning.WIDE, tuning.NARROW))
@@ -83,4 +126,4 @@ def of_small(algorithm, *threads):
 
 if __name__ == "__main__":
     watch()
-    print(json.dumps(list({"suites": of_suites, "small": of_small}[sys.argv[1]](*sys.argv[2:]))))
+    print(json.dumps(list({"suites": of_suites, "limited": of_limited, "small": of_small}[sys.argv[1]](*sys.argv[2:]))))

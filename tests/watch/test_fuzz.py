@@ -1,12 +1,11 @@
 """Calls drawn at random, legal and hostile, of all functions and shims: a right result or a documented exception.
 
-``--fuzz-seed`` draws others than today's, ``--fuzz-calls`` more. What is wrong is told with the number of its call:
+``--fuzz-seed`` draws other calls, ``--fuzz-calls`` more of them. What is wrong is told with the number of its call:
 ``PYTHONPATH=tests:tests/watch python tests/watch/fuzz.py SEED NUMBER 1`` makes that one again.
 """
 
 import json
 from collections import Counter
-from datetime import date
 
 import pytest
 from watched import needs_linux, run_child
@@ -22,7 +21,7 @@ MOST_DEATHS = 5
 
 @pytest.fixture
 def seed(pytestconfig):
-    return pytestconfig.getoption("--fuzz-seed") or int(date.today().strftime("%Y%m%d"))
+    return pytestconfig.getoption("--fuzz-seed")
 
 
 @pytest.fixture

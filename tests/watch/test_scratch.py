@@ -9,6 +9,8 @@ pytestmark = [needs_linux, pytest.mark.checkout]
 #: The bound, of each layer of the benchmark's suites and each operation on it: so many times the bytes that the arrays
 #: have in the type of their sums, and so many bytes for each thread.
 TIMES, PER_THREAD = 4, 3 << 20
+#: So many times as large may a packed filter be, of outputs of which one fills a vector.
+VECTOR = 16
 #: Without --slow, one layer of so many.
 EVERY = 40
 #: What a thread without a task may take: its place in a few tables.
@@ -44,6 +46,26 @@ def test_bound(threads, counted, figures, whole):
     figures({"calls whose memory was counted": len(rows)})
     assert any(beside > own for _, beside, own in rows), "no call takes much memory: is it counted?"
     assert [row for row in rows if row[1] > bound(row[0], row[2], threads)] == []
+
+
+@pytest.mark.parametrize("threads", [1, pytest.param(16, marks=pytest.mark.slow)])
+def test_limit(threads, counted, figures):
+    """Beyond the limit a call takes what each thread has, and the filter that the sum itself packs.
+
+    That filter is filled up to whole vectors. `explain` counts the rest, but not the filter that is packed for values
+    out of the range of Winograd's algorithm.
+    """
+    rows = counted("limited", threads)
+    figures({"calls with a limit whose memory was counted": len(rows)})
+    assert {call.rpartition(" ")[2] for call, *_ in rows} >= {
+        "direct",
+        "exchanged",
+        "patches",
+        "small_groups",
+        "winograd",
+    }
+    own = PER_THREAD * threads
+    assert [row for row in rows if row[1] > min(row[2], row[3]) + VECTOR * row[4] + own] == []
 
 
 @pytest.mark.parametrize("algorithm", ["direct", "auto", "winograd"])

@@ -11,6 +11,7 @@ from ..task import Task
 from ..views import are_positions_adjacent, merged
 from .mirrored import is_better_mirrored
 from .order import order_of
+from .packed import most_shared as most_shared
 from .plan import plan as make_plan
 
 

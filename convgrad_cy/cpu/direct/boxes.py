@@ -1,21 +1,10 @@
 """Boxes of positions and their windows (pyx/copy/window.pxd): how large each is, so that it stays in the L2 cache."""
 
 from math import gcd, prod
-from typing import NamedTuple
 
 from ...problem import WGRAD, even
 from ..machines import LINE_BYTES
-
-
-class WindowAxis(NamedTuple):
-    """One axis of a window (pyx/copy/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
-
-    positions: int
-    extent: int
-    apart: bool
-    step: int
-    tap: int
-    begin: int
+from ..steps import WindowAxis
 
 
 def window_axis(axis, positions, contiguous=False):

@@ -10,6 +10,7 @@ from ...problem import even
 from ..cuts import Tasks, best_cut, halves, shrinking
 from ..tile import tile_cycles
 from .boxes import count_boxes
+from .order import sums_bytes_of_slice
 
 
 def _boxes(case, images, window, walk):
@@ -73,12 +74,18 @@ def accumulation_loop(case, order, chunk, block):
     return [Tasks(tasks, boxes * (products + copied + case.tuning.box_cycles))]
 
 
+def has_room(case, slices, chunk, block):
+    """Whether the sums of all slices, in such blocks of the filter, take no more than a call may."""
+    return slices == 1 or slices * sums_bytes_of_slice(case, chunk, block) <= case.most_scratch
+
+
 def cut_accumulation(case, order, threads, chunk, block):
-    """(chunk, block) of wgrad for so many threads."""
+    """(chunk, block) of wgrad for so many threads, whose sums have room."""
     if threads <= case.tuning.tuned_threads:
         return chunk, block
     chunks = [chunk]
     while chunks[-1] > 1 and case.taps * chunks[-1] > case.tile.tile_rows:
         chunks.append(even(case.channels, max(1, chunks[-1] // 2)))
-    others = product(chunks, halves(block, case.lanes))
+    every = product(chunks, halves(block, case.lanes))
+    others = (one for one in every if has_room(case, order.slices, *one))
     return best_cut((chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning)

@@ -7,6 +7,7 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 from typing import NamedTuple
 
 from ...problem import even
+from ..shared import slice_bytes
 from .boxes import boxed, count_boxes
 from .choices import (
     crosses_positions,
@@ -119,6 +120,12 @@ def filter_blocks(case, chunk, block):
     return case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
 
 
+def sums_bytes_of_slice(case, chunk, block):
+    """Bytes of one slice's sums of wgrad in such blocks of the filter."""
+    sizes = case.groups, case.channels, case.outputs, case.taps
+    return slice_bytes(*sizes, chunk, block, case.lanes, case.itemsize)
+
+
 def box_order_of(case, pieces=1):
     """The ``BoxOrder`` of wgrad, its walks cut: its boxes in slices where there are few blocks of the filter.
 
@@ -139,7 +146,7 @@ def box_order_of(case, pieces=1):
     images, windows, chunk = boxed(case, chunk, 1, most, case.itemsize, paired=pairs)
     chunk = max(1, min(chunk, case.channels))
     blocks = filter_blocks(case, chunk, block)
-    room = case.most_scratch // (blocks * chunk * case.taps * max(block, case.lanes) * case.itemsize)
+    room = case.most_scratch // sums_bytes_of_slice(case, chunk, block)
     slices = min(-(-tuning.wanted_tasks // (blocks * pieces)), count_boxes(case, images, windows) // 2, room)
     slices = max(1, slices)
     return BoxOrder(pairs, images, windows, slices, chunk, block, most)

@@ -5,17 +5,16 @@ decided first (``order.py``), and by nothing that this second stage knows beside
 """
 
 from math import prod
-from typing import NamedTuple
 
 from ...bounded import bounded
 from ...problem import DGRAD, WGRAD, even
 from ..cache import memory_ways
 from ..case import case_of, setting_of
 from ..machines import LINE_BYTES
-from ..steps import Outline, cut_rows, whole_rows
+from ..steps import Blocks, Outline, cut_rows, whole_rows
 from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks
-from .cuts import cut_accumulation, cut_correlation
+from .cuts import cut_accumulation, cut_correlation, has_room
 from .forms import Given, chosen
 from .long_filters import cut_taps
 from .order import (
@@ -30,43 +29,6 @@ from .reads import accumulation_reads, correlation_reads
 
 #: Not for speed: memory of the plans that are kept, beside those of calls that are remembered.
 PLANS_BYTES = 16 << 20
-
-
-class Blocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
-
-    ``lanewise``: small groups side by side, a block of outputs being lanes. ``positions_across``: the
-    columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
-    ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
-    one block of the filter. ``streams``: the target is stored past the cache, where it is whole lines.
-    ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
-    next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
-    ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
-    computes together. ``far``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the
-    filter, which a task packs that has no products. ``spreads``: small groups of several channels take the spreading
-    tile, on copies (1), or on source and target where lanes are adjacent (2). In their wgrad, ``heights``: rows of
-    positions that are summed for a vector of lanes before the next. ``bands``: boxes, one below the other, which no
-    slice ends between.
-    """
-
-    threads: int
-    lanewise: bool
-    positions_across: bool
-    images: int
-    chunk: int
-    outputs: int
-    slices: int
-    streams: bool
-    fetches: int
-    packs: bool
-    pairs: bool
-    groups: int = 1
-    phases: int = 1
-    far: bool = False
-    pack_channels: int = 0
-    spreads: int = 0
-    heights: int = 1
-    bands: int = 1
 
 
 def _many_positions(case, setting, chunk_bytes, phases, across, windows):
@@ -139,7 +101,8 @@ def accumulation(case, parts, setting, order, far):
     gathers = case.taps == 1 and setting.positions_adjacent and case.walks[0][2].source_step > 1
     if gathers and wider > block and most * wider * case.itemsize <= case.tuning.larger_sums_bytes:
         # No sum's order depends on these two, so layouts may differ.
-        chunk, block = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
+        other = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
+        chunk, block = other if has_room(case, slices, *other) else (chunk, block)
     threads = setting.threads(case)
     chunk, block = cut_accumulation(case, order, threads, chunk, block)
     groups = 1

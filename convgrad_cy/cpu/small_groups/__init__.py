@@ -8,6 +8,7 @@ from ..job import Job
 from ..task import Task
 from ..views import are_positions_adjacent, merged
 from .plan import found, plan
+from .plan import most_shared as most_shared
 
 
 def _seen(task):

@@ -6,7 +6,15 @@ from typing import NamedTuple
 from ...problem import WGRAD, even
 from ..direct.boxes import box_of, span
 from ..machines import LINE_BYTES
+from ..shared import side_by_side
 from .spread import serve_as_they_are
+
+
+def lanes_bytes(case, spread, block, taps):
+    """Bytes of a packed filter of all walks, or of one slice's sums in wgrad, in such blocks of lanes."""
+    words, of_vector = (case.channels, case.lanes) if spread is None else (spread.words, spread.groups * case.outputs)
+    elements = side_by_side(case.groups * case.outputs, block, of_vector, case.lanes)
+    return elements * taps * words * case.itemsize
 
 
 class Cut(NamedTuple):
@@ -162,7 +170,8 @@ def cut_accumulation(case, spread, positions_adjacent, in_place, threads):
     if serve_as_they_are(case, spread):
         wide = even(total, tuning.position_bytes // case.itemsize, line)
     boxes = case.batch * prod(-(-axis.positions // n) for axis, n in zip(case.walks[0], extents, strict=True))
-    room = case.most_scratch // (total * case.channels * case.taps * case.itemsize)
+    widths = {block, wide, _line_block(case) if case.channels == case.outputs == 1 else block}
+    room = case.most_scratch // max(lanes_bytes(case, spread, width, case.taps) for width in widths)
     slices = max(1, min(-(-tuning.wanted_tasks // -(-total // wide)), boxes, room))
     cut = Cut(extents, wide if in_place else block, slices, _heights(case, spread))
     cut = cut._replace(outputs=_for_threads(case, cut, threads, spread))

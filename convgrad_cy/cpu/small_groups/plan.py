@@ -1,17 +1,17 @@
 """The plan of small groups, or the reason why they decline."""
 
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from ...bounded import bounded
 from ...problem import DGRAD, WGRAD
 from ..cache import memory_ways, operand_bytes
 from ..case import case_of, setting_of
-from ..direct.boxes import WindowAxis
-from ..direct.plan import PLANS_BYTES, Blocks
+from ..direct.plan import PLANS_BYTES
 from ..reasons import Reason
-from ..steps import Outline, whole_rows
-from .boxes import cut_accumulation, cut_correlation
+from ..steps import Blocks, Outline, WindowAxis, whole_rows
+from .boxes import cut_accumulation, cut_correlation, lanes_bytes
 from .refusal import refusal
 from .spread import serve_as_they_are, spread_of
 
@@ -55,6 +55,17 @@ def found(operation, problem, dtype, positions_adjacent, machine):
         heights=cut.heights, bands=cut.bands,
     )  # fmt: skip
     return Found(None, Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks))
+
+
+@lru_cache(maxsize=_LATEST_CALLS)
+def most_shared(operation, problem, dtype, tile):
+    """Bytes at most, in any layout, of a packed filter, or of one slice's sums in wgrad."""
+    channels, outputs = problem.channels(operation == DGRAD)
+    if problem.groups == 1 or 2 * max(channels, outputs) * dtype.compute_itemsize > tile.vector_bytes:
+        return 0
+    case = case_of(operation, problem, dtype, tile, operation == DGRAD)
+    # Blocks of lanes have at least half of a vector.
+    return 2 * lanes_bytes(case, spread_of(case), problem.groups * outputs, prod(problem.kernel))
 
 
 @bounded(PLANS_BYTES)

@@ -46,25 +46,38 @@ def _excess(operation, problem, tiling, dtype, algorithm, tile):
     """
     if algorithm == "winograd" and tile.scratch_bytes is None:
         return None
-    copied = [
-        is_copied * size
-        for is_copied, size in zip(
-            reorders(operation, problem), scratch.array_bytes(problem, dtype.itemsize), strict=True
-        )
-    ]
-    size = choose(operation, problem, tiling, tile).memory + sum(copied)
+    size = choose(operation, problem, tiling, tile).memory + _copied(operation, problem, dtype)
     return scratch.excess(size, problem, dtype.itemsize, tile)
+
+
+def _copied(operation, problem, dtype):
+    """Bytes at most of arrays in another order."""
+    each = zip(reorders(operation, problem), scratch.array_bytes(problem, dtype.itemsize), strict=True)
+    return sum([is_copied * size for is_copied, size in each])
+
+
+def _room(task):
+    """Bytes at most of what tasks share, or None where there is no limit."""
+    operation, problem, dtype, algorithm, _, _, here = task
+    if algorithm == "winograd" and here.scratch_bytes is None:
+        return None
+    return scratch.most_scratch(problem, dtype.itemsize, here.tile) - _copied(operation, problem, dtype)
 
 
 def job(task, rest):
     """The job, with the sum itself for values that leave the algorithm's range; its arrays in an order that suits."""
     operation, problem, *_ = task
-    steps = make_plan(operation, problem, decide_for(task).tiling, task.machine)
+    tiling, here = decide_for(task).tiling, task.machine
+    steps = make_plan(operation, problem, tiling, here, _room(task))
     most_reads = task.machine.tuning.most_filter_reads
     wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0, most_reads)
     ordered = task._replace(tensors=wanted)
+    # Both may have their memory at a time.
+    if here.scratch_bytes is not None:
+        taken = choose(operation, problem, tiling, here.tile).memory + _copied(operation, problem, task.dtype)
+        here = scratch.left_by(task, taken)
     # Where values are out of range, as by "direct": no pairs of bfloat16, which take subnormal numbers for zero.
-    here = ordered.machine._replace(multiplies_pairs=False)
+    here = here._replace(multiplies_pairs=False)
     instead = rest(ordered._replace(algorithm="direct", machine=here))
     kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"
     made = Job(kernel, steps, ordered.turned() if operation == DGRAD else ordered, instead)

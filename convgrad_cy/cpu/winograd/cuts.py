@@ -116,8 +116,8 @@ class Cutting:
         return sum([kind.count for kind in loop])
 
 
-def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes):
-    """(blocks, box) of fprop or dgrad for so many threads.
+def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room):
+    """(blocks, box) of fprop or dgrad for so many threads, for which ``has_room(blocks, box)`` is true.
 
     ``box_of`` gives images and box of at most so many tiles. Transformed tiles are kept for more blocks of outputs, if
     they take at most ``kept_bytes``.
@@ -134,12 +134,16 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes):
         return chosen._replace(images=images, outputs=block, group=group, shared=shared), extents
 
     least = cutting.strip if chosen.groups == 1 else chosen.outputs
-    others = (cut(*each) for each in product(halves(chosen.outputs, least), sizes))
+    every = (cut(*each) for each in product(halves(chosen.outputs, least), sizes))
+    others = (one for one in every if has_room(*one))
     return best_cut((chosen, box), others, lambda one: [cutting.correlation_loop(*one)], threads, tuning)
 
 
-def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
-    """The blocks of wgrad for so many threads, with tiles kept for all blocks up to ``kept_bytes``."""
+def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes, has_room):
+    """The blocks of wgrad for so many threads, for which ``has_room(blocks, box)`` is true.
+
+    Tiles are kept for all blocks up to ``kept_bytes``.
+    """
     if chosen.groups > 1:
         return chosen
     tiles = cutting.groups * chosen.images * prod(box) * cutting.boxes(chosen.images, box)
@@ -148,9 +152,10 @@ def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes):
         -(-cutting.outputs // chosen.outputs) * chosen.outputs,
     )
     shares = chosen.shared or 4 * cutting.points * tiles * sum(widths) <= kept_bytes
-    others = (
+    every = (
         chosen._replace(chunk=chunk, outputs=block, shared=shared)
         for shared in sorted({chosen.shared, shares})
         for chunk, block in product(halves(chosen.chunk, lanes), halves(chosen.outputs, lanes))
     )
+    others = (one for one in every if has_room(one, box))
     return best_cut(chosen, others, lambda one: cutting.accumulation_loops(one, box), threads, cutting.tile.tuning)

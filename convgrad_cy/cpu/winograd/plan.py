@@ -12,36 +12,10 @@ import numpy as np
 from ...bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
+from ..steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
+from .memory import shared_bytes
 from .walks import points_and_outputs, tile_rows, tile_walks
-
-
-class TileBlocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/winograd/``; the fields are those of ``TileBlocks`` there.
-
-    ``images``: of a box of tiles, those of each sibling counted. ``chunk``: channels of a window. ``outputs``: output
-    channels of a block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task
-    transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
-    tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
-    before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
-    outputs in one block. ``streams``: a target of whole lines is stored past the cache. ``filter_strips``,
-    ``filter_channels``: of a group, whose filters a task transforms that has no products. ``together``: parts of the
-    result of fprop or dgrad, stride phases, whose tasks are those of the same loops.
-    """
-
-    threads: int
-    images: int
-    chunk: int
-    outputs: int
-    group: int
-    shared: bool
-    slices: int
-    span: int
-    groups: int
-    streams: bool = False
-    filter_strips: int = 1
-    filter_channels: int = 1
-    together: int = 1
 
 
 class TileChoice(NamedTuple):
@@ -55,7 +29,7 @@ class TileChoice(NamedTuple):
     tiles : int
         Of a box.
     memory : int
-        Bytes beside the arrays, but for what each thread has.
+        Bytes beside the arrays, but for what each thread has, before blocks are cut for many threads.
     tasks : int
         That multiply, of the walk that has most.
     """
@@ -133,7 +107,7 @@ def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
 
 
 def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip, tuning):
-    """(blocks, tiles of a box, bytes, tasks) of fprop and dgrad, where the sums of so many walks are added."""
+    """(blocks, tiles of a box, tasks) of fprop and dgrad, where the sums of so many walks are added."""
     filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = tuning.kept_filter_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
@@ -166,16 +140,15 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     most = tuning.kept_tiles_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
     shared = outputs > block and values <= most
     group = 0 if inside else max(block, tuning.kept_filter_bytes // filters // block * block)
-    memory = (values if shared else 0) + filters * min(group, -(-outputs // strip) * strip)
     chunks = added * -(-channels // chunk)
     span = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
     blocks, tasks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1), boxes * -(-outputs // block)
     if bundle:
         blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle, tuning.wanted_tile_tasks)
-    return blocks, box, memory, tasks
+    return blocks, box, tasks
 
 
-def _accumulation(walks, given, count, points, taps, groups, channels, outputs, batch, lanes, strip, tuning):
+def _accumulation(walks, given, count, points, groups, channels, outputs, batch, lanes, strip, tuning):
     """The same of wgrad, whose filter has so many parts."""
     wanted, most = tuning.wanted_tile_tasks, tuning.wgrad_tile_channels
     block = min(-(-outputs // strip) * strip, most)
@@ -192,15 +165,13 @@ def _accumulation(walks, given, count, points, taps, groups, channels, outputs, 
     while parts * slices < wanted and block > max(strip, tuning.wgrad_least_tile_outputs):
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
-    memory = 4 * taps * parts * slices * chunk * block if slices > 1 else 0
     many = tuning.sharing_blocks_of_walks if count > 1 else tuning.sharing_blocks
     shared = parts >= many * groups and values <= tuning.kept_tiles_bytes
-    memory += values if shared else 0
     blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
     bundle = _bundle_channels(channels, outputs, lanes, True, tuning)
     if bundle and not shared:
         blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle, tuning.wanted_tile_tasks)
-    return blocks, box, memory, tasks
+    return blocks, box, tasks
 
 
 @lru_cache(maxsize=64)
@@ -218,28 +189,35 @@ def choose(operation, problem, tiling, tile):
     batch = problem.batch * max([part.siblings for part in parts])  # each sibling has images of its own
     most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip, tile.tuning)
     if operation == WGRAD:
-        taps = max(prod(axis.taps for axis in walk) for walk in walks)
-        blocks, box, memory, tasks = _accumulation(
-            walks, given, sum([part.alike for part in parts]), most_points, taps, *sizes
-        )
+        blocks, box, tasks = _accumulation(walks, given, sum([part.alike for part in parts]), most_points, *sizes)
     else:
         added = max([part.added for part in parts])
-        blocks, box, memory, tasks = _correlation(walks, given, added, most_points, *sizes)
+        blocks, box, tasks = _correlation(walks, given, added, most_points, *sizes)
+    memory = shared_bytes(operation, problem, tiling, tile, blocks, box)
     return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
 
 
-def _cut(operation, problem, tiling, tile, threads, chosen, box):
-    """The blocks and the box that ``choose`` gives, cut for so many threads."""
+def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
+    """The blocks and the box that ``choose`` gives, cut for so many threads, which take ``most_bytes`` or less."""
     cutting, tuning = Cutting(operation, problem, tiling, tile), tile.tuning
+
+    def has_room(blocks, extents):
+        return most_bytes is None or shared_bytes(operation, problem, tiling, tile, blocks, extents) <= most_bytes
+
     if operation == WGRAD:
-        return cut_accumulation(cutting, chosen, box, threads, tile.vector_bytes // 4, tuning.kept_tiles_bytes), box
+        lanes = tile.vector_bytes // 4
+        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_tiles_bytes, has_room), box
 
     def box_of(most):
         images, *own = _box(cutting.walks, cutting.given, cutting.batch, most, tuning.row_tiles)
         return images, own
 
-    chosen = chosen._replace(together=cutting.parts_together(chosen, box))
-    return cut_correlation(cutting, chosen, box, threads, box_of, tuning.kept_tiles_bytes)
+    together = cutting.parts_together(chosen, box)
+    while together > 1 and not has_room(chosen._replace(together=together), box):
+        together -= 1
+    return cut_correlation(
+        cutting, chosen._replace(together=together), box, threads, box_of, tuning.kept_tiles_bytes, has_room
+    )
 
 
 def _filter_part(chosen, groups, channels, outputs, tile, threads):
@@ -256,12 +234,15 @@ def _filter_part(chosen, groups, channels, outputs, tile, threads):
     )
 
 
-def plan(operation, problem, tiling, machine):
-    """The plan that ``choose`` describes, with what else the machine says."""
+def plan(operation, problem, tiling, machine, most_bytes=None):
+    """The plan that ``choose`` describes, with what else the machine says.
+
+    ``most_bytes``: how many it may take when it is cut for many threads. None: there is no limit.
+    """
     chosen, box, _, _, tasks = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
     if threads > min(machine.tuning.tuned_threads, tasks):
-        chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box)
+        chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box, most_bytes)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]
     strips, channels = _filter_part(
         chosen, problem.groups, *problem.channels(operation == DGRAD), machine.tile, threads
