@@ -51,7 +51,7 @@ def machine_with(monkeypatch):
     machine = cpu.machine
 
     def use(**fields):
-        monkeypatch.setattr(cpu, "machine", lambda: machine()._replace(**fields))
+        monkeypatch.setattr(cpu, "machine", lambda *count: machine(*count)._replace(**fields))
         calls.forget()
 
     yield use

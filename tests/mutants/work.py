@@ -196,7 +196,7 @@ WORK_MUTANTS = [
         f"{CALLS} test_arguments.py test_bounded.py test_conv_backward.py",
         ("results beside inputs are not looked at", "(out is None or are_apart(out, first, second))", "True"),
         ("results of several parts are not looked at", "found.are_apart(arrays, outs)", "True"),
-        ("what a call takes is not counted", "counted()", "0", "_KNOWN.keep(key, found, counted())"),
+        ("what a call takes is not counted", "counted()", "0", "_KNOWN.keep(key, found, counted(), generation)"),
         ("the gradient of the input is checked first", "-1 if library is NUMPY else 1", "1"),
     ),
     *mutants_of(
