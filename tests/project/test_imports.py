@@ -17,6 +17,9 @@ _NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", 
 FAMILIES = {f"cpu.{name}" for name in _NAMES}
 #: What families import that bring arrays into another order.
 _COPYING = {"arrays", "cpu.layouts", "cpu.scratch", "problem"}
+#: What the plans of sums import, with groups in the lanes of vectors or not.
+_SUMS = {"bounded", "cpu.cache", "cpu.case", "cpu.direct.boxes", "cpu.job", "cpu.machines", "cpu.steps", "cpu.task"}
+_SUMS |= {"cpu.tile", "cpu.views", "problem"}
 #: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
 #: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
 #: a decision about the design.
@@ -70,45 +73,19 @@ ALLOWED = {
         "cpu.walks",
         "problem",
     },
-    "cpu.small_groups": {
-        "bounded",
-        "cpu.cache",
-        "cpu.case",
-        "cpu.direct",
-        "cpu.direct.boxes",
-        "cpu.job",
-        "cpu.machines",
-        "cpu.steps",
-        "cpu.task",
-        "cpu.tile",
-        "cpu.views",
-        "problem",
-    },
+    "cpu.small_groups": _SUMS | {"cpu.direct"},
     "cpu.direct.boxes": {"cpu.machines", "problem"},
-    "cpu.direct": {
-        "bounded",
-        "cpu.cache",
-        "cpu.case",
-        "cpu.cuts",
-        "cpu.direct.boxes",
-        "cpu.job",
-        "cpu.machines",
-        "cpu.patches",
-        "cpu.steps",
-        "cpu.task",
-        "cpu.tile",
-        "cpu.views",
-        "problem",
-    },
+    "cpu.direct": _SUMS | {"cpu.cuts", "cpu.once", "cpu.patches"},
     "cpu.layouts": {"arrays", "cpu.kernels", "dtypes"},
     "cpu.reached": {"cpu.layouts", "problem"},
     "cpu.job": {"cpu.kernels", "cpu.task", "_repeat"},
     "cpu.task": {"cpu.machines", "problem"},
-    "cpu.case": {"cpu.cache", "cpu.machines", "cpu.scratch", "cpu.walks", "problem"},
+    "cpu.case": {"cpu.cache", "cpu.machines", "cpu.once", "cpu.scratch", "cpu.walks", "problem"},
     "cpu.scratch": {"cpu.cache"},
     "cpu.kernels": {"cpu.cache", "cpu.machines", "scratch_limit", "threads", "_cpu_features", "_kernels"},
     "cpu.cuts": set(),
-    "cpu.machines": {"cpu.tuning"},
+    "cpu.machines": {"cpu.once", "cpu.tuning"},
+    "cpu.once": set(),
     "cpu.tuning": set(),
     "cpu.cache": set(),
     "cpu.steps": set(),
