@@ -1,5 +1,6 @@
 """Skips the tests that need a package which is not installed, and says so; runs slow ones, or a share, where asked."""
 
+import os
 from collections import defaultdict
 from importlib.util import find_spec
 from math import ceil
@@ -10,9 +11,16 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
+from convgrad_cy import _repeat
+
 # A busy machine is no error.
 settings.register_profile("busy", deadline=None)
 settings.load_profile("busy")
+
+# A build without OpenMP warns where several threads would be used, and tests take warnings for errors. Who asks for one
+# thread is not warned. The variable holds for the processes that tests start, too.
+if _repeat.lacks_openmp():
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 #: A test with one of these markers needs the package of that name.
 OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")

@@ -4,6 +4,7 @@ A ``Task`` (task.py) is one result of one call. The first of the families that s
 it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` runs on any arrays like the call's.
 """
 
+from ..without_openmp import warn_if_serial
 from . import families
 from .details import explained as explained_task
 from .kernels import available_isas as available_isas
@@ -43,6 +44,8 @@ def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None)
     ``threads``: the number of the call, or None for the one here and now.
     """
     asked = task_of(operation, problem, dtype, algorithm, places, tensors, threads)
+    if problem.multiplications >= asked.machine.tuning.serial_products:
+        warn_if_serial()
     task = reached(asked)
     work = families.job(task).ready()
     return work if task is asked else Narrowed.of(work, asked)

@@ -28,7 +28,7 @@ ALLOWED = {
     "__main__": {"demo", "explain_command", "info", "operations", "report", "run_file"},
     "explain_command": {"", "dtypes", "explanation", "problem_text", "report"},
     "demo": {"", "report", "whole_file"},
-    "info": {"", "cpu", "dtypes", "gpu", "problem", "report"},
+    "info": {"", "cpu", "dtypes", "gpu", "problem", "report", "without_openmp", "_repeat"},
     "run_file": {"operations", "report", "whole_file", "_repeat"},
     "report": set(),
     "whole_file": set(),
@@ -49,7 +49,7 @@ ALLOWED = {
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
     "arrays": {"dtypes", "_repeat"},
-    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd"},
+    "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd", "without_openmp"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
     | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.steps", "problem"},
     "cpu.families": FAMILIES,
@@ -93,6 +93,7 @@ ALLOWED = {
     "cpu.views": {"problem"},
     "cpu.walks": {"problem"},
     "threads": {"keywords", "processors", "_repeat"},
+    "without_openmp": {"threads", "_repeat"},
     "processors": set(),
     "torch": {
         "_aten",
