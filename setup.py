@@ -62,6 +62,8 @@ OPTIMIZE = os.environ.get("CONVGRAD_CY_OPTIMIZE") or ("1" if WIDE or SANITIZE el
 COMPILE_FLAGS = ["-std=gnu11", f"-O{OPTIMIZE}", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-g0"]
 COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes functions for all types, whether called or not
 LINK_FLAGS = []
+if NO_OPENMP:
+    COMPILE_FLAGS += ["-DCONVGRAD_NO_OPENMP"]  # a user who asks for one thread is not warned of it
 if WIDE:
     COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi"]  # such vectors never cross the border of a source
 if SANITIZE:
@@ -134,6 +136,9 @@ def extension(module, sources, isa=None):
 class BuildExt(build_ext):
     """Add OpenMP where it works; translate, compile and link what has changed, sources and modules in parallel."""
 
+    #: To be said when all is done: pip shows little of a build, and of that the end is read.
+    last_words = None
+
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
@@ -147,7 +152,12 @@ class BuildExt(build_ext):
         build_compiler.check(self.compiler)
         if self.editable_mode and wanted_isas() is None:
             self.drop_isas()
-        openmp = [] if NO_OPENMP or not build_compiler.has_openmp(self.compiler) else ["-fopenmp"]
+        openmp = []
+        if not NO_OPENMP:
+            if build_compiler.has_openmp(self.compiler):
+                openmp = ["-fopenmp"]
+            else:
+                BuildExt.last_words = build_compiler.WITHOUT_OPENMP.format(build_compiler.command_of(self.compiler))
         for ext in self.extensions:
             ext.extra_compile_args += openmp
             ext.extra_link_args += openmp
@@ -217,14 +227,18 @@ class BuildExt(build_ext):
             ]
 
 
+def build(*extensions, **options):
+    """Build some modules, and say at the end what was missing."""
+    setup(ext_modules=list(extensions), cmdclass={"build_ext": BuildExt}, **options)
+    if BuildExt.last_words:
+        print(BuildExt.last_words)
+
+
 if __name__ == "__main__":
-    setup(
-        ext_modules=[
-            *(extension(f"_kernels_{isa}", KERNELS, isa) for isa in wanted_isas() or rows()),
-            extension("_cyutility", [CYUTILITY]),
-            extension("_aten", ["pyx/aten.pyx"]),
-            extension("_cpu_features", ["pyx/cpu_features.pyx"]),
-            extension("_repeat", ["pyx/repeat.pyx", "pyx/parallel/shared.c"]),
-        ],
-        cmdclass={"build_ext": BuildExt},
+    build(
+        *(extension(f"_kernels_{isa}", KERNELS, isa) for isa in wanted_isas() or rows()),
+        extension("_cyutility", [CYUTILITY]),
+        extension("_aten", ["pyx/aten.pyx"]),
+        extension("_cpu_features", ["pyx/cpu_features.pyx"]),
+        extension("_repeat", ["pyx/repeat.pyx", "pyx/parallel/shared.c"]),
     )

@@ -2,10 +2,23 @@
 
 How many bytes a plan takes is known where it is made, deep below where a call is remembered. So whatever makes arrays
 that a cache will hold *counts* them, and who remembers a call asks how much its thread has counted.
+
+A value that depends on a setting, such as the default algorithm or the scratch limit, must not outlive the setting. A
+setter first changes the setting and then clears the caches. This alone is not enough: another thread may have read the
+old setting before, and keeps its plan after. So each cache has a ``generation``, the number of its clears. Who plans
+reads the generation before the first setting, and hands it to ``keep`` with the plan. If the cache was cleared in
+between, ``keep`` drops the plan; the call that made it still runs with it. What a plan depends on beside the settings,
+the number of threads included, is in its key. ``bounded`` needs no generation: the arguments of a function are the key,
+and such functions read no settings.
+
+A forked child begins with empty caches: another thread of the parent may have been changing one.
 """
 
+import os
 import threading
+from collections import OrderedDict
 from functools import wraps
+from weakref import WeakSet
 
 from .locks import ForkSafeLock
 
@@ -30,20 +43,31 @@ def counted():
 #: Held while any cache is changed.
 _lock = ForkSafeLock()
 
+_caches = WeakSet()
+
+
+def _clear_in_child():
+    for cache in list(_caches):
+        cache.clear()
+
+
+if hasattr(os, "register_at_fork"):  # after the lock, which is renewed first
+    os.register_at_fork(after_in_child=_clear_in_child)
+
 
 class Bounded:
     """A cache of at most ``most`` bytes.
 
     ``entries`` is a plain dict, and ``get`` its own: to find a value takes no lock, and no longer than there.
-    ``generation`` counts the calls of ``clear``. A value that depends on a setting is kept with the generation that was
-    read *before* the setting was: if the setting has changed since, the value is out of date, and ``keep`` drops it.
+    ``generation`` counts the calls of ``clear``.
     """
 
     def __init__(self, most=MOST_BYTES):
         self.entries, self.most, self.bytes = {}, most, 0
         self.generation = 0
         self.get = self.entries.get
-        self._sizes = {}
+        self._sizes = OrderedDict()
+        _caches.add(self)
 
     def __len__(self):
         return len(self.entries)
@@ -52,27 +76,34 @@ class Bounded:
         """Keep a value of ``size`` bytes, unless it alone is too large or its ``generation`` is over."""
         size += ENTRY_BYTES
         with _lock.held:
-            if generation is not None and generation != self.generation:
+            if self._is_over(generation):
                 return
-            self._drop(key)
+            self._drop(key, self._sizes.pop(key, 0))
             if size > self.most:
                 return
             self.entries[key], self._sizes[key] = value, size
             self.bytes += size
-            while self.bytes > self.most:
-                self._drop(next(iter(self._sizes)))
+            while self.bytes > self.most and self._sizes:
+                self._drop(*self._sizes.popitem(last=False))
+            if self._is_over(
+                generation
+            ):  # a signal handler has cleared the cache, in this thread, which holds the lock
+                self._drop(key, self._sizes.pop(key, 0))
 
-    def _drop(self, key):
-        self.bytes -= self._sizes.pop(key, 0)
+    def _is_over(self, generation):
+        return generation is not None and generation != self.generation
+
+    def _drop(self, key, size):
         self.entries.pop(key, None)
+        self.bytes -= size
 
     def clear(self):
         """Forget everything."""
         with _lock.held:
+            self.generation += 1
             self.entries.clear()
             self._sizes.clear()
             self.bytes = 0
-            self.generation += 1
 
 
 def bounded(most):

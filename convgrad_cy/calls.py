@@ -32,7 +32,8 @@ def call(function, first, second, asked, keywords, out, empty=new_array):
     ``asked`` has the values of the keywords that only this function has, ``keywords`` those of ``keywords.Options``. A
     refused call has allocated no result and has not touched ``out``. On a CPU, ``empty`` makes a result.
     """
-    key = call_key(function, first, second, out, asked, keywords, threads())
+    number = threads()  # read once: the plan that is kept under this key is for this number
+    key = call_key(function, first, second, out, asked, keywords, number)
     found = _KNOWN.get(key)
     if found is not None and (out is None or are_apart(out, first, second)):
         return found.run(first, second, out, None, empty)  # a small call takes hardly longer than all of this
@@ -48,7 +49,9 @@ def call(function, first, second, asked, keywords, out, empty=new_array):
         found = _KNOWN.get(key)
         if found is not None and (out is None or are_apart_on_gpu(found.reaches, operands, 2)):
             return found.run(first, second, out, None, empty)
-    found, (first, second), (target,) = _legal(library, key, found, function, (first, second), asked, keywords, (out,))
+    found, (first, second), (target,) = _legal(
+        library, key, found, function, (first, second), asked, keywords, (out,), number
+    )
     result = found.run(first, second, target, None, empty)
     return result if out is None else out
 
@@ -70,8 +73,9 @@ def call_several(function, arrays, asked, keywords, outs, empty=new_array):
     if type(library) is Foreign:
         with nullcontext() if library.around is None else library.around(function.names[0], arrays[0]):
             return _foreign_several(library, function, arrays, asked, keywords, outs)
-    key, found = _lookup(library, function, arrays, asked, keywords, outs)
-    found, arrays, targets = _legal(library, key, found, function, arrays, asked, keywords, outs)
+    number = threads()
+    key, found = _lookup(library, function, arrays, asked, keywords, outs, number)
+    found, arrays, targets = _legal(library, key, found, function, arrays, asked, keywords, outs, number)
     results = found.results(arrays, targets, empty)
     return [result if out is None else out for result, out in zip(results, outs, strict=True)]
 
@@ -91,7 +95,7 @@ def _foreign_several(library, function, arrays, asked, keywords, outs):
     return [library.returned(result, out, first) for result, out in zip(made, outs, strict=True)]
 
 
-def _legal(library, key, found, function, arrays, asked, keywords, outs):
+def _legal(library, key, found, function, arrays, asked, keywords, outs, number):
     """What runs a call on arrays of NumPy or CuPy, and these and ``outs`` without their subclasses.
 
     It may have been ``found`` under the call's ``key``.
@@ -104,19 +108,18 @@ def _legal(library, key, found, function, arrays, asked, keywords, outs):
         plain = [library.plain(*named) for named in zip(names, arrays, likes, strict=False)]
         if any(one is not other for one, other in zip(plain, arrays, strict=True)):
             arrays = plain
-            key, found = _lookup(library, function, arrays, asked, keywords, outs)
+            key, found = _lookup(library, function, arrays, asked, keywords, outs, number)
     if found is None:
-        return _checked(key, library, function, arrays, asked, keywords, outs)
+        return _checked(key, library, function, arrays, asked, keywords, outs, number)
     # Of what was checked, this alone may be new.
     return found, arrays, arguments.checked_outs(library, names, arrays, outs, found.shapes)
 
 
-def _lookup(library, function, arrays, asked, keywords, outs):
-    """The key of a call, None if it has to be checked each time, and what is known of it."""
+def _lookup(library, function, arrays, asked, keywords, outs, number):
+    """The key of a call with so many threads, None if it has to be checked each time, and what is known of it."""
     if library is not NUMPY:
         key = gpu_key(function, (*arrays, *outs), asked, keywords)
         return key, _KNOWN.get(key)
-    number = threads()
     keys = [
         call_key(part, arrays[first], arrays[second], out, asked, keywords, number)
         for (part, first, second, _), out in zip(function.parts, outs, strict=True)
@@ -125,7 +128,7 @@ def _lookup(library, function, arrays, asked, keywords, outs):
     return key, _KNOWN.get(key)
 
 
-def _checked(key, library, function, arrays, asked, keywords, outs):
+def _checked(key, library, function, arrays, asked, keywords, outs, number):
     """Check and prepare a call that is like none before, and keep what is known of it."""
     names, generation = function.names, _KNOWN.generation
     for name, array in zip(names[1:], arrays[1:], strict=True):
@@ -136,8 +139,10 @@ def _checked(key, library, function, arrays, asked, keywords, outs):
     shapes = [geometry.shape for geometry in geometries]
     targets = arguments.checked_outs(library, names, arrays, outs, shapes)
     counted()  # what was counted before belongs to no call
-    prepared = on_cpu if library is NUMPY else on_gpu
-    found = prepared(function.parts, geometries, arrays, targets)
+    if library is NUMPY:
+        found = on_cpu(function.parts, geometries, arrays, targets, number)
+    else:
+        found = on_gpu(function.parts, geometries, arrays, targets)
     if key is not None and not any(0 in shape for shape in shapes):
         _KNOWN.keep(key, found, counted(), generation)
     return found, arrays, targets

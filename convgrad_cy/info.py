@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import cpu, dtypes, gpu, report
+from convgrad_cy import _repeat, cpu, dtypes, gpu, report
 from convgrad_cy.problem import DGRAD, ConvProblem
 from convgrad_cy.report import one_line
+from convgrad_cy.without_openmp import HINT
 
 #: Files of the OpenMP runtimes of GNU, Intel and LLVM; those that a wheel brings have a hash in their names.
 _RUNTIME = re.compile(r"/\S*/lib(?:gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[.0-9]*$", re.MULTILINE)
@@ -101,6 +102,15 @@ def _scratch_limit():
     return f"a call takes at most {most}, beside its arrays and what each thread has"
 
 
+def _threads():
+    """The number, and why it is 1 in a build without OpenMP."""
+    if _repeat.has_openmp():
+        return cpu.threads()
+    if _repeat.lacks_openmp():
+        return f"1: the compiler that built convgrad_cy had no OpenMP; {HINT}"
+    return "1: built with CONVGRAD_CY_NO_OPENMP"
+
+
 def lines():
     """``(name, value)`` pairs."""
     named = {"bfloat16": f"bfloat16 ({bfloat16()})"}
@@ -109,7 +119,7 @@ def lines():
         ("Python", f"{platform.python_version()}, NumPy {np.__version__}, {platform.system()} {platform.machine()}"),
         ("ISA", f"{cpu.isa} (available: {', '.join(cpu.available_isas())})"),
         ("caches", caches()),
-        ("threads", cpu.threads()),
+        ("threads", _threads()),
         ("scratch", _scratch_limit()),
         ("OpenMP", cpu.openmp()),
         ("runtimes", runtimes()),

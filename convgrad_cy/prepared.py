@@ -30,11 +30,14 @@ def tensors_of(geometry, places, seen):
     return [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
 
 
-def prepare(function, geometry, arrays):
-    """The work of a part on a CPU, on arrays like its two inputs and its result, which is not empty."""
+def prepare(function, geometry, arrays, threads=None):
+    """The work of a part on a CPU, on arrays like its two inputs and its result, which is not empty.
+
+    ``threads``: the number of the call, or None for the one here and now.
+    """
     operation, geometry, places = part_of(function, geometry)
     tensors = tensors_of(geometry, places, arrays)
-    return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
+    return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors, threads)
 
 
 def too_little(function, shape, dtype, error):
@@ -60,7 +63,7 @@ class One:
 
     __slots__ = ("copied", "first", "function", "second", "shape", "work")
 
-    def __init__(self, part, geometry, arrays, target):
+    def __init__(self, part, geometry, arrays, target, threads):
         self.function, self.first, self.second = part[:3]
         first, second = arrays[self.first], arrays[self.second]
         self.shape, self.work = geometry.shape, None
@@ -72,7 +75,7 @@ class One:
                 first, second = addressable(NUMPY, first), addressable(NUMPY, second)
             if target is None:
                 target = new_array(self.shape, first.dtype)
-            self.work = prepare(self.function, geometry, (first, second, target))
+            self.work = prepare(self.function, geometry, (first, second, target), threads)
         except TooLittleMemory:  # it says of which
             raise
         except MemoryError as error:
@@ -146,10 +149,10 @@ class Nested:
         return results
 
 
-def on_cpu(parts, geometries, arrays, targets):
+def on_cpu(parts, geometries, arrays, targets, threads):
     """A call on arrays of NumPy; each of ``targets`` takes a result, or is None for a new one."""
     each = [*zip(parts, geometries, targets, strict=True)]
-    ones = [One(part, geometry, arrays, target) for part, geometry, target in reversed(each)][::-1]
+    ones = [One(part, geometry, arrays, target, threads) for part, geometry, target in reversed(each)][::-1]
     return ones[0] if len(ones) == 1 else Nested(ones)
 
 

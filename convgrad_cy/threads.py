@@ -16,9 +16,10 @@ _number_here = _asked_here.get
 #: What `set_num_threads` asks for, or None.
 _asked_everywhere = None
 
-#: Whether a call has one thread whatever is asked for.
-_always_one = not has_openmp()
+_has_openmp = has_openmp()
 
+#: Whether the process was forked: an OpenMP team does not survive that, and the runtime would wait for it for ever.
+_is_child = False
 
 #: OpenMP's own number counts hyperthreads, and knows no quota. One that the user has set is taken as it is, and a user
 #: who binds threads to processors has said which share a core.
@@ -28,13 +29,18 @@ _cores, _quota = processors.count_cores(_processors), None if _is_set else proce
 
 
 def _after_fork_in_child():
-    # The threads of an OpenMP team do not survive a fork, and libgomp would wait for them for ever.
-    global _always_one
-    _always_one = True
+    global _is_child
+    _is_child = True
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _max_threads_without_openmp():
+    """The number that OpenMP's runtime would have: the environment's, or all processors."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else len(processors.processors()) or os.cpu_count() or 1
 
 
 def _checked(n, kind):
@@ -67,13 +73,18 @@ def get_num_threads():
     ...     cg.get_num_threads()
     1
     """
-    if _always_one:
+    return wanted() if _has_openmp else 1
+
+
+def wanted():
+    """``get_num_threads`` as if the compiler had OpenMP."""
+    if _is_child:
         return 1
     here = _number_here()
     asked = _asked_everywhere if here is None else here[0]
     if asked is not None:
         return asked
-    available = max_threads()
+    available = max_threads() if _has_openmp else _max_threads_without_openmp()
     if available == len(_processors):  # else somebody has set it, as threadpoolctl does
         available = _cores
     return available if _quota is None or available < _quota else _quota

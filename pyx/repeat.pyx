@@ -15,6 +15,7 @@ from numpy import empty, uint8
 cdef extern from "parallel/threads.h" nogil:
     int threads_available()
     bint has_threads()
+    bint lacks_threads()
 
 cnp.import_array()
 
@@ -29,6 +30,11 @@ cdef enum:
 def has_openmp():
     """Whether the compiler had OpenMP."""
     return bool(has_threads())
+
+
+def lacks_openmp():
+    """Whether the compiler had no OpenMP, and the build did not ask for one thread (CONVGRAD_CY_NO_OPENMP)."""
+    return bool(lacks_threads())
 
 
 def max_threads():

@@ -1,5 +1,6 @@
 """Skips the tests that need a package which is not installed, and says so; runs slow ones, or a share, where asked."""
 
+import os
 from collections import defaultdict
 from importlib.util import find_spec
 from math import ceil
@@ -9,6 +10,13 @@ from zlib import crc32
 
 import pytest
 from hypothesis import settings
+
+from convgrad_cy import _repeat
+
+# A build without OpenMP warns where several threads would be used, and tests take warnings for errors. No warning is
+# given to a user who asks for one thread. The variable holds for the processes that tests start as well.
+if _repeat.lacks_openmp():
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 #: A test with one of these markers needs the package of that name.
 OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
@@ -50,7 +58,7 @@ def machine_with(monkeypatch):
     machine = cpu.machine
 
     def use(**fields):
-        monkeypatch.setattr(cpu, "machine", lambda: machine()._replace(**fields))
+        monkeypatch.setattr(cpu, "machine", lambda *count: machine(*count)._replace(**fields))
         calls.forget()
 
     yield use

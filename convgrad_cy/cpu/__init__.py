@@ -4,6 +4,7 @@ A ``Task`` (task.py) is one result of one call. The first of the families that s
 it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` runs on any arrays like the call's.
 """
 
+from ..without_openmp import warn_if_serial
 from . import families
 from .details import explained as explained_task
 from .kernels import available_isas as available_isas
@@ -18,9 +19,9 @@ from .winograd import refusal as refused_by_winograd
 from .zeros import Zeros
 
 
-def task_of(operation, problem, dtype, algorithm, places, tensors):
-    """The ``Task`` on this machine."""
-    here = machine()
+def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None):
+    """The ``Task`` on this machine, with so many threads; None: with those of a call here and now."""
+    here = machine(threads)
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
@@ -41,14 +42,17 @@ def refusal(operation, problem, dtype):
     return refused_by_winograd(operation, problem, dtype, machine().tile)
 
 
-def prepare(operation, problem, dtype, algorithm, places, tensors):
+def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None):
     """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
 
     ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
+    ``threads``: the number of the call, or None for the one here and now.
     """
     if not problem.has_products:
         return Zeros()
-    asked = task_of(operation, problem, dtype, algorithm, places, tensors)
+    asked = task_of(operation, problem, dtype, algorithm, places, tensors, threads)
+    if problem.multiplications >= asked.machine.tuning.serial_products:
+        warn_if_serial()
     task = reached(asked)
     work = families.job(task).ready()
     return work if task is asked else Narrowed.of(work, asked)

@@ -1,6 +1,5 @@
 """What plans of the sum itself depend on: what may reach a result's bits, and what may not."""
 
-from functools import cached_property
 from itertools import chain, repeat
 from math import prod
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 from ..problem import WGRAD
 from .cache import operand_bytes
 from .machines import Machine, Tile
+from .once import once
 from .scratch import most_scratch
 from .walks import Walks, walks_of
 
@@ -35,36 +35,36 @@ class Case(_Fields):
     What follows from the fields is asked for again and again while a plan is made, and computed once.
     """
 
-    @cached_property
+    @once
     def itemsize(self):
         return self.dtype.compute_itemsize
 
-    @cached_property
+    @once
     def lanes(self):
         return self.tile.vector_bytes // self.itemsize
 
-    @cached_property
+    @once
     def strip(self):
         return self.tile.tile_column_bytes // self.itemsize
 
-    @cached_property
+    @once
     def count(self):
         """Of all walks."""
         return sum(self.counts)
 
-    @cached_property
+    @once
     def taps(self):
         return max([prod([axis.taps for axis in walk]) for walk in self.walks])
 
-    @cached_property
+    @once
     def positions(self):
         return self.batch * max([prod([axis.positions for axis in walk]) for walk in self.walks])
 
-    @cached_property
+    @once
     def tuning(self):
         return self.tile.tuning
 
-    @cached_property
+    @once
     def multiplies_pairs(self):
         return self.tile.pairs(self.dtype)
 

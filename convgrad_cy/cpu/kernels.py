@@ -53,9 +53,9 @@ def _machine(count, scratch_bytes):
     return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
 
 
-def machine():
-    """What plans need to know."""
-    return _machine(threads(), get_scratch_limit())
+def machine(count=None):
+    """What plans for ``count`` threads need to know; None: for those of a call here and now."""
+    return _machine(threads() if count is None else count, get_scratch_limit())
 
 
 def run_tiles(dtype, depth, count):

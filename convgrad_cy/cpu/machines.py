@@ -1,8 +1,8 @@
 """What plans depend on of the machine."""
 
-from functools import cached_property
 from typing import NamedTuple
 
+from .once import once
 from .tuning import Tuning, tuning_of
 
 LINE_BYTES = 64  # of the cache
@@ -50,11 +50,11 @@ class _Fields(NamedTuple):
 class Machine(_Fields):
     """What a plan needs to know of the machine: the register tile, the caches, the number of threads."""
 
-    @cached_property
+    @once
     def tuning(self):
         return self.own_tuning or tuning_of(self.vector_bytes)
 
-    @cached_property
+    @once
     def tile(self):
         """What the first stage of planning sees of it."""
         return Tile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)

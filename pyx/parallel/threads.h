@@ -11,12 +11,26 @@
 #include "parallel/team.h"
 #endif
 
+/* 1 in a forked child. The runtime's threads exist in the parent alone, and a team in the child would wait for them for ever.
+ * A fork may come between the choice of a number of threads and the team, so it is asked for where the team is formed. */
+extern __attribute__((visibility("default"))) int convgrad_is_child; /* in shared.c */
+
 static inline int has_threads(void)
 {
 #ifdef _OPENMP
     return 1;
 #else
     return 0;
+#endif
+}
+
+/* Whether the build was to have OpenMP, and the compiler had none. */
+static inline int lacks_threads(void)
+{
+#if defined _OPENMP || defined CONVGRAD_NO_OPENMP
+    return 0;
+#else
+    return 1;
 #endif
 }
 
@@ -33,7 +47,7 @@ static inline int threads_available(void)
 static inline int team_size(int threads)
 {
 #ifdef _OPENMP
-    return threads <= 1 ? 1 : threads == last_team ? threads : resized_team(threads);
+    return threads <= 1 || convgrad_is_child ? 1 : threads == last_team ? threads : resized_team(threads);
 #else
     (void)threads;
     return 1;
@@ -45,7 +59,7 @@ static inline const char *threads_runtime(void)
 #ifdef _OPENMP
     return "OpenMP " CONVGRAD_TEXT(_OPENMP);
 #else
-    return "none: built without OpenMP";
+    return lacks_threads() ? "none: the compiler had no OpenMP" : "none: built with CONVGRAD_CY_NO_OPENMP";
 #endif
 }
 

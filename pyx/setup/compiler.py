@@ -14,6 +14,14 @@ COMPILERS = (
     "macOS: xcode-select --install; Windows: build in WSL, as on Ubuntu. A wheel needs none (packaging/README.md)"
 )
 
+#: Said at the end of a build, whose other lines nobody reads.
+WITHOUT_OPENMP = (
+    "convgrad_cy: WARNING: {!r} has no OpenMP, so every call will have one thread. To use more, install clang's libomp "
+    "(Debian, Ubuntu: apt install libomp-dev; Fedora: dnf install libomp-devel), or set CC to gcc, or on macOS to the "
+    "clang of 'brew install llvm'; then install again with --force-reinstall --no-cache-dir. If one thread is wanted, "
+    "CONVGRAD_CY_NO_OPENMP=1 takes this warning away"
+)
+
 #: Flags of a user, for everything that is compiled, which must not reach these modules. The first four make the linker
 #: add code that switches the whole process to flushing subnormal numbers to zero when a module is imported; the others
 #: let the compiler take NaN, infinity and the order of sums for nothing.
@@ -73,7 +81,7 @@ def drop_fast_math(compiler):
 
 def check(compiler):
     """Say at once what is missing: translating to C alone takes a minute."""
-    command = " ".join(takewhile(lambda word: not word.startswith("-"), compiler.compiler_so))
+    command = command_of(compiler)
     if not compiles(compiler, EMPTY_PROGRAM):
         raise SetupError(f"convgrad_cy needs a C compiler, and {command!r} cannot be run, or fails. {COMPILERS}")
     if not compiles(compiler, EXACT_PROGRAM):
@@ -85,12 +93,14 @@ def check(compiler):
         raise SetupError(f"convgrad_cy needs Python.h, which {command!r} does not find. {COMPILERS}")
 
 
+def command_of(compiler):
+    """How the compiler is called, without its flags."""
+    return " ".join(takewhile(lambda word: not word.startswith("-"), compiler.compiler_so))
+
+
 def has_openmp(compiler):
     """Whether the compiler compiles and links a small OpenMP program."""
-    if compiles(compiler, OPENMP_PROGRAM, "-fopenmp"):
-        return True
-    print("convgrad_cy: this compiler has no OpenMP; the kernels will use one thread")
-    return False
+    return compiles(compiler, OPENMP_PROGRAM, "-fopenmp")
 
 
 def compiles(compiler, program, *flags, run=False):

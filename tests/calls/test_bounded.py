@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections import OrderedDict
 from time import sleep
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_too_large_for_itself_alone():
 def test_many_threads():
     """They keep, find and clear at once, each in the midst of what another does; in the end the sum is right."""
 
-    class Slow(dict):
+    class Slow(OrderedDict):
         def pop(self, *arguments):
             sleep(0)
             return super().pop(*arguments)
@@ -87,6 +88,44 @@ def test_many_threads():
     assert failed == []
     assert cache.entries.keys() == cache._sizes.keys()
     assert cache.bytes == sum(cache._sizes.values()) <= cache.most
+
+
+@pytest.mark.parametrize("function", ("pop", "popitem", "__setitem__"))
+def test_cleared_from_within(function):
+    """As by a signal handler that changes a setting while this thread keeps a plan of the old one."""
+    cache, handlers = Bounded(4 * ENTRY_BYTES), []
+
+    class Interrupted(OrderedDict):
+        pass
+
+    def interrupted(*arguments, **options):
+        result = getattr(OrderedDict, function)(*arguments, **options)
+        if handlers:
+            handlers.pop()()
+        return result
+
+    setattr(Interrupted, function, interrupted)
+    cache._sizes = Interrupted()
+    for first in range(3):
+        for key in range(6):
+            cache.keep((first, key), key, 0, cache.generation)
+        handlers.append(cache.clear)
+        cache.keep("old", 1, 0, cache.generation)
+        assert handlers == [] and cache.get("old") is None
+    for key in range(9):
+        cache.keep(key, key, 0, cache.generation)
+        assert cache.get(key) == key and len(cache) <= 5
+
+
+def test_a_generation_that_is_over():
+    cache = Bounded()
+    before = cache.generation
+    cache.clear()
+    cache.keep(1, "old", 0, before)
+    assert cache.get(1) is None
+    cache.keep(1, "new", 0, cache.generation)
+    cache.keep(1, "old", 0, before)
+    assert cache.get(1) == "new"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -98,7 +98,7 @@ def test_are_in_place_and_copied(monkeypatch):
                 ("bfloat16", "NXC", 1),
                 ("float64", "NXC", 0),
             ):
-                monkeypatch.setattr(cpu, "machine", lambda size=cache_bytes: machine._replace(cache_bytes=size))
+                monkeypatch.setattr(cpu, "machine", lambda *count, size=cache_bytes: machine._replace(cache_bytes=size))
                 assert spreads(monkeypatch, operation, text, dtype, data_format) == places
     calls.forget()
 

@@ -132,7 +132,10 @@ def choose(number):
         library = ctypes.CDLL(module.__file__)
         if hasattr(library, "convgrad_mutant"):  # else it has no mutants
             ctypes.c_int.in_dll(library, "convgrad_mutant").value = number
-    threads._always_one = False  # as after any fork, but the parent had no team of threads
+        # After a fork a call has one thread, but this parent had no team of threads.
+        if hasattr(library, "convgrad_is_child"):
+            ctypes.c_int.in_dll(library, "convgrad_is_child").value = 0
+    threads._is_child = False
 
 
 def run(mutants, tests, folder, jobs, tell):

@@ -111,9 +111,10 @@ def test_quota(monkeypatch):
         assert cg.get_num_threads() == 4
 
 
-def test_always_one(monkeypatch):
-    """As after a fork, and without OpenMP."""
-    monkeypatch.setattr(threads, "_always_one", True)
+@pytest.mark.parametrize(("name", "value"), (("_is_child", True), ("_has_openmp", False)))
+def test_always_one(name, value, monkeypatch):
+    """After a fork, and without OpenMP."""
+    monkeypatch.setattr(threads, name, value)
     cg.set_num_threads(3)
     with cg.num_threads(4):
         assert cg.get_num_threads() == cpu.machine().threads == 1

@@ -4,10 +4,10 @@ A form says which operand the columns of a tile are, who packs the filter, and w
 reaches a bit of the result: the order of its sums is given.
 """
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...problem import even
+from ..once import once
 from .choices import (
     crosses_positions,
     cut_ends,
@@ -29,21 +29,21 @@ class Given:
     def __init__(self, case, setting, order):
         self.case, self.setting, self.order = case, setting, order
 
-    @cached_property
+    @once
     def cut(self):
         """The case with its walks cut, where padding would take much of the time; and for each walk its parts."""
         return cut_walks(self.case)
 
-    @cached_property
+    @once
     def is_cut(self):
         """Whether a walk has several parts."""
         return len(self.cut[0].walks) > len(self.case.walks)
 
-    @cached_property
+    @once
     def packs_in_tasks(self):
         return not self.is_cut and packs_in_tasks(self.cut[0])
 
-    @cached_property
+    @once
     def joins_phases(self):
         return not self.is_cut and joins_phases(self.cut[0])
 
