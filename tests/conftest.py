@@ -1,18 +1,19 @@
 """Skips the tests that need a package which is not installed, and says so; runs slow ones, or a share, where asked."""
 
 from collections import defaultdict
+from hashlib import sha256
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from shutil import which
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
-# A busy machine is no error.
-settings.register_profile("busy", deadline=None)
-settings.load_profile("busy")
+# A busy machine is no error, and the same tests run each time: only --seed draws others.
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("drawn", deadline=None)
+settings.load_profile("fixed")
 
 #: A test with one of these markers needs the package of that name.
 OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
@@ -22,18 +23,19 @@ IS_CHECKOUT = (Path(__file__).parents[1] / "pyx").is_dir()
 
 def pytest_addoption(parser):
     parser.addoption("--share", type=float, default=1.0, help="run this part of the parameters of each test")
-    parser.addoption("--share-of", default="", help="a text, such as the date: each gives other parts")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
     )
     parser.addoption(
-        "--fuzz-seed", type=int, default=0, help="draw the calls of tests/watch from this, not from the date"
+        "--seed", type=int, default=0, help="choose the shares and draw the random calls with this; 0 is what CI takes"
     )
-    parser.addoption("--fuzz-calls", type=int, default=0, help="draw so many")
+    parser.addoption("--fuzz-calls", type=int, default=0, help="draw this number of calls in tests/watch/test_fuzz.py")
 
 
 def pytest_configure(config):
+    if config.getoption("--seed"):
+        settings.load_profile("drawn")  # hypothesis has --hypothesis-seed for its own
     for name in OPTIONAL:
         config.addinivalue_line("markers", f"{name}: needs the package {name}; skipped where it is not installed")
     config.addinivalue_line("markers", "checkout: reads the sources; skipped where a wheel is tested without them")
@@ -64,7 +66,7 @@ def _share(items, share, seed):
     for item in items:
         functions[item.path, getattr(item, "originalname", item.name)].append(item)
     for alike in functions.values():
-        alike.sort(key=lambda item: crc32(f"{seed}{item.nodeid}".encode()))
+        alike.sort(key=lambda item: sha256(f"{seed}{item.nodeid}".encode()).digest())
         yield from alike[: ceil(share * len(alike))]
 
 
@@ -72,7 +74,7 @@ def _chosen(items, config):
     """The tests to run."""
     slow = [item for item in items if item.get_closest_marker("slow")]
     others = [item for item in items if not item.get_closest_marker("slow")]
-    seed = config.getoption("--share-of")
+    seed = config.getoption("--seed")
     yield from _share(others, config.getoption("--share"), seed)
     if config.getoption("--slow"):
         for whole in (True, False):

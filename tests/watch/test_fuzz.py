@@ -1,12 +1,11 @@
 """Calls drawn at random, legal and hostile, of all functions and shims: a right result or a documented exception.
 
-``--fuzz-seed`` draws others than today's, ``--fuzz-calls`` more. What is wrong is told with the number of its call:
+``--seed`` draws others, ``--fuzz-calls`` more. What is wrong is told with the number of its call:
 ``PYTHONPATH=tests:tests/watch python tests/watch/fuzz.py SEED NUMBER 1`` makes that one again.
 """
 
 import json
 from collections import Counter
-from datetime import date
 
 import pytest
 from watched import needs_linux, run_child
@@ -22,7 +21,7 @@ MOST_DEATHS = 5
 
 @pytest.fixture
 def seed(pytestconfig):
-    return pytestconfig.getoption("--fuzz-seed") or int(date.today().strftime("%Y%m%d"))
+    return pytestconfig.getoption("--seed")
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_calls(part, seed, supervised, figures, whole, pytestconfig):
     count = calls // PARTS
     kinds, wrong = supervised(seed, part * count, count)
     figures({f"fuzzed calls, {kind}": number for kind, number in kinds.items()})
-    assert wrong == [], f"with --fuzz-seed {seed}"
+    assert wrong == [], f"with --seed {seed}"
     assert kinds["checked result"] > count / 6 and kinds["refused: TypeError"] > count / 30
 
 
