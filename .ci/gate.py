@@ -123,7 +123,7 @@ class Commands:
             # Each of pytest's processes has a thread for each core: one that waits must not use a core.
             "OMP_WAIT_POLICY": "passive",
             "CONVGRAD_SIMULATOR_CACHE": str(scratch / "simulator"),
-            "CONVGRAD_CY_OBJECTS": str(scratch / "objects"),
+            "CONVGRAD_CY_OBJECTS": os.environ.get("CONVGRAD_CY_OBJECTS", str(scratch / "objects")),
         }
 
     def start(self, name, stdout, variables="", nice=0):
@@ -246,7 +246,8 @@ def main():
     named = set(asked.stages) - {"all"}
     stages = [stage for stage in STAGES if (stage.name in named if named else stage.gate is not None)]
     if failed := run_stages(stages, is_all, is_all or asked.keep_going, seed):
-        sys.exit(f"FAILED: {', '.join(failed)}")
+        print(f"FAILED: {', '.join(failed)}")
+        sys.exit(1)
     print("\n=== all passed")
 
 
