@@ -141,10 +141,16 @@ typed() { # COMMAND
     bash -euo pipefail -c "$1"
 }
 
-demo() { typed "$(readme_command 1)"; }
+demo() {
+    local command
+    command=$(readme_command 1)
+    typed "$command"
+}
 
 suite() {
-    typed "$(readme_command 2)"
+    local command
+    command=$(readme_command 2)
+    typed "$command"
     touch "$scratch/build.made"
 }
 
@@ -167,20 +173,23 @@ threads() {
 isas() {
     once isas
     "$python" -m convgrad_cy info
-    local isa
-    for isa in $(runnable_isas); do
-        [ "$isa" = "$(chosen_isa)" ] || kernels_with CONVGRAD_CY_ISA="$isa"
+    local isa runnable chosen
+    runnable=$(runnable_isas)
+    chosen=$(chosen_isa)
+    for isa in $runnable; do
+        [ "$isa" = "$chosen" ] || kernels_with CONVGRAD_CY_ISA="$isa"
     done
 }
 
 wheel() {
     once isas # their size is part of a release's
     once dist
-    "$python" .ci/wheel_contents.py "$(chosen_isa)" "$scratch"/dist/*.whl
+    local chosen oldest
+    chosen=$(chosen_isa)
+    "$python" .ci/wheel_contents.py "$chosen" "$scratch"/dist/*.whl
     echo "in a clean environment with NumPy alone, away from the checkout:"
     python3 -m venv "$scratch/clean"
     "$scratch/clean/bin/pip" install "$scratch"/dist/*.whl
-    local oldest
     oldest=$("$python" -c '
 from importlib.metadata import requires
 print(next(line for line in requires("convgrad_cy") if line.startswith("numpy>=")).replace(">=", "==") + ".*")')
@@ -221,7 +230,9 @@ watch() {
 
 emulator() {
     once build
-    case "$(runnable_isas) $(uname -sm)" in
+    local runnable
+    runnable=$(runnable_isas)
+    case "$runnable $(uname -sm)" in
         *"x86_64_v"[23]" Linux x86_64") ;;
         *) echo "SKIPPED: this processor needs no emulation"; return ;;
     esac
@@ -235,7 +246,9 @@ emulator() {
 
 mutants() {
     once build
-    if is_linux && [ "$(chosen_isa)" = x86_64_v4 ]; then # its vectors and tiles are those of the tables
+    local chosen
+    chosen=$(chosen_isa)
+    if is_linux && [ "$chosen" = x86_64_v4 ]; then # its vectors and tiles are those of the tables
         "$python" tests/mutants --every "$EVERY"
     else
         echo "SKIPPED: the mutants need x86_64_v4"
