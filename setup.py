@@ -10,6 +10,8 @@ Variables for developers (a user needs none of them):
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
     CONVGRAD_CY_OPTIMIZE=1                -O1 in the place of -O3; those two have it anyway, and with 0 a build with
                                           sanitizers takes a fifth of the time, and tests twice as long
+    CONVGRAD_CY_OBJECTS=/tmp/objects      a folder that builds in several checkouts share: a translation or an object
+                                          file is taken from there where one of them has made the same
 """
 
 import os
@@ -26,8 +28,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import SetupError
 
-build_compiler, build_steps = (
-    SimpleNamespace(**runpy.run_path(f"pyx/setup/{name}.py")) for name in ("compiler", "steps")
+build_compiler, build_steps, build_store = (
+    SimpleNamespace(**runpy.run_path(f"pyx/setup/{name}.py")) for name in ("compiler", "steps", "store")
 )
 
 # machine -> {instruction set: its compiler flags}; KERNELS are compiled once per row, of which pyx/cpu_features.h says
@@ -54,6 +56,7 @@ CYUTILITY = "build/cython/_cyutility.c"
 
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
+OBJECTS = os.environ.get("CONVGRAD_CY_OBJECTS", "")
 WIDE = os.environ.get("CONVGRAD_CY_WIDE", "0") not in ("", "0")
 # With wider vectors than registers, more optimisation takes ten minutes and more.
 OPTIMIZE = os.environ.get("CONVGRAD_CY_OPTIMIZE") or ("1" if WIDE or SANITIZE else "3")
@@ -157,14 +160,18 @@ class BuildExt(build_ext):
             if build_compiler.has_openmp(self.compiler):
                 openmp = ["-fopenmp"]
             else:
-                BuildExt.last_words = build_compiler.WITHOUT_OPENMP.format(build_compiler.command_of(self.compiler))
+                BuildExt.last_words = build_compiler.WITHOUT_OPENMP.format(
+                    " ".join(build_compiler.command(self.compiler))
+                )
         for ext in self.extensions:
             ext.extra_compile_args += openmp
             ext.extra_link_args += openmp
-        build_steps.run_all(self.steps(), self.parallel, self.force)
+        store = build_store.Store(OBJECTS) if OBJECTS else None
+        build_steps.run_all(self.steps(), self.parallel, self.force, store)
 
     def steps(self):
         """Of all modules; the translations first, since others wait for them."""
+        self.compiled_with = np.__version__, sys.version, build_compiler.version(self.compiler)
         translations, others = {}, []
         for ext in self.extensions:
             objects, folder = [], f"{self.build_temp}/{ext.name}"  # modules share sources, but no object file
@@ -209,7 +216,7 @@ class BuildExt(build_ext):
             extra_postargs=[*ext.extra_compile_args, "-MMD", "-MF", f"{target}.dep"],
         )
         flags = (self.compiler.compiler_so, ext.define_macros, ext.extra_compile_args, ext.extra_link_args)
-        return build_steps.Step(target, [source], make, repr((np.__version__, *flags)))
+        return build_steps.Step(target, [source], make, repr((*self.compiled_with, *flags)))
 
     def link(self, ext, objects):
         """Object files to a module, as setuptools does it."""

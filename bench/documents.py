@@ -7,6 +7,7 @@ status is 1 where a table is not the one that the results give.
 import argparse
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -49,9 +50,13 @@ AS_FAST, SLOW = 0.95, 0.9
 DENSE_CHANNELS, LARGE_BYTES = 64, 4 << 20
 
 
+#: Several tables are made from one file.
+read = cache(results.read)
+
+
 def read_all(what):
     """title of a machine -> its result of a kind."""
-    return {title: results.read(f"{begin}-{what}") for title, begin in MACHINES.items()}
+    return {title: read(f"{begin}-{what}") for title, begin in MACHINES.items()}
 
 
 def mean_of(rows):
@@ -130,9 +135,7 @@ def fast_rows(rows):
 def types():
     """Means for the types other than float32."""
     runs = {
-        title: [
-            row for path in sorted(results.FOLDER.glob(f"{begin}-types*.json")) for row in results.read(path)["rows"]
-        ]
+        title: [row for path in sorted(results.FOLDER.glob(f"{begin}-types*.json")) for row in read(path)["rows"]]
         for title, begin in MACHINES.items()
     }
     parts = [parted(rows, "dtype", "layout") for rows in runs.values()]
@@ -176,7 +179,7 @@ def slow_layers():
 
 def memory():
     """Memory beside the arrays as a multiple of their bytes, for rows whose arrays are large."""
-    rows = [row for row in results.read(f"{MACHINES['Zen 4']}-float32")["rows"] if row["bytes"] >= LARGE_BYTES]
+    rows = [row for row in read(f"{MACHINES['Zen 4']}-float32")["rows"] if row["bytes"] >= LARGE_BYTES]
     cells = []
     for name, title in LIBRARIES.items():
         measured = [row for row in rows if row["results"][name].get("memory") is not None]
@@ -189,7 +192,7 @@ def memory():
 
 def cores():
     """Efficiency on many cores, as bench.cores simulates it: means of the rows with enough work for so many threads."""
-    data = results.read(f"{MACHINES['Zen 4']}-cores")
+    data = read(f"{MACHINES['Zen 4']}-cores")
     threads = data["threads"][1:]
     cells = [
         [title, *(f"{mean:.2f}" if (mean := mean_efficiency(rows, number)) else "–" for number in threads)]
@@ -203,7 +206,7 @@ def cores():
 
 def many_threads():
     """Ratios on 16 cores, by operation and layout."""
-    groups = parted(results.read("emerald_rapids-x86_64_v4-16threads")["rows"], "kernel", "layout")
+    groups = parted(read("emerald_rapids-x86_64_v4-16threads")["rows"], "kernel", "layout")
     cells = [[title, *(mean_of(groups(kernel, layout)) for layout in LAYOUTS)] for kernel, title in OPERATIONS.items()]
     everything = [[row for kernel in OPERATIONS for row in groups(kernel, layout)] for layout in LAYOUTS]
     cells += [["**all**", *map(mean_of, everything)], [f"rows at {AS_FAST} or more", *map(fast_rows, everything)]]
@@ -212,7 +215,7 @@ def many_threads():
 
 def errors():
     """Errors in millionths, the greatest of all kinds of data: Winograd's algorithm, in brackets the direct one."""
-    data = results.read(f"{MACHINES['Zen 4']}-errors")
+    data = read(f"{MACHINES['Zen 4']}-errors")
     cells = []
     for (tile,), rows in summary.grouped(data["rows"], "tile").items():
         winograd, direct = (map(max, zip(*(row[how] for row in rows), strict=True)) for how in ("winograd", "direct"))
@@ -223,7 +226,7 @@ def errors():
 
 def gpu():
     """How many times as fast as cuDNN, means of groups of layers."""
-    data = results.read("h200-sm_90-gpu")
+    data = read("h200-sm_90-gpu")
     groups = summary.grouped(data["rows"], "group")
     cells = []
     for group in gpu_rows.GROUPS:
@@ -236,7 +239,7 @@ def gpu():
 
 def steps():
     """Training steps in both types."""
-    data = results.read(f"{MACHINES['Zen 4']}-training")
+    data = read(f"{MACHINES['Zen 4']}-training")
     (names, lines), (_, more) = (training.cells(data, dtype) for dtype in DTYPES)
     header = [f"{dtype}, {name}" for dtype in DTYPES for name in names]
     return markdown_table(["step of", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])

@@ -2,25 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NamedTuple
 
+from convgrad_cy import problem_text
+
 from .case import KERNELS, LAYOUTS, Case
 
-_ROOT = Path(__file__).parents[1]
 _LINE = re.compile(r'(?P<transposed>transposed )?(?P<problem>\S+n"\w+)(?:\*(?P<count>[1-9]\d*))?"')
-
-
-def _parser_of_the_tests():
-    """tests/problems.py by its path: the name "tests" may belong to another package on a user's path."""
-    spec = spec_from_file_location("bench_problems", _ROOT / "tests" / "problems.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_problems = _parser_of_the_tests()
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,7 @@ def parse(text):
         elif suite is None:
             raise ValueError(f"{line}: stands before the first [suite]")
         elif match := _LINE.fullmatch(line):
-            problem = _problems.parse(match["problem"] + '"')
+            problem = problem_text.parse(match["problem"] + '"')
             layers.append(Layer(suite, problem, int(match["count"] or 1), bool(match["transposed"]), line))
         else:
             raise ValueError(f"{line}: not in the syntax that suites.txt describes")

@@ -2,11 +2,11 @@
 
 import os
 from collections import defaultdict
+from hashlib import sha256
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from shutil import which
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -26,15 +26,14 @@ IS_CHECKOUT = (Path(__file__).parents[1] / "pyx").is_dir()
 
 def pytest_addoption(parser):
     parser.addoption("--share", type=float, default=1.0, help="run this part of the parameters of each test")
-    parser.addoption("--share-of", default="", help="a text, such as the date: each gives other parts")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
     )
     parser.addoption(
-        "--fuzz-seed", type=int, default=1, help="draw the calls of tests/watch from this seed (default: %(default)s)"
+        "--seed", type=int, default=0, help="choose the shares and draw the random calls with this; 0 is what CI takes"
     )
-    parser.addoption("--fuzz-calls", type=int, default=0, help="draw so many")
+    parser.addoption("--fuzz-calls", type=int, default=0, help="draw this number of calls in tests/watch/test_fuzz.py")
 
 
 def pytest_configure(config):
@@ -71,7 +70,7 @@ def _share(items, share, seed):
     for item in items:
         functions[item.path, getattr(item, "originalname", item.name)].append(item)
     for alike in functions.values():
-        alike.sort(key=lambda item: crc32(f"{seed}{item.nodeid}".encode()))
+        alike.sort(key=lambda item: sha256(f"{seed}{item.nodeid}".encode()).digest())
         yield from alike[: ceil(share * len(alike))]
 
 
@@ -79,7 +78,7 @@ def _chosen(items, config):
     """The tests to run."""
     slow = [item for item in items if item.get_closest_marker("slow")]
     others = [item for item in items if not item.get_closest_marker("slow")]
-    seed = config.getoption("--share-of")
+    seed = config.getoption("--seed")
     yield from _share(others, config.getoption("--share"), seed)
     if config.getoption("--slow"):
         for whole in (True, False):

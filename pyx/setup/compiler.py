@@ -79,23 +79,29 @@ def drop_fast_math(compiler):
         print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, which would change results, or the process")
 
 
+def command(compiler):
+    """The words that start the compiler, without flags."""
+    return list(takewhile(lambda word: not word.startswith("-"), compiler.compiler_so))
+
+
+def version(compiler):
+    """The compiler's first line about itself."""
+    done = subprocess.run([*command(compiler), "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0]
+
+
 def check(compiler):
     """Say at once what is missing: translating to C alone takes a minute."""
-    command = command_of(compiler)
+    name = " ".join(command(compiler))
     if not compiles(compiler, EMPTY_PROGRAM):
-        raise SetupError(f"convgrad_cy needs a C compiler, and {command!r} cannot be run, or fails. {COMPILERS}")
+        raise SetupError(f"convgrad_cy needs a C compiler, and {name!r} cannot be run, or fails. {COMPILERS}")
     if not compiles(compiler, EXACT_PROGRAM):
         raise SetupError(
-            f"convgrad_cy must be compiled without -ffast-math and the like, which {command!r} has by itself:"
+            f"convgrad_cy must be compiled without -ffast-math and the like, which {name!r} has by itself:"
             " set CC to another compiler"
         )
     if not compiles(compiler, PYTHON_PROGRAM):
-        raise SetupError(f"convgrad_cy needs Python.h, which {command!r} does not find. {COMPILERS}")
-
-
-def command_of(compiler):
-    """How the compiler is called, without its flags."""
-    return " ".join(takewhile(lambda word: not word.startswith("-"), compiler.compiler_so))
+        raise SetupError(f"convgrad_cy needs Python.h, which {name!r} does not find. {COMPILERS}")
 
 
 def has_openmp(compiler):

@@ -29,15 +29,23 @@ class Step(NamedTuple):
     make: Callable[[], object]
     made_with: str | None = None
 
-    def run(self, always=False):
-        """Make the file, unless it is newer than all that it was made from, with the same versions and flags."""
+    def run(self, always=False, store=None):
+        """Make the file, unless it is newer than all that it was made from, with the same versions and flags.
+
+        With a store, take it from there where another build has made the same.
+        """
         if self.made_with is None:
             self.make()
         elif always or not self._is_current():
             self._stamp.unlink(missing_ok=True)
             Path(self.target).parent.mkdir(parents=True, exist_ok=True)
-            self.make()
-            self._stamp.write_text("\n".join([self.made_with, *self._read()]))
+            read = store.take(self) if store and not always else None
+            if read is None:
+                self.make()
+                read = self._read()
+                if store:
+                    store.keep(self, read)
+            self._stamp.write_text("\n".join([self.made_with, *read]))
 
     @property
     def _stamp(self):
@@ -57,7 +65,7 @@ class Step(NamedTuple):
         return [path for path in paths.split() if not path.startswith(("/", ".."))]
 
 
-def run_all(steps, workers, always=False):
+def run_all(steps, workers, always=False, store=None):
     """So many steps at a time, of those whose sources are there the first of the list first."""
     waiting, running = list(steps), {}
     with ThreadPoolExecutor(workers) as pool:
@@ -66,7 +74,7 @@ def run_all(steps, workers, always=False):
             ready = [step for step in waiting if missing.isdisjoint(step.sources)]
             for step in ready[: workers - len(running)]:
                 waiting.remove(step)
-                running[pool.submit(step.run, always)] = step
+                running[pool.submit(step.run, always, store)] = step
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[future]
                 future.result()

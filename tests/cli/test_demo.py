@@ -37,10 +37,10 @@ def test_gradient_check_sees_a_wrong_gradient(monkeypatch):
 
 
 def test_demo(tmp_path):
-    """The whole demo, as a newcomer runs it."""
+    """The whole demo. With one thread: the threads of several demos at a time would wait for each other."""
     picture = tmp_path / "demo.png"
     plot = ["--plot", picture] if find_spec("matplotlib") else []
-    process = start("demo", *plot)
+    process = start("demo", *plot, variables={"OMP_NUM_THREADS": "1"})
     assert (process.returncode, process.stderr) == (0, "")
     for name in (*(name for name in cg.__all__ if name.startswith("conv")), "the whole network"):
         assert re.search(rf"^  {name} +\S+ +pass$", process.stdout, re.MULTILINE)

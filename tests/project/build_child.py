@@ -1,7 +1,7 @@
 """What setup.py builds with, found out in a process of its own, in a folder that has setup.py, pyx and the headers.
 
-``python build_child.py build FOLDER`` builds the smallest module into a folder. ``kernels FOLDER`` builds the kernels,
-whatever pyx has for them, for the rows that are asked for, and prints what it translates, compiles and links.
+``python build_child.py build FOLDER`` builds the smallest module into a folder. ``kernels FOLDER`` builds the kernels
+of the sources that pyx has, for the rows that are asked for, and prints what it translates, compiles and links.
 ``commands`` reads a JSON list of environments and prints, for each, the words of all commands of the compiler.
 ``editable`` prints the modules that an editable install has.
 """
@@ -16,9 +16,8 @@ from setuptools import setup
 
 MADE = runpy.run_path("setup.py")
 SMALLEST = MADE["extension"]("_cpu_features", ["pyx/cpu_features.pyx"])
-KERNELS = [
-    MADE["extension"](f"_kernels_{isa}", MADE["KERNELS"], isa) for isa in MADE["wanted_isas"]() or MADE["rows"]()
-]
+SOURCES = [source for source in MADE["KERNELS"] if os.path.exists(source)]
+KERNELS = [MADE["extension"](f"_kernels_{isa}", SOURCES, isa) for isa in MADE["wanted_isas"]() or MADE["rows"]()]
 
 
 class Commands(MADE["BuildExt"]):

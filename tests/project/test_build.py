@@ -1,18 +1,17 @@
-"""setup.py: no flag makes the mathematics inexact, what is missing is said at once, and what has changed is made."""
+"""setup.py: no flag makes the mathematics inexact, what is missing is said at once, an install has one row."""
 
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 from time import perf_counter
 
 import pytest
+from setup_runs import child
 
 from convgrad_cy import _cpu_features
 
@@ -24,8 +23,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None or os.name != "posix", reason="gcc is not installed"),
 ]
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
 FAST = [
     *("-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-mdaz-ftz", "-ffinite-math-only", "-fassociative-math"),
     *("-freciprocal-math", "-fno-signed-zeros", "-ffp-model=fast", "-fdenormal-fp-math=positive-zero"),
@@ -40,67 +38,6 @@ spec = importlib.util.spec_from_file_location("convgrad_cy._cpu_features", sys.a
 spec.loader.exec_module(importlib.util.module_from_spec(spec))
 print(tiny * 1.0)
 """
-
-
-#: In the place of the kernels: sources that are translated and compiled in seconds; one names its instruction set.
-KERNELS = """
-cdef extern from "level.h":
-    int level()
-cdef extern:
-    int answer_of_part()
-def tell():
-    return answer_of_part(), level()
-"""
-#: A part that takes from a .pxd, and one that does not.
-WINOGRAD = """
-from shared cimport answer
-cdef public int answer_of_part():
-    return answer()
-"""
-OTHER = "cdef int nothing = 0"
-SHARED = """
-cdef inline int answer():
-    return 41
-"""
-LEVEL = """
-static inline int level(void)
-{
-#if defined(__AVX512F__)
-    return 4;
-#elif defined(__AVX2__)
-    return 3;
-#else
-    return 2;
-#endif
-}
-"""
-#: Prints the name of each module, and what it tells.
-TOLD = """
-import importlib.util, sys
-for path in sys.argv[1:]:
-    name = "convgrad_cy." + path.split("/")[-1].split(".")[0]
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    print(module.__name__, *module.tell())
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """What setup.py reads, in a folder of its own; nothing of a developer's in the environment."""
-    for name in ("setup.py", "pyx", "convgrad_cy"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def child(*arguments, variables=None, text=None):
-    command = [sys.executable, HERE / "build_child.py", *arguments]
-    environment = os.environ | (variables or {})
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, input=text)
 
 
 def script(path, text):
@@ -180,79 +117,6 @@ def test_a_compiler_that_is_fast_by_itself(folder):
     """Where no flag can be dropped, the build is refused."""
     said = refused({"CC": script(folder / "compiler", 'exec gcc -ffast-math "$@"')})
     assert said.startswith("error: convgrad_cy must be compiled without -ffast-math and the like, which ")
-
-
-@pytest.fixture
-def small_kernels(folder):
-    """Kernels of a few lines: a part has a .pxd, the main one a header that a C source reads, too; none for aarch64."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("the rows are those of x86_64")
-    (folder / "pyx").unlink()
-    (folder / "pyx").mkdir()
-    for name in ("parts", "parallel", "tile", "copy", "long_sums"):
-        (folder / "pyx" / name).mkdir()
-    for name in ("setup", "winograd", "cpu_features.h"):
-        (folder / "pyx" / name).symlink_to(ROOT / "pyx" / name)
-    texts = {"kernels.pyx": KERNELS, "shared.pxd": SHARED, "level.h": LEVEL, "parallel/shared.c": "int shared;"}
-    texts |= {"copy/transpose.c": "int transposed;", "long_sums/dots.c": "int dots;"}
-    texts |= {"tile/ukernel.c": "int tile;", "tile/slide.c": LEVEL}
-    texts |= {f"parts/{name}.pyx": WINOGRAD if name == "winograd" else OTHER for name in PARTS}
-    for name, text in texts.items():
-        (folder / "pyx" / name).write_text(text)
-    return folder
-
-
-def made(*options, **variables):
-    """The files that a build makes, each by its folder and name."""
-    done = child("kernels", "lib", *options, variables={"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2,x86_64_v3"} | variables)
-    assert done.returncode == 0, done.stderr
-    return sorted(
-        line.split()[1].partition(".cpython")[0] for line in done.stdout.splitlines() if line.startswith("made ")
-    )
-
-
-MODULES = ["convgrad_cy/_kernels_x86_64_v2", "convgrad_cy/_kernels_x86_64_v3"]
-PARTS = ["direct_correlate", "direct_wgrad", "small_groups", "winograd"]
-TRANSLATED = [f"cython/{name}.c" for name in ("kernels", *PARTS)]
-COMPILED = [f"cython/{name}.o" for name in ("kernels", *PARTS)] * 2
-PART, KERNEL = ["cython/winograd.o"] * 2, ["cython/kernels.o"] * 2
-C_SOURCES = ["tile/slide.o", "tile/ukernel.o", "copy/transpose.o", "long_sums/dots.o", "parallel/shared.o"] * 2
-
-
-def changed(path, old, new):
-    time.sleep(0.02)  # else it would have the time of what was made from it, where a clock is coarse
-    path.write_text(path.read_text().replace(old, new))
-
-
-def test_a_build_makes_what_has_changed(small_kernels):
-    """One translation serves all rows, what is read is compiled where it is read, and nothing is made twice."""
-    pyx = small_kernels / "pyx"
-    everything = sorted([*MODULES, *TRANSLATED, *COMPILED, *C_SOURCES])
-    assert made() == everything
-    assert made() == []
-    changed(pyx / "shared.pxd", "41", "42")
-    assert made() == sorted([*MODULES, "cython/winograd.c", *PART])
-    changed(pyx / "level.h", "return 2", "return 1")
-    assert made() == sorted([*MODULES, *KERNEL])
-    changed(pyx / "tile/ukernel.c", "tile", "tiles")
-    assert made() == sorted([*MODULES, *["tile/ukernel.o"] * 2])
-    assert made(CONVGRAD_CY_OPTIMIZE="1") == sorted([*MODULES, *COMPILED, *C_SOURCES])  # other flags
-    assert made("--force", CONVGRAD_CY_OPTIMIZE="1") == everything
-    files = [str(next(small_kernels.glob(f"lib/{module}.*"))) for module in MODULES[:1]]
-    done = subprocess.run([sys.executable, "-c", TOLD, *files], capture_output=True, text=True)
-    assert done.stdout == "convgrad_cy._kernels_x86_64_v2 42 1\n", done.stderr
-
-
-def test_a_step_that_fails_is_made_again(small_kernels):
-    """Its module is never linked with what was there before."""
-    pyx = small_kernels / "pyx"
-    made()
-    changed(pyx / "tile/slide.c", "return 2;", "return 2")
-    for _ in range(2):
-        done = child("kernels", "lib", variables={"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2"})
-        assert done.returncode == 1 and "slide.c" in done.stderr
-    changed(pyx / "tile/slide.c", "return 2", "return 2;")
-    assert "tile/slide.o" in made()
 
 
 def modules_of_an_install(**variables):

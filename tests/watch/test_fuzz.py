@@ -1,6 +1,6 @@
 """Calls drawn at random, legal and hostile, of all functions and shims: a right result or a documented exception.
 
-``--fuzz-seed`` draws other calls, ``--fuzz-calls`` more of them. What is wrong is told with the number of its call:
+``--seed`` draws other calls, ``--fuzz-calls`` more of them. What is wrong is told with the number of its call:
 ``PYTHONPATH=tests:tests/watch python tests/watch/fuzz.py SEED NUMBER 1`` makes that one again.
 """
 
@@ -21,7 +21,7 @@ MOST_DEATHS = 5
 
 @pytest.fixture
 def seed(pytestconfig):
-    return pytestconfig.getoption("--fuzz-seed")
+    return pytestconfig.getoption("--seed")
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_calls(part, seed, supervised, figures, whole, pytestconfig):
     count = calls // PARTS
     kinds, wrong = supervised(seed, part * count, count)
     figures({f"fuzzed calls, {kind}": number for kind, number in kinds.items()})
-    assert wrong == [], f"with --fuzz-seed {seed}"
+    assert wrong == [], f"with --seed {seed}"
     assert kinds["checked result"] > count / 6 and kinds["refused: TypeError"] > count / 30
 
 

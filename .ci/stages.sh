@@ -1,0 +1,316 @@
+#!/usr/bin/env bash
+# The stages of .ci/run, a function each. gate.py starts them, each in a process of its own, with these variables:
+# CI_ROOT (the checkout), CI_SCRATCH (a folder that all stages share), CI_SEED, and the stage's shares.
+set -euo pipefail
+
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+scratch=${CI_SCRATCH:-}
+checkout=$scratch/checkout
+python=$checkout/.venv/bin/python
+SHARE=${SHARE:-0.02}
+read -ra pytest <<< "-m pytest -q -n auto --seed ${CI_SEED:-0}"
+[ "${CI_SEED:-0}" = 0 ] || pytest+=("--hypothesis-seed=$CI_SEED")
+
+kernel_tests=(tests/kernels/test_{values,nonfinite,adjoint,winograd,winograd_range,orders,phases,pairs}.py)
+kernel_tests+=(tests/kernels/test_{segments,zones,sliding,patches,packing,columns,exchanged,spread,long_filters,long_sums}.py)
+
+# --- What several stages need: made by the first that asks. ---
+
+once() { # NAME: runs make_NAME, unless it has succeeded before; another stage waits for the lock
+    (
+        flock 9
+        [ -e "$scratch/$1.made" ] || { "make_$1"; touch "$scratch/$1.made"; }
+    ) 9> "$scratch/$1.lock"
+}
+
+make_build() {
+    python3 -m venv "$checkout/.venv"
+    "$python" -m pip install -e '.[test]'
+}
+
+make_isas() {
+    once build
+    CONVGRAD_CY_BUILD_ISAS=all "$python" -m pip install -e '.[test]'
+}
+
+make_dist() { # this machine's instruction set only: the stage isas builds the others
+    once build
+    local isa epoch
+    isa=$(chosen_isa)
+    epoch=$(git -C "$CI_ROOT" log -1 --format=%ct) # the copy has no .git
+    SOURCE_DATE_EPOCH=$epoch CONVGRAD_CY_BUILD_ISAS=$isa PYTHON=$python bash packaging/build.sh "$scratch/dist" \
+        > "$scratch/dist.log" 2>&1 || { tail -50 "$scratch/dist.log"; return 1; }
+}
+
+chosen_isa() { "$python" -c 'from convgrad_cy import cpu; print(cpu.isa)'; }
+
+runnable_isas() { # the first one has the narrowest vectors
+    "$python" -c 'from convgrad_cy import _cpu_features; print(*_cpu_features.supported())'
+}
+
+is_linux() { [ "$(uname -s)" = Linux ]; }
+
+unpacked() { # NAME: the checkout once more, without what other stages have built in it
+    mkdir "$scratch/$1"
+    tar -xf "$scratch/checkout.tar" -C "$scratch/$1"
+    cd "$scratch/$1"
+    python3 -m venv .venv
+}
+
+# --- What runs at the same time as the stages. ---
+
+get_peers() {
+    python3 -m venv "$scratch/peers"
+    timeout 900 "$scratch/peers/bin/pip" download --dest "$scratch/peers/wheels" \
+        torch==2.13.0 'jax<0.11' onnx expecttest tqdm || touch "$scratch/no_peers"
+}
+
+get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and NVRTC of the version that the tests know
+    python3 -m venv "$scratch/gpu"
+    "$scratch/gpu/bin/pip" install numpy pytest pytest-xdist hypothesis threadpoolctl 'ml_dtypes>=0.4' 'cupy-cuda13x>=14' \
+        'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-runtime==13.0.*' nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
+}
+
+build_plain() { # clang on Linux has no OpenMP of its own, as on a Mac
+    once build
+    unpacked plain
+    local clang isas
+    clang=$(command -v clang || true)
+    isas=$(runnable_isas)
+    env ${clang:+CC=clang} CONVGRAD_CY_NO_OPENMP=1 CONVGRAD_CY_OPTIMIZE=1 CONVGRAD_CY_BUILD_ISAS="${isas%% *}" \
+        .venv/bin/pip install -e '.[test]'
+}
+
+build_sanitized() {
+    once build
+    unpacked sanitized
+    local isas widest wide=0
+    isas=$(runnable_isas)
+    widest=${isas##* }
+    # The widest vectors reach the furthest beyond an array: a processor without AVX-512 can still run their shape.
+    case $widest in x86_64_v[23]) wide=1 ;; esac
+    export CONVGRAD_CY_SANITIZE=address,undefined
+    CONVGRAD_CY_WIDE=$wide CONVGRAD_CY_BUILD_ISAS=$widest .venv/bin/pip install -e '.[test]'
+    if [ "$isas" != "$widest" ]; then # optimising takes longer than the few tests of these
+        isas=${isas% *}
+        CONVGRAD_CY_OPTIMIZE=0 CONVGRAD_CY_BUILD_ISAS=${isas// /,} .venv/bin/pip install -e '.[test]'
+    fi
+}
+
+# --- The stages. ---
+
+copy() { # the files that git tracks or would track
+    mkdir "$checkout"
+    cd "$CI_ROOT"
+    git ls-files --cached --others --exclude-standard -z | tar --null --ignore-failed-read -T - -cf "$scratch/checkout.tar"
+    tar -xf "$scratch/checkout.tar" -C "$checkout"
+}
+
+lint() {
+    local size
+    size=$(find . -type f -not -path './.venv/*' -print0 | xargs -0 cat | wc -c)
+    [ "$size" -le $((8 << 20)) ] || fail "the files that git tracks have $size bytes, more than 8 MiB"
+    python3 -m venv "$scratch/lint"
+    lint_with "$scratch/lint/bin"
+}
+
+lint_with() { # FOLDER of an environment's commands
+    local tools
+    mapfile -t tools < <(sed -nE 's/^ *"((ruff|cython-lint|clang-format)[^"]*)",$/\1/p' pyproject.toml)
+    [ "${#tools[@]}" -eq 3 ] || fail "pyproject.toml names ${#tools[@]} tools, not 3"
+    "$1/pip" install "${tools[@]}"
+    "$1/ruff" check .
+    "$1/ruff" format --check .
+    PATH=$1:$PATH cython-lint pyx # it looks for pycodestyle on the path
+    find pyx convgrad_cy tests/gpu/sim tests/emulator tests/watch -not -path '*/build/*' \
+        \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.?pp' \) \
+        -exec "$1/clang-format" --dry-run -Werror {} +
+}
+
+readme_command() { # NUMBER: what a newcomer is told to type
+    local commands
+    # shellcheck disable=SC2016 # the marks of a block
+    mapfile -t commands < <(sed -n '/^```sh$/,/^```$/p' README.md | grep '^python3 -m venv')
+    [ "${#commands[@]}" -eq 2 ] || fail "README.md has ${#commands[@]} commands that start with 'python3 -m venv', not 2"
+    printf '%s\n' "${commands[$1 - 1]}"
+}
+
+typed() { # COMMAND
+    printf '%s\n' "$1"
+    bash -euo pipefail -c "$1"
+}
+
+demo() {
+    local command
+    command=$(readme_command 1)
+    typed "$command"
+}
+
+suite() {
+    local command
+    command=$(readme_command 2)
+    typed "$command"
+    touch "$scratch/build.made"
+}
+
+fast() {
+    once build
+    "$python" "${pytest[@]}" --share "$SHARE"
+}
+
+kernels_with() { # VARIABLE=VALUE...
+    printf '%s\n' "$*"
+    env "$@" "$python" "${pytest[@]}" --share "$SHARE" "${kernel_tests[@]}" \
+        tests/kernels/test_streams.py tests/plan/test_algorithm.py tests/threads/test_invariance.py
+}
+
+threads() {
+    once build
+    kernels_with OMP_NUM_THREADS=1
+}
+
+isas() {
+    once isas
+    "$python" -m convgrad_cy info
+    local isa runnable chosen
+    runnable=$(runnable_isas)
+    chosen=$(chosen_isa)
+    for isa in $runnable; do
+        [ "$isa" = "$chosen" ] || kernels_with CONVGRAD_CY_ISA="$isa"
+    done
+}
+
+wheel() {
+    once isas # their size is part of a release's
+    once dist
+    local chosen oldest
+    chosen=$(chosen_isa)
+    "$python" .ci/wheel_contents.py "$chosen" "$scratch"/dist/*.whl
+    echo "in a clean environment with NumPy alone, away from the checkout:"
+    python3 -m venv "$scratch/clean"
+    "$scratch/clean/bin/pip" install "$scratch"/dist/*.whl
+    oldest=$("$python" -c '
+from importlib.metadata import requires
+print(next(line for line in requires("convgrad_cy") if line.startswith("numpy>=")).replace(">=", "==") + ".*")')
+    mkdir "$scratch/elsewhere"
+    cd "$scratch/elsewhere"
+    # Without a compiler, and without everything else of this machine.
+    env -i PATH="$scratch/clean/bin" python -m convgrad_cy demo
+    "$scratch/clean/bin/python" -W error -c "import convgrad_cy; print(convgrad_cy.__version__, convgrad_cy.__file__)"
+    "$scratch/clean/bin/python" -m convgrad_cy info
+    if "$scratch/clean/bin/pip" install --only-binary numpy "$oldest" 2> "$scratch/oldest.log"; then
+        echo "with $oldest:"
+        "$scratch/clean/bin/python" -m convgrad_cy demo
+    else
+        echo "$oldest has no wheel for this Python: not tested with it"
+    fi
+}
+
+peers() {
+    once build
+    if [ -e "$scratch/no_peers" ] || ! "$python" -m pip install --no-index "$scratch"/peers/wheels/*; then
+        [ "${CI_REQUIRE_PEERS:-0}" != 1 ] || fail "PyTorch, JAX or onnx could not be installed"
+        echo "SKIPPED: PyTorch, JAX or onnx could not be installed"
+        return
+    fi
+    "$python" "${pytest[@]}" --share "$SHARE" -m "torch or jax or onnx"
+    if is_linux; then
+        once dist
+        echo "the repaired wheel together with PyTorch:"
+        "$python" -m pip install --no-deps --target "$scratch/wheel" "$scratch"/dist/*.whl
+        PYTHONPATH=$scratch/wheel "$python" packaging/check_torch.py
+    fi
+}
+
+watch() {
+    once build
+    "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" --fuzz-calls "$FUZZ_CALLS" tests/watch
+}
+
+emulator() {
+    once build
+    local runnable
+    runnable=$(runnable_isas)
+    case "$runnable $(uname -sm)" in
+        *"x86_64_v"[23]" Linux x86_64") ;;
+        *) echo "SKIPPED: this processor needs no emulation"; return ;;
+    esac
+    if ! "$python" -m pip install bochscpu-python; then
+        echo "SKIPPED: bochscpu-python could not be installed"
+        return
+    fi
+    once isas
+    "$python" tests/emulator "${pytest[@]}" -p no:faulthandler --share "$SHARE" "${kernel_tests[@]}" tests/threads/test_invariance.py
+}
+
+mutants() {
+    once build
+    local chosen
+    chosen=$(chosen_isa)
+    if is_linux && [ "$chosen" = x86_64_v4 ]; then # its vectors and tiles are those of the tables
+        "$python" tests/mutants --every "$EVERY"
+    else
+        echo "SKIPPED: the mutants need x86_64_v4"
+    fi
+}
+
+gpu() { # in the checkout, where the CPU's kernels are built
+    once build
+    "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -rs tests/gpu
+}
+
+newest() {
+    local newer
+    newer=$(python3 .ci/newest_python.py)
+    if [ -z "$newer" ]; then
+        echo "SKIPPED: python3 is the newest Python on this machine"
+        return
+    fi
+    once dist
+    mkdir "$scratch/newest"
+    tar -xf "$scratch"/dist/*.tar.gz -C "$scratch/newest" --strip-components 1
+    local command
+    command=$(readme_command 2)
+    cd "$scratch/newest"
+    typed "${command/#python3/$newer} -q --seed ${CI_SEED:-0} --share $SHARE"
+}
+
+plain() {
+    cd "$scratch/plain"
+    .venv/bin/python "${pytest[@]}" --share "$SHARE" tests/kernels/test_values.py tests/project/test_packaging.py
+}
+
+sanitize() {
+    is_linux || { echo "SKIPPED: Linux only"; return; }
+    cd "$scratch/sanitized"
+    local isas isa share
+    isas=$(runnable_isas)
+    for isa in $isas; do
+        share=$NARROW
+        [ "$isa" != "${isas##* }" ] || share=$SHARE
+        echo "$isa, a share of $share"
+        CONVGRAD_CY_ISA=$isa LD_PRELOAD="$(${CC:-gcc} -print-file-name=libasan.so)" \
+            ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+            .venv/bin/python "${pytest[@]}" --share "$share" "${kernel_tests[@]}"
+    done
+}
+
+quick() { # in the checkout itself
+    [ -d .venv ] || python3 -m venv .venv
+    echo "=== lint"
+    lint_with "$PWD/.venv/bin"
+    echo "=== build of what has changed"
+    .venv/bin/pip install -e '.[test]'
+    echo "=== each test once, with a few of its parameters; not those that build or train"
+    .venv/bin/python "${pytest[@]}" --share "$SHARE" tests/{calls,plan,kernels,threads,arrays,shims,cli,project} \
+        --ignore tests/project/test_build.py --ignore tests/project/test_build_steps.py --ignore tests/cli/test_demo.py
+    echo "=== passed: bash .ci/run has the rest"
+}
+
+case $1 in
+    quick) unset "${!CONVGRAD_CY_@}" OMP_NUM_THREADS PYTHONPATH ;;
+    copy) ;;
+    *) cd "$checkout" ;;
+esac
+"$1"

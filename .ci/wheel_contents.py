@@ -1,0 +1,41 @@
+"""Whether a wheel has all that it must, and nothing else: ``python wheel_contents.py ISA WHEEL``, in the checkout.
+
+The wheel has one instruction set. The modules of the others are built in the checkout: a wheel with all of them must be
+small enough, too.
+"""
+
+import re
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+#: Megabytes of a wheel with all instruction sets.
+LARGEST = 4
+
+
+def main(chosen, wheel):
+    wheel = Path(wheel)
+    names = [entry.filename for entry in zipfile.ZipFile(wheel).infolist() if not entry.is_dir()]
+    stray = [name for name in names if re.search(r"\.(c|pyx|pxd|o)$|^(tests|bench|pyx|build)/", name)]
+    assert not stray, f"the wheel holds {stray}"
+    built = {name.split("/")[1].split(".")[0] for name in names if name.endswith(".so")}
+    in_place = {path.name.split(".")[0]: path for path in Path("convgrad_cy").glob("*.so")}
+    expected = {name for name in in_place if not name.startswith("_kernels_") or name == f"_kernels_{chosen}"}
+    assert built == expected and len(built) == 5, f"the wheel holds the modules {built}, not {expected}"
+    package_files = {"convgrad_cy/include/convgrad/problem.h", "convgrad_cy/data/digits.npz", "convgrad_cy/py.typed"}
+    missing = package_files.union(map(str, Path("convgrad_cy/gpu").glob("*.cu*"))) - set(names)
+    assert not missing, f"the wheel lacks {missing}"
+    if sys.platform == "linux":
+        assert "manylinux" in wheel.name, "the wheel is not repaired"
+        libraries = [name for name in names if name.startswith("convgrad_cy.libs/")]
+        assert libraries == ["convgrad_cy.libs/libgomp.so.1"], libraries
+        assert any(name.endswith(".dist-info/licenses/libgomp.txt") for name in names)
+    others = sum(len(zlib.compress(path.read_bytes())) for name, path in in_place.items() if name not in expected)
+    own = wheel.stat().st_size
+    print(f"{wheel.name}: {own / 1e6:.2f} MB, with all instruction sets {(own + others) / 1e6:.2f} MB")
+    assert own + others <= LARGEST * 1e6, f"the wheel has more than {LARGEST} MB"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
