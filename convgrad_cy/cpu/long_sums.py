@@ -153,9 +153,9 @@ class LongSums(NamedTuple):
 
     def ready(self):
         """What runs it, on any arrays that lie in memory like the task's."""
-        _, problem, dtype, _, places, tensors, _ = self.task
+        _, problem, dtype, _, places, tensors, machine = self.task
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
         order, *others = self.blocks
         plan = np.array(problem.forward_walk(), np.int64), np.array([*order, *others], np.int64)
-        check_long(plan[0], plan[1].tolist(), tensors)
+        check_long(plan[0], plan[1].tolist(), tensors, machine.threads)
         return Work(compiled.sum_long, dtype.code, plan, *views, None)

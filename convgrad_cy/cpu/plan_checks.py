@@ -73,9 +73,10 @@ def check_window(row, pairs):
         room = m.positions + m.positions % 2 if pairs and i == 2 else m.positions
         back, ahead = m.tap * 1.0 * (a.taps - 1) * (m.tap < 0), m.tap * 1.0 * (a.taps - 1) * (m.tap > 0)
         last = m.begin + (room - 1.0) * m.step + ahead
-        need((a.taps < 1) | ((m.begin + back >= 0) & (last < m.extent)), "a window smaller than its box")
+        unseen = (a.taps < 1) | (row[-1] == PACKS)  # such a row has its parts' windows, and fills none
+        need(unseen | ((m.begin + back >= 0) & (last < m.extent)), "a window smaller than its box")
         filled = (m.positions - 1.0) * m.step + abs(m.tap) * (a.taps - 1.0) + 1
-        need((a.taps < 1) | (m.apart > 0) | (filled <= m.extent), "a window smaller than what fills it")
+        need(unseen | (m.apart > 0) | (filled <= m.extent), "a window smaller than what fills it")
         need((m.apart == 0) | ((m.begin == 0) & (m.step == 1)), "taps of a window apart and shifted")
         size = size * m.extent
     return size
@@ -100,7 +101,7 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
     _flags(b.lanewise, b.positions_across, b.streams, b.packs, b.pairs, b.far)
     need(b.fetches in (0, 1, 2) and b.spreads in (0, 1, 2), "a choice that there is none of")
     _counts(
-        threads=(b.threads, 1 << 20), images=(b.images, max(batch, 1)), groups=(b.groups, max(groups, 1)),
+        images=(b.images, max(batch, 1)), groups=(b.groups, max(groups, 1)),
         chunk=(b.chunk, max(channels, 1)), slices=(b.slices, batch * prod(positions) if sums else 1),
         outputs=(b.outputs, max(groups * outputs if b.lanewise else outputs, 1)),
         heights=(b.heights, MOST), bands=(b.bands, positions[1]), phases=(b.phases, len(steps)),
@@ -108,6 +109,11 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
     need(len(steps) % b.phases == 0, "phases that do not fill its rows")
     if b.groups > 1:
         need(b.chunk == channels and b.outputs == outputs, "groups of part of their channels")
+    across = b.positions_across
+    need(not (across and (b.packs or b.pairs or sums)), "tiles across positions that pack or pair")
+    need(not (b.packs and (b.groups > 1 or b.phases > 1 or sums)), "tasks that pack for several groups or phases")
+    need(not (across and b.phases > 1 and b.groups > 1), "phases of several groups across positions")
+    need(not (b.lanewise and (across or b.packs or b.phases > 1 or b.groups > 1)), "lanes of another form")
     if not (sums or b.lanewise):
         _counts(pack_channels=(b.pack_channels, b.chunk))
     if b.lanewise:
@@ -135,6 +141,7 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
     b, (source, filter, target) = check_blocks(kernel, steps, blocks, shapes, lanes), shapes
     for row in _rows(steps):
         check_walk(row, source[3:], filter[3:], target[3:])
+        need((kernel == "correlate") | (row[1] * row[11] * row[21] > 0), "a gradient of no taps")
         if b.lanewise:
             sizes = [row[30 + 6 * i] for i in range(3)]
             for size, most in zip(sizes, target[3:], strict=True):
@@ -147,12 +154,18 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
     boxes = [steps[:, 30 + 6 * i] for i in range(3)]
     if b.lanewise:
         need(all((box == box[0]).all() for box in boxes), "boxes that differ")
+        own = steps[1:] if len(steps) > 1 and steps[0, 21] == 0 else steps
+        need(own[:, [4, 14, 24, 7, 17, 27]] == own[0, [4, 14, 24, 7, 17, 27]], "lanes of different steps")
         if b.bands > 1:
             need((boxes[0] == 1) & (boxes[2] >= steps[:, 20]), "bands of parts of rows")
     elif b.phases > 1:
         windows = steps[:, 30:48].reshape(-1, b.phases, 3, 6)
         need(windows[..., :2] == windows[:, :1, :, :2], "phases of different windows")
         need(windows[..., 2:4] == [0, 1], "phases whose taps do not share a window")
+        need(steps[:, [7, 17, 27]] == steps[0, [7, 17, 27]], "phases of different steps")
+        width = int(steps[0, 27])
+        need(len(steps) % width == 0, "phases that make no whole rows")
+        need(np.sort(steps[:, 26].reshape(-1, width)) == np.arange(width), "phases that make no whole rows")
     if kernel == "correlate" and not b.lanewise:
         _packed_within(steps)
 
@@ -191,7 +204,7 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     _flags(b.shared, b.streams)
     wide = groups if b.groups > 1 else 1
     _counts(
-        threads=(b.threads, 1 << 20), images=(b.images, images), chunk=(b.chunk, whole(wide * channels, lanes)),
+        images=(b.images, images), chunk=(b.chunk, whole(wide * channels, lanes)),
         outputs=(b.outputs, whole(wide * outputs, strip)), groups=(b.groups, groups),
         slices=(b.slices, images * prod(tiles) if sums else 1),
         span=(b.span, most_added * -(-channels // b.chunk) if b.chunk > 0 else 1),
@@ -206,7 +219,7 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     need(float(size) * (b.chunk + b.outputs) < 1 << 50, "a box beyond all memory")
 
 
-def check_long(walk, blocks, views):
+def check_long(walk, blocks, views, most_threads):
     """Of long sums: ``blocks`` has the order of axes, the piece, the slices and the threads."""
     source, filter, target = views
     *order, piece, slices, threads = blocks
@@ -218,7 +231,7 @@ def check_long(walk, blocks, views):
         need(a.source_tap >= 1 and a.taps == filter.shape[3 + i], "taps of a sum")
         need(a.positions == target.shape[3 + i] and a.target_begin == 0 and a.target_step == 1, "positions of a sum")
     sizes = [filter.shape[2 + axis] for axis in order]
-    _counts(threads=(threads, 1 << 20), piece=(piece, MOST), slices=(slices, max(prod(sizes), 1)))
+    _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, max(prod(sizes), 1)))
     last = 2 + order[-1]
     for view in (source, filter):
         need(view.shape[last] == 1 or view.strides[last] == view.itemsize, "elements of a run apart")
@@ -244,6 +257,7 @@ def check(job):
     itemsize, machine = task.dtype.compute_itemsize, task.machine
     sizes = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
     shapes = tuple([tensor.shape for tensor in task.tensors])
+    _counts(threads=(int(blocks[0]), machine.threads))
     if len(steps) <= FEW_ROWS:
         _checked_rows(kernel, steps.tobytes(), steps.shape[1], blocks.tobytes(), shapes, *sizes)
     else:
