@@ -230,8 +230,7 @@ def check_long(walk, blocks, views, most_threads):
         a = AxisWalk(*row[10 * i : 10 * i + 10])
         need(a.source_tap >= 1 and a.taps == filter.shape[3 + i], "taps of a sum")
         need(a.positions == target.shape[3 + i] and a.target_begin == 0 and a.target_step == 1, "positions of a sum")
-    sizes = [filter.shape[2 + axis] for axis in order]
-    _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, max(prod(sizes), 1)))
+    _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, MOST // (8 * prod(target.shape))))
     last = 2 + order[-1]
     for view in (source, filter):
         need(view.shape[last] == 1 or view.strides[last] == view.itemsize, "elements of a run apart")
