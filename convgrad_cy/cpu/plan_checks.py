@@ -53,7 +53,7 @@ def _within(first, step, count, size):
 def check_walk(row, source, filter, target, held=None):
     """Three axes of a walk, by the spatial shapes; ``held``: taps that the filter has."""
     for i in range(3):
-        a = AxisWalk(*row[10 * i : 10 * i + 10])
+        a = AxisWalk._make(row[10 * i : 10 * i + 10])
         taps = a.taps if held is None else held[i]
         need((a.positions >= 0) & (a.positions <= target[i]), "positions beyond the target")
         need((a.taps >= 0) & (taps >= 0) & (taps <= a.taps), "taps beyond the walk")
@@ -151,10 +151,14 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
                 need(row[30 + 6 * i] <= max(target[3 + i], 1), "a box beyond the target")
             size = check_window(row, b.pairs and kernel == "wgrad")
             need(size * b.images * b.chunk * b.groups < 1 << 50, "a window beyond all memory")
+    if len(steps) == 1:  # most plans: nothing is compared with other rows
+        need(row[-1] in (0, PACKS), "a row that none packs")
+        need(b.bands == 1 or (row[30] == 1 and row[42] >= row[20]), "bands of parts of rows")
+        return
     boxes = [steps[:, 30 + 6 * i] for i in range(3)]
     if b.lanewise:
         need(all((box == box[0]).all() for box in boxes), "boxes that differ")
-        own = steps[1:] if len(steps) > 1 and steps[0, 21] == 0 else steps
+        own = steps[1:] if steps[0, 21] == 0 else steps
         need(own[:, [4, 14, 24, 7, 17, 27]] == own[0, [4, 14, 24, 7, 17, 27]], "lanes of different steps")
         if b.bands > 1:
             need((boxes[0] == 1) & (boxes[2] >= steps[:, 20]), "bands of parts of rows")
@@ -186,9 +190,10 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
             need((made[i] == points[i] + 1 - a.taps) & (made[i] >= 1) & (a.positions >= 1), "outputs of a tile")
             need((tiles[i] >= 1) & (tiles[i] <= target[3 + i]), "a box beyond the target")
             need((a.source_step == a.source_tap) | (a.taps == 1), "taps that are not as far apart as positions")
+        size = prod(points) * 1.0 * prod(tiles) * b.images
+        need(size * (b.chunk + b.outputs) < 1 << 50, "a box beyond all memory")
         need((row[42] >= 1) & (row[43] >= 1) & (row[42] * row[43] <= len(steps)), "rows of a part")
-    added, siblings = (int(value) for value in steps[0, 42:44])
-    first, parts = 0, 0
+    first, parts = (1, 1) if len(steps) == 1 else (0, 0)
     while first < len(steps):
         added, siblings = (int(value) for value in steps[first, 42:44])
         part = steps[first : first + added * siblings]
@@ -198,9 +203,9 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
         need(part[:, [1, 11, 21]] == part[0, [1, 11, 21]], "taps that differ in a part")
         need(part[:, [0, 10, 20]] <= part[0, [0, 10, 20]], "a part whose first row is not the longest")
         first, parts = first + len(part), parts + 1
-    images = batch * int(steps[:, 43].max())
+    most_added, most_siblings = (1, 1) if len(steps) == 1 else steps[:, 42:44].max(0).tolist()
+    images = batch * most_siblings
     tiles = [max(size, 1) for size in target[3:]]
-    most_added = int(steps[:, 42].max())
     _flags(b.shared, b.streams)
     wide = groups if b.groups > 1 else 1
     _counts(
@@ -215,8 +220,6 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     need(b.group == 0 or (b.group >= b.outputs and b.group % b.outputs == 0), "a group of part of a block")
     if b.groups > 1:
         need(b.chunk >= b.groups * channels and b.outputs >= b.groups * outputs, "groups of part of their channels")
-    size = steps[:, 30:33].prod(1).max() * b.images * steps[:, 36:39].prod(1).max()
-    need(float(size) * (b.chunk + b.outputs) < 1 << 50, "a box beyond all memory")
 
 
 def check_long(walk, blocks, views, most_threads):
@@ -230,8 +233,7 @@ def check_long(walk, blocks, views, most_threads):
         a = AxisWalk(*row[10 * i : 10 * i + 10])
         need(a.source_tap >= 1 and a.taps == filter.shape[3 + i], "taps of a sum")
         need(a.positions == target.shape[3 + i] and a.target_begin == 0 and a.target_step == 1, "positions of a sum")
-    sizes = [filter.shape[2 + axis] for axis in order]
-    _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, max(prod(sizes), 1)))
+    _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, MOST // (8 * prod(target.shape))))
     last = 2 + order[-1]
     for view in (source, filter):
         need(view.shape[last] == 1 or view.strides[last] == view.itemsize, "elements of a run apart")

@@ -15,8 +15,11 @@ from operations import dtype_of
 from problems import Problem, parse
 
 import convgrad_cy as cg
+from convgrad_cy import dtypes
+from convgrad_cy.cpu import task_of
 from convgrad_cy.cpu.kernels import machine
-from convgrad_cy.problem import conv_size
+from convgrad_cy.cpu.scratch import left_by
+from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 
 NAMES = {"conv": "xw", "conv_backward_data": "yw", "conv_backward_filter": "xy"}
 LIMITS = (0, 1000, 30_000, 400_000, 3_000_000, 20_000_000, None)
@@ -160,3 +163,11 @@ def check(problem, name, dtype, formats, limit, algorithm, threads):
     allowed = 0 if plan.family in ("winograd", "exchanged") else packed(problem, itemsize, plan.family)
     most = max(OF_ARRAYS * sum(sizes) * kind.itemsize, OF_ANY) if limit is None else limit
     assert plan.details.get("bytes beside the arrays", 0) <= most + allowed, str(plan)
+
+
+def test_a_part_of_a_task_has_what_is_left():
+    ones = ConvProblem(1, 1, 1, 1, (1, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1), (0, 0, 0))
+    for limit, taken, left in ((1000, 300, 700), (1000, 2000, 0), (None, 1 << 20, 63 << 20)):
+        cg.set_scratch_limit(limit)
+        task = task_of(FPROP, ones, dtypes.TABLE[2], "auto", [0, 1, 2], [])
+        assert left_by(task, taken).scratch_bytes == left
