@@ -257,7 +257,8 @@ mutants() {
 
 gpu() { # in the checkout, where the CPU's kernels are built
     once build
-    "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -rs tests/gpu
+    "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --whole-share "$WHOLE_SHARE" \
+        --share "$SHARE" -rs tests/gpu
 }
 
 newest() {

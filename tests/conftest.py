@@ -30,6 +30,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
     )
+    parser.addoption("--whole-share", type=float, default=1.0, help="the same for those marked slow(whole=True)")
     parser.addoption(
         "--seed", type=int, default=0, help="choose the shares and draw the random calls with this; 0 is what CI takes"
     )
@@ -46,7 +47,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "onednn: needs the real library in the environment CONVGRAD_CY_ONEDNN_VENV")
     config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped where g++ is not installed")
     config.addinivalue_line("markers", "tuning: pins what fitted numbers choose; may change with them, as no bit may")
-    config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: whatever the share")
+    config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: all, whatever --slow-share")
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def _chosen(items, config):
     if config.getoption("--slow"):
         for whole in (True, False):
             alike = [item for item in slow if item.get_closest_marker("slow").kwargs.get("whole", False) == whole]
-            yield from _share(alike, 1 if whole else config.getoption("--slow-share"), seed)
+            yield from _share(alike, config.getoption("--whole-share" if whole else "--slow-share"), seed)
 
 
 def pytest_collection_modifyitems(config, items):
