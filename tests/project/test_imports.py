@@ -18,8 +18,7 @@ FAMILIES = {f"cpu.{name}" for name in _NAMES}
 #: What families import that bring arrays into another order.
 _COPYING = {"arrays", "cpu.layouts", "cpu.scratch", "problem"}
 #: Module -> the modules of the package that it may import, as names below convgrad_cy ("" is the package itself).
-#: A folder stands for all modules in it that have no line of their own, which may import each other. Adding a line is
-#: a decision about the design.
+#: A folder stands for its modules without a line of their own, which may import each other. A line is a decision.
 ALLOWED = {
     "": {"api", "both", "default_algorithm", "explanation", "scratch_limit", "threads"},
     "__main__": {"demo", "explain_command", "info", "operations", "report", "run_file"},
@@ -45,7 +44,7 @@ ALLOWED = {
     "scratch_limit": {"default_algorithm", "keywords", "problem"},
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
-    "arrays": {"dtypes", "_repeat"},
+    "arrays": {"_aten", "_repeat", "dtypes"},
     "cpu": {"cpu.details", "cpu.families", "cpu.kernels", "cpu.reached", "cpu.task", "cpu.winograd"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
     | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.steps", "problem"},
@@ -119,6 +118,7 @@ ALLOWED = {
     "processors": set(),
     "torch": {
         "_aten",
+        "_cpu_features",
         "_repeat",
         "arguments",
         "arrays",
