@@ -1,4 +1,5 @@
-"""The kernels of aten::_convolution and aten::convolution_backward, as PyTorch's dispatcher calls them.
+"""PyTorch's tensors as arrays, and the kernels of aten::_convolution and aten::convolution_backward, as its dispatcher
+calls them.
 
     aten::_convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups, …) -> y
     aten::convolution_backward(dy, x, w, bias_sizes, stride, …, groups, output_mask) -> (dx, dw, d_bias)
@@ -11,12 +12,76 @@ of PyTorch is needed: tensors are asked as Python asks them.
 import sys
 
 cimport cython
+cimport numpy as cnp
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(  # keeps a reference to dtype
+        PyTypeObject *kind, cnp.dtype dtype, int axes, cnp.npy_intp *extents, cnp.npy_intp *steps, void *data,
+        int flags, PyObject *like,
+    )
 
 cdef enum:
     LARGE_COPY = 1 << 24  # bytes; glibc maps blocks of 32 MB and more anew each time
+    MOST_AXES = 64
 
 #: Why a call is passed on although there is a plan for its like.
 UNREADABLE = "a tensor without memory, or at an address that is no multiple of its element's size"
+
+
+cdef object view(tensor, shape, strides, cnp.dtype dtype):
+    """A NumPy array of a tensor's memory, which the tensor keeps; the strides are in elements."""
+    cdef cnp.npy_intp extents[MOST_AXES]
+    cdef cnp.npy_intp steps[MOST_AXES]
+    cdef size_t address = tensor.data_ptr()
+    cdef Py_ssize_t itemsize = cnp.PyDataType_ELSIZE(dtype)
+    cdef int axis, axes = len(shape)
+    cdef bint is_empty = False
+    if not isinstance(shape, tuple) or not isinstance(strides, tuple) or len(strides) != axes:
+        raise TypeError("a tensor must have a shape and strides")
+    if axes > MOST_AXES:
+        raise ValueError(f"a tensor must have at most {MOST_AXES} axes, not {axes}")
+    for axis in range(axes):
+        extents[axis], steps[axis] = (<tuple>shape)[axis], itemsize * <cnp.npy_intp>(<tuple>strides)[axis]
+        is_empty = is_empty or extents[axis] == 0
+    if address == 0 and not is_empty:
+        raise BufferError("a tensor must have memory")
+    Py_INCREF(dtype)
+    array = PyArray_NewFromDescr(
+        <PyTypeObject *>cnp.ndarray, dtype, axes, extents, steps, <void *>address, cnp.NPY_ARRAY_WRITEABLE, NULL
+    )
+    cnp.set_array_base(array, tensor)
+    return array
+
+
+def array_of(tensor, cnp.dtype dtype not None):
+    """A NumPy array of a tensor's memory; a BufferError where it has none, another error where that is not its numbers.
+
+    ``dtype`` has the size of its elements. PyTorch's own ``numpy()`` would mark the memory as one that can never be
+    resized again, and sharded training frees its weights by resizing them.
+    """
+    if not tensor.is_cpu or tensor.is_neg():
+        raise TypeError("a tensor must be on a CPU, without a negative bit")
+    return view(tensor, tensor.shape, tensor.stride(), dtype)
+
+
+def array_of_new(new, tuple shape, cnp.dtype dtype not None):
+    """A NumPy array, C-contiguous, of the memory of a tensor that ``new(shape, strides)`` makes."""
+    cdef Py_ssize_t step = 1
+    cdef list strides = []
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(1, <Py_ssize_t>size)
+    strides.reverse()
+    of_tensor = tuple(strides)
+    return view(new(shape, of_tensor), shape, of_tensor, dtype)
+
+
+class Failed(Exception):
+    """A plan could not be run, for a reason that was not foreseen: the cause of this exception."""
 
 
 @cython.final
@@ -68,6 +133,8 @@ cdef class Result:
                 self.run(first, second, result)
         except MemoryError as error:
             raise self.too_little(error) from error
+        except Exception as error:
+            raise Failed from error
         return result
 
     cdef bint takes(self, tensor) except -1:
@@ -92,22 +159,31 @@ cdef class Kernel:
     """What both have in common.
 
     ``known`` has the plan of each call by its key, or the reason why the call is not ours. ``make`` makes it for a new
-    key, ``pass_on`` has PyTorch's own kernel compute a call, and ``threads`` is the number to compute with.
+    key, ``fail`` replaces a plan that could not be run by a reason, and ``count`` is told the reason of each call that
+    is passed on. ``threads`` is the number to compute with. ``previous`` is PyTorch's kernel, or another
+    package's, and computes all calls that are passed on. These are all calls unless this kernel is ``active``.
     """
     cdef dict known
-    cdef object make, pass_on, threads
+    cdef object make, fail, count, threads
     cdef readonly long computed  # calls
+    cdef public object previous
+    cdef public bint active
 
-    def __init__(self, dict known, make, pass_on, threads):
-        self.known, self.make, self.pass_on, self.threads = known, Untraced(make), Untraced(pass_on), threads
+    def __init__(self, dict known, make, fail, count, threads):
+        self.known, self.make, self.fail, self.count = known, Untraced(make), Untraced(fail), Untraced(count)
+        self.threads = threads
+
+    cdef object pass_on(self, reason, tuple call):
+        self.count(reason)
+        return self.previous(*call)
 
 
 @cython.final
 cdef class Forward(Kernel):
-    def __call__(
-        self, x, w, bias, stride, padding, dilation, transposed, output_padding, groups,
-        benchmark, deterministic, cudnn_enabled, allow_tf32,
-    ):
+    def __call__(self, *call):
+        if not self.active:
+            return self.previous(*call)
+        x, w, bias, stride, padding, dilation, transposed, output_padding, groups, _, _, _, _ = call
         key = (
             x.shape, x.stride(), x.dtype, type(x), w.shape, w.stride(), w.dtype, type(w),
             None if bias is None else (bias.shape, bias.dtype, type(bias)), tuple(stride), tuple(padding),
@@ -117,22 +193,24 @@ cdef class Forward(Kernel):
         if plan is None:
             plan = self.make(key, x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
         if type(plan) is Result:
-            if (<Result>plan).takes(x) and (<Result>plan).takes(w):
-                self.computed += 1
+            if not ((<Result>plan).takes(x) and (<Result>plan).takes(w)):
+                return self.pass_on(UNREADABLE, call)
+            try:
                 y = (<Result>plan).of(x, w, None)
+            except Failed as failed:
+                plan = self.fail(key, failed.__cause__)
+            else:
+                self.computed += 1
                 return y if bias is None else y.add_(bias.view((-1, *[1] * (x.dim() - 2))))
-            plan = UNREADABLE
-        return self.pass_on(
-            plan, x, w, bias, stride, padding, dilation, transposed, output_padding, groups,
-            benchmark, deterministic, cudnn_enabled, allow_tf32,
-        )
+        return self.pass_on(plan, call)
 
 
 @cython.final
 cdef class Backward(Kernel):
-    def __call__(
-        self, dy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
-    ):
+    def __call__(self, *call):
+        if not self.active:
+            return self.previous(*call)
+        dy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask = call
         key = (
             dy.shape, dy.stride(), dy.dtype, type(dy), x.shape, x.stride(), x.dtype, type(x),
             w.shape, w.stride(), w.dtype, type(w), None if bias_sizes is None else tuple(bias_sizes), tuple(stride),
@@ -141,20 +219,18 @@ cdef class Backward(Kernel):
         )
         plan = self.known.get(key)
         if plan is None:
-            plan = self.make(
-                key, dy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
-            )
+            plan = self.make(key, *call)
         if type(plan) is tuple:
             data, filter = plan
             one = data if data is not None else filter
-            if one is None or (<Result>one).takes(dy) and (<Result>one).takes(x) and (<Result>one).takes(w):
+            if not (one is None or (<Result>one).takes(dy) and (<Result>one).takes(x) and (<Result>one).takes(w)):
+                return self.pass_on(UNREADABLE, call)
+            try:
+                dx = None if data is None else (<Result>data).of(dy, w, x)
+                dw = None if filter is None else (<Result>filter).of(x, dy, w)
+            except Failed as failed:
+                plan = self.fail(key, failed.__cause__)
+            else:
                 self.computed += 1
-                return (
-                    None if data is None else (<Result>data).of(dy, w, x),
-                    None if filter is None else (<Result>filter).of(x, dy, w),
-                    bias_gradient(dy) if output_mask[2] else None,
-                )
-            plan = UNREADABLE
-        return self.pass_on(
-            plan, dy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
-        )
+                return dx, dw, bias_gradient(dy) if output_mask[2] else None
+        return self.pass_on(plan, call)

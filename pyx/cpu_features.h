@@ -43,6 +43,35 @@ static inline int splits_vectors(void)
 #endif
 }
 
+/* Instructions that multiply 16-bit types without widening them, one bit each. */
+enum { AMX_BF16 = 1, AMX_FP16 = 2, AVX512_FP16 = 4 };
+
+/* edx and eax are those of CPUID's leaf 7, from its first and its second part. XCR0 says which registers the operating system
+ * saves: bits 5 to 7 are for AVX-512, 17 and 18 for the tiles of AMX. No program can use registers that it does not save. */
+static inline int matrix_units_of(unsigned edx, unsigned eax, unsigned long long saved)
+{
+    const unsigned long long vectors = 0xe6, tiles = 0x60000;
+    const int has_tiles = (saved & tiles) == tiles && (edx & 1u << 24);
+    return (has_tiles && (edx & 1u << 22) ? AMX_BF16 : 0) | (has_tiles && (eax & 1u << 21) ? AMX_FP16 : 0)
+           | ((saved & vectors) == vectors && (edx & 1u << 23) ? AVX512_FP16 : 0);
+}
+
+static inline int matrix_units(void)
+{
+#if defined(__x86_64__)
+    const unsigned saves_registers = 1u << 27;
+    unsigned a, b, c, d, edx, eax = 0, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & saves_registers) || !__get_cpuid_count(7, 0, &a, &b, &c, &edx))
+        return 0;
+    if (a >= 1) /* the last part of leaf 7 */
+        __get_cpuid_count(7, 1, &eax, &b, &c, &d);
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return matrix_units_of(edx, eax, (unsigned long long)high << 32 | low);
+#else
+    return 0;
+#endif
+}
+
 static inline int runs_aarch64(void)
 {
 #if defined(__aarch64__)

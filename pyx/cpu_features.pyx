@@ -4,6 +4,10 @@ cdef extern from "cpu_features.h" nogil:
     bint runs_x86_64(int level)
     bint runs_aarch64()
     bint has_half_vectors "splits_vectors"()
+    int c_matrix_units "matrix_units"()
+    int c_matrix_units_of "matrix_units_of"(unsigned edx, unsigned eax, unsigned long long saved)
+    enum:
+        AMX_BF16, AMX_FP16, AVX512_FP16
 
 
 def supported():
@@ -17,3 +21,18 @@ def supported():
 def splits_vectors():
     """Whether this machine computes vectors of 64 bytes as two halves."""
     return bool(has_half_vectors())
+
+
+cdef tuple names_of(int units):
+    names = (AMX_BF16, "AMX-BF16"), (AMX_FP16, "AMX-FP16"), (AVX512_FP16, "AVX512-FP16")
+    return tuple([name for unit, name in names if units & unit])
+
+
+def matrix_units():
+    """Names of the instructions that multiply 16-bit types on this machine, if the operating system allows them."""
+    return names_of(c_matrix_units())
+
+
+def matrix_units_of(unsigned edx, unsigned eax, unsigned long long saved):
+    """Their names for any machine: edx and eax are of CPUID's leaf 7, from its parts 0 and 1, and ``saved`` is XCR0."""
+    return names_of(c_matrix_units_of(edx, eax, saved))

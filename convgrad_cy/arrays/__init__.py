@@ -13,6 +13,7 @@ from .of_cupy import CUPY as CUPY
 from .of_jax import JAX as JAX
 from .of_numpy import NUMPY as NUMPY
 from .of_torch import TORCH as TORCH
+from .of_torch import numpy_dtypes as numpy_dtypes
 from .of_torch_cuda import TORCH_CUDA as TORCH_CUDA
 from .places import is_addressable as is_addressable
 from .places import overlap as overlap

@@ -1,12 +1,45 @@
 """PyTorch's tensors on a CPU, seen as NumPy's arrays in the same memory."""
 
 import sys
+from functools import cache, partial
 
 import numpy as np
 
+from .._aten import array_of, array_of_new
+from .._repeat import check_bound, new_array
 from ..dtypes import BFLOAT16_BITS
 from .library import Foreign
 from .torch_refusals import check_plain, check_without_gradient, check_writeable, note_change, refusal
+
+#: The types that NumPy has, too, whether the kernels have them or not.
+_NAMES = (
+    "float16",
+    "float32",
+    "float64",
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "complex64",
+    "complex128",
+)
+
+
+@cache
+def numpy_dtypes():
+    """PyTorch's types -> NumPy's, for the caller of a function with tensors."""
+    torch = sys.modules["torch"]
+    return {torch.bfloat16: BFLOAT16_BITS} | {getattr(torch, name): np.dtype(name) for name in _NAMES}
+
+
+@cache
+def _makers():
+    """NumPy's types -> functions that make a tensor of a shape and strides."""
+    torch = sys.modules["torch"]
+    cpu = torch.device("cpu")
+    return {dtype: partial(torch.empty_strided, dtype=kind, device=cpu) for kind, dtype in numpy_dtypes().items()}
 
 
 def _view(name, tensor, like, first):
@@ -17,15 +50,11 @@ def _view(name, tensor, like, first):
     if tensor.requires_grad or getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0:
         check_without_gradient(torch, name, tensor)
     try:
-        if tensor.dtype is torch.bfloat16:  # NumPy has none
-            seen = tensor.view(torch.int16).numpy().view(BFLOAT16_BITS)
-        else:
-            seen = tensor.numpy()
-    except (TypeError, RuntimeError) as error:
+        return array_of(tensor, numpy_dtypes()[tensor.dtype])
+    except BufferError as error:
+        raise TypeError(f"{name} must have memory, not a storage that was freed") from error
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise refusal(torch, name, tensor, like, first, error) from error
-    if not tensor.data_ptr() and seen.size:  # NumPy has made up memory of its own
-        raise TypeError(f"{name} must have memory, not a storage that was freed")
-    return seen
 
 
 def _view_out(name, out, like, first):
@@ -34,14 +63,25 @@ def _view_out(name, out, like, first):
     return seen
 
 
+def _empty(shape, dtype, like):
+    """A new array in memory of PyTorch's, so that the caller can resize the result."""
+    check_bound(shape, dtype)
+    try:
+        return array_of_new(_makers()[dtype], shape, dtype)
+    except (BufferError, RuntimeError):  # within PyTorch's transforms it has none, or there is too little
+        return new_array(shape, dtype)
+
+
 def _returned(result, out, first):
     torch = sys.modules["torch"]
     if out is not None:
         note_change(torch, out)
         return out
+    if isinstance(result.base, torch.Tensor):
+        return result.base
     if first.dtype is torch.bfloat16:
         return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(result)
 
 
-TORCH = Foreign("torch.Tensor", _view, _view_out, None, None, _returned)
+TORCH = Foreign("torch.Tensor", _view, _view_out, None, _empty, _returned)

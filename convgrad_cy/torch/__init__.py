@@ -2,7 +2,8 @@
 
 ``enable()`` puts two kernels into PyTorch's dispatcher, at the key CPU: of ``aten::_convolution``, which convolutions
 and transposed convolutions end in, and of ``aten::convolution_backward``. Autograd, ``torch.compile``, autocast and all
-else that PyTorch builds above them stays as it is. What these kernels do not compute goes to those that were there.
+else that PyTorch builds above them stays as it is. What these kernels do not compute goes to those that were there:
+after ``disable()`` everything.
 """
 
 from . import version as version  # first: where PyTorch cannot be used, it says why

@@ -1,12 +1,13 @@
-"""The two kernels that the dispatcher gets: how they plan a new call, and how they pass one on."""
+"""The two kernels that the dispatcher gets: they plan new calls, and pass on the calls that are not ours."""
 
 import logging
 import os
 from collections import Counter
+from functools import partial
 
 import torch
 
-from .._aten import Backward, Forward
+from .._aten import Backward, Forward, Untraced
 from ..bounded import Bounded, counted
 from ..default_algorithm import on_change
 from ..threads import num_threads
@@ -14,12 +15,10 @@ from . import plans
 
 logger = logging.getLogger("convgrad_cy.torch")
 
-_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+#: A backend that has no kernels of its own: there the dispatcher finds PyTorch's kernel, which all backends share.
+_SHARED = "IPU"
 
-#: Operator -> PyTorch's own kernel, or what another package had put above it, when ours was registered.
-PREVIOUS = {}
-
-#: (operator, reason) -> calls that went there.
+#: (operator, reason) -> calls that were passed on.
 PASSED_ON = Counter()
 
 
@@ -38,9 +37,28 @@ if hasattr(os, "register_at_fork"):  # plans have the parent's threads, which th
     os.register_at_fork(after_in_child=forget)
 
 
-def own_kernel(operator):
-    """PyTorch's kernel, whatever is registered for the CPU: that of a backend without any, as all share one."""
-    return torch.library.get_kernel(f"aten::{operator}", "IPU")
+def _keys(name):
+    return torch._C.DispatchKeySet(torch._C.DispatchKey.__members__[name])
+
+
+def previous(operator):
+    """The kernel that computes an operator on the CPU now, before ours is above it."""
+    registered = torch.library.get_kernel(f"aten::{operator}", "CPU")
+    # ``registered.call_boxed`` would hold Python's lock during the whole convolution. This does not.
+    own = partial(getattr(torch.ops.aten, operator).default._handle.redispatch_boxed, _keys(_SHARED))
+    if str(registered) == str(torch.library.get_kernel(f"aten::{operator}", _SHARED)):
+        return own
+
+    def others(*call):
+        """The kernel that another package has registered, while it is there."""
+        try:
+            return registered.call_boxed(_keys("CPU"), *call)
+        except RuntimeError as error:
+            if "has been invalidated" not in str(error):
+                raise
+        return own(*call)
+
+    return Untraced(others)
 
 
 def _kernel(operator, kind, plan):
@@ -49,28 +67,40 @@ def _kernel(operator, kind, plan):
     _KNOWN.append(known)
 
     def make(key, *call):
+        generation = known.generation  # before any setting is read
         counted()  # what was counted before belongs to no call
         try:
-            with num_threads(torch.get_num_threads()):
+            with num_threads(key[-1]):
                 planned = plan(*call)
+        except plans.Unreadable as reason:  # the next call like it may be readable
+            return str(reason)
         except plans.Declined as reason:
             planned = str(reason)
-        known.keep(key, planned, counted())
+        except MemoryError:
+            raise
+        except Exception as error:
+            planned = reported(error)
+        known.keep(key, planned, counted(), generation)
         return planned
 
-    def pass_on(reason, *call):
+    def fail(key, error):
+        reason = reported(error)
+        known.keep(key, reason, 0)
+        return reason
+
+    def reported(error):
+        """The reason why a call is passed on that has met an error of this package, which is logged once."""
+        reason = f"an error of convgrad_cy, {type(error).__name__}: {error}"
+        if (operator, reason) not in PASSED_ON:
+            message = "aten::%s went to PyTorch: %s. The result is right. Please report the error."
+            logger.error(message, operator, reason, exc_info=error)
+        return reason
+
+    def count(reason):
         PASSED_ON[operator, reason] += 1
         logger.debug("aten::%s went to PyTorch: %s", operator, reason)
-        try:
-            return PREVIOUS[operator].call_boxed(_CPU, *call)
-        except RuntimeError as error:
-            if "has been invalidated" not in str(error):
-                raise
-        # The package that had registered it has taken it away since.
-        PREVIOUS[operator] = own_kernel(operator)
-        return PREVIOUS[operator].call_boxed(_CPU, *call)
 
-    return kind(known.entries, make, pass_on, torch.get_num_threads)
+    return kind(known.entries, make, fail, count, torch.get_num_threads)
 
 
 #: Operator -> our kernel.

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import arguments, calls, prepared
+from .. import _aten, arguments, calls, prepared
 from .._aten import Result, Untraced
 from .._repeat import Work
-from ..arrays import NUMPY
+from ..arrays import NUMPY, numpy_dtypes
 from ..bounded import count, counted
-from ..dtypes import BFLOAT16_BITS
 from .memory_format import memory_format, strides
+from .processor import left_to_pytorch
 
 #: The types of the kernels, without int32, of which PyTorch has no convolution on a CPU.
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -23,6 +23,10 @@ algorithm = None
 
 class Declined(Exception):
     """PyTorch's own kernel is to compute the call. The message says why."""
+
+
+class Unreadable(Declined):
+    """A call whose tensors cannot be planned for, while others like them can."""
 
 
 class Geometry(NamedTuple):
@@ -38,10 +42,10 @@ class Geometry(NamedTuple):
 
 def array_of(tensor):
     """A NumPy array of the tensor's memory."""
-    tensor = tensor.detach()
-    if tensor.dtype is torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(BFLOAT16_BITS)
-    return tensor.numpy()
+    try:
+        return _aten.array_of(tensor, numpy_dtypes()[tensor.dtype])
+    except BufferError as error:
+        raise Unreadable(_aten.UNREADABLE) from error
 
 
 def check_tensors(*tensors):
@@ -58,6 +62,9 @@ def check_tensors(*tensors):
             raise Declined(f"tensors of {first.dtype} and {tensor.dtype}")
         if tensor.numel() == 0:
             raise Declined("a tensor without elements")
+    reason = left_to_pytorch(first.dtype)
+    if reason is not None:
+        raise Declined(reason)
 
 
 def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups):
@@ -116,7 +123,9 @@ def result_of(call, format, like=None):
     before = counted()  # of the other half, which is remembered with this one
     try:
         work = prepared.prepare(function, found, arrays)
-    except ValueError as error:  # too many stride phases
+    except ValueError as error:
+        if not str(error).startswith("stride must"):  # the only refusal of a planner
+            raise
         raise Declined(str(error)) from error
     count(before)
     # With its device, or a default one (``with torch.device("meta")``) would decide where results are.

@@ -1,8 +1,7 @@
-"""``enable()`` and ``disable()``: our kernels in PyTorch's dispatcher, above those that were there."""
+"""``enable()`` and ``disable()``: whether our kernels in PyTorch's dispatcher compute, or those that were there."""
 
 import inspect
 from contextlib import contextmanager
-from threading import RLock
 from typing import NamedTuple
 
 import torch
@@ -10,54 +9,66 @@ import torch
 from .. import cpu
 from ..default_algorithm import DEFAULTS, get_default_algorithm
 from ..keywords import choice
+from ..locks import ForkSafeLock
 from . import plans
-from .kernels import KERNELS, PASSED_ON, PREVIOUS, forget
+from .kernels import KERNELS, PASSED_ON, forget, previous
 
 #: Some releases refuse a second kernel from Python unless they are told that one is meant.
 _OVERRIDING = {"allow_override": True}
 if "allow_override" not in inspect.signature(torch.library.Library.impl).parameters:
     _OVERRIDING = {}
 
-_lock = RLock()
-_library = None  # while enabled: it keeps the kernels registered
+_lock = ForkSafeLock()
+_library = None  # from the first time on: it keeps the kernels registered
 #: Who wants them, and the algorithm that each asks for: "enable", and one object for each open `with enabled()`.
 _wishes = {}
 
 
 def _register():
+    """Put our kernels above those that are there, once.
+
+    They stay: to take a kernel away while another thread calls it ends the process.
+    """
     global _library
     if _library is None:
         library = torch.library.Library("aten", "IMPL")
         for operator, kernel in KERNELS.items():
-            PREVIOUS[operator] = torch.library.get_kernel(f"aten::{operator}", "CPU")
+            kernel.previous = previous(operator)
             library.impl(operator, kernel, "CPU", **_OVERRIDING)
         _library = library
-
-
-def _unregister():
-    global _library
-    if _library is not None:
-        _library._destroy()
-        _library = None
 
 
 def _checked(algorithm):
     return None if algorithm is None else choice(algorithm, "algorithm", DEFAULTS)
 
 
-def _choose():
-    """The algorithm that was asked for last and still is."""
-    chosen = next((algorithm for algorithm in reversed(_wishes.values()) if algorithm is not None), None)
+def _wish(wishes):
+    """Let these be all that is wished for, and do it. The algorithm is the one that was asked for last and still is."""
+    global _wishes
+    _wishes = wishes
+    chosen = next((algorithm for algorithm in reversed(wishes.values()) if algorithm is not None), None)
     if chosen != plans.algorithm:
         plans.algorithm = chosen
         forget()
+    if wishes:
+        _register()
+    for kernel in KERNELS.values():
+        kernel.active = bool(wishes)
+
+
+def _without(wish):
+    return {each: algorithm for each, algorithm in _wishes.items() if each != wish}
 
 
 def enable(algorithm=None):
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
     Holds for all threads, from the next call on: forward and backward, of models that exist already, too. Calling it
-    again changes the algorithm at most.
+    again changes the algorithm at most. Other threads may compute meanwhile.
+
+    The first switch of a process puts two kernels into PyTorch's dispatcher, where they stay. PyTorch does not promise
+    that this is safe while another thread computes a convolution, so the first switch should come earlier. A kernel
+    that another package puts there later lies above ours, and decides which calls reach ours.
 
     Parameters
     ----------
@@ -77,22 +88,18 @@ def enable(algorithm=None):
     enabled : the same for a block of code.
     """
     algorithm = _checked(algorithm)
-    with _lock:
-        _wishes.pop("enable", None)
-        _wishes["enable"] = algorithm
-        _choose()
-        _register()
+    with _lock.held:
+        _wish({**_without("enable"), "enable": algorithm})
 
 
 def disable():
-    """Give PyTorch back the kernels that it had, whoever asked for ours.
+    """Let PyTorch's own kernels compute again, whoever asked for ours.
 
-    What another package has registered in the meantime stays.
+    Holds for all threads, from the next call on. Other threads may compute meanwhile: a call that has begun here ends
+    here. Our kernels stay in the dispatcher and pass each call on, which takes some microseconds.
     """
-    with _lock:
-        _wishes.clear()
-        _choose()
-        _unregister()
+    with _lock.held:
+        _wish({})
 
 
 @contextmanager
@@ -101,6 +108,7 @@ def enabled(algorithm=None):
 
     Blocks may be nested, and several threads may be in one: it is the process that is switched, and the last one that
     leaves switches back, unless `enable` was called. Of several algorithms the one that was asked for last counts.
+    Other threads may compute meanwhile, except at the first switch of a process: see `enable`.
 
     Parameters
     ----------
@@ -109,23 +117,18 @@ def enabled(algorithm=None):
     """
     algorithm = _checked(algorithm)
     wish = object()
-    with _lock:
-        _wishes[wish] = algorithm
-        _choose()
-        _register()
+    with _lock.held:
+        _wish({**_wishes, wish: algorithm})
     try:
         yield
     finally:
-        with _lock:
-            _wishes.pop(wish, None)
-            _choose()
-            if not _wishes:
-                _unregister()
+        with _lock.held:
+            _wish(_without(wish))
 
 
 def is_enabled():
-    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now."""
-    return _library is not None
+    """Whether convgrad_cy is to compute PyTorch's convolutions on the CPU now."""
+    return bool(_wishes)
 
 
 class Status(NamedTuple):
@@ -134,7 +137,7 @@ class Status(NamedTuple):
     Attributes
     ----------
     enabled : bool
-        Whether the kernels are in place now.
+        Whether calls are computed here now.
     torch : str
         Version of PyTorch.
     isa : str
@@ -146,7 +149,7 @@ class Status(NamedTuple):
     computed : dict
         Operator -> number of calls that were computed here.
     passed_on : dict
-        (operator, reason) -> number of calls that went to PyTorch's own kernel.
+        (operator, reason) -> number of calls that went to PyTorch's own kernel while ours were enabled.
     """
 
     enabled: bool

@@ -50,7 +50,7 @@ ALLOWED = {
     "scratch_limit": {"default_algorithm", "keywords", "problem"},
     "keywords": {"problem"},
     "shapes": {"problem", "keywords"},
-    "arrays": {"dtypes", "_repeat"},
+    "arrays": {"_aten", "_repeat", "dtypes"},
     "cpu": {f"cpu.{name}" for name in ("details", "families", "kernels", "reached", "task", "winograd", "zeros")}
     | {"without_openmp"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
@@ -107,6 +107,7 @@ ALLOWED = {
     "processors": set(),
     "torch": {
         "_aten",
+        "_cpu_features",
         "_repeat",
         "arguments",
         "arrays",
