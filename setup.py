@@ -246,6 +246,7 @@ if __name__ == "__main__":
         *(extension(f"_kernels_{isa}", KERNELS, isa) for isa in wanted_isas() or rows()),
         extension("_cyutility", [CYUTILITY]),
         extension("_aten", ["pyx/aten.pyx"]),
+        extension("_xla_ffi", ["pyx/xla_ffi.pyx"]),
         extension("_cpu_features", ["pyx/cpu_features.pyx"]),
         extension("_repeat", ["pyx/repeat.pyx", "pyx/parallel/shared.c"]),
     )

@@ -22,7 +22,7 @@ def main(chosen, wheel):
     built = {name.split("/")[1].split(".")[0] for name in names if name.endswith(".so")}
     in_place = {path.name.split(".")[0]: path for path in Path("convgrad_cy").glob("*.so")}
     expected = {name for name in in_place if not name.startswith("_kernels_") or name == f"_kernels_{chosen}"}
-    assert built == expected and len(built) == 5, f"the wheel holds the modules {built}, not {expected}"
+    assert built == expected and len(built) == 6, f"the wheel holds the modules {built}, not {expected}"
     package_files = {"convgrad_cy/include/convgrad/problem.h", "convgrad_cy/data/digits.npz", "convgrad_cy/py.typed"}
     missing = package_files.union(map(str, Path("convgrad_cy/gpu").glob("*.cu*"))) - set(names)
     assert not missing, f"the wheel lacks {missing}"

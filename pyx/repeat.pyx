@@ -21,6 +21,10 @@ cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_Empty(int axes, cnp.npy_intp *extents, cnp.dtype dtype, int fortran)  # keeps a reference to dtype
+    object PyArray_NewFromDescr(
+        type subtype, cnp.dtype dtype, int axes, cnp.npy_intp *extents, cnp.npy_intp *strides, void *data, int flags,
+        object like,
+    )  # keeps a reference to dtype
 
 cdef enum:
     SMALL_BYTES = 1 << 16
@@ -188,6 +192,24 @@ def aligned_array(tuple shape, dtype):
         raise MemoryError(f"no {size} bytes for an array") from error
     begin = -<size_t>cnp.PyArray_DATA(memory) % LINE_BYTES
     return memory[begin : begin + size].view(dtype).reshape(shape)
+
+
+def array_at(size_t address, tuple shape, tuple strides, cnp.dtype dtype not None):
+    """A writeable array of memory that the caller keeps; ``strides`` are in bytes.
+
+    It may also be planned with and never read: then any address with the right alignment will do.
+    """
+    cdef cnp.npy_intp extents[6]
+    cdef cnp.npy_intp steps[6]
+    cdef int axis, axes = len(shape)
+    if axes > 6 or len(strides) != axes:
+        raise ValueError(f"shape must have at most 6 entries, and as many as strides, not {shape} and {strides}")
+    for axis in range(axes):
+        extents[axis], steps[axis] = shape[axis], strides[axis]
+    Py_INCREF(dtype)
+    return PyArray_NewFromDescr(
+        cnp.ndarray, dtype, axes, extents, steps, <void *>address, cnp.NPY_ARRAY_WRITEABLE, None
+    )
 
 
 @cython.final

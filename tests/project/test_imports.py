@@ -105,6 +105,23 @@ ALLOWED = {
     "threads": {"keywords", "processors", "_repeat"},
     "without_openmp": {"threads", "_repeat"},
     "processors": set(),
+    "by_address": {"_repeat"},
+    "wishes": {"default_algorithm", "keywords", "locks"},
+    "jax": {
+        "_repeat",
+        "_xla_ffi",
+        "arguments",
+        "arrays",
+        "bounded",
+        "by_address",
+        "calls",
+        "cpu",
+        "default_algorithm",
+        "dtypes",
+        "prepared",
+        "threads",
+        "wishes",
+    },
     "torch": {
         "_aten",
         "_cpu_features",
@@ -137,7 +154,7 @@ OPTIONAL = {
     "run_file": {"ml_dtypes"},
 }
 #: What a module does import when it is imported itself: nobody else imports that one.
-ENTRANCES = {"torch": {"torch"}}
+ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}}
 #: Not part of the running package: makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
 #: Files of more than 400 lines, and why each may be.

@@ -1,0 +1,82 @@
+"""Plans of convolutions as text, which travels in the compiled program, and as work, which the handler runs.
+
+The text has all that a plan depends on but the threads. So a program from XLA's persistent cache runs in a process that
+has never lowered it, and a plan that the bounded cache has dropped is made again.
+"""
+
+import json
+
+import numpy as np
+
+from .. import arguments, calls, prepared
+from .._repeat import array_at
+from .._xla_ffi import Plan, set_planner
+from ..arrays import NUMPY
+from ..bounded import Bounded, counted
+from ..by_address import by_address
+from ..default_algorithm import on_change
+from ..dtypes import BFLOAT16_BITS, lookup
+from ..threads import get_num_threads, num_threads
+
+_FUNCTIONS = {
+    function.name: function
+    for function in (arguments.CONV, arguments.CONV_BACKWARD_DATA, arguments.CONV_BACKWARD_FILTER)
+}
+
+#: Where views are while a call is planned. Nothing reads there.
+_ADDRESS = 1 << 60
+
+#: (text, threads) -> plan.
+known = Bounded()
+
+
+def forget():
+    """Let the next calls be planned anew."""
+    known.clear()
+
+
+on_change(forget)
+
+
+def text_of(reading):
+    """A `Reading` as text."""
+    views = [
+        (operand, offset, view.shape, view.strides)
+        for operand, offset, view in zip(reading.operands, reading.offsets(), reading.views, strict=True)
+    ]
+    name = lookup(reading.views[0].dtype).name
+    content = reading.function.name, name, views, reading.asked, reading.keywords
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def make(text, threads):
+    """The `Plan` of a text, which is kept from now on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The functions of this package refuse such a call.
+    """
+    generation = known.generation
+    counted()  # what was counted before belongs to no plan
+    with num_threads(threads):
+        plan = _plan(*_tuples(json.loads(text)))
+    known.keep((text, threads), plan, counted() + len(text), generation)
+    return plan
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _plan(name, dtype, views, asked, keywords):
+    function, dtype = _FUNCTIONS[name], BFLOAT16_BITS if dtype == "bfloat16" else np.dtype(dtype)
+    operands, offsets, *_ = zip(*views, strict=True)
+    arrays = [array_at(_ADDRESS + offset, shape, strides, dtype) for _, offset, shape, strides in views]
+    geometry = calls.checked(NUMPY, function, *arrays[:2], asked, keywords)
+    if geometry.shape != arrays[2].shape:
+        raise ValueError(f"{name} has a result of shape {geometry.shape}, not {arrays[2].shape}")
+    return Plan(by_address(prepared.prepare(function, geometry, arrays), arrays), operands, offsets)
+
+
+set_planner(known.entries, make, get_num_threads)
