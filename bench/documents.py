@@ -15,7 +15,7 @@ from .peers import OURS
 from .report import markdown_table
 from .schedule import mean_efficiency
 from .slow_layers import reason
-from .training import DTYPES
+from .training import FRAMEWORKS
 from .training import report as training
 
 ROOT = Path(__file__).parents[1]
@@ -235,10 +235,10 @@ def gpu():
 
 
 def steps():
-    """Training steps in both types."""
-    data = results.read(f"{MACHINES['Zen 4']}-training")
-    (names, lines), (_, more) = (training.cells(data, dtype) for dtype in DTYPES)
-    header = [f"{dtype}, {name}" for dtype in DTYPES for name in names]
+    """Training steps of PyTorch in both types."""
+    data, dtypes = results.read(f"{MACHINES['Zen 4']}-training"), FRAMEWORKS["torch"].dtypes
+    (names, lines), (_, more) = (training.cells(data, dtype) for dtype in dtypes)
+    header = [f"{dtype}, {name}" for dtype in dtypes for name in names]
     return markdown_table(["step of", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])
 
 
