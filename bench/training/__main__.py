@@ -71,15 +71,9 @@ def configurations(options):
 
 
 def asked(folder, options, do, **fields):
-    """The reply of a process that was started for this request; what goes wrong is a reply too."""
-    python, threads = sys.executable, options.threads
-    process = processes.Process(options.framework, python, threads, folder, "bench.training.worker")
-    try:
-        return process.ask(do, PATIENCE, **fields)
-    except processes.Lost as lost:
-        return {"failed": str(lost)}
-    finally:
-        process.end()
+    """The reply of a process that was started for this request."""
+    module = "bench.training.worker"
+    return processes.asked_once(options.framework, module, options.threads, folder, do, PATIENCE, **fields)
 
 
 def measured(folder, options, row, references):
