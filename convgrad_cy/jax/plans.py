@@ -26,8 +26,16 @@ _FUNCTIONS = {
 #: Where views are while a call is planned. Nothing reads there.
 _ADDRESS = 1 << 60
 
-_known = Bounded()
-on_change(_known.clear)
+#: (text, threads) -> plan.
+known = Bounded()
+
+
+def forget():
+    """Let the next calls be planned anew."""
+    known.clear()
+
+
+on_change(forget)
 
 
 def text_of(reading):
@@ -49,11 +57,11 @@ def make(text, threads):
     TypeError, ValueError
         The functions of this package refuse such a call.
     """
-    generation = _known.generation
+    generation = known.generation
     counted()  # what was counted before belongs to no plan
     with num_threads(threads):
         plan = _plan(*_tuples(json.loads(text)))
-    _known.keep((text, threads), plan, counted() + len(text), generation)
+    known.keep((text, threads), plan, counted() + len(text), generation)
     return plan
 
 
@@ -71,4 +79,4 @@ def _plan(name, dtype, views, asked, keywords):
     return Plan(by_address(prepared.prepare(function, geometry, arrays), arrays), operands, offsets)
 
 
-set_planner(_known.entries, make, get_num_threads)
+set_planner(known.entries, make, get_num_threads)

@@ -70,6 +70,12 @@ class _Axis(NamedTuple):
     rhs_dilation: int
 
 
+def _axis(x, w, y, stride, padding, lhs_dilation, rhs_dilation):
+    # There is nothing to dilate in one element. Older releases of JAX compute some of these with NumPy's integers.
+    dilations = lhs_dilation if x > 1 else 1, rhs_dilation if w > 1 else 1
+    return _Axis(*map(int, (x, w, y, stride, *padding, *dilations)))
+
+
 def _contiguous(operand, shape, dtype):
     """An array of an operand in row-major order."""
     strides = tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
@@ -105,14 +111,9 @@ def read(shapes, dtype, algorithm, params):
         raise Declined(f"{x.ndim - 2} spatial axes")
     if 0 in (x.size, w.size, y.size):
         raise Declined("an operand without elements")
-    axes = [
-        # Of one element there is nothing to dilate, and of one position or tap no next one.
-        _Axis(*sizes, stride, *pad, lhs if sizes[0] > 1 else 1, rhs if sizes[1] > 1 else 1)
-        for *sizes, stride, pad, lhs, rhs in zip(
-            x.shape[2:], w.shape[2:], y.shape[2:], params["window_strides"], params["padding"],
-            params["lhs_dilation"], params["rhs_dilation"], strict=True,
-        )
-    ]  # fmt: skip
+    names = "window_strides", "padding", "lhs_dilation", "rhs_dilation"
+    columns = zip(x.shape[2:], w.shape[2:], y.shape[2:], *(params[name] for name in names), strict=True)
+    axes = [_axis(*column) for column in columns]
     groups, batch_groups = params["feature_group_count"], params["batch_group_count"]
     more_taps = groups == 1 and prod(w.shape[2:]) > prod(y.shape[2:])
     if all(axis.lhs_dilation == 1 for axis in axes):

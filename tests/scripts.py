@@ -7,14 +7,13 @@ from pathlib import Path
 
 import convgrad_cy
 
-HERE = Path(__file__).parent
-#: Of this package, and of the tests' own modules.
-PATHS = [str(Path(convgrad_cy.__file__).parents[1]), str(HERE.parent), str(HERE)]
+#: The package, and the modules that tests share.
+PATHS = [str(Path(convgrad_cy.__file__).parents[1]), str(Path(__file__).parent)]
 
 
 def run(folder, source, *, paths=(), timeout=120, **environment):
-    """What a script prints, line by line. ``paths`` come before all others in sys.path."""
-    script = folder / "script.py"  # a file: what is spawned reads it again
+    """The lines that a script prints. ``paths`` come before all others in sys.path."""
+    script = folder / "script.py"  # a file: a spawned process reads it again
     script.write_text(source)
     path = os.pathsep.join([*map(str, paths), *PATHS, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
