@@ -8,7 +8,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from bench.peers import OURS
-from bench.training.jax.trainer import SIDES, about, set_up
+from bench.training.jax.trainer import SIDES, WAIT, about, set_up
 from bench.verify import PEER_SLACK, TOLERANCES
 from bench.worker import one_line, relative_error, serve
 from convgrad_cy import jax as ours
@@ -34,7 +34,8 @@ def compiled(function, operands):
 
 
 def timed(program, operands, calls):
-    """Seconds of a call."""
+    """Seconds of a call, once the threads of the other side sleep."""
+    time.sleep(WAIT)
     begin = time.perf_counter()
     for _ in range(calls):
         results = program(*operands)

@@ -1,5 +1,7 @@
 """JAX's program of a step and ours in turn: the same function, compiled with our lowering rule and without it."""
 
+import time
+
 import jax
 
 import convgrad_cy
@@ -12,6 +14,9 @@ from .noise import Noisy, signs
 from .steps import Steps
 
 SIDES = ("jax", OURS)
+#: Seconds before a side's turn. OpenMP's threads spin for some milliseconds after our last convolution, and may not take
+#: processors from XLA's step meanwhile.
+WAIT = 0.02
 
 
 def set_up(threads):
@@ -49,6 +54,7 @@ class Pair:
         return self.steps[side].losses(count)
 
     def timed(self, side):
+        time.sleep(WAIT)
         return self.steps[side].timed()
 
     def described(self):
