@@ -14,8 +14,8 @@ from .noise import Noisy, signs
 from .steps import Steps
 
 SIDES = ("jax", OURS)
-#: Seconds before a side's turn. OpenMP's threads spin for some milliseconds after our last convolution, and may not take
-#: processors from XLA's step meanwhile.
+#: Seconds before a side's turn. OpenMP's threads spin for some milliseconds after our last convolution. They are not to
+#: take processors from XLA's step.
 WAIT = 0.02
 
 
