@@ -12,15 +12,18 @@ from pathlib import Path
 from statistics import median
 
 from . import gpu_report, gpu_rows, results, suites, summary
+from .complaints import table as complaints_table
+from .models import MODELS
 from .peers import OURS
 from .report import markdown_table
 from .schedule import mean_efficiency
 from .slow_layers import reason
-from .training import DTYPES
+from .training import FRAMEWORKS
 from .training import report as training
+from .training import summary as training_summary
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/gpu.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/gpu.md", "docs/jax.md")
 _TABLE = re.compile(r"(<!-- (\S+): made by python -m bench\.documents -->\n)(?:\|.*\n)*")
 
 #: The machines of the tables, with the instruction set that is chosen there: title -> how the names of results begin.
@@ -238,11 +241,39 @@ def gpu():
 
 
 def steps():
-    """Training steps in both types."""
-    data = read(f"{MACHINES['Zen 4']}-training")
-    (names, lines), (_, more) = (training.cells(data, dtype) for dtype in DTYPES)
-    header = [f"{dtype}, {name}" for dtype in DTYPES for name in names]
+    """Training steps of PyTorch in both types."""
+    data, dtypes = read(f"{MACHINES['Zen 4']}-training"), FRAMEWORKS["torch"].dtypes
+    (names, lines), (_, more) = (training.cells(data, dtype) for dtype in dtypes)
+    header = [f"{dtype}, {name}" for dtype in dtypes for name in names]
     return markdown_table(["step of", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])
+
+
+def measured_yet(what):
+    """The result of a kind on the Zen 4, or None while there is none: the table is empty then."""
+    name = f"{MACHINES['Zen 4']}-{what}"
+    return results.read(name) if results.path_of(name).exists() else None
+
+
+def steps_jax():
+    """Training steps of JAX: median times, and the median ratio of pairs."""
+    data = measured_yet("training-jax")
+    if data is None:
+        return ""
+    cells = []
+    for row in data["rows"]:
+        model = MODELS[row["model"]]
+        step = f"{model.title}, {model.batch} of {'×'.join(map(str, model.inputs[1:]))}"
+        times = (complaints_table.duration(median(row["seconds"][side])) for side in ("jax", OURS))
+        cells.append([step, *times, f"{training_summary.ratio(row):.2f}"])
+    mean = summary.geometric_mean(map(training_summary.ratio, data["rows"]))
+    cells.append(["geometric mean", "", "", f"{mean:.2f}"])
+    return markdown_table(["step of", "XLA", "convgrad_cy", "times as fast"], cells)
+
+
+def complaints():
+    """Convolutions of public complaints about XLA."""
+    data = measured_yet("complaints")
+    return "" if data is None else complaints_table.markdown(data)
 
 
 TABLES = {
@@ -256,6 +287,8 @@ TABLES = {
     "cores": cores,
     "errors": errors,
     "steps": steps,
+    "steps-jax": steps_jax,
+    "complaints": complaints,
     "gpu": gpu,
 }
 

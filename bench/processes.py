@@ -127,3 +127,14 @@ class Process:
         if patience:
             self._signal("SIGCONT")
         return self._gone(patience)
+
+
+def asked_once(name, module, threads, folder, do, patience, **fields):
+    """The reply of a process that is started for one request; what goes wrong is a reply too."""
+    process = Process(name, sys.executable, threads, folder, module)
+    try:
+        return process.ask(do, patience, **fields)
+    except Lost as lost:
+        return {"failed": str(lost)}
+    finally:
+        process.end()

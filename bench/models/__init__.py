@@ -1,7 +1,8 @@
 """Networks whose training steps ``python -m bench.training`` times: standard architectures, written plainly.
 
-Each file has one family. This one says what is trained, and needs no PyTorch: a module is imported when its network is
-built. Batches and sizes are such that a step takes a second or a few on two cores.
+Each file has one family; those of JAX are in jax/. This one says what is trained, and needs no framework: a module is
+imported when its network is built. Batches and sizes are such that a step of PyTorch takes a second or a few on two
+cores, and one of JAX 0.1 to 0.4 seconds.
 """
 
 from importlib import import_module
@@ -12,7 +13,7 @@ class Model(NamedTuple):
     """A network, the data of a step, and the rate of its SGD."""
 
     title: str
-    network: str  # module.function
+    network: str  # module.function, or jax.module.function
     batch: int
     inputs: tuple  # shape of one example: channels, axes
     rate: float
@@ -20,6 +21,7 @@ class Model(NamedTuple):
     dense: bool = False  # a target for each position
     width: int = 64  # channels that all others are multiples of
     blocked: bool = True  # whether PyTorch has a channels_last format for it
+    framework: str = "torch"
 
 
 MODELS = {
@@ -34,10 +36,19 @@ MODELS = {
         "wav2vec 2.0, feature encoder", "wav2vec.FeatureEncoder", 4, (1, 40000), 3e-2, 32, width=512, blocked=False
     ),
     "unet3d": Model("3-D U-Net", "unet.unet3d", 1, (3, 32, 48, 48), 3e-2, 3, dense=True),
+    "jax_vgg": Model("VGG-like", "jax.vgg.vgg", 4, (3, 64, 64), 1e-3, 10, framework="jax"),
+    "jax_resnet18": Model("ResNet-18, group norm", "jax.resnet.resnet18", 4, (3, 128, 128), 1e-3, 10, framework="jax"),
+    "jax_unet": Model("U-Net", "jax.unet.unet", 2, (3, 128, 128), 1e-2, 2, dense=True, width=32, framework="jax"),
+    "jax_convnext": Model("ConvNeXt-like", "jax.convnext.convnext", 4, (3, 128, 128), 1e-3, 10, framework="jax"),
 }
-NAMES = list(MODELS)
 
-#: Of each model, small enough for a test: width, batch, size of each axis.
+
+def names(framework):
+    """The names of a framework's models."""
+    return [name for name, model in MODELS.items() if model.framework == framework]
+
+
+#: Small enough for a test: width, batch, size of each axis of a model.
 TINY = {
     "resnet50": (8, 2, (64, 64)),
     "vgg16": (4, 2, (32, 32)),
@@ -47,6 +58,10 @@ TINY = {
     "mobilenet_v2": (8, 2, (64, 64)),
     "wav2vec2": (8, 2, (4000,)),
     "unet3d": (4, 1, (16, 16, 16)),
+    "jax_vgg": (8, 2, (32, 32)),
+    "jax_resnet18": (8, 2, (64, 64)),
+    "jax_unet": (8, 1, (32, 32)),
+    "jax_convnext": (8, 2, (64, 64)),
 }
 
 
@@ -60,6 +75,6 @@ def chosen(name, small=False):
 
 
 def build(model):
-    """The network, with weights from PyTorch's generator of random numbers."""
-    module, name = model.network.split(".")
+    """The network: a module of PyTorch with its first weights, or a function as jax/ has them."""
+    module, _, name = model.network.rpartition(".")
     return getattr(import_module(f".{module}", __name__), name)(model)

@@ -1,6 +1,18 @@
-"""Whole training steps, with PyTorch's kernels of convolution and with ours in their place."""
+"""Whole training steps, with a framework's kernels of convolution and with ours in their place."""
 
-#: How a step runs. NCX and NXC are channels first and last, as in the other benchmarks.
-DTYPES = ("float32", "bfloat16")
-LAYOUTS = ("NCX", "NXC")
-MODES = ("eager", "compile")
+from typing import NamedTuple
+
+
+class Framework(NamedTuple):
+    """How steps run. NCX and NXC are channels first and last, as in the other benchmarks."""
+
+    title: str
+    dtypes: tuple
+    layouts: tuple
+    modes: tuple
+
+
+FRAMEWORKS = {
+    "torch": Framework("PyTorch", ("float32", "bfloat16"), ("NCX", "NXC"), ("eager", "compile")),
+    "jax": Framework("JAX", ("float32",), ("NXC",), ("jit",)),
+}

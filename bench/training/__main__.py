@@ -1,4 +1,4 @@
-"""``python -m bench.training``: times training steps of whole networks, with PyTorch's kernels and with ours."""
+"""``python -m bench.training``: times training steps of whole networks, with a framework's kernels and with ours."""
 
 import argparse
 import os
@@ -11,22 +11,28 @@ from bench import entrance, machine, models, processes, results
 from bench.__main__ import listed, terminated
 from bench.table import Progress
 
-from . import DTYPES, LAYOUTS, MODES, summary, table
+from . import FRAMEWORKS, summary, table
 
 #: A compilation of 160 layers on two busy cores takes minutes.
 PATIENCE = 1800.0
 
 
+def offered(field):
+    """The values of a field in all frameworks."""
+    return list(dict.fromkeys(value for framework in FRAMEWORKS.values() for value in getattr(framework, field)))
+
+
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m bench.training", description=__doc__)
     add = parser.add_argument
-    add("--models", type=listed(models.NAMES), default=models.NAMES, help=f"of {', '.join(models.NAMES)} (all)")
-    add("--dtypes", type=listed(DTYPES), default=DTYPES, help="of float32, bfloat16 by autocast (both)")
-    add("--layouts", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC: channels first, last (both)")
-    add("--modes", type=listed(MODES), default=MODES, help="of eager, compile (both)")
+    add("--framework", choices=FRAMEWORKS, default="torch", help="%(default)s, or jax")
+    add("--models", type=listed(list(models.MODELS)), help=f"of {', '.join(models.MODELS)} (all of the framework)")
+    add("--dtypes", type=listed(offered("dtypes")), help="of float32; in PyTorch also bfloat16 by autocast (all)")
+    add("--layouts", type=listed(offered("layouts")), help="of NXC, channels last; in PyTorch also NCX, first (all)")
+    add("--modes", type=listed(offered("modes")), help="in PyTorch of eager, compile; in JAX jit (all)")
     add("--seconds", type=float, default=20.0, help="of timed steps in each row (%(default)s)")
     add("--steps", type=int, default=5, help="pairs of steps in each row at least (%(default)s)")
-    add("--threads", type=int, help="of PyTorch and of ours (the processors of this process)")
+    add("--threads", type=int, help="of the framework and of ours (the processors of this process)")
     add("--output", type=Path, metavar="FILE", help="write the results to this JSON file, after each row")
     add("--plot", type=Path, metavar="FILE", help="write the plot of ratios to this file")
     add("--small", action="store_true", help="small networks: whether all runs, not how fast")
@@ -37,9 +43,16 @@ def arguments(argv):
         parser.error(f"--threads must be 1 to {os.cpu_count()}")
     if options.steps < 1:
         parser.error("--steps must be 1 or more")
+    framework = FRAMEWORKS[options.framework]
+    for field in ("models", "dtypes", "layouts", "modes"):
+        of_framework = models.names(options.framework) if field == "models" else getattr(framework, field)
+        chosen = getattr(options, field) or of_framework
+        if others := [value for value in chosen if value not in of_framework]:
+            parser.error(f"{framework.title} has {', '.join(of_framework)} for --{field}, not {others[0]}")
+        setattr(options, field, chosen)
     if not configurations(options):
         parser.error("nothing is left: PyTorch has no channels_last format for one axis")
-    for library in ("torch", "matplotlib") if options.plot else ("torch",):
+    for library in (options.framework, "matplotlib") if options.plot else (options.framework,):
         if not processes.has_library(sys.executable, library):
             parser.error(f"{sys.executable} has no {library}")
     return options
@@ -57,22 +70,17 @@ def configurations(options):
     ]
 
 
-def asked(folder, threads, do, **fields):
-    """The reply of a process that was started for this request; what goes wrong is a reply too."""
-    process = processes.Process("training", sys.executable, threads, folder, "bench.training.worker")
-    try:
-        return process.ask(do, PATIENCE, **fields)
-    except processes.Lost as lost:
-        return {"failed": str(lost)}
-    finally:
-        process.end()
+def asked(folder, options, do, **fields):
+    """The reply of a process that was started for this request."""
+    module = "bench.training.worker"
+    return processes.asked_once(options.framework, module, options.threads, folder, do, PATIENCE, **fields)
 
 
 def measured(folder, options, row, references):
     """A row with its results. The losses in float64 are those of all rows of a model."""
     name = row["model"]
     if name not in references:
-        references[name] = asked(folder, options.threads, "reference", model=name, small=options.small)
+        references[name] = asked(folder, options, "reference", model=name, small=options.small)
     reference = references[name]
     model = models.chosen(name, options.small)
     row = {**row, "batch": model.batch, "inputs": model.inputs}
@@ -81,13 +89,14 @@ def measured(folder, options, row, references):
     expected = {"exact": reference["exact"], "allowed": reference["allowed"][row["dtype"]]}
     configuration = {field: row[field] for field in ("model", "dtype", "layout", "mode")}
     times = {"seconds": options.seconds, "pairs": options.steps}
-    reply = asked(folder, options.threads, "measure", **configuration, **expected, **times, small=options.small)
+    reply = asked(folder, options, "measure", **configuration, **expected, **times, small=options.small)
     return {**row, **expected, **reply}
 
 
 def run(options):
     """The results of all rows, printed and written as they come; Ctrl-C ends the run and keeps what there is."""
-    data = {"kind": "training", "machine": machine.about(), "threads": options.threads}
+    data = {"kind": "training", "framework": options.framework}
+    data |= {"machine": machine.about(), "threads": options.threads}
     data |= {"small": options.small, "libraries": {}, "rows": []}
     if data["machine"]["load_at_start"] > 0.5:
         print(f"the machine is busy (load {data['machine']['load_at_start']:.1f}): these times are not to be trusted")
@@ -95,10 +104,10 @@ def run(options):
     progress = Progress(len(rows))
     with tempfile.TemporaryDirectory(prefix="convgrad_training_") as folder:
         try:
-            data["libraries"] = asked(folder, options.threads, "about")
+            data["libraries"] = asked(folder, options, "about")
             for name, about in data["libraries"].items():
                 print(f"{name:<12}{about['version'] if isinstance(about, dict) else about}")
-            print(f"{options.threads} threads, {len(rows)} rows\n\n{table.header()}", flush=True)
+            print(f"{options.threads} threads, {len(rows)} rows\n\n{table.header(options.framework)}", flush=True)
             for done, row in enumerate(rows):
                 progress.show(done, " ".join(row.values()))
                 data["rows"].append(measured(folder, options, row, references))

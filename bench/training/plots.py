@@ -5,7 +5,7 @@ from matplotlib.patches import Patch
 from bench.models import MODELS
 from bench.plots import _about, _figure
 
-from . import summary
+from . import FRAMEWORKS, summary
 
 COLOURS = {"NCX": "#4477aa", "NXC": "#ee6677"}
 LABELS = {"NCX": "channels first", "NXC": "channels last"}
@@ -16,15 +16,18 @@ def ratios(data, path):
     rows = [row for row in data["rows"] if summary.is_timed(row)]
     groups = summary.grouped(rows, "dtype", "mode")
     names = list(dict.fromkeys(row["model"] for row in rows))
-    figure = _figure(11, 1.2 + 0.42 * len(names) * max(1, -(-len(groups) // 2)))
-    panels = figure.subplots(max(1, -(-len(groups) // 2)), 2, squeeze=False, sharey=True).flat
+    layouts = [layout for layout in COLOURS if any(row["layout"] == layout for row in rows)]
+    columns = min(2, max(1, len(groups)))
+    lines = max(1, -(-len(groups) // columns))
+    figure = _figure(4 + 3.5 * columns, 1.2 + 0.42 * len(names) * lines)
+    panels = figure.subplots(lines, columns, squeeze=False, sharey=True).flat
     for panel in list(panels)[len(groups) :]:
         panel.set_axis_off()
     for panel, ((dtype, mode), group) in zip(figure.axes, groups.items(), strict=False):
         for row in group:
             pairs = sorted(summary.ratios(row))
             middle = pairs[len(pairs) // 4], pairs[-1 - len(pairs) // 4]
-            place = names.index(row["model"]) + (-0.2 if row["layout"] == "NCX" else 0.2)
+            place = names.index(row["model"]) + 0.4 * (layouts.index(row["layout"]) - (len(layouts) - 1) / 2)
             value = summary.ratio(row)
             panel.barh(place, value - 1, left=1, height=0.36, color=COLOURS[row["layout"]])
             panel.plot(middle, (place, place), color="black", linewidth=0.8)
@@ -40,7 +43,8 @@ def ratios(data, path):
         panel.set_title(f"{dtype}, {mode}", fontsize=9)
     if figure.axes:
         figure.axes[0].invert_yaxis()
-    figure.suptitle(f"a training step: PyTorch's time to ours - {_about(data)}", fontsize=10)
-    handles = [Patch(color=COLOURS[layout], label=LABELS[layout]) for layout in COLOURS]
+    title = FRAMEWORKS[summary.framework_of(data)].title
+    figure.suptitle(f"a training step: {title}'s time to ours - {_about(data)}", fontsize=10)
+    handles = [Patch(color=COLOURS[layout], label=LABELS[layout]) for layout in layouts or COLOURS]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
     figure.savefig(path, dpi=120)

@@ -13,9 +13,9 @@ from bench.report import markdown_table
 
 from . import summary
 
-COLUMNS = tuple((mode, layout) for mode in ("eager", "compile") for layout in ("NCX", "NXC"))
+COLUMNS = tuple((mode, layout) for mode in ("eager", "compile", "jit") for layout in ("NCX", "NXC"))
 LAYOUT_NAMES = {"NCX": "channels first", "NXC": "channels last"}
-MODE_NAMES = {"eager": "eager", "compile": "compiled"}
+MODE_NAMES = {"eager": "eager", "compile": "compiled", "jit": "jitted"}
 
 
 def origin(data):
@@ -34,7 +34,8 @@ def cell(rows):
     (row,) = rows
     if not summary.is_timed(row):
         return next(reason for reason in summary.REASONS if reason in row)
-    return f"{summary.ratio(row):.2f} of {summary.limit(row):.1f}"
+    limit = summary.limit(row)
+    return f"{summary.ratio(row):.2f}" + (f" of {limit:.1f}" if limit else "")
 
 
 def ratios(data, dtype):
@@ -69,15 +70,15 @@ def times(data):
     """Median seconds of each row, and what the ratio varies between."""
     from . import table
 
-    lines = []
+    titles, lines = table.titles(summary.framework_of(data)), []
     for row in data["rows"]:
         fields = [MODELS[row["model"]].title, row["dtype"], LAYOUT_NAMES[row["layout"]], MODE_NAMES[row["mode"]]]
         if not summary.is_timed(row):
-            lines.append([*fields, summary.trouble(row), *[""] * len(table.CELLS)])
+            lines.append([*fields, summary.trouble(row), *[""] * len(titles)])
             continue
         pairs = sorted(summary.ratios(row))
         lines.append([*fields, *table.cells(row), f"{pairs[0]:.2f}–{pairs[-1]:.2f}"])
-    return markdown_table(["model", "type", "layout", "mode", *table.CELLS, "ratios of pairs"], lines)
+    return markdown_table(["model", "type", "layout", "mode", *titles, "ratios of pairs"], lines)
 
 
 def markdown(data, whole=False):

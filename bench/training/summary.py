@@ -13,9 +13,19 @@ def is_timed(row):
     return not any(reason in row for reason in REASONS)
 
 
+def framework_of(data):
+    """Whose kernels ours took turns with."""
+    return data.get("framework", "torch")
+
+
+def theirs(row):
+    """The name of the framework that a row's times belong to."""
+    return next(name for name in row["seconds"] if name != OURS)
+
+
 def ratios(row):
-    """PyTorch's time to ours, pair by pair: what slows the machine for a while slows both of a pair."""
-    return [theirs / ours for theirs, ours in zip(row["seconds"]["torch"], row["seconds"][OURS], strict=True)]
+    """The framework's time to ours, pair by pair: load from other programs slows both of a pair."""
+    return [other / ours for other, ours in zip(row["seconds"][theirs(row)], row["seconds"][OURS], strict=True)]
 
 
 def ratio(row):
@@ -25,12 +35,12 @@ def ratio(row):
 
 def least_ratio(row):
     """The same of the shortest step of each."""
-    return min(row["seconds"]["torch"]) / min(row["seconds"][OURS])
+    return min(row["seconds"][theirs(row)]) / min(row["seconds"][OURS])
 
 
 def limit(row):
-    """The ratio if convolutions took no time at all."""
-    return 1 / (1 - row["convolutions"]["torch"]["all"])
+    """The ratio if convolutions took no time at all; None where their share is not known."""
+    return 1 / (1 - row["convolutions"][theirs(row)]["all"]) if "convolutions" in row else None
 
 
 def means(rows):

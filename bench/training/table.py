@@ -5,27 +5,35 @@ from statistics import median
 from bench.models import MODELS
 from bench.peers import OURS
 
-from . import summary
+from . import FRAMEWORKS, summary
 
 MODEL, FIELD, CELL = 31, 10, 12
-CELLS = ("PyTorch, s", "ours, s", "ratio", "of minima", "conv. share", "bias share")
+#: The shares of a step that PyTorch's profiler gives: convolutions with PyTorch's kernels, and biases with ours.
+SHARES = {"torch": ("conv. share", "bias share"), "jax": ()}
 
 
-def header():
+def titles(framework):
+    return [f"{FRAMEWORKS[framework].title}, s", "ours, s", "ratio", "of minima", *SHARES[framework]]
+
+
+def header(framework):
     fields = "".join(f"{name:<{FIELD}}" for name in ("type", "layout", "mode"))
-    return f"{'model':<{MODEL}}{fields}" + "".join(f"{name:>{CELL}}" for name in CELLS)
+    return f"{'model':<{MODEL}}{fields}" + "".join(f"{name:>{CELL}}" for name in titles(framework))
 
 
 def cells(row):
-    """Median times, ratios, and shares of a step: of convolutions with PyTorch's kernels, of biases with ours."""
-    return [
-        f"{median(row['seconds']['torch']):.3f}",
+    """Median times, ratios, and shares of a step where they are known."""
+    theirs = summary.theirs(row)
+    found = [
+        f"{median(row['seconds'][theirs]):.3f}",
         f"{median(row['seconds'][OURS]):.3f}",
         f"{summary.ratio(row):.2f}",
         f"{summary.least_ratio(row):.2f}",
-        f"{row['convolutions']['torch']['all']:.0%}",
-        f"{row['convolutions'][OURS]['bias']:.1%}",
     ]
+    if "convolutions" in row:
+        shares = row["convolutions"]
+        found += [f"{shares[theirs]['all']:.0%}", f"{shares[OURS]['bias']:.1%}"]
+    return found
 
 
 def line(row):
@@ -36,11 +44,12 @@ def line(row):
 
 def conclusion(data):
     """The lines after the table."""
-    lines = ["PyTorch's time for a step to ours, geometric mean:"]
+    title = FRAMEWORKS[summary.framework_of(data)].title
+    lines = [f"{title}'s time for a step to ours, geometric mean:"]
     lines += [
         f"  {dtype:<{FIELD}}{mode:<{FIELD}}{mean:6.2f}  ({count} rows)"
         for (dtype, mode), mean, count in summary.means(data["rows"])
     ]
     passed_on = {reason for row in data["rows"] for reason in row.get("passed_on", {})}
-    lines += [f"computed by PyTorch all the same: {reason}" for reason in sorted(passed_on)]
+    lines += [f"computed by {title} all the same: {reason}" for reason in sorted(passed_on)]
     return lines

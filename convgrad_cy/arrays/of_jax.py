@@ -19,7 +19,10 @@ def _view(name, array, like, first):
     if not isinstance(array, jax.Array):
         refuse("jax.Array", name, array, like)
     if isinstance(array, jax.core.Tracer):
-        remedy = "under jit, vmap and grad, jax.pure_callback calls a function of concrete arrays"
+        remedy = (
+            "under jit, vmap and grad, convgrad_cy.jax.enable() computes JAX's own convolutions with these kernels, "
+            "and jax.pure_callback calls a function of concrete arrays"
+        )
         raise TypeError(f"{name} must be a concrete array, not a {type(array).__name__}: {remedy}")
     devices = array.devices()
     if len(devices) != 1 or next(iter(devices)).platform != "cpu":

@@ -185,7 +185,10 @@ def test_rejected_arrays_of_jax():
     x, w = jax.numpy.ones(X), jax.numpy.ones(W)
     with float64_of_jax():
         wide = jax.numpy.ones(X, np.float64)
-    concrete = "under jit, vmap and grad, jax.pure_callback calls a function of concrete arrays"
+    concrete = (
+        "under jit, vmap and grad, convgrad_cy.jax.enable() computes JAX's own convolutions with these kernels, "
+        "and jax.pure_callback calls a function of concrete arrays"
+    )
     check((x, np.ones(W, F4)), {}, TypeError, "w must be a jax.Array like x, not a numpy.ndarray")
     check((np.ones(X, F4), w), {}, TypeError, "w must be a numpy.ndarray like x, not a jax.Array")
     message = "out must not be given for a jax.Array: JAX's arrays are immutable"

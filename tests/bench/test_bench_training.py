@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import models, results
 from bench.training import __main__ as command
-from bench.training import report, summary, table
+from bench.training import agreement, report, summary, table
 
 #: Of each network in full size: its layers' kinds, counted; and its parameters.
 CONVOLUTIONS = {"resnet50": 53, "vgg16": 13, "unet": 23, "dcgan": 10, "convnext_tiny": 22, "mobilenet_v2": 52}
@@ -71,7 +71,7 @@ DATA = {
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", models.NAMES)
+@pytest.mark.parametrize("name", models.names("torch"))
 def test_networks_are_the_standard_ones(name):
     import torch
 
@@ -86,11 +86,11 @@ def test_networks_are_the_standard_ones(name):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     "name, layout",
-    [(name, layout) for name in models.NAMES for layout in ("NCX", "NXC")[: 1 + models.MODELS[name].blocked]],
+    [(name, layout) for name in models.names("torch") for layout in ("NCX", "NXC")[: 1 + models.MODELS[name].blocked]],
 )
 def test_a_step(name, dtype, layout, one_thread):
     import convgrad_cy.torch
-    from bench.training.steps import steps_of
+    from bench.training.torch.steps import steps_of
 
     # PyTorch's own kernels of bfloat16 give NaN now and then (2.13: 3-D U-Net, channels last, in 2 of 40 runs).
     with convgrad_cy.torch.enabled():
@@ -126,28 +126,25 @@ def smaller(number, factor):
     ],
 )
 def test_a_wrong_kernel_is_seen(dtype, operator, change, one_thread):
-    from bench.training import agreement
-    from bench.training.steps import steps_of
+    from bench.training.torch import noise
+    from bench.training.torch.steps import steps_of
 
-    class Wrong(agreement.Noise):
+    class Wrong(noise.Noise):
         def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
             results = operation(*args, **(kwargs or {}))
-            return change(results) if operation is agreement.CONVOLUTIONS[operator] else results
+            return change(results) if operation is noise.CONVOLUTIONS[operator] else results
 
     model = models.chosen("wav2vec2", small=True)
     exact = steps_of(model, dtype="float64").losses(3)
     plain, steps = steps_of(model), steps_of(model, dtype=dtype)
-    allowed = agreement.distances(plain.losses(3), agreement.noisy(plain, dtype, 3))
+    allowed = agreement.distances(plain.losses(3), noise.noisy(plain, dtype, 3))
     assert 0 < allowed[0] <= allowed[1] <= allowed[2]
     assert agreement.fault(steps.losses(3), exact, allowed) is None
     with Wrong(dtype, 0):
         assert "the loss of step" in agreement.fault(steps.losses(3), exact, allowed)
 
 
-@pytest.mark.torch
 def test_faults():
-    from bench.training import agreement
-
     assert agreement.distances([1.0, 2.0, 3.0], [[1.5, 2.1, 3.0], [0.5, 1.9, 3.0]]) == [2.0, 2.0, 2.0]
     assert agreement.fault([1.0, 2.0], [1.0, 2.1], [0.2, 0.2]) is None
     assert "step 1 is 2;" in agreement.fault([1.0, 2.0], [1.0, 2.1], [0.01, 0.01])
@@ -162,7 +159,7 @@ def test_faults():
 def test_worker(one_thread):
     from bench.training.worker import Worker
 
-    worker = Worker()
+    worker = Worker("torch")
     assert set(worker.answer({"do": "about"})) == {"torch", "convgrad_cy"}
     model = {"model": "wav2vec2", "small": True}
     reference = worker.answer({"do": "reference", **model})
@@ -189,7 +186,7 @@ def test_arithmetic():
 
 
 def test_lines():
-    assert table.header().split()[:4] == ["model", "type", "layout", "mode"]
+    assert table.header("torch").split()[:4] == ["model", "type", "layout", "mode"]
     cells = table.line(DATA["rows"][0]).split()
     assert cells == ["ResNet-50", "float32", "NCX", "eager", "2.000", "1.000", "2.00", "1.80", "75%", "1.0%"]
     assert table.line(DATA["rows"][2]).endswith("wrong: convgrad_cy: the loss of step 0 is 7")
@@ -240,7 +237,7 @@ def test_command(capsys, tmp_path):
 def test_a_fault_costs_one_row(capsys, monkeypatch, tmp_path):
     replies = {"about": {}, "reference": {"exact": [1.0], "allowed": {"float32": [0.1], "bfloat16": [0.1]}}}
 
-    def asked(folder, threads, do, **fields):
+    def asked(folder, options, do, **fields):
         if do != "measure":
             return replies[do]
         if fields["mode"] == "compile":

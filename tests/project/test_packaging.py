@@ -1,6 +1,7 @@
 """What a newcomer reads and installs: README, metadata, and the file lists of wheel and sdist."""
 
 import fnmatch
+import json
 import re
 import shlex
 import subprocess
@@ -61,6 +62,35 @@ def test_pytorch_example_trains():
     accuracies = [float(each) for each in re.findall(r" ([\d.]+)%$", done.stdout, re.MULTILINE)]
     assert len(accuracies) == 2 and min(accuracies) > 50
     assert "passed 0 on" in done.stdout
+
+
+#: Runs each block of a document in a namespace of its own, as a reader copies it.
+EACH_BLOCK = """
+import json, sys
+for number, block in enumerate(json.load(sys.stdin)):
+    exec(compile(block, f"python block {number}", "exec"), {"__name__": "__main__"})
+"""
+
+
+@pytest.mark.jax
+def test_jax_examples_run():
+    """Each block of docs/jax.md alone, and what stands behind each print is what it prints."""
+    blocks = fenced("python", (ROOT / "docs/jax.md").read_text(encoding="utf-8"))
+    command = [sys.executable, "-W", "error", "-c", EACH_BLOCK]
+    done = subprocess.run(command, input=json.dumps(blocks), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(blocks) >= 5 and done.stdout.splitlines() == expected_output(blocks)
+
+
+@pytest.mark.jax
+def test_jax_example_trains():
+    pytest.importorskip("tqdm")
+    command = [sys.executable, ROOT / "docs/examples/train_jax.py", "--epochs=1", "--width=8"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    accuracies = [float(each) for each in re.findall(r" ([\d.]+)%$", done.stdout, re.MULTILINE)]
+    assert len(accuracies) == 2 and min(accuracies) > 50
+    assert re.search("compiled [1-9][0-9]* convolutions and left 0 to XLA", done.stdout)
 
 
 @pytest.mark.parametrize(
