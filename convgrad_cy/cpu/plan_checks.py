@@ -60,8 +60,10 @@ def check_walk(row, source, filter, target, held=None):
         need((a.source_size == source[i]) & (a.source_step >= 1) & (a.target_step >= 1), "steps or sizes of a walk")
         need(_within(a.target_begin, a.target_step, a.positions, target[i]), "a walk beyond the target")
         need(_within(a.filter_begin, a.filter_step, taps, filter[i]), "a walk beyond the filter")
-        reach = abs(a.source_begin) * 1.0 + (a.positions + 1.0) * a.source_step + a.taps * 1.0 * abs(a.source_tap)
-        need((reach < MOST) & ((a.positions + 1.0) * a.target_step < MOST), "a walk beyond all indices")
+        # Legal strides and dilations go up to MOST where there is one position or tap.
+        positions, taps = a.positions - 1.0, a.taps - 1.0
+        reach = abs(a.source_begin) * 1.0 + positions * a.source_step + taps * abs(a.source_tap)
+        need((reach < MOST) & (positions * a.target_step < MOST), "a walk beyond all indices")
 
 
 def check_window(row, pairs):
@@ -174,6 +176,22 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
         _packed_within(steps)
 
 
+def _check_parts(steps, sums):
+    """The rows of each part agree; the number of parts. The first row of a part says how many rows it has."""
+    lengths, row = (steps[:, 42] * steps[:, 43]).tolist(), 0
+    firsts = []
+    while row < len(steps):
+        firsts.append(row)
+        row += lengths[row]
+    need(row == len(steps) and (not sums or bool((steps[firsts, 42] == 1).all())), "rows of a part")
+    leaders = steps[np.repeat(firsts, np.diff([*firsts, row]))]
+    need(steps[:, 30:39] == leaders[:, 30:39], "tiles that differ in a part")
+    need(steps[:, 42:44] == leaders[:, 42:44], "rows of a part")
+    need(steps[:, [1, 11, 21]] == leaders[:, [1, 11, 21]], "taps that differ in a part")
+    need(steps[:, [0, 10, 20]] <= leaders[:, [0, 10, 20]], "a part whose first row is not the longest")
+    return len(firsts)
+
+
 def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     """A ``TilePlan``."""
     b, (source, filter, target) = TileBlocks(*blocks), shapes
@@ -193,16 +211,7 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
         size = prod(points) * 1.0 * prod(tiles) * b.images
         need(size * (b.chunk + b.outputs) < 1 << 50, "a box beyond all memory")
         need((row[42] >= 1) & (row[43] >= 1) & (row[42] * row[43] <= len(steps)), "rows of a part")
-    first, parts = (1, 1) if len(steps) == 1 else (0, 0)
-    while first < len(steps):
-        added, siblings = (int(value) for value in steps[first, 42:44])
-        part = steps[first : first + added * siblings]
-        need(len(part) == added * siblings and (not sums or added == 1), "rows of a part")
-        need(part[:, 30:39] == part[0, 30:39], "tiles that differ in a part")
-        need(part[:, 42:44] == part[0, 42:44], "rows of a part")
-        need(part[:, [1, 11, 21]] == part[0, [1, 11, 21]], "taps that differ in a part")
-        need(part[:, [0, 10, 20]] <= part[0, [0, 10, 20]], "a part whose first row is not the longest")
-        first, parts = first + len(part), parts + 1
+    parts = 1 if len(steps) == 1 else _check_parts(steps, sums)
     most_added, most_siblings = (1, 1) if len(steps) == 1 else steps[:, 42:44].max(0).tolist()
     images = batch * most_siblings
     tiles = [max(size, 1) for size in target[3:]]

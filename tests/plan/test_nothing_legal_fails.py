@@ -47,7 +47,7 @@ class Planner:
         """Plan a geometry in every way; if an algorithm cannot compute it, by the others."""
         drawn = draw(Random(f"{SEED} {number}"))
         here = self.machine._replace(**drawn.machine)
-        self.patch.setattr(cpu, "machine", lambda: here)
+        self.patch.setattr(cpu, "machine", lambda *count: here)
         self.task = None
         try:
             said = self._soon(number, drawn, partial(self._said, drawn))
