@@ -36,7 +36,7 @@ MODELS = {
         "wav2vec 2.0, feature encoder", "wav2vec.FeatureEncoder", 4, (1, 40000), 3e-2, 32, width=512, blocked=False
     ),
     "unet3d": Model("3-D U-Net", "unet.unet3d", 1, (3, 32, 48, 48), 3e-2, 3, dense=True),
-    "jax_vgg": Model("VGG-like", "jax.vgg.vgg", 4, (3, 64, 64), 1e-3, 10, framework="jax"),
+    "jax_vgg": Model("VGG-like", "jax.vgg.vgg", 4, (3, 64, 64), 1e-4, 10, framework="jax"),
     "jax_resnet18": Model("ResNet-18, group norm", "jax.resnet.resnet18", 4, (3, 128, 128), 1e-3, 10, framework="jax"),
     "jax_unet": Model("U-Net", "jax.unet.unet", 2, (3, 128, 128), 1e-2, 2, dense=True, width=32, framework="jax"),
     "jax_convnext": Model("ConvNeXt-like", "jax.convnext.convnext", 4, (3, 128, 128), 1e-3, 10, framework="jax"),
