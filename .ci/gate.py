@@ -234,7 +234,7 @@ def main():
     asked = arguments()
     if asked.list:
         return print_list()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("FAILED: ended by SIGTERM"))
     if asked.stages == ["quick"]:
         os.chdir(ROOT)
         os.execvp("bash", ["bash", str(HERE / "stages.sh"), "quick"])
