@@ -11,11 +11,12 @@ from shutil import which
 import pytest
 from hypothesis import settings
 
-from convgrad_cy import _repeat
+from convgrad_cy import _repeat, without_openmp
 
-# A build without OpenMP warns where several threads would be used, and tests take warnings for errors. No warning is
-# given to a user who asks for one thread. The variable holds for the processes that tests start as well.
+# A build without OpenMP warns once where several threads would be used, and tests take warnings for errors. No warning
+# is given to a user who asks for one thread: the variable holds for the processes that tests start.
 if _repeat.lacks_openmp():
+    without_openmp._is_due = False
     os.environ["OMP_NUM_THREADS"] = "1"
 
 #: A test with one of these markers needs the package of that name.

@@ -127,6 +127,7 @@ def while_this_one_plans():
         return prepare(*arguments)
 
     prepared.prepare = forking
+    calls.forget()
     with cg.num_threads(3):
         same = conv(0) == expected
     if children == [0]:
