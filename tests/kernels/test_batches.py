@@ -7,14 +7,14 @@ from problems import PROBLEMS, parse
 
 #: Many channels and few positions, or long filters: their windows and chunks once depended on the batch.
 WIDE = [
-    parse('ic65ih4oc65kh3ph1n"batch_one_box"'),
-    parse('ic512ih7oc512kh3ph1n"batch_large_filter"'),
-    parse('ic128ih28oc128kh3sh2ph1n"batch_strided"'),
-    parse('ic512ih4oc100kh4n"batch_dense"'),
-    parse('ic80iw32oc256kw7pw3n"batch_long_filter"'),
-    parse('ic96ih28oc192kh2sh2n"batch_patches"'),
-    parse('ic300ih9oc70kh3dh11ph12n"batch_far_taps"'),
-    parse('g2ic128ih6oc96kh5sh3ph2n"batch_groups"'),
+    parse('mb1ic65ih4oc65kh3ph1n"batch_one_box"'),
+    parse('mb1ic512ih7oc512kh3ph1n"batch_large_filter"'),
+    parse('mb1ic128ih28oc128kh3sh2ph1n"batch_strided"'),
+    parse('mb1ic512ih4oc100kh4n"batch_dense"'),
+    parse('mb1ic80iw32oc256kw7pw3n"batch_long_filter"'),
+    parse('mb1ic96ih28oc192kh2sh2n"batch_patches"'),
+    parse('mb1ic300ih9oc70kh3dh11ph12n"batch_far_taps"'),
+    parse('g2mb1ic128ih6oc96kh5sh3ph2n"batch_groups"'),
 ]
 IMAGES = 7
 
