@@ -4,6 +4,7 @@ Signatures are those of CuPy 13; ``docs/frameworks.md`` lists what differs. cuDN
 GPU by its own kernels. What only chose among cuDNN's algorithms is accepted and does nothing.
 """
 
+from ..documentation import inserted
 from .cupy_cudnn_call import (
     BACKWARD_DATA,
     BACKWARD_FILTER,
@@ -182,4 +183,4 @@ _SECTIONS = {
 
 for _function in (convolution_forward, convolution_backward_data, convolution_backward_filter):
     for _name, _text in _SECTIONS.items():
-        _function.__doc__ = _function.__doc__ and _function.__doc__.replace(f"{{{_name}}}", _text)
+        _function.__doc__ = _function.__doc__ and inserted(_function.__doc__, _name, _text)

@@ -60,7 +60,7 @@ SCALARS = (
     *(True, False, None, 0, -1, -7, 1.0, 2.5, float("nan"), float("inf"), 1j, "1", "", b"2", (), [], {}, {1}),
     *((3, 3, 3, 3, 3, 3), [[1]], [None], (1.5,), ("1",), range(2), object(), Ellipsis, int, 10**5000),
     *(np.float32(2), np.bool_(True), np.array([]), np.array([[1, 2], [3, 4]]), np.array(["1"]), np.array(None)),
-    *(np.datetime64("2020"), np.timedelta64(3), np.uint64(2**64 - 1), np.int8(-1), Fraction(2), np.nan),
+    *(np.datetime64("2020"), np.timedelta64(3, "s"), np.uint64(2**64 - 1), np.int8(-1), Fraction(2), np.nan),
     *(RaisingIndex(), WrongIndex(), Nasty(), [RaisingIndex()], (Nasty(), Nasty()), [WrongIndex()]),
 )
 STRINGS = (

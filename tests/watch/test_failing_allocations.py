@@ -1,6 +1,8 @@
 """Where memory cannot be had, a call raises MemoryError and has changed nothing; so each allocation fails in turn."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from kernel_calls import CASES
@@ -13,6 +15,29 @@ from convgrad_cy.cpu.job import Job
 pytestmark = needs_linux
 #: The cases that are always run.
 FEW = ("direct", "lanes", "winograd_nan")
+
+
+#: A generator expression of which each allocation fails, in CPython alone.
+GENERATOR = """
+import _testcapi
+def any_of(first, second):
+    return any(one is not other for one, other in zip(first, second, strict=True))
+for i in range(60):
+    try:
+        _testcapi.set_nomemory(i, i + 1)
+        any_of((1, 2), (1, 2))
+    except MemoryError:
+        pass
+    finally:
+        _testcapi.remove_mem_hooks()
+"""
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    """CPython 3.12.1 and 3.13.0, for two, end with SIGSEGV where a generator finds no memory, without this package."""
+    if subprocess.run([sys.executable, "-c", GENERATOR], capture_output=True).returncode < 0:
+        pytest.skip("this CPython dies by itself where a generator finds no memory")
 
 
 def cases(names):
@@ -55,12 +80,12 @@ def test_neither_of_a_pair_is_changed(case, report):
 
 
 @cases(name for name, case in CASES.items() if not case.strided)
-def test_no_memory_for_objects(case, report):
+def test_no_memory_for_objects(case, report, interpreter):
     assert report("objects", case, *OPERATIONS) == []
 
 
 @cases(name for name, case in CASES.items() if not case.strided)
-def test_no_memory_for_objects_of_a_pair(case, report):
+def test_no_memory_for_objects_of_a_pair(case, report, interpreter):
     assert report("objects", case, "conv_backward") == []
 
 

@@ -8,6 +8,7 @@ import functools
 import convgrad_cy as cg
 
 from ...arrays import zeros
+from ...documentation import inserted
 from . import conversion
 from .kernels import (
     BACKPROP_FILTER,
@@ -220,4 +221,4 @@ _SECTIONS = {
 Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter = conv2d, conv2d_backprop_input, conv2d_backprop_filter
 for _function in (Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter):
     for _name, _text in _SECTIONS.items():
-        _function.__doc__ = _function.__doc__ and _function.__doc__.replace(f"{{{_name}}}", _text)
+        _function.__doc__ = _function.__doc__ and inserted(_function.__doc__, _name, _text)
