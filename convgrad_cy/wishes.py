@@ -16,6 +16,9 @@ class Wishes:
         self._change, self._lock = change, ForkSafeLock()
         self._algorithms = {}
 
+    def __bool__(self):
+        return bool(self._algorithms)
+
     def add(self, key, algorithm):
         """Let ``key`` want it, as the last one. A wish that it had before is replaced."""
         algorithm = None if algorithm is None else choice(algorithm, "algorithm", DEFAULTS)

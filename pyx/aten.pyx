@@ -13,20 +13,12 @@ import sys
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
+from base.array_at cimport array_at
 
 cnp.import_array()
 
-cdef extern from "numpy/arrayobject.h":
-    object PyArray_NewFromDescr(  # keeps a reference to dtype
-        PyTypeObject *kind, cnp.dtype dtype, int axes, cnp.npy_intp *extents, cnp.npy_intp *steps, void *data,
-        int flags, PyObject *like,
-    )
-
 cdef enum:
     LARGE_COPY = 1 << 24  # bytes; glibc maps blocks of 32 MB and more anew each time
-    MOST_AXES = 64
 
 #: Why a call is passed on although there is a plan for its like.
 UNREADABLE = "a tensor without memory, or at an address that is no multiple of its element's size"
@@ -34,25 +26,13 @@ UNREADABLE = "a tensor without memory, or at an address that is no multiple of i
 
 cdef object view(tensor, shape, strides, cnp.dtype dtype):
     """A NumPy array of a tensor's memory, which the tensor keeps; the strides are in elements."""
-    cdef cnp.npy_intp extents[MOST_AXES]
-    cdef cnp.npy_intp steps[MOST_AXES]
     cdef size_t address = tensor.data_ptr()
-    cdef Py_ssize_t itemsize = cnp.PyDataType_ELSIZE(dtype)
-    cdef int axis, axes = len(shape)
-    cdef bint is_empty = False
-    if not isinstance(shape, tuple) or not isinstance(strides, tuple) or len(strides) != axes:
+    if not isinstance(shape, tuple) or not isinstance(strides, tuple):
         raise TypeError("a tensor must have a shape and strides")
-    if axes > MOST_AXES:
-        raise ValueError(f"a tensor must have at most {MOST_AXES} axes, not {axes}")
-    for axis in range(axes):
-        extents[axis], steps[axis] = (<tuple>shape)[axis], itemsize * <cnp.npy_intp>(<tuple>strides)[axis]
-        is_empty = is_empty or extents[axis] == 0
-    if address == 0 and not is_empty:
+    # Not checked again: a tensor's shape is of a subclass.
+    array = array_at(address, <tuple>shape, <tuple>strides, cnp.PyDataType_ELSIZE(dtype), dtype)
+    if address == 0 and cnp.PyArray_SIZE(array) > 0:
         raise BufferError("a tensor must have memory")
-    Py_INCREF(dtype)
-    array = PyArray_NewFromDescr(
-        <PyTypeObject *>cnp.ndarray, dtype, axes, extents, steps, <void *>address, cnp.NPY_ARRAY_WRITEABLE, NULL
-    )
     cnp.set_array_base(array, tensor)
     return array
 
@@ -108,29 +88,24 @@ cdef class Untraced:
 cdef class Result:
     """How a tensor is computed from two others, wherever these are.
 
-    ``run(one, other, result)`` computes; it takes addresses, or tensors if not ``by_address``. ``new(shape, strides)``
-    makes the result, or ``new_like(tensor)`` where it is not None: a gradient mostly lies in memory as its tensor does,
-    and PyTorch makes it so in half the time. ``too_little(error)`` is the exception where memory is short.
+    ``run(one, other, result)`` computes on addresses. ``new(shape, strides)`` makes the result, or
+    ``new_like(tensor)`` where it is not None: a gradient mostly lies in memory as its tensor does, and PyTorch makes it
+    so in half the time. ``too_little(error)`` is the exception where memory is short.
     """
     cdef object run, new, new_like, too_little
-    cdef bint by_address
     cdef readonly tuple shape, strides
     cdef size_t itemsize
 
     def __init__(
-        self, run, bint by_address, new, new_like, tuple shape, tuple strides, size_t itemsize, too_little,
+        self, run, new, new_like, tuple shape, tuple strides, size_t itemsize, too_little,
     ):
-        self.run, self.by_address, self.new, self.new_like = run, by_address, new, new_like
-        self.too_little = too_little
+        self.run, self.new, self.new_like, self.too_little = run, new, new_like, too_little
         self.shape, self.strides, self.itemsize = shape, strides, itemsize
 
     cdef object of(self, first, second, like):
         result = self.new(self.shape, self.strides) if self.new_like is None else self.new_like(like)
         try:
-            if self.by_address:
-                self.run(first.data_ptr(), second.data_ptr(), result.data_ptr())
-            else:
-                self.run(first, second, result)
+            self.run(first.data_ptr(), second.data_ptr(), result.data_ptr())
         except MemoryError as error:
             raise self.too_little(error) from error
         except Exception as error:

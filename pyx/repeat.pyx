@@ -8,6 +8,8 @@ cimport numpy as cnp
 from cpython.buffer cimport PyBUF_WRITABLE
 from cpython.ref cimport Py_INCREF
 
+from base.array_at cimport array_at as array_of_memory
+
 from math import prod
 
 from numpy import empty, uint8
@@ -21,10 +23,6 @@ cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_Empty(int axes, cnp.npy_intp *extents, cnp.dtype dtype, int fortran)  # keeps a reference to dtype
-    object PyArray_NewFromDescr(
-        type subtype, cnp.dtype dtype, int axes, cnp.npy_intp *extents, cnp.npy_intp *strides, void *data, int flags,
-        object like,
-    )  # keeps a reference to dtype
 
 cdef enum:
     SMALL_BYTES = 1 << 16
@@ -194,22 +192,12 @@ def aligned_array(tuple shape, dtype):
     return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
-def array_at(size_t address, tuple shape, tuple strides, cnp.dtype dtype not None):
+def array_at(size_t address, tuple shape not None, tuple strides not None, cnp.dtype dtype not None):
     """A writeable array of memory that the caller keeps; ``strides`` are in bytes.
 
     It may also be planned with and never read: then any address with the right alignment will do.
     """
-    cdef cnp.npy_intp extents[6]
-    cdef cnp.npy_intp steps[6]
-    cdef int axis, axes = len(shape)
-    if axes > 6 or len(strides) != axes:
-        raise ValueError(f"shape must have at most 6 entries, and as many as strides, not {shape} and {strides}")
-    for axis in range(axes):
-        extents[axis], steps[axis] = shape[axis], strides[axis]
-    Py_INCREF(dtype)
-    return PyArray_NewFromDescr(
-        cnp.ndarray, dtype, axes, extents, steps, <void *>address, cnp.NPY_ARRAY_WRITEABLE, None
-    )
+    return array_of_memory(address, shape, strides, 1, dtype)
 
 
 @cython.final

@@ -1,7 +1,6 @@
 """The two kernels that the dispatcher gets: they plan new calls, and pass on the calls that are not ours."""
 
 import logging
-import os
 from collections import Counter
 from functools import partial
 
@@ -33,8 +32,6 @@ def forget():
 
 
 on_change(forget)
-if hasattr(os, "register_at_fork"):  # plans have the parent's threads, which the child has not
-    os.register_at_fork(after_in_child=forget)
 
 
 def _keys(name):

@@ -10,6 +10,7 @@ from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
 from ..bounded import count, counted
+from ..by_address import by_address
 from .memory_format import memory_format, strides
 from .processor import left_to_pytorch
 
@@ -130,12 +131,10 @@ def result_of(call, format, like=None):
     count(before)
     # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
-    by_address = type(work) is Work
-    run = work.run if by_address else Untraced(lambda *tensors: work.run(*map(array_of, tensors)))
+    run = by_address(work, arrays)
     is_alike = like is not None and torch.empty_like(like).stride() == laid_out
     return Result(
-        run,
-        by_address,
+        run if type(work) is Work else Untraced(run),
         new,
         torch.empty_like if is_alike else None,
         found.shape,

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 
 from .. import cpu
-from ..default_algorithm import DEFAULTS, get_default_algorithm
-from ..keywords import choice
-from ..locks import ForkSafeLock
+from ..default_algorithm import get_default_algorithm
+from ..wishes import Wishes
 from . import plans
 from .kernels import KERNELS, PASSED_ON, forget, previous
 
@@ -18,10 +17,7 @@ _OVERRIDING = {"allow_override": True}
 if "allow_override" not in inspect.signature(torch.library.Library.impl).parameters:
     _OVERRIDING = {}
 
-_lock = ForkSafeLock()
 _library = None  # from the first time on: it keeps the kernels registered
-#: Who wants them, and the algorithm that each asks for: "enable", and one object for each open `with enabled()`.
-_wishes = {}
 
 
 def _register():
@@ -38,26 +34,17 @@ def _register():
         _library = library
 
 
-def _checked(algorithm):
-    return None if algorithm is None else choice(algorithm, "algorithm", DEFAULTS)
-
-
-def _wish(wishes):
-    """Let these be all that is wished for, and do it. The algorithm is the one that was asked for last and still is."""
-    global _wishes
-    _wishes = wishes
-    chosen = next((algorithm for algorithm in reversed(wishes.values()) if algorithm is not None), None)
-    if chosen != plans.algorithm:
-        plans.algorithm = chosen
+def _switch(wanted, algorithm):
+    if algorithm != plans.algorithm:
+        plans.algorithm = algorithm
         forget()
-    if wishes:
+    if wanted:
         _register()
     for kernel in KERNELS.values():
-        kernel.active = bool(wishes)
+        kernel.active = wanted
 
 
-def _without(wish):
-    return {each: algorithm for each, algorithm in _wishes.items() if each != wish}
+_wishes = Wishes(_switch)
 
 
 def enable(algorithm=None):
@@ -87,9 +74,7 @@ def enable(algorithm=None):
     --------
     enabled : the same for a block of code.
     """
-    algorithm = _checked(algorithm)
-    with _lock.held:
-        _wish({**_without("enable"), "enable": algorithm})
+    _wishes.add("enable", algorithm)
 
 
 def disable():
@@ -98,8 +83,7 @@ def disable():
     Holds for all threads, from the next call on. Other threads may compute meanwhile: a call that has begun here ends
     here. Our kernels stay in the dispatcher and pass each call on, which takes some microseconds.
     """
-    with _lock.held:
-        _wish({})
+    _wishes.clear()
 
 
 @contextmanager
@@ -115,15 +99,12 @@ def enabled(algorithm=None):
     algorithm : str, optional
         As of `enable`.
     """
-    algorithm = _checked(algorithm)
-    wish = object()
-    with _lock.held:
-        _wish({**_wishes, wish: algorithm})
+    key = object()
+    _wishes.add(key, algorithm)
     try:
         yield
     finally:
-        with _lock.held:
-            _wish(_without(wish))
+        _wishes.drop(key)
 
 
 def is_enabled():

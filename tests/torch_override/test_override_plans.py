@@ -183,7 +183,7 @@ def maker(monkeypatch):
 
 def test_a_plan_is_made_for_the_threads_of_its_key(monkeypatch, maker):
     """These may be others by now."""
-    monkeypatch.setattr(threads, "_always_one", False)
+    monkeypatch.setattr(threads, "_has_openmp", True)
     make = maker(lambda *call: threads.get_num_threads())
     assert [make(("key", number)) for number in (1, 3, 2)] == [1, 3, 2]
 
