@@ -248,7 +248,7 @@ mutants() {
     once build
     local chosen
     chosen=$(chosen_isa)
-    if is_linux && [ "$chosen" = x86_64_v4 ]; then # its vectors and tiles are those of the tables
+    if is_linux && [ "$chosen" = x86_64_v4 ]; then # the tables are for its vectors and tiles
         "$python" tests/mutants --every "$EVERY"
     else
         echo "SKIPPED: the mutants need x86_64_v4"

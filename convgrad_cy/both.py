@@ -72,7 +72,7 @@ def conv_transpose_backward(
 ):  # fmt: skip
     """Both gradients of `conv_transpose`, with respect to its input and to its filter.
 
-    The results are those of `conv_transpose_backward_data` and `conv_transpose_backward_filter`, to the last bit. On a
+    The results have the bits of `conv_transpose_backward_data` and `conv_transpose_backward_filter`. On a
     GPU, `dy` is brought into the kernels' layout once for both.
 
     Parameters

@@ -7,7 +7,7 @@ A value that depends on a setting, such as the default algorithm or the scratch 
 setter first changes the setting and then clears the caches. This alone is not enough: another thread may have read the
 old setting before, and keeps its plan after. So each cache has a ``generation``, the number of its clears. Who plans
 reads the generation before the first setting, and hands it to ``keep`` with the plan. If the cache was cleared in
-between, ``keep`` drops the plan; the call that made it still runs with it. What a plan depends on beside the settings,
+between, ``keep`` drops the plan; the call that made it still runs with it. Everything else that a plan depends on,
 the number of threads included, is in its key. ``bounded`` needs no generation: the arguments of a function are the key,
 and such functions read no settings.
 

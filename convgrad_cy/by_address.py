@@ -4,7 +4,7 @@ from ._repeat import Work, array_at
 
 
 def by_address(work, views):
-    """What runs a work on addresses: ``(first, second, result)``, those of the ``views``' first elements.
+    """A function ``(first, second, result)`` that runs a work on the addresses of its arrays' first elements.
 
     ``views`` are arrays like the two inputs and the result, for which the work was prepared.
     """

@@ -67,7 +67,7 @@ def _foreign(library, function, first, second, asked, keywords, out):
 def call_several(function, arrays, asked, keywords, outs, empty=new_array):
     """Run a function with several results and return them; each of ``outs`` is an array, or None for a new one.
 
-    ``asked`` and ``keywords`` are those of ``call``.
+    ``asked`` and ``keywords`` mean what they mean in ``call``.
     """
     library = library_of(function.names[0], arrays[0])
     if type(library) is Foreign:
@@ -116,7 +116,7 @@ def _legal(library, key, found, function, arrays, asked, keywords, outs, number)
 
 
 def _lookup(library, function, arrays, asked, keywords, outs, number):
-    """The key of a call with so many threads, None if it has to be checked each time, and what is known of it."""
+    """The key of a call with ``number`` threads, None if it has to be checked each time, and the plan kept for it."""
     if library is not NUMPY:
         key = gpu_key(function, (*arrays, *outs), asked, keywords)
         return key, _KNOWN.get(key)

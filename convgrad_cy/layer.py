@@ -17,7 +17,7 @@ class Layer(NamedTuple):
     x, w, y : tuple of int
         The shapes, in the order of the formats.
     keywords : dict
-        All keywords of ``forward`` by which a layer is described, those that were left out too.
+        All keywords of ``forward`` that describe a layer, with the defaults of omitted ones.
     """
 
     forward: str

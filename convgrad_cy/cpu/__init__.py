@@ -20,7 +20,7 @@ from .zeros import Zeros
 
 
 def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None):
-    """The ``Task`` on this machine, with so many threads; None: with those of a call here and now."""
+    """The ``Task`` on this machine; ``threads`` None takes the number of a call here and now."""
     here = machine(threads)
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)

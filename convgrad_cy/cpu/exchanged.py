@@ -118,7 +118,7 @@ def _taken(task):
 
 
 def reversed_problem(problem):
-    """Of the dgrad that computes a fprop of unit stride by its filter reversed, which is padded at its other end."""
+    """The padding of the dgrad that computes a fprop of unit stride with its filter reversed."""
     pads = zip(problem.kernel, problem.dilation, problem.pad_begin, strict=True)
     return replace(
         problem,

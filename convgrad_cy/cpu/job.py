@@ -17,7 +17,7 @@ class Job(NamedTuple):
     instead: Any = None  # the Job for values that leave the range of this one's algorithm
 
     def ready(self):
-        """What runs it, on any arrays that lie in memory like the task's. A plan that would leave them is refused."""
+        """The work, for any arrays that lie in memory like the task's. A plan that would leave them is refused."""
         check(self)
         _, _, dtype, _, places, tensors, _ = self.task
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]

@@ -54,7 +54,7 @@ def _machine(count, scratch_bytes):
 
 
 def machine(count=None):
-    """What plans for ``count`` threads need to know; None: for those of a call here and now."""
+    """The machine that plans for ``count`` threads see; None takes the number of a call here and now."""
     return _machine(threads() if count is None else count, get_scratch_limit())
 
 

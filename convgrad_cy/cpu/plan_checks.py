@@ -95,7 +95,7 @@ def _counts(**values):
 
 
 def check_blocks(kernel, steps, blocks, shapes, lanes):
-    """Of direct and small groups."""
+    """The blocks of direct and small groups."""
     b, (source, filter, target) = Blocks(*blocks), shapes
     batch, groups, channels = source[:3]
     outputs, sums = filter[1], kernel == "wgrad"
@@ -232,7 +232,7 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
 
 
 def check_long(walk, blocks, views, most_threads):
-    """Of long sums: ``blocks`` has the order of axes, the piece, the slices and the threads."""
+    """A plan of long sums; ``blocks`` has the order of axes, the piece, the slices and the threads."""
     source, filter, target = views
     *order, piece, slices, threads = blocks
     need(sorted(order) == [0, 1, 2, 3], "an order that is none")

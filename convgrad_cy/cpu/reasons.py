@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Ratio(NamedTuple):
-    """A quotient that is formed when it is shown. Of a zero denominator it is infinite."""
+    """A quotient that is formed when it is shown; infinite for a denominator of zero."""
 
     numerator: float
     denominator: float

@@ -34,7 +34,7 @@ def left_by(task, size):
 
 
 def excess(size, problem, itemsize, tile):
-    """A part of a reason: so many bytes, if that is more than there are, or None."""
+    """A part of a reason if ``size`` bytes are more than the limit, or None."""
     most = most_scratch(problem, itemsize, tile)
     return Reason("{} bytes beside the arrays, more than the limit of {}", size, most) if size > most else None
 

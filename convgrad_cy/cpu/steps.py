@@ -1,4 +1,4 @@
-"""What tells a kernel which walks to carry out, and how: rows of steps, and the blocks of their loops."""
+"""The integers that tell a kernel its work: rows of steps, and the blocks of their loops."""
 
 from typing import Any, NamedTuple
 

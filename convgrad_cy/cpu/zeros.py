@@ -1,4 +1,4 @@
-"""Results of which no sum has a term: zeros, whatever the shapes."""
+"""Results whose sums have no term: zeros, whatever the shapes."""
 
 
 class Zeros:

@@ -1,4 +1,4 @@
-"""The rule by which ``conv_general_dilated`` becomes a call of our handler, or whatever JAX makes of it."""
+"""The rule that lowers ``conv_general_dilated`` to a call of our handler, or passes it on to JAX's own rule."""
 
 import logging
 from collections import Counter

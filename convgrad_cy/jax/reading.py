@@ -58,7 +58,7 @@ class Reading(NamedTuple):
 
 
 class _Axis(NamedTuple):
-    """The arguments of one spatial axis; sizes are those of x, w and y."""
+    """The arguments of one spatial axis, and the sizes of x, w and y on it."""
 
     x: int
     w: int
@@ -101,7 +101,7 @@ def _keywords(stride, padding, dilation, groups, algorithm):
 def read(shapes, dtype, algorithm, params):
     """The `Reading` of a convolution of operands with these shapes (of lhs, rhs and out), or `Declined`.
 
-    ``params`` are those of JAX's primitive.
+    ``params`` are the parameters of JAX's primitive.
     """
     x, w, y = (
         _contiguous(operand, shape, dtype).transpose(order)

@@ -9,7 +9,7 @@ from convgrad_cy.arrays import is_addressable, overlap, places
 
 
 def hard_pair():
-    """Two arrays of which NumPy cannot say in few steps whether they share an element: the example of its manual."""
+    """Two arrays for which NumPy cannot tell in few steps whether they share an element: its manual's example."""
     memory = np.zeros(192_163_377, np.int8)
     first = as_strided(memory, strides=(36674, 61119, 85569), shape=(1049, 1049, 1049))
     return first, as_strided(memory[64_023_025:], strides=(12223, 12224, 1), shape=(1049, 1049, 1))

@@ -19,7 +19,7 @@ def row_of(complaint="depthwise", jax=(0.4, 0.5, 0.3), ours=(0.01, 0.01, 0.01), 
 
 @pytest.mark.jax
 def test_every_complaint_is_a_function():
-    """Of arrays of its type, and a convolution in JAX's terms."""
+    """Arrays of its type, and a convolution in JAX's terms."""
     import jax
 
     from bench.complaints import cases

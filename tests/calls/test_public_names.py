@@ -18,7 +18,7 @@ MODULES = {
     "tensorflow.raw_ops": {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
     "tensorflow.errors": {"OpError", "InvalidArgumentError", "UnimplementedError"},
 }
-#: Modules that serve those of ``MODULES``.
+#: Modules that serve the ones in ``MODULES``.
 INNER = {"cupy_cudnn_call", "mindspore_rules", "shapes"}
 
 

@@ -60,7 +60,7 @@ def test_arrays_from_standard_input():
 
 @posix
 def test_attributes_from_a_device():
-    """Only so many bytes are read of what need not end."""
+    """A pipe may never end, so a bounded number of bytes is read."""
     assert_refused(run("--attrs", "/dev/zero", "in.npz"), "it must have at most 1048576 bytes")
 
 

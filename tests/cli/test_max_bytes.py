@@ -74,7 +74,7 @@ def test_a_result_that_is_too_large(name, folder, capsys):
 
 @pytest.mark.parametrize("elements, status", [(1 << 14, 0), ((1 << 14) + 1, 2)])
 def test_the_least_bound(elements, status, folder, capsys):
-    """64 KiB: a result of so many bytes passes, and one with an element more is refused."""
+    """A result of exactly 64 KiB passes, and one with an element more is refused."""
     write({"x": ONE, "w": ONE}, {"padding": [[0, 0], [0, elements - 1]]})
     command = ("run", "conv", "--attrs", "attributes.json", "--max-bytes", 1 << 16, "in.npz", "out.npz")
     assert status_of(*command) == status

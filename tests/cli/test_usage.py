@@ -1,4 +1,4 @@
-"""What every command of ``python -m convgrad_cy`` has: its help, the version, and an end by Ctrl-C."""
+"""Every command of ``python -m convgrad_cy`` has help and ends on Ctrl-C; the program has a version."""
 
 import os
 import signal

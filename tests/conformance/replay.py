@@ -146,6 +146,6 @@ def print_share_of_messages(title, pairs):
 
 
 def live_settings():
-    """Of a live test, from the environment: the number of calls (200), and the seed (1)."""
+    """The number of calls (200) and the seed (1) of a live test, from the environment."""
     calls, seed = (os.environ.get(f"CONVGRAD_CY_LIVE_{name}") for name in ("CALLS", "SEED"))
     return int(calls or 200), int(seed or 1)

@@ -93,7 +93,7 @@ def test_direct_has_our_bits():
 
 
 def test_winograd_is_taken():
-    """The default algorithm is "auto", whose bits differ from those of "direct" here."""
+    """The default algorithm is "auto", whose bits differ from "direct" here."""
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
     with override.enabled():

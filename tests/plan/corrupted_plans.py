@@ -1,4 +1,4 @@
-"""Run in a process of its own: real plans, of which one integer is wrong. Prints JSON: how each kind of plan ended.
+"""Run in a process of its own: real plans with one wrong integer. Prints as JSON how each kind of plan ended.
 
 A corrupted plan is refused, or it is harmless: it has a result, a wrong one perhaps, or finds no memory.
 """

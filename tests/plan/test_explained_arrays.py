@@ -144,7 +144,7 @@ def test_empty_gradients():
 
 
 class Printer:
-    """IPython's, of which an explanation needs one method."""
+    """IPython's printer, with the one method that an explanation needs."""
 
     def __init__(self):
         self.texts = []

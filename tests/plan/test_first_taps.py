@@ -11,7 +11,7 @@ from convgrad_cy.problem import backward_axis_phases
 
 
 def expected(x, kernel, stride, dilation, pad_begin):
-    """Of each remainder the first tap that has it, where it lies in x."""
+    """The first tap of each remainder, if it lies in x."""
     found = {}
     for tap in range(kernel):
         found.setdefault((tap * dilation - pad_begin) % stride, tap)

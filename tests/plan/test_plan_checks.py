@@ -36,7 +36,7 @@ def test_plans_that_are_right_pass(problem):
 
 
 def test_corrupted_plans_end_no_process():
-    """Of plans of each family, each integer: off by one, by a lot, negative, huge. No signal ends the process."""
+    """Each integer of plans of each family is off by one, by a lot, negative and huge. No signal ends the process."""
     path = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(HERE / "corrupted_plans.py")]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})

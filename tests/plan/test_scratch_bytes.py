@@ -1,4 +1,4 @@
-"""The bytes that a plan takes beside the arrays are within the limit: of any geometry, function, type and layout.
+"""A plan takes no more bytes than the limit, for any geometry, function, type and layout.
 
 The one exception that ``explain`` counts is the filter packed by the sum of the definition, filled up to whole vectors.
 The exchange packs another array than the filter, and has no exception.

@@ -1,4 +1,4 @@
-"""Geometries of which a planner might ask each tap or phase: a plan is there within milliseconds, or a refusal."""
+"""A planner must not look at each of millions of taps or phases: it plans or refuses within milliseconds."""
 
 import re
 from time import thread_time

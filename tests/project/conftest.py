@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """What setup.py reads, in a folder of its own; nothing of a developer's in the environment."""
+    """A folder with the files that setup.py reads, and an environment without a developer's variables."""
     for name in ("setup.py", "pyx", "convgrad_cy"):
         (tmp_path / name).symlink_to(ROOT / name)
     ours = [name for name in os.environ if name.startswith("CONVGRAD_CY_")]

@@ -45,7 +45,7 @@ print(*module.told(), sep="|")
 
 @pytest.fixture
 def folder(tmp_path):
-    """What setup.py reads to build it."""
+    """The files that setup.py reads to build it."""
     (tmp_path / "setup.py").symlink_to(ROOT / "setup.py")
     (tmp_path / "convgrad_cy").symlink_to(ROOT / "convgrad_cy")
     (tmp_path / "pyx").mkdir()

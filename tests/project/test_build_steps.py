@@ -68,7 +68,7 @@ print(module.__name__, *module.tell())
 def small_kernels(folder):
     """Kernels of a few lines, for x86_64: one of the two parts reads a .pxd, the main one a header."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("the rows are those of x86_64")
+        pytest.skip("the rows are for x86_64")
     (folder / "pyx").unlink()
     (folder / "pyx").mkdir()
     for name in ("parts", "tile"):
@@ -101,7 +101,7 @@ C_SOURCES = ["tile/slide.o", "tile/ukernel.o"] * 2
 
 
 def told():
-    """What the first module says."""
+    """The first module's own word."""
     (file,) = Path().glob(f"lib/{MODULES[0]}.*")
     done = subprocess.run([sys.executable, "-c", TOLD, file], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

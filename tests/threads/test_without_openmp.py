@@ -114,7 +114,7 @@ def test_this_build_is_silent():
 
 @pytest.mark.skipif(not _repeat.lacks_openmp(), reason="the compiler had OpenMP, or was told to leave it out")
 def test_a_build_without_openmp():
-    """Of a real one."""
+    """A plan of this function, made for real."""
     call = f"cg.conv(np.ones((1, 1, {LARGE}), 'f4'), np.ones((1, 1, 1), 'f4'))"
     run = run_python(
         "-c",

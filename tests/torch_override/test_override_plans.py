@@ -252,7 +252,7 @@ def test_flags_of_processors(edx, eax, saved, expected):
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this system does not list its flags")
 def test_flags_of_this_processor():
-    """As Linux lists them, which leaves out those that it does not let a program use."""
+    """Linux lists the units that a program may use."""
     flags = Path("/proc/cpuinfo").read_text().split()
     names = {"AMX-BF16": "amx_bf16", "AMX-FP16": "amx_fp16", "AVX512-FP16": "avx512_fp16"}
     assert _cpu_features.matrix_units() == tuple(name for name, flag in names.items() if flag in flags)

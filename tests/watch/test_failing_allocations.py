@@ -17,7 +17,7 @@ pytestmark = needs_linux
 FEW = ("direct", "lanes", "winograd_nan")
 
 
-#: A generator expression of which each allocation fails, in CPython alone.
+#: A generator expression whose allocations fail one after the other, in CPython alone.
 GENERATOR = """
 import _testcapi
 def any_of(first, second):

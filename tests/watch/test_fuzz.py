@@ -1,6 +1,6 @@
 """Calls drawn at random, legal and hostile, of all functions and shims: a right result or a documented exception.
 
-``--seed`` draws other calls, ``--fuzz-calls`` more of them. What is wrong is told with the number of its call:
+``--seed`` draws other calls, ``--fuzz-calls`` more of them. A failure names the number of its call:
 ``PYTHONPATH=tests:tests/watch python tests/watch/fuzz.py SEED NUMBER 1`` makes that one again.
 """
 

@@ -9,7 +9,7 @@ pytestmark = [needs_linux, pytest.mark.checkout]
 #: The bound, of each layer of the benchmark's suites and each operation on it: so many times the bytes that the arrays
 #: have in the type of their sums, and so many bytes for each thread.
 TIMES, PER_THREAD = 4, 3 << 20
-#: So many times as large may a packed filter be, of outputs of which one fills a vector.
+#: A packed filter is larger by at most this factor, where each output fills a vector alone.
 VECTOR = 16
 #: Without --slow, one layer of so many.
 EVERY = 40

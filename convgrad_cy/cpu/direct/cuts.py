@@ -80,7 +80,7 @@ def has_room(case, slices, chunk, block):
 
 
 def cut_accumulation(case, order, threads, chunk, block):
-    """(chunk, block) of wgrad for so many threads, whose sums have room."""
+    """(chunk, block) of wgrad for ``threads`` threads, with room for its sums."""
     if threads <= case.tuning.tuned_threads:
         return chunk, block
     chunks = [chunk]

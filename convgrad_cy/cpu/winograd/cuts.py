@@ -117,7 +117,7 @@ class Cutting:
 
 
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room):
-    """(blocks, box) of fprop or dgrad for so many threads, for which ``has_room(blocks, box)`` is true.
+    """(blocks, box) of fprop or dgrad for ``threads`` threads, for which ``has_room(blocks, box)`` is true.
 
     ``box_of`` gives images and box of at most so many tiles. Transformed tiles are kept for more blocks of outputs, if
     they take at most ``kept_bytes``.
@@ -140,7 +140,7 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room)
 
 
 def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes, has_room):
-    """The blocks of wgrad for so many threads, for which ``has_room(blocks, box)`` is true.
+    """The blocks of wgrad for ``threads`` threads, for which ``has_room(blocks, box)`` is true.
 
     Tiles are kept for all blocks up to ``kept_bytes``.
     """

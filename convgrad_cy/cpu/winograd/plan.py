@@ -198,7 +198,7 @@ def choose(operation, problem, tiling, tile):
 
 
 def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
-    """The blocks and the box that ``choose`` gives, cut for so many threads, which take ``most_bytes`` or less."""
+    """The blocks and the box that ``choose`` gives, cut for ``threads`` threads; they take at most ``most_bytes``."""
     cutting, tuning = Cutting(operation, problem, tiling, tile), tile.tuning
 
     def has_room(blocks, extents):
