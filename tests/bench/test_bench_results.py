@@ -8,6 +8,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import measure, models, report, results, suites
+from bench.complaints import COMPLAINTS
 from bench.training import report as training_report
 
 KEPT = sorted(results.FOLDER.glob("*"))
@@ -106,9 +107,13 @@ def test_what_is_kept_is_what_its_name_says(path):
     if what == "errors":
         assert all(len(row[how]) == len(data["channels"]) for row in data["rows"] for how in ("winograd", "direct"))
         return
-    if what == "training":
-        assert data["kind"] == "training" and {row["model"] for row in data["rows"]} == set(models.NAMES)
+    if what in ("training", "training-jax"):
+        framework = "jax" if what == "training-jax" else "torch"
+        assert data["kind"] == "training" and {row["model"] for row in data["rows"]} == {*models.names(framework)}
         assert training_report.markdown(data)
+        return
+    if what == "complaints":
+        assert data["kind"] == "complaints" and {row["complaint"] for row in data["rows"]} == {*COMPLAINTS}
         return
     assert data["machine"]["family"] == MACHINES[machine]
     assert data["threads"] == {"1thread": 1, "16threads": 16}.get(what, 2)

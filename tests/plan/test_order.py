@@ -209,8 +209,8 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
 #: Once small groups side by side channels last, which add all terms one by one, and another way channels first; and
 #: bfloat16 once in pairs, and once one by one.
 LAYOUTS_DIFFERED = (
-    ("conv_backward_data", "float32", "g2ic10ih69oc12kh31sh2"),
-    ("conv_backward_data", "float32", "g2ic10ih66oc16kh28sh2"),
+    ("conv_backward_data", "float32", "g2mb2ic10ih69oc12kh31sh2"),
+    ("conv_backward_data", "float32", "g2mb2ic10ih66oc16kh28sh2"),
     ("conv_backward_data", "bfloat16", "mb2ic2ih114iw112oc512kh5sh5"),
     ("conv_backward_data", "bfloat16", "mb16g3ic15id11ih16iw14oc18kd1kh3kw7sd2sh2sw2ph1pw3"),
     ("conv", "bfloat16", "mb16ic377ih114iw111oc2kh1sh2"),
