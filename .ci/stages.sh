@@ -46,7 +46,7 @@ make_dist() { # this machine's instruction set only: the stage isas builds the o
 chosen_isa() { "$python" -c 'from convgrad_cy import cpu; print(cpu.isa)'; }
 
 runnable_isas() { # the first one has the narrowest vectors
-    "$python" -c 'from convgrad_cy import _cpu_features; print(*_cpu_features.supported())'
+    (cd "$checkout" && "$python" -c 'from convgrad_cy import _cpu_features; print(*_cpu_features.supported())')
 }
 
 is_linux() { [ "$(uname -s)" = Linux ]; }
@@ -90,11 +90,12 @@ build_sanitized() {
     widest=${isas##* }
     # The widest vectors reach the furthest beyond an array: a processor without AVX-512 can still run their shape.
     case $widest in x86_64_v[23]) wide=1 ;; esac
-    export CONVGRAD_CY_SANITIZE=address,undefined
+    # Optimising takes longer than a share of the tests.
+    export CONVGRAD_CY_SANITIZE=address,undefined CONVGRAD_CY_OPTIMIZE=0
     CONVGRAD_CY_WIDE=$wide CONVGRAD_CY_BUILD_ISAS=$widest .venv/bin/pip install -e '.[test]'
-    if [ "$isas" != "$widest" ]; then # optimising takes longer than the few tests of these
+    if [ "$isas" != "$widest" ]; then
         isas=${isas% *}
-        CONVGRAD_CY_OPTIMIZE=0 CONVGRAD_CY_BUILD_ISAS=${isas// /,} .venv/bin/pip install -e '.[test]'
+        CONVGRAD_CY_BUILD_ISAS=${isas// /,} .venv/bin/pip install -e '.[test]'
     fi
 }
 
@@ -274,6 +275,7 @@ newest() {
     local command
     command=$(readme_command 2)
     cd "$scratch/newest"
+    export CONVGRAD_CY_OPTIMIZE=1 # the interpreter is tested, not the compiler
     typed "${command/#python3/$newer} -q --seed ${CI_SEED:-0} --share $SHARE"
 }
 

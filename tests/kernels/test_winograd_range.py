@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from operations import OPERATIONS, bits, real_tensors, reference_kernel
-from problems import PROBLEMS
+from problems import PROBLEMS, parse
 from test_winograd import BY_KERNEL, CONTRACT, HALVES, call, kernels
 
 FAR = [
@@ -128,6 +128,21 @@ def test_results_that_float16_makes_infinite(kernel, problem):
     with np.errstate(over="ignore"):
         direct, result = (call(kernel, problem, inputs, algorithm=how) for how in ("direct", "winograd"))
     assert np.isinf(direct).any()
+    assert bits(result) == bits(direct)
+
+
+@pytest.mark.parametrize("channel", (0, 16, 32))
+def test_filter_rows_that_float16_makes_infinite(channel):
+    """They are noticed wherever they are: one task stores the rows of 48 channels in three parts."""
+    problem = parse('mb2ic48ih12oc16kh3ph1n"three_parts"')
+    tensors = real_tensors(problem, "float16")
+    factor = np.ones(48, np.float16)
+    factor[channel : channel + 16] = 2.0**14
+    inputs = tensors._replace(x=tensors.x * factor[:, None, None])
+    with np.errstate(over="ignore"):
+        direct, result = (call("wgrad", problem, inputs, algorithm=how) for how in ("direct", "winograd"))
+    infinite = np.isinf(direct).any(axis=(0, 2, 3))
+    assert infinite[channel : channel + 16].any() and infinite.sum() <= 16
     assert bits(result) == bits(direct)
 
 
