@@ -22,7 +22,7 @@ from convgrad_cy.cpu.winograd.tilings import decide
 from convgrad_cy.cpu.winograd.walks import tile_walks
 
 #: So many tests share the geometries, so that they run side by side.
-PARTS, FEW, ALL = 4, 1_000, 100_000
+PARTS, FEW, ALL = 4, 2_000, 100_000
 SEED = 53
 DOCUMENTED = TypeError, ValueError, MemoryError
 #: Seconds that a plan takes at most, and what ``explain`` documents that each stride phase of a data gradient, and each
