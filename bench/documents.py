@@ -248,18 +248,9 @@ def steps():
     return markdown_table(["step of", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])
 
 
-def measured_yet(what):
-    """The result of a kind on the Zen 4, or None while there is none: the table is empty then."""
-    name = f"{MACHINES['Zen 4']}-{what}"
-    return results.read(name) if results.path_of(name).exists() else None
-
-
 def steps_jax():
     """Training steps of JAX: median times, and the median ratio of pairs."""
-    data = measured_yet("training-jax")
-    if data is None:
-        return ""
-    cells = []
+    data, cells = read(f"{MACHINES['Zen 4']}-training-jax"), []
     for row in data["rows"]:
         model = MODELS[row["model"]]
         step = f"{model.title}, {model.batch} of {'×'.join(map(str, model.inputs[1:]))}"
@@ -272,8 +263,7 @@ def steps_jax():
 
 def complaints():
     """Convolutions of public complaints about XLA."""
-    data = measured_yet("complaints")
-    return "" if data is None else complaints_table.markdown(data)
+    return complaints_table.markdown(read(f"{MACHINES['Zen 4']}-complaints"))
 
 
 TABLES = {

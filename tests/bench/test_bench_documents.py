@@ -68,10 +68,10 @@ def test_reasons():
 
 
 def test_tables_of_jax(monkeypatch, tmp_path):
-    """From files as the two commands write them; before there are any, the tables are empty."""
+    """From files as the two commands write them."""
     machine = documents.MACHINES["Zen 4"]
     monkeypatch.setattr(results, "FOLDER", tmp_path)
-    assert documents.steps_jax() == documents.complaints() == ""
+    monkeypatch.setattr(documents, "read", results.read)  # it keeps nothing for other tests
     row = {"model": "jax_unet", "seconds": {"jax": [0.3, 0.4, 0.2], "convgrad_cy": [0.1, 0.1, 0.1]}}
     results.write({"framework": "jax", "rows": [row]}, tmp_path / f"{machine}-training-jax.json")
     results.write({"rows": [{**row, "complaint": "groups"}]}, tmp_path / f"{machine}-complaints.json")
