@@ -214,7 +214,7 @@ OPERAND_MUTANTS = [
     ),
     *mutants_of(
         "pyx/direct/correlate_tasks.pxd",
-        f"{CHUNKS} {EXACT} {ZONES} test_segments.py::test_exact",
+        f"test_segments.py::test_exact {CHUNKS} {EXACT} {ZONES}",
         ("a cut walk has the taps of the whole", "(a.filter_begin - b.filter_begin) // b.filter_step", "0"),
         (
             "boxes of several rows pass for one",
