@@ -38,13 +38,13 @@ class Stage(NamedTuple):
 
 #: In the order in which they run.
 STAGES = [
-    Stage("lint", 30, "ruff, cython-lint and clang-format; the size of the repository"),
+    Stage("lint", 20, "ruff, cython-lint and clang-format; the size of the repository"),
     Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
     Stage("suite", 320, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
-    Stage("threads", 50, "kernels with one thread", "SHARE=0.1", "SHARE=1"),
-    Stage("isas", 180, "the other instruction sets: build, kernels", "SHARE=0.06", "SHARE=1"),
-    Stage("wheel", 60, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
+    Stage("threads", 75, "kernels with one thread", "SHARE=0.07", "SHARE=1"),
+    Stage("isas", 260, "the other instruction sets: build, kernels", "SHARE=0.05", "SHARE=1"),
+    Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
     Stage("peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05", "SHARE=1", ("get_peers",)),
     Stage(
         "watch",
@@ -54,22 +54,22 @@ STAGES = [
         "SHARE=1 SLOW_SHARE=1 FUZZ_CALLS=0",  # 0: as many as --slow has
     ),
     Stage("emulator", 100, "x86_64_v4 on Bochs, where the processor lacks it", "SHARE=0.02", "SHARE=0.1"),
-    Stage("mutants", 70, "mistakes in planner and kernels that the tests must see", "EVERY=24", "EVERY=1"),
+    Stage("mutants", 80, "mistakes in planner and kernels that the tests must see", "EVERY=24", "EVERY=1"),
     Stage(
         "gpu",
-        130,
+        140,
         "the GPU's kernels without a GPU: run on the CPU, compiled by NVRTC",
         "SHARE=0.06 SLOW_SHARE=0.02 WHOLE_SHARE=0.05",
         "SHARE=1 SLOW_SHARE=1 WHOLE_SHARE=1",
         ("get_gpu",),
     ),
     Stage("newest", 150, "README's second command in the sdist, by the newest Python here", "SHARE=0.02", "SHARE=1"),
-    Stage("plain", 40, "kernels without OpenMP, by clang at -O1", "SHARE=0.1", "SHARE=1", ("build_plain",)),
+    Stage("plain", 10, "kernels without OpenMP, by clang at -O1", "SHARE=0.1", "SHARE=1", ("build_plain",)),
     Stage(
         "sanitize",
-        180,
+        140,
         "kernels under AddressSanitizer and UndefinedBehaviorSanitizer: the widest vectors, and NARROW of the others",
-        "SHARE=0.03 NARROW=0.003",
+        "SHARE=0.02 NARROW=0.003",
         "SHARE=1 NARROW=0.2",
         ("build_sanitized",),
     ),
