@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from contextlib import nullcontext
+from operator import index
 from typing import NamedTuple
 
 from .. import arguments
@@ -110,6 +111,10 @@ def _rank(names, tensors):
 
 def _order(name, layout, rank):
     """The caller's axes in the order (batch, channels, spatial) or (out, in, kernel)."""
+    try:
+        layout = index(layout)  # NumPy deprecates comparing some of its types with integers
+    except TypeError:
+        raise ValueError(f"unknown cudnnTensorFormat: {layout}") from None
     if layout == CUDNN_TENSOR_NCHW:
         return tuple(range(rank + 2))
     if layout != CUDNN_TENSOR_NHWC:
