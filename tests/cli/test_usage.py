@@ -58,13 +58,19 @@ def test_an_interrupted_command(module, function, command, monkeypatch, capsys):
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_during_the_demo():
     command = [sys.executable, "-u", "-W", "error", "-m", "convgrad_cy", "demo", "--epochs", "100000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell starts its background jobs with SIGINT ignored, and children inherit this: here the signal has to arrive.
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        for line in process.stdout:
-            if "epochs" in line:  # the training begins
-                break
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     finally:
-        process.kill()
+        signal.signal(signal.SIGINT, ignored)
+    with process:
+        try:
+            for line in process.stdout:
+                if "epochs" in line:  # the training begins
+                    break
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, said) == (130, "")
