@@ -28,6 +28,8 @@ class Axes(NamedTuple):
         return cls(view.shape, view.strides)
 
     def on(self, array):
+        if not isinstance(array, np.ndarray):  # as_strided would leave the memory of the number that an address is
+            raise TypeError(f"array must be a numpy.ndarray, not {type(array).__name__}")
         return as_strided(array, self.shape, self.strides)
 
     def nested(self):
