@@ -42,10 +42,12 @@ STAGES = [
     Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
     Stage("suite", 320, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
-    Stage("threads", 75, "kernels with one thread", "SHARE=0.05", "SHARE=1"),
+    Stage("threads", 75, "kernels with one thread", "SHARE=0.03", "SHARE=1"),
     Stage("isas", 260, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
     Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
-    Stage("peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05", "SHARE=1", ("get_peers",)),
+    Stage(
+        "peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
+    ),
     Stage(
         "watch",
         80,
@@ -59,18 +61,24 @@ STAGES = [
         "gpu",
         140,
         "the GPU's kernels without a GPU: run on the CPU, compiled by NVRTC",
-        "SHARE=0.04 SLOW_SHARE=0.02 WHOLE_SHARE=0.03",
+        "SHARE=0.04 SLOW_SHARE=0.02 WHOLE_SHARE=0.03 MORE=--ignore=tests/gpu/test_sanitizers.py",
         "SHARE=1 SLOW_SHARE=1 WHOLE_SHARE=1",
         ("get_gpu",),
     ),
-    Stage("newest", 150, "README's second command in the sdist, by the newest Python here", "SHARE=0.01", "SHARE=1"),
+    Stage(
+        "newest",
+        150,
+        "README's second command in the sdist, by the newest Python here",
+        "SHARE=0.01 MORE=--ignore=tests/gpu",
+        "SHARE=1",
+    ),
     Stage("plain", 10, "kernels without OpenMP, by clang at -O1", "SHARE=0.1", "SHARE=1", ("build_plain",)),
     Stage(
         "sanitize",
         140,
         "kernels under AddressSanitizer and UndefinedBehaviorSanitizer: the widest vectors, and NARROW of the others",
         "SHARE=0.02 NARROW=0.003",
-        "SHARE=1 NARROW=0.2",
+        "SHARE=1 NARROW=0.2 WHOLE=1",
         ("build_sanitized",),
     ),
 ]
@@ -129,7 +137,7 @@ class Commands:
     def start(self, name, stdout, variables="", nice=0):
         process = subprocess.Popen(
             ["nice", "-n", str(nice), "bash", HERE / "stages.sh", name],
-            env=self.variables | dict(pair.split("=") for pair in variables.split()),
+            env=self.variables | dict(pair.split("=", 1) for pair in variables.split()),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.STDOUT,

@@ -93,9 +93,8 @@ build_sanitized() {
     # Optimising takes longer than a share of the tests.
     export CONVGRAD_CY_SANITIZE=address,undefined CONVGRAD_CY_OPTIMIZE=0
     CONVGRAD_CY_WIDE=$wide CONVGRAD_CY_BUILD_ISAS=$widest .venv/bin/pip install -e '.[test]'
-    if [ "$isas" != "$widest" ]; then
-        isas=${isas% *}
-        CONVGRAD_CY_BUILD_ISAS=${isas// /,} .venv/bin/pip install -e '.[test]'
+    if [ "$isas" != "$widest" ]; then # the gate has the narrowest vectors, too, and "all" every one
+        CONVGRAD_CY_BUILD_ISAS=${isas%% *} .venv/bin/pip install -e '.[test]'
     fi
 }
 
@@ -215,7 +214,7 @@ peers() {
         echo "SKIPPED: PyTorch, JAX or onnx could not be installed"
         return
     fi
-    "$python" "${pytest[@]}" --share "$SHARE" -m "torch or jax or onnx"
+    "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx"
     if is_linux; then
         once dist
         echo "the repaired wheel together with PyTorch:"
@@ -259,7 +258,7 @@ mutants() {
 gpu() { # in the checkout, where the CPU's kernels are built
     once build
     "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --whole-share "$WHOLE_SHARE" \
-        --share "$SHARE" -rs tests/gpu
+        --share "$SHARE" ${MORE:+"$MORE"} -rs tests/gpu
 }
 
 newest() {
@@ -276,7 +275,7 @@ newest() {
     command=$(readme_command 2)
     cd "$scratch/newest"
     export CONVGRAD_CY_OPTIMIZE=1 # the interpreter is tested, not the compiler
-    typed "${command/#python3/$newer} -q --seed ${CI_SEED:-0} --share $SHARE"
+    typed "${command/#python3/$newer} -q --seed ${CI_SEED:-0} --share $SHARE ${MORE:-}"
 }
 
 plain() {
@@ -289,6 +288,12 @@ sanitize() {
     cd "$scratch/sanitized"
     local isas isa share
     isas=$(runnable_isas)
+    if [ "${WHOLE:-0}" = 1 ]; then
+        CONVGRAD_CY_SANITIZE=address,undefined CONVGRAD_CY_OPTIMIZE=0 CONVGRAD_CY_BUILD_ISAS=${isas// /,} \
+            .venv/bin/pip install -e '.[test]'
+    else
+        isas=$(printf '%s\n' "${isas%% *}" "${isas##* }" | uniq)
+    fi
     for isa in $isas; do
         share=$NARROW
         [ "$isa" != "${isas##* }" ] || share=$SHARE

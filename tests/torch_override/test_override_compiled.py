@@ -98,6 +98,7 @@ def test_a_graph_made_before():
     assert_same(train(network), theirs)
 
 
+@pytest.mark.slow
 def test_cpp_wrapper():
     """The graph is C++, which calls the dispatcher for the forward pass and PyTorch's own function for the other."""
     theirs = train(Network())
@@ -110,6 +111,7 @@ def test_cpp_wrapper():
     assert_same(ours, theirs[0])
 
 
+@pytest.mark.slow
 def test_a_package_of_aot_inductor(tmp_path):
     theirs = without_gradients(Network())
     with torch.no_grad():
