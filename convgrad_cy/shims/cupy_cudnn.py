@@ -1,6 +1,6 @@
 """The three convolutions of ``cupy.cudnn``, which CuPy dropped with version 14, on CuPy and NumPy arrays.
 
-Signatures are those of CuPy 13; ``docs/frameworks.md`` lists what differs. cuDNN is not called: the core computes, on a
+Signatures are those of CuPy 13; ``docs/golden-model.md`` lists what differs. cuDNN is not called: the core computes, on a
 GPU by its own kernels. What only chose among cuDNN's algorithms is accepted and does nothing.
 """
 
