@@ -45,7 +45,7 @@ SUITES = {
     "dilated": "dilated layers",
     "inference": "decoders at batch 1",
     "tiny": "tiny layers",
-    "reports": "layers of public reports",
+    "reports": "layers from public reports of slow convolutions",
 }
 #: A row is as fast as the others from here on, and slow below there: ratios are not measured more finely.
 AS_FAST, SLOW = 0.95, 0.9

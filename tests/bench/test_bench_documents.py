@@ -9,7 +9,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import documents, results, slow_layers, suites
+from bench import documents, results, slow_layers, suites, summary
+from bench.training import summary as training_summary
 
 pytestmark = pytest.mark.checkout
 TEXTS = {name: (documents.ROOT / name).read_text(encoding="utf-8") for name in documents.DOCUMENTS}
@@ -53,6 +54,22 @@ def test_a_mean_is_that_of_the_numbers_in_the_file():
     (line,) = (line for line in documents.layers_by_layout().splitlines() if line.startswith("| VGG-16 |"))
     zen4_first = line.split("|")[2 + list(documents.MACHINES).index("Zen 4") * len(documents.LAYOUTS)]
     assert count >= 24 and float(zen4_first) == pytest.approx(product ** (1 / count), abs=0.005)
+
+
+def test_the_claims_of_the_readme_are_measured():
+    """The numbers of its first lines equal the results."""
+    readme = TEXTS["README.md"]
+    layers = [ratio for ratio, _ in summary.ratios(results.read("zen4-x86_64_v4-float32")["rows"])]
+    assert f"{summary.geometric_mean(layers):.2f}× the speed of the fastest of" in readme
+    assert f"over {len(layers)} combinations" in readme.replace("\n  ", " ")
+    steps = [
+        training_summary.ratio(row)
+        for row in results.read("zen4-x86_64_v4-training")["rows"]
+        if row["dtype"] == "float32" and training_summary.is_timed(row)
+    ]
+    of_jax = [*map(training_summary.ratio, results.read("zen4-x86_64_v4-training-jax")["rows"])]
+    for ratios in (steps, of_jax):
+        assert f"{min(ratios):.2f}× to {max(ratios):.2f}× the speed of" in readme
 
 
 def test_all_suites_have_a_line():
