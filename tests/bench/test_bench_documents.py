@@ -68,6 +68,8 @@ def test_the_claims_of_the_readme_are_measured():
         if row["dtype"] == "float32" and training_summary.is_timed(row)
     ]
     of_jax = [*map(training_summary.ratio, results.read("zen4-x86_64_v4-training-jax")["rows"])]
+    depthwise = [line.split("|")[2].strip() for line in documents.gpu().splitlines() if line.startswith("| depthwise")]
+    assert f"depthwise gradients run at {'× to '.join(depthwise)}× the speed of cuDNN" in readme
     for ratios in (steps, of_jax):
         assert f"{min(ratios):.2f}× to {max(ratios):.2f}× the speed of" in readme
 
