@@ -163,7 +163,7 @@ class Commands:
 
 class Outcome(NamedTuple):
     seconds: float
-    cpu_seconds: float  # of all cores, with what the stage has waited for
+    cpu_seconds: float  # of all cores, including the jobs that the stage has waited for
     passed: bool
     closing: str
 
@@ -175,7 +175,7 @@ def cpu_seconds():
 
 
 def run_stage(stage, variables, commands):
-    """Run it and print what it prints; its seconds, whether it passed, and the tests' closing lines."""
+    """Run a stage, print its output, and return its seconds, whether it passed, and the tests' closing lines."""
     print(f"\n=== {stage.name}: {stage.about} {variables}", flush=True)
     began, cpu_began, found = time.monotonic(), cpu_seconds(), []
     passed = all(commands.wait_beside(name) for name in stage.needs)

@@ -51,7 +51,7 @@ runnable_isas() { # the first one has the narrowest vectors
 
 is_linux() { [ "$(uname -s)" = Linux ]; }
 
-unpacked() { # NAME: the checkout once more, without what other stages have built in it
+unpacked() { # NAME: a fresh copy of the checkout, without the builds of other stages
     mkdir "$scratch/$1"
     tar -xf "$scratch/checkout.tar" -C "$scratch/$1"
     cd "$scratch/$1"
@@ -131,7 +131,7 @@ lint_with() { # FOLDER of an environment's commands
         -exec "$1/clang-format" --dry-run -Werror {} +
 }
 
-readme_command() { # NUMBER: what a newcomer is told to type
+readme_command() { # NUMBER: a command that README.md tells a newcomer to type
     local commands
     # shellcheck disable=SC2016 # the marks of a block
     mapfile -t commands < <(sed -n '/^```sh$/,/^```$/p' README.md | grep '^python3 -m venv')
