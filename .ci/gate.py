@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 #: In the order in which they run.
 STAGES = [
-    Stage("lint", 20, "ruff, cython-lint and clang-format; the size of the repository"),
+    Stage("lint", 20, "ruff, cython-lint and clang-format; words, commit subjects, the size of the repository"),
     Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
     Stage("suite", 320, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
@@ -171,7 +171,7 @@ class Commands:
 
 class Outcome(NamedTuple):
     seconds: float
-    cpu_seconds: float  # of all cores, with what the stage has waited for
+    cpu_seconds: float  # of all cores, including the jobs that the stage has waited for
     passed: bool
     closing: str
 
@@ -183,7 +183,7 @@ def cpu_seconds():
 
 
 def run_stage(stage, variables, commands):
-    """Run it and print what it prints; its seconds, whether it passed, and the tests' closing lines."""
+    """Run a stage, print its output, and return its seconds, whether it passed, and the tests' closing lines."""
     print(f"\n=== {stage.name}: {stage.about} {variables}", flush=True)
     began, cpu_began, found = time.monotonic(), cpu_seconds(), []
     passed = all(commands.wait_beside(name) for name in stage.needs)

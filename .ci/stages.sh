@@ -51,7 +51,7 @@ runnable_isas() { # the first one has the narrowest vectors
 
 is_linux() { [ "$(uname -s)" = Linux ]; }
 
-unpacked() { # NAME: the checkout once more, without what other stages have built in it
+unpacked() { # NAME: a fresh copy of the checkout, without the builds of other stages
     mkdir "$scratch/$1"
     tar -xf "$scratch/checkout.tar" -C "$scratch/$1"
     cd "$scratch/$1"
@@ -119,16 +119,18 @@ lint_with() { # FOLDER of an environment's commands
     local tools
     mapfile -t tools < <(sed -nE 's/^ *"((ruff|cython-lint|clang-format)[^"]*)",$/\1/p' pyproject.toml)
     [ "${#tools[@]}" -eq 3 ] || fail "pyproject.toml names ${#tools[@]} tools, not 3"
-    "$1/pip" install "${tools[@]}"
+    "$1/pip" install "${tools[@]}" pytest
     "$1/ruff" check .
     "$1/ruff" format --check .
+    # The words, by nothing but pytest: neither the package nor the settings of the suite are there.
+    "$1/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir . --noconftest -W ignore tests/project/test_prose.py
     PATH=$1:$PATH cython-lint pyx # it looks for pycodestyle on the path
     find pyx convgrad_cy tests/gpu/sim tests/emulator tests/watch -not -path '*/build/*' \
         \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.?pp' \) \
         -exec "$1/clang-format" --dry-run -Werror {} +
 }
 
-readme_command() { # NUMBER: what a newcomer is told to type
+readme_command() { # NUMBER: a command that README.md tells a newcomer to type
     local commands
     # shellcheck disable=SC2016 # the marks of a block
     mapfile -t commands < <(sed -n '/^```sh$/,/^```$/p' README.md | grep '^python3 -m venv')

@@ -23,7 +23,7 @@ from .training import report as training
 from .training import summary as training_summary
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/gpu.md", "docs/jax.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/jax.md")
 _TABLE = re.compile(r"(<!-- (\S+): made by python -m bench\.documents -->\n)(?:\|.*\n)*")
 
 #: The machines of the tables, with the instruction set that is chosen there: title -> how the names of results begin.
@@ -45,7 +45,7 @@ SUITES = {
     "dilated": "dilated layers",
     "inference": "decoders at batch 1",
     "tiny": "tiny layers",
-    "reports": "layers of public reports",
+    "reports": "layers from public reports of slow convolutions",
 }
 #: A row is as fast as the others from here on, and slow below there: ratios are not measured more finely.
 AS_FAST, SLOW = 0.95, 0.9
@@ -93,7 +93,7 @@ def machines():
         )
         limits = f"{tile * 1e-9:.0f} GFLOP/s", share_of_tile(direct[title]), f"{copy * 1e-9:.0f} GB/s"
         cells.append([f"{data['machine']['processor']}, {title}, `{isa}`", *limits, speedup, others])
-    header = ["two cores of", "register tile", "direct layers", "copy", "two threads to one", "compared with"]
+    header = ["two cores of", "register tile", "direct layers", "copy", "speedup of two threads", "compared with"]
     return markdown_table(header, cells)
 
 
@@ -181,7 +181,7 @@ def slow_layers():
 
 
 def memory():
-    """Memory beside the arrays as a multiple of their bytes, for rows whose arrays are large."""
+    """Extra memory as a multiple of the bytes of the arrays, for rows whose arrays are large."""
     rows = [row for row in read(f"{MACHINES['Zen 4']}-float32")["rows"] if row["bytes"] >= LARGE_BYTES]
     cells = []
     for name, title in LIBRARIES.items():
@@ -190,7 +190,7 @@ def memory():
         most = max(row["results"][name]["memory"] for row in measured)
         marks = shares[len(shares) // 2], shares[len(shares) * 9 // 10], shares[-1]
         cells.append([title, len(shares), *(f"{mark:.2f}" for mark in marks), f"{most / 2**20:.0f} MiB"])
-    return markdown_table(["library", "rows", "half of them at most", "nine tenths", "all", "the most"], cells)
+    return markdown_table(["library", "rows", "median", "90 % of rows at most", "maximum", "largest"], cells)
 
 
 def cores():
@@ -228,7 +228,7 @@ def errors():
 
 
 def gpu():
-    """How many times as fast as cuDNN, means of groups of layers."""
+    """Speed relative to cuDNN: means of groups of layers."""
     data = read("h200-sm_90-gpu")
     groups = summary.grouped(data["rows"], "group")
     cells = []
@@ -237,7 +237,7 @@ def gpu():
         if ratios:
             mean, fast = summary.geometric_mean(ratios), sum(value >= 1 for value in ratios)
             cells.append([group.name, f"{mean:.2f}", f"{ratios[0]:.2f}–{ratios[-1]:.2f}", f"{fast} of {len(ratios)}"])
-    return markdown_table(["types and layers", "mean", "from the worst to the best", "as fast or faster"], cells)
+    return markdown_table(["types and layers", "geometric mean", "slowest–fastest layer", "as fast or faster"], cells)
 
 
 def steps():
@@ -258,7 +258,7 @@ def steps_jax():
         cells.append([step, *times, f"{training_summary.ratio(row):.2f}"])
     mean = summary.geometric_mean(map(training_summary.ratio, data["rows"]))
     cells.append(["geometric mean", "", "", f"{mean:.2f}"])
-    return markdown_table(["step of", "XLA", "convgrad_cy", "times as fast"], cells)
+    return markdown_table(["step of", "XLA", "convgrad_cy", "speedup"], cells)
 
 
 def complaints():

@@ -66,13 +66,14 @@ def conv_backward_data(
     w : array
         Filter, of shape (O, C // groups, *kernel).
     x_shape : sequence of int
-        Shape of the input of `conv`, whole and in `data_format`: several inputs have the same output.
+        Shape of the input of `conv`, with all axes, in `data_format`. Several input sizes can have the same
+        output size, so it is needed.
     {keywords}
 
     Returns
     -------
     array
-        dx, of shape `x_shape`; zero where no output depends on the input.
+        dx, of shape `x_shape`. Elements that no output depends on are zero.
 
     {errors}
 
@@ -113,7 +114,7 @@ def conv_backward_filter(
     dy : array
         Gradient with respect to the output of `conv`, of shape (N, O, *output).
     w_shape : sequence of int
-        Shape of the filter, whole and in `filter_format`: (O, C // groups, *kernel).
+        Shape of the filter with all axes, in `filter_format`: (O, C // groups, *kernel).
     {keywords}
 
     Returns
@@ -158,11 +159,11 @@ def conv_transpose(
     x : array
         Input, of shape (N, C, *spatial).
     w : array
-        Filter, of shape (C, O // groups, *kernel); that of the convolution it is the gradient of.
+        Filter, of shape (C, O // groups, *kernel), like the filter of the convolution whose data gradient this is.
     output_padding : int or sequence of int, optional
-        Added to the extent of the output at its end; less than max(stride, dilation).
+        Number of elements added to the output at its end; less than max(stride, dilation).
     output_shape : sequence of int, optional
-        Whole shape of the output in `data_format`, instead of `output_padding`.
+        Shape of the output with all axes, in `data_format`, instead of `output_padding`.
     {keywords}
 
     Returns
@@ -219,9 +220,9 @@ def conv_transpose_backward_data(
 
     Notes
     -----
-    This is `conv` of `dy` with the same filter, but for an `output_padding` of at least the stride. Only a dilation
-    greater than the stride allows one, and only `output_padding` itself, not `output_shape`, then tells the extent of
-    dx.
+    This is `conv` of `dy` with the same filter. The exception is an `output_padding` of at least the stride, which
+    needs a dilation greater than the stride. Then `output_padding` determines the extent of dx, and `output_shape`
+    cannot.
     {dtypes}
 
     Examples
@@ -255,7 +256,7 @@ def conv_transpose_backward_filter(
     dy : array
         Gradient with respect to the output of `conv_transpose`, of shape (N, O, *output).
     w_shape : sequence of int
-        Shape of the filter, whole and in `filter_format`: (C, O // groups, *kernel).
+        Shape of the filter with all axes, in `filter_format`: (C, O // groups, *kernel).
     {output}
     {keywords}
 

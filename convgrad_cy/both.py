@@ -1,4 +1,4 @@
-"""The functions with two results, both gradients of a convolution: on a GPU as one piece of work."""
+"""Functions that return both gradients of a convolution. On a GPU both share one plan."""
 
 from . import arguments
 from .calls import call_several
@@ -6,7 +6,7 @@ from .documentation import documented
 
 
 def _pair(out):
-    """The arrays that take dx and dw, or None in the place of one."""
+    """Return the arrays that receive dx and dw; None stands for a new array."""
     if out is None:
         return None, None
     if not isinstance(out, (tuple, list)):

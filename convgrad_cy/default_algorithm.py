@@ -1,4 +1,4 @@
-"""The algorithm of calls that name none: as the process or its environment asks for."""
+"""The algorithm of calls with ``algorithm=None``: the setting of the process or of its environment."""
 
 import os
 
@@ -7,7 +7,7 @@ from .keywords import choice
 #: Not "winograd", which most problems refuse.
 DEFAULTS = {name: name for name in ("auto", "direct")}
 
-#: Functions that forget what was planned for calls by the defaults.
+#: Functions that drop the plans of calls with default settings.
 _FORGET = []
 
 
@@ -21,23 +21,23 @@ _default = _initial(os.environ.get("CONVGRAD_CY_ALGORITHM") or "auto")
 
 
 def on_change(forget):
-    """Call a function whenever a default has been changed: this one, or that of ``scratch_limit.py``."""
+    """Call a function whenever this default or the scratch limit has been changed."""
     _FORGET.append(forget)
 
 
 def changed():
-    """Let all be forgotten that was planned before."""
+    """Drop all plans that were made with the earlier settings."""
     for forget in _FORGET:
         forget()
 
 
 def get_default_algorithm():
-    """The algorithm of calls that name none.
+    """Return the algorithm of calls with ``algorithm=None``.
 
     Returns
     -------
     str
-        What `set_default_algorithm` was told last, or else the environment variable ``CONVGRAD_CY_ALGORITHM``, or else
+        The last value of `set_default_algorithm`, or else the environment variable ``CONVGRAD_CY_ALGORITHM``, or else
         "auto".
 
     See Also
@@ -55,16 +55,16 @@ def get_default_algorithm():
 
 
 def set_default_algorithm(algorithm):
-    """Set the algorithm of calls that name none, for the whole process, from the next call on.
+    """Set the algorithm of calls with ``algorithm=None``, for the whole process, from the next call on.
 
-    Of calls with ``algorithm=None``, and of PyTorch's after ``convgrad_cy.torch.enable()`` without an algorithm.
+    PyTorch's and JAX's convolutions use it after ``enable()`` without an algorithm.
 
     Parameters
     ----------
     algorithm : str
-        "auto": the faster one, with an error of at most 2e-5 of the greatest element of a float32 result, whichever
-        element of the result it is; "direct": the sums of the definition, in which each element has an error of its
-        own terms alone.
+        "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 the error of every
+        element is at most 2e-5 times the largest element of the result. "direct": each element is the sum of its own
+        products, and its error depends on these only.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How much memory a call on a CPU may take beside its arrays: as the process or its environment asks for."""
+"""The limit of the memory that a call on a CPU may use in addition to its arrays."""
 
 import os
 
@@ -19,13 +19,13 @@ _limit = _initial(os.environ.get("CONVGRAD_CY_SCRATCH_LIMIT"))
 
 
 def get_scratch_limit():
-    """The bytes that a call on a CPU may take beside its arrays.
+    """Return the bytes that a call on a CPU may use in addition to its arrays.
 
     Returns
     -------
     int or None
-        What `set_scratch_limit` was told last, or else the environment variable ``CONVGRAD_CY_SCRATCH_LIMIT``, or else
-        None: four times the bytes of a call's own arrays, and at least 64 MiB.
+        The last value of `set_scratch_limit`, or else the environment variable ``CONVGRAD_CY_SCRATCH_LIMIT``, or else
+        None, which stands for four times the bytes of the call's own arrays, and at least 64 MiB.
 
     See Also
     --------
@@ -42,23 +42,23 @@ def get_scratch_limit():
 
 
 def set_scratch_limit(limit):
-    """Set the bytes that a call on a CPU may take beside its arrays, for the whole process, from the next call on.
+    """Set the bytes that a call on a CPU may use in addition to its arrays, for the process, from the next call on.
 
-    Ways to compute a call that would take more are left out, and sums are cut into fewer slices. So results may have
-    other bits with another limit. With one limit they have the same bits, for any threads and layout. The limit holds
-    for each result of a call: `conv_backward` has two. It does not count:
+    Algorithms that need more are skipped, and sums are cut into fewer slices. So results may have other bits with
+    another limit. With one limit they have the same bits, for any number of threads and any layout. The limit holds for
+    each result of a call: `conv_backward` has two. It does not count:
 
-    - what each thread has for itself, up to 3 MiB, and small tables of offsets;
-    - the filter packed once by the direct algorithm, or the sums of its gradient, each filled up to whole vectors;
-    - copies of arrays that kernels cannot read where they are: of another byte order, or not aligned.
+    - the memory of each thread, up to 3 MiB, and small tables of offsets;
+    - the filter packed once by the direct algorithm, or the sums of its gradient, each padded to whole vectors;
+    - copies of arrays that kernels cannot read in place: of another byte order, or not aligned.
 
-    A call that asks for ``algorithm="winograd"`` is refused with a ValueError where that would take more than the
-    limit. Without a limit, it may take more than the default.
+    A call with ``algorithm="winograd"`` raises a ValueError if it needs more than the limit. Without a limit, it may
+    use more than the default.
 
     Parameters
     ----------
     limit : int or None
-        At least 0. None: four times the bytes of a call's own arrays, and at least 64 MiB.
+        At least 0. None restores the default: four times the bytes of the call's own arrays, and at least 64 MiB.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How many threads a call uses: as asked for here, or everywhere, or as OpenMP and the control group say."""
+"""The number of threads of a call: set for a block, for the process, or by OpenMP and the control group."""
 
 import os
 from contextvars import ContextVar
@@ -56,9 +56,9 @@ def get_num_threads():
     Returns
     -------
     int
-        What the innermost `num_threads` asks for, else what `set_num_threads` asks for, else OpenMP's number, at most
-        the processors that the control groups of the process may use; where `OMP_NUM_THREADS` is not set, of
-        hyperthreads one for each core. It is 1 in a forked child, and where the package was built without OpenMP.
+        The number of the innermost `num_threads`, else the number of `set_num_threads`, else OpenMP's number. OpenMP's
+        number is limited to the processors that the control groups of the process may use. If `OMP_NUM_THREADS` is not
+        set, it counts cores, not hyperthreads. The result is 1 in a forked child, and in a build without OpenMP.
 
     See Also
     --------
@@ -93,13 +93,13 @@ def wanted():
 def set_num_threads(n):
     """Set the number of threads for the whole process, from the next call on.
 
-    The number is taken as it is, whatever the quota of the control group. Results have the same bits with any number.
+    The quota of the control group does not limit this number. Results have the same bits with any number.
 
     Parameters
     ----------
     n : int or None
-        At least 1. None: the default, which is `OMP_NUM_THREADS` or what `threadpoolctl` sets, or else all cores that
-        the process may use.
+        At least 1. None restores the default: `OMP_NUM_THREADS` or the setting of `threadpoolctl`, or else all cores
+        that the process may use.
 
     Raises
     ------
@@ -127,14 +127,14 @@ def set_num_threads(n):
 class num_threads:
     """Context manager that sets the number of threads for the calls in its block.
 
-    It holds for the Python thread or asyncio task that is in the block, and for the tasks that are created there;
-    others keep their own. Blocks may be nested, and one object may be used several times, also by several threads at
-    once.
+    It holds for the Python thread or asyncio task that is in the block, and for the tasks that are created there.
+    Other threads and tasks keep their own number. Blocks may be nested. One object may be used several times, also by
+    several threads at once.
 
     Parameters
     ----------
     n : int
-        At least 1. It is taken as it is, whatever `set_num_threads` or the quota of the control group say.
+        At least 1. It overrides `set_num_threads` and the quota of the control group.
 
     Raises
     ------

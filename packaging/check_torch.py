@@ -56,7 +56,7 @@ def microseconds(function, count):
 
 
 def check_threads(conv, relu):
-    """PyTorch's number of threads is that of convgrad_cy; the caller's thread alone works where it is one."""
+    """Check that PyTorch and convgrad_cy use the same number of threads, and only the caller's thread if it is one."""
     import torch
 
     from convgrad_cy import cpu, threads

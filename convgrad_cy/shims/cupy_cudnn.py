@@ -1,7 +1,7 @@
 """The three convolutions of ``cupy.cudnn``, which CuPy dropped with version 14, on CuPy and NumPy arrays.
 
-Signatures are those of CuPy 13; ``docs/frameworks.md`` lists what differs. cuDNN is not called: the core computes, on a
-GPU by its own kernels. What only chose among cuDNN's algorithms is accepted and does nothing.
+The signatures are CuPy 13's, and ``docs/golden-model.md`` lists the differences. The core computes, on a GPU by
+its own kernels, and cuDNN is not called. Arguments that chose among cuDNN's algorithms are accepted and do nothing.
 """
 
 from ..documentation import inserted

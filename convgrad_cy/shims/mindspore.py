@@ -1,7 +1,7 @@
 """MindSpore's ``Conv2DBackpropInput`` and ``Conv2DTranspose`` on NumPy and CuPy arrays.
 
 Signatures, defaults, attributes, the order of the checks and the messages are those of MindSpore 2.10 on the CPU;
-``docs/frameworks.md`` lists what differs. So that a program needs no more than another import line, the
+``docs/golden-model.md`` lists the differences. So that a program needs no more than another import line, the
 module also has the few names around the two operators: ``ops``, ``dtype``, ``Tensor`` and some types.
 """
 

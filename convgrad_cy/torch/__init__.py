@@ -1,9 +1,9 @@
-"""PyTorch's convolutions on a CPU, computed by convgrad_cy: ``enable()``, and nothing in a model changes.
+"""Compute PyTorch's convolutions on a CPU with convgrad_cy: call ``enable()``, and leave the model as it is.
 
-``enable()`` puts two kernels into PyTorch's dispatcher, at the key CPU: of ``aten::_convolution``, which convolutions
-and transposed convolutions end in, and of ``aten::convolution_backward``. Autograd, ``torch.compile``, autocast and all
-else that PyTorch builds above them stays as it is. What these kernels do not compute goes to those that were there:
-after ``disable()`` everything.
+``enable()`` registers two kernels with PyTorch's dispatcher, at the key CPU. One is for ``aten::_convolution``, which
+all convolutions and transposed convolutions call. The other is for ``aten::convolution_backward``. Autograd,
+``torch.compile``, autocast and everything else above these operators stay as they are. The earlier kernels compute the
+calls that ours do not support, and all calls after ``disable()``.
 """
 
 from . import version as version  # first: where PyTorch cannot be used, it says why

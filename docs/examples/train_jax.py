@@ -2,9 +2,9 @@
 
     python docs/examples/train_jax.py
 
-It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see
-the same batches in the same order. The model is plain JAX; what differs is ``with convgrad_cy.jax.enabled():`` where
-it is compiled.
+It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see the
+same batches in the same order. The model is plain JAX. The only difference is ``with convgrad_cy.jax.enabled():``
+around its compilation.
 """
 
 import argparse

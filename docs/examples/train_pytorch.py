@@ -2,8 +2,9 @@
 
     python docs/examples/train_pytorch.py
 
-It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see
-the same batches in the same order. The model is plain PyTorch; what differs is ``with convgrad_cy.torch.enabled():``.
+It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see the
+same batches in the same order. The model is plain PyTorch. The only difference is the
+block ``with convgrad_cy.torch.enabled():``.
 """
 
 import argparse

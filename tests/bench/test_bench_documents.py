@@ -9,7 +9,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import documents, results, slow_layers, suites
+from bench import documents, results, slow_layers, suites, summary
+from bench.training import summary as training_summary
 
 pytestmark = pytest.mark.checkout
 TEXTS = {name: (documents.ROOT / name).read_text(encoding="utf-8") for name in documents.DOCUMENTS}
@@ -30,7 +31,8 @@ def test_a_table_that_differs_is_seen_and_made_anew(monkeypatch, tmp_path, capsy
     monkeypatch.setattr(documents, "ROOT", tmp_path)
     (tmp_path / "docs").mkdir()
     wrong = {
-        name: re.sub(r"(\| (?:VGG-16|groups, channels last) \| )\d", r"\g<1>7", text) for name, text in TEXTS.items()
+        name: re.sub(r"(\| (?:VGG-16|groups, channels last|U-Net, 2 of 128×128) \| )\d", r"\g<1>7", text)
+        for name, text in TEXTS.items()
     }
     for name, text in wrong.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -52,6 +54,24 @@ def test_a_mean_is_that_of_the_numbers_in_the_file():
     (line,) = (line for line in documents.layers_by_layout().splitlines() if line.startswith("| VGG-16 |"))
     zen4_first = line.split("|")[2 + list(documents.MACHINES).index("Zen 4") * len(documents.LAYOUTS)]
     assert count >= 24 and float(zen4_first) == pytest.approx(product ** (1 / count), abs=0.005)
+
+
+def test_the_claims_of_the_readme_are_measured():
+    """The numbers of its first lines equal the results."""
+    readme = TEXTS["README.md"]
+    layers = [ratio for ratio, _ in summary.ratios(results.read("zen4-x86_64_v4-float32")["rows"])]
+    assert f"{summary.geometric_mean(layers):.2f}× the speed of the fastest of" in readme
+    assert f"over {len(layers)} combinations" in readme.replace("\n  ", " ")
+    steps = [
+        training_summary.ratio(row)
+        for row in results.read("zen4-x86_64_v4-training")["rows"]
+        if row["dtype"] == "float32" and training_summary.is_timed(row)
+    ]
+    of_jax = [*map(training_summary.ratio, results.read("zen4-x86_64_v4-training-jax")["rows"])]
+    depthwise = [line.split("|")[2].strip() for line in documents.gpu().splitlines() if line.startswith("| depthwise")]
+    assert f"depthwise gradients run at {'× to '.join(depthwise)}× the speed of cuDNN" in readme
+    for ratios in (steps, of_jax):
+        assert f"{min(ratios):.2f}× to {max(ratios):.2f}× the speed of" in readme
 
 
 def test_all_suites_have_a_line():

@@ -109,7 +109,7 @@ class Difference(NamedTuple):
     Attributes
     ----------
     row : str
-        Its name, as in docs/frameworks.md.
+        Its name, as in docs/golden-model.md.
     about : callable
         Whether it is about a call, of which oneDNN's outcome is the second argument.
     right : callable

@@ -148,7 +148,7 @@ def test_definitions_are_adjoint():
 
 
 def test_where_sigpy_looks(monkeypatch):
-    """As docs/frameworks.md puts it there: sigpy looks for one module, and imports another."""
+    """As docs/golden-model.md puts it there: sigpy looks for one module, and imports another."""
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     monkeypatch.setitem(sys.modules, "cupy.cudnn", cudnn)
     monkeypatch.setitem(sys.modules, "cupy.cuda.cudnn", cudnn)

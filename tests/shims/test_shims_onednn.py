@@ -36,7 +36,7 @@ def replayed(recorded, names):
 
 @pytest.mark.parametrize("names", NAMES)
 def test_recording(names, capsys):
-    """100 % of the values and of the statuses, but for the rules of docs/frameworks.md."""
+    """100 % of the values and of the statuses, but for the rules of docs/golden-model.md."""
     counts, wrong = replayed(RECORDED, NAMES[names])
     with capsys.disabled():
         print()

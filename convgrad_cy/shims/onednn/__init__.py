@@ -1,7 +1,7 @@
 """oneDNN Graph's convolutions and their gradients on NumPy arrays.
 
 An operation is constructed with its attributes, by name, and called with its tensors, by position. Attributes,
-defaults, layouts and statuses are those of oneDNN; ``docs/frameworks.md`` lists what differs. The two first
+defaults, layouts and statuses are those of oneDNN; ``docs/golden-model.md`` lists the differences. The two first
 operations have the names of oneDNN Graph 0.7, the others those of oneDNN v3.
 """
 
