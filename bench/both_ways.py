@@ -38,7 +38,7 @@ class Tensors:
 
 
 class Run:
-    """One route on arrays of its own result: a call without arguments."""
+    """One route on given inputs, with an array of its own for the result: a call without arguments."""
 
     def __init__(self, route, inputs, out):
         self.work, self.inputs, self.out = route.ready(), inputs, out
@@ -70,7 +70,7 @@ def in_turn(calls, seconds):
 
 
 def compared(row, tensors, usual, other, seconds):
-    """The seconds of both routes; where one is wrong or fails, what it says."""
+    """The seconds of both routes, or the reason why a result is wrong or missing."""
     first, second, out = arrays_of(row.case, row.kernel, *tensors.operands)
     outs = out, poisoned(out.shape, out.dtype)
     calls, found = [], []
@@ -90,7 +90,7 @@ def compared(row, tensors, usual, other, seconds):
 
 
 def rows_of_layer(layer, options):
-    """What is found of a layer: a dictionary for each row, and for each name that its route can be without."""
+    """Compare the routes of a layer's rows: a dictionary for each row and each name that its route can be without."""
     found = []
     tensors = cache(lambda dtype: Tensors(layer.case("NCX", dtype)))
     for row in suites.rows((layer.suite,), options.op, options.layout, options.dtype, layers=[layer]):

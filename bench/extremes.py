@@ -1,8 +1,8 @@
 """``python -m bench.extremes``: layers unlike those of networks, random ones and curves, and which of them stand out.
 
-``odd_layers.py`` draws the layers. A row stands out that is slower than in another library, and a point of a curve
-whose time for each FLOP rises. With ``--without``, no other library is measured: rows stand out that are faster by
-another route of this package (``without.py``).
+``odd_layers.py`` draws the layers. A row stands out if another library is faster, a point of a curve if the time for
+each FLOP rises. With ``--without``, no other library is measured: a row stands out if another family or form of this
+package's kernels is faster (``without.py``).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The route of a row: the family and the form that the planner takes, and the ones that it takes without one of these.
+"""The routes of a row: the one that the planner takes, and those that it takes without a family or a form.
 
 A family is left out of the list that a task is offered to. A form is left out by tuned numbers with which it suits no
 case. Both are arguments of the planner: nothing of the package is changed.
@@ -63,7 +63,7 @@ class Route(NamedTuple):
         return f"{self.family}, {self.form}" if self.form else self.family
 
     def ready(self):
-        """What computes the task, on arrays that lie in memory like its own."""
+        """The work of the task, for any arrays that lie in memory like its own."""
         return cpu.ready(self.task, self.preference)
 
     def without(self, name):

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 
 import convgrad_cy as cg
@@ -43,7 +44,7 @@ def line(row):
 
 
 def conclusion(rows):
-    """For each family and form how much it helps, and the findings."""
+    """The lines after the table: how much each family and form helps, and the findings."""
     lines = [f"{'without':<16}{'rows':>6}{'findings':>10}   times as long without it: mean, least, most"]
     for (name,), group in grouped(rows, "without").items():
         times = [1 / gain(row) for row in group if gain(row)]
@@ -52,12 +53,12 @@ def conclusion(rows):
     if troubled := troubles(rows):
         lines += ["", "wrong or failed:", *map(line, troubled)]
     found = findings(rows)
-    lines += ["", f"{len(found)} findings in {len(rows)} rows: another route is more than {FINDING} times faster"]
-    return [*lines, *map(line, found)]
+    count = f"{len(found)} findings in {len(rows)} comparisons: another route is more than {FINDING} times faster"
+    return [*lines, "", count, *map(line, found)]
 
 
 def start(processors, threads):
-    """Of a process that measures: its own processors, so that no other takes them."""
+    """Begin a process that measures, on processors that no other such process uses."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the others
     mine = processors.get()
     if hasattr(os, "sched_setaffinity"):
@@ -86,8 +87,12 @@ def run(layers, processors, options):
             progress.show(done, layers[done - 1].name)
     except KeyboardInterrupt:
         data["stopped"] = "interrupted"
+    except BrokenProcessPool:
+        data["stopped"] = f"a process crashed; {len(data['rows'])} rows were measured before"
     finally:
         progress.clear()
         pool.shutdown(cancel_futures=True)
+    if "stopped" in data:
+        print(data["stopped"])
     data["findings"] = len(findings(data["rows"]))
     return data

@@ -31,7 +31,7 @@ def tensors_of(geometry, places, seen):
 
 
 def cpu_arguments(function, geometry, arrays):
-    """What ``cpu.prepare`` and ``cpu.task_of`` take for a part on arrays like its two inputs and its result."""
+    """The arguments of ``cpu.prepare`` and ``cpu.task_of`` for a part, on arrays like its two inputs and its result."""
     operation, geometry, places = part_of(function, geometry)
     tensors = tensors_of(geometry, places, arrays)
     return operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors

@@ -1,6 +1,10 @@
-"""``bench.extremes --without``: the other route of a row, what is found of both, and the table of findings."""
+"""``bench.extremes --without``: the other route of a row, the comparison of both, and the table of findings."""
 
+import os
+import signal
+import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -151,7 +155,7 @@ def test_wrong_results_and_failures_have_no_time():
 
 
 def clock(monkeypatch, *times):
-    """Calls that take so long, each of these in turn; the order in which they are made is returned."""
+    """Let the calls 0 and 1 take these times, one after the other; returns the list of calls, which grows."""
     made, left = [], [iter(each) for each in times]
 
     def shortest(call, seconds):
@@ -204,7 +208,7 @@ def test_findings():
     assert lines[1].split() == ["winograd", "2", "0", "4.00", "4.00", "4.00"]
     assert lines[2].split() == ["exchanged", "3", "2", "0.53", "0.20", "0.87"]
     assert lines[4] == "wrong or failed:" and lines[5].endswith("other route: relative error 1")
-    assert lines[7] == "2 findings in 5 rows: another route is more than 1.15 times faster"
+    assert lines[7] == "2 findings in 5 comparisons: another route is more than 1.15 times faster"
     assert [line.split()[0] for line in lines[8:]] == ["d", "b"]
     assert lines[8].split()[-4:] == ["5.000", "1.000", "5.00", "!"] and without.line(rows[0]).endswith("0.25")
 
@@ -233,8 +237,49 @@ def test_command(processes, tmp_path, capsys):
     assert {row["layer"].split("_")[0] for row in data["rows"]} == {"tiny", "random"}
     assert data["findings"] == len(without.findings(data["rows"])) and data["sets"] == ["tiny", "random"]
     printed = capsys.readouterr().out
-    assert f"{data['findings']} findings in {len(expected)} rows" in printed
+    assert f"{data['findings']} findings in {len(expected)} comparisons" in printed
     assert all(without.line(row)[:80] in printed for row in data["rows"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the command is stopped by a signal")
+def test_an_interrupted_run_keeps_its_rows(tmp_path):
+    command = [sys.executable, "-m", "bench.extremes", "--without=all", "--sets=random", "--seconds=0.001"]
+    with subprocess.Popen(
+        [*command, f"--json={tmp_path / 'it.json'}"],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while not process.stdout.readline().startswith(b"random_"):
+            pass
+        process.send_signal(signal.SIGTERM)
+        printed, _ = process.communicate(timeout=60)
+    data = results.read(tmp_path / "it.json")
+    assert process.returncode == 1 and data["stopped"] == "interrupted" and b"interrupted\n" in printed
+    assert data["rows"] and len({row["layer"] for row in data["rows"]}) < 500
+
+
+class Crashed:
+    def __init__(self, *arguments):
+        pass
+
+    def map(self, function, layers):
+        yield [made_up("a", "winograd", 2e-3, 1e-3)]
+        raise BrokenProcessPool
+
+    def shutdown(self, cancel_futures):
+        pass
+
+
+def test_a_crash_keeps_the_rows_before_it(monkeypatch, capsys):
+    monkeypatch.setattr(without, "ProcessPoolExecutor", Crashed)
+    options = extremes.arguments(["--without", "all"])[1]
+    data = without.run(extremes.layers_of(options)[:2], [0], options)
+    assert len(data["rows"]) == data["findings"] == 1
+    assert (
+        data["stopped"] == "a process crashed; 1 rows were measured before"
+        and data["stopped"] in capsys.readouterr().out
+    )
 
 
 def options_of(sets, count):
