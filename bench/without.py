@@ -13,6 +13,9 @@ from . import machine, table
 from .both_ways import FINDING, rows_of_layer
 from .summary import geometric_mean, grouped
 
+#: Of a row in a file; those that a row lacks are null there.
+FIELDS = ("suite", "layer", "kernel", "layout", "dtype", "without", "usual", "other")
+FIELDS += ("seconds", "other_seconds", "wrong", "failed")
 LAYER, ROUTE = 32, 24
 
 
@@ -70,7 +73,7 @@ def run(layers, processors, options):
     """Measure the rows of all layers and print each one. Ctrl-C ends the run: the result has the rows until then."""
     data = {"machine": machine.about()}
     data |= {name: getattr(options, name) for name in ("without", "sets", "count", "seed", "threads", "seconds")}
-    data["rows"] = []
+    data |= {"fields": FIELDS, "rows": []}
     spawn = multiprocessing.get_context("spawn")
     shares = spawn.SimpleQueue()
     for i in range(options.processes):

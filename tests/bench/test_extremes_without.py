@@ -12,7 +12,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import both_ways, extremes, results, routes, suites, without
+from bench import both_ways, extremes, results, routes, suites, verify, without
 from bench.peers.convgrad_cy import Library, arrays_of
 from convgrad_cy import cpu
 from convgrad_cy.cpu import families
@@ -130,8 +130,8 @@ def test_both_routes_are_right_and_timed(name):
 class Spoiled:
     """A route whose result is right but for one element, or that does not run."""
 
-    def __init__(self, route, error=None):
-        self.route, self.error = route, error
+    def __init__(self, route, error=None, add=1, family="direct"):
+        self.route, self.error, self.add, self.family = route, error, add, family
 
     def ready(self):
         if self.error:
@@ -141,7 +141,7 @@ class Spoiled:
 
     def run(self, *arrays):
         self.work.run(*arrays)
-        arrays[-1].reshape(-1)[-1] += 1
+        arrays[-1].reshape(-1)[-1] += self.add
 
 
 def test_wrong_results_and_failures_have_no_time():
@@ -152,6 +152,39 @@ def test_wrong_results_and_failures_have_no_time():
     assert [*both_ways.compared(*compared, Spoiled(usual), usual, 0.001)] == ["wrong"]
     found = both_ways.compared(*compared, usual, Spoiled(usual, MemoryError("no memory")), 0.001)
     assert found == {"failed": "other route: MemoryError: no memory"}
+
+
+def long_sum(family):
+    """A row with sums of 40,000 terms, its tensors, and a result that is off by more than the tolerance allows."""
+    (layer,) = suites.parse('[long]\nmb1ic100ih20oc1kh20n"long"')
+    row = suites.Row(layer, layer.case("NCX", "float32"), "fprop")
+    tensors = both_ways.Tensors(row.case)
+    route = routes.Route.of(routes.task_of(row))
+    error = 3e-5 * np.abs(tensors.expected("fprop")).max()
+    return row, tensors, Spoiled(route, add=error, family=family)
+
+
+def test_sums_of_many_terms_may_be_off_by_their_rounding():
+    """A plain sum may be, in the contract; Winograd's may not, nor may a plain one by more."""
+    row, tensors, route = long_sum("direct")
+    assert "seconds" in both_ways.compared(row, tensors, route, route, 0.001)
+    row, tensors, route = long_sum("winograd")
+    assert "relative error 3" in both_ways.compared(row, tensors, route, route, 0.001)["wrong"]
+    row, tensors, route = long_sum("direct")
+    route.add = 1.1 * 40001 * 2.0**-23 * np.abs(tensors.operands[0] * tensors.operands[1]).sum()
+    assert "wrong" in both_ways.compared(row, tensors, route, route, 0.001)
+
+
+@pytest.mark.parametrize("kernel, terms", (("fprop", 2 * 9), ("dgrad", 3 * 9), ("wgrad", 2 * 9)))
+def test_bound_of_a_plain_sum(kernel, terms):
+    """(K + 1)·eps·S: two channels of x and three of y in each of two groups, 3×3 taps, 3×3 positions, two images."""
+    (layer,) = suites.parse('[bound]\nmb2g2ic4ih5oc6kh3n"bound"')
+    case = layer.case("NCX", "float64")
+    zeros, sums = np.zeros(case.shape(kernel)), np.full(case.shape(kernel), 5.0)
+    result = zeros.copy()
+    for part, right in ((0.99, True), (1.01, False), (np.nan, False)):
+        result.flat[-1] = part * (terms + 1) * 2.0**-52 * 5
+        assert verify.is_within_rounding(case, kernel, result, zeros, sums) == right
 
 
 def clock(monkeypatch, *times):
