@@ -83,10 +83,10 @@ def run(layers, processors, options):
     print(f"{len(layers)} layers, {options.processes} processes of {options.threads} threads\n\n{HEADER}")
     try:
         for done, found in enumerate(pool.map(partial(rows_of_layer, options=options), layers), 1):
+            data["rows"] += found  # before they are printed: an interrupted result has all rows that were seen
             progress.clear()
             for row in found:
                 print(line(row), flush=True)
-            data["rows"] += found
             progress.show(done, layers[done - 1].name)
     except KeyboardInterrupt:
         data["stopped"] = "interrupted"
