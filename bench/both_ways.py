@@ -49,7 +49,7 @@ class Run:
 
     def __init__(self, route, inputs, out):
         self.work, self.inputs, self.out = route.ready(), inputs, out
-        self.is_plain = route.family != "winograd"  # its sums are those of the definition
+        self.is_plain = route.family != "winograd"  # it adds the products of the definition
 
     def __call__(self):
         self.work.run(*self.inputs, self.out)

@@ -1,4 +1,4 @@
-"""``python -m bench.extremes``: layers unlike those of networks, random ones and curves, and which of them stand out.
+"""``python -m bench.extremes``: random layers and curves that no network has, and which of them stand out.
 
 ``odd_layers.py`` draws the layers. A row stands out if another library is faster, a point of a curve if the time for
 each FLOP rises. With ``--without``, no other library is measured: a row stands out if another family or form of this
@@ -97,12 +97,12 @@ def arguments(argv):
 
 
 def processors():
-    """Of this process."""
+    """The processors that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
 
 
 def layers_of(options):
-    """The layers that are asked for, those of suites.txt first."""
+    """The layers that are asked for; layers of suites.txt come first."""
     whole = "suites" in options.sets
     regular = [layer for layer in suites.LAYERS if whole or layer.suite in options.sets]
     return regular + suites.parse("\n".join(odd_layers.lines(options.sets, options.count, options.seed)))
@@ -122,7 +122,7 @@ def part(peers, options, mine, number):
 
 
 def measured(peers, options):
-    """The result of all rows; of several processes, that of the first with the rows of the others between its own."""
+    """The result of all rows. With several processes, the first one's result, with the rows of the others inserted."""
     if options.processes == 1:
         return run(rows_of(options), peers, options)
     each = partial(part, peers, options, processors())

@@ -1,4 +1,4 @@
-"""Layers unlike those of networks, as lines of suites.txt: random geometries, and curves on which one size grows.
+"""Layers that no network has, as lines of suites.txt: random geometries, and curves on which one size grows.
 
 Random geometries have up to 500 taps and 64 positions of y on an axis, each power alike, with strides, dilation,
 padding and groups. On a curve, the filter or y grows.
@@ -12,13 +12,13 @@ SETS = ("random", "taps", "positions")
 CURVES = SETS[1:]
 TAPS, POSITIONS, CHANNELS, IMAGES = 500, 64, 512, 8  # at most
 MOST_FLOP, MOST_ELEMENTS = 1e9, 1 << 23
-#: Of curves: (images, groups, channels of x and of y in a group), and how often a point is as large as the one before.
+#: For each curve: (images, groups, channels of x and of y in a group), and how often a point has the size of the last.
 KINDS = ((1, 1, 64, 64), (1, 64, 1, 1), (4, 1, 16, 16), (1, 1, 4, 4), (1, 1, 128, 16))
 GROWTH = 1.3
 
 
 def line_of(name, images, groups, channels, outputs, axes, transposed=False):
-    """A layer as a line of suites.txt; the channels are those of a group."""
+    """A layer as a line of suites.txt; the channels are for one group."""
     names = ["iokspd"[i] + name for name in "dhw"[-len(axes) :] for i in range(6)]
     sizes = "".join(f"{name}{size}" for name, size in zip(names, chain(*axes), strict=True))
     problem = f'mb{images}g{groups}ic{groups * channels}oc{groups * outputs}{sizes}n"{name}"'

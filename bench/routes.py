@@ -19,7 +19,7 @@ LAST = families.name_of(families.PREFERENCE[-1])
 class Form(NamedTuple):
     """A form of ``convgrad_cy.cpu.direct.forms`` by its name there, and the numbers with which no plan has it.
 
-    ``stays``: plans are still called so with these numbers, but they are those of the last form.
+    ``stays``: with these numbers, plans still have this name, but they are plans of the last form.
     """
 
     name: str

@@ -13,7 +13,7 @@ from . import machine, table
 from .both_ways import FINDING, rows_of_layer
 from .summary import geometric_mean, grouped
 
-#: Of a row in a file; those that a row lacks are null there.
+#: The fields of a row in a file. A field that a row lacks is null there.
 FIELDS = ("suite", "layer", "kernel", "layout", "dtype", "without", "usual", "other")
 FIELDS += ("seconds", "other_seconds", "wrong", "failed")
 LAYER, ROUTE = 32, 24

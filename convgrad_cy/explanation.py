@@ -167,7 +167,7 @@ def explain(function, shapes, dtype=None, **keywords):
 
 
 def tasks(function, shapes, dtype=None, **keywords):
-    """The ``Task`` of each result of a call on this machine's CPU; the arguments are those of `explain`.
+    """The ``Task`` of each result of a call on this machine's CPU, for the arguments of `explain`.
 
     For benchmarks, which plan and run one call in several ways.
     """

@@ -1,4 +1,4 @@
-"""Layers unlike those of networks: how they are drawn, and which of their rows stand out."""
+"""Layers that no network has: how they are drawn, and which of their rows stand out."""
 
 import sys
 from itertools import pairwise

@@ -47,7 +47,7 @@ CALLS = [
 
 @pytest.fixture
 def wide_vectors(monkeypatch):
-    """Plans are those of one machine, whichever this is."""
+    """Plans are made for one fixed machine, whichever this is."""
     monkeypatch.setattr(cpu, "machine", lambda *count: Machine(6, 256, 64, False, 32 << 20, threads=2))
 
 
@@ -83,7 +83,7 @@ def test_the_other_route_is_without_it(name, wide_vectors):
 
 
 def test_no_row_keeps_a_form_that_is_left_out(wide_vectors):
-    """Of all suites, whatever their numbers of channels, taps and phases; and of one tap, channels last."""
+    """Layers of all suites with any number of channels, taps and phases; and layers of one tap, channels last."""
     pointwise = suites.parse("[pointwise]\n" + 'mb8ic3ih64oc64kh1n"pointwise"')
     for row in suites.rows() + suites.rows(("pointwise",), layers=pointwise):
         usual = routes.Route.of(routes.task_of(row))
@@ -100,7 +100,7 @@ def test_a_family_is_left_to_one_behind_it(wide_vectors):
 
 @pytest.mark.tuning
 def test_a_form_without_effect_has_no_other_route(wide_vectors):
-    """Of some rows that read the source in place no end of a row is cut off: both plans are one."""
+    """Some rows read the source in place and cut off no end of a row: both plans are equal."""
     usual = route_of("tiny_8x8", "fprop", "NXC", "float32")
     cut = route_of(*TAKEN["in_place"])
     assert usual.form == cut.form == "in_place"
@@ -213,7 +213,7 @@ def test_a_clearly_slower_route_is_not_timed_any_longer(monkeypatch):
 
 @pytest.mark.parametrize("again, expected", ((1.0, 1.0), (1.9, 1.9)))
 def test_a_finding_is_timed_twice(again, expected, monkeypatch):
-    """What was slow by chance is no finding."""
+    """A row that was slow by chance is no finding."""
     turns = iter([[2.0, 1.0], [again, 1.1]])
     monkeypatch.setattr(both_ways, "in_turn", lambda calls, seconds: next(turns))
     row, usual = row_of(*TAKEN["rows"]), route_of(*TAKEN["rows"])
