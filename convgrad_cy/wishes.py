@@ -2,7 +2,7 @@
 
 from .default_algorithm import DEFAULTS
 from .keywords import choice
-from .locks import ForkSafeLock
+from .memo.locks import ForkSafeLock
 
 
 class Wishes:

@@ -4,10 +4,10 @@ from itertools import chain, repeat
 from math import prod
 from typing import Any, NamedTuple
 
+from ..memo.once import once
 from ..problem import WGRAD
 from .cache import operand_bytes
 from .machines import Machine, Tile
-from .once import once
 from .scratch import most_scratch
 from .walks import Walks, walks_of
 

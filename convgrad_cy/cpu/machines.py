@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .once import once
+from ..memo.once import once
 from .tuning import Tuning, tuning_of
 
 LINE_BYTES = 64  # of the cache

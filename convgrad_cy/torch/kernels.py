@@ -7,8 +7,8 @@ from functools import partial
 import torch
 
 from .._aten import Backward, Forward, Untraced
-from ..bounded import Bounded, counted
 from ..default_algorithm import on_change
+from ..memo.bounded import Bounded, counted
 from ..threads import num_threads
 from . import plans
 

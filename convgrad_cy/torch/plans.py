@@ -9,8 +9,8 @@ from .. import _aten, arguments, calls, prepared
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
-from ..bounded import count, counted
 from ..by_address import by_address
+from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
 from .processor import left_to_pytorch
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy import bounded, calls, cpu, dtypes
-from convgrad_cy.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
+from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.direct.plan import PLANS_BYTES, plan
 from convgrad_cy.cpu.job import Job
+from convgrad_cy.memo import bounded
+from convgrad_cy.memo.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
 from convgrad_cy.problem import DGRAD, ConvProblem
 
 LONG, LONGER = 700, 720  # strides of plans that are much larger than an entry

@@ -12,8 +12,8 @@ from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arguments, calls, cpu
-from convgrad_cy.bounded import ENTRY_BYTES, Bounded
 from convgrad_cy.cpu import direct
+from convgrad_cy.memo.bounded import ENTRY_BYTES, Bounded
 
 RANDOM = np.random.default_rng(5)
 X, W = RANDOM.integers(-4, 5, (2, 4, 5, 5)), RANDOM.integers(-4, 5, (6, 4, 3, 3))

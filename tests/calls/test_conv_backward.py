@@ -9,7 +9,7 @@ from problems import PROBLEMS
 
 import convgrad_cy as cg
 from convgrad_cy import arguments, calls
-from convgrad_cy.bounded import Bounded
+from convgrad_cy.memo.bounded import Bounded
 
 NAMES = ("1d_groups", "2d_same", "2d_stride2_dilation3", "2d_leftover_three", "2d_depthwise_many", "3d_mixed_stride")
 X, W, DY = np.ones((2, 4, 5), np.float32), np.ones((6, 4, 3), np.float32), np.ones((2, 6, 3), np.float32)

@@ -7,8 +7,8 @@ import pytest
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu, prepared, scratch_limit, threads
-from convgrad_cy.bounded import Bounded
 from convgrad_cy.cpu import kernels
+from convgrad_cy.memo.bounded import Bounded
 
 random = np.random.default_rng(0)
 #: A layer that "auto" computes by Winograd's algorithm, whose bits are others.

@@ -8,12 +8,12 @@ from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arrays, calls, cpu
-from convgrad_cy.bounded import Bounded
 from convgrad_cy.cpu.machines import Machine
 from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.tilings import LARGE, SMALL
 from convgrad_cy.dtypes import TABLE
+from convgrad_cy.memo.bounded import Bounded
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
 LAYERS = (

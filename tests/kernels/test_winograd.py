@@ -20,9 +20,10 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-from convgrad_cy import bounded, calls, cpu, dtypes
+from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
+from convgrad_cy.memo import bounded
 from convgrad_cy.problem import WGRAD, ConvProblem
 
 PYX = Path(__file__).parents[2] / "pyx" / "winograd"

@@ -169,7 +169,7 @@ PLANNER_MUTANTS = [
         ("rows after a walk's first are like it", "np.arange(len(first)) - first", "0"),
     ),
     *mutants_of(
-        "convgrad_cy/bounded.py",
+        "convgrad_cy/memo/bounded.py",
         "test_bounded.py test_calls.py::test_not_without_end",
         ("what is remembered is never forgotten", "self.bytes > self.most", "False"),
         ("what is too large drives all else out", "size > self.most", "False", "if size > self.most"),

@@ -13,8 +13,9 @@ from collections import OrderedDict
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import bounded, calls, default_algorithm, prepared
+from convgrad_cy import calls, default_algorithm, prepared
 from convgrad_cy.cpu.machines import Tile
+from convgrad_cy.memo import bounded
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python's own warning that a process with threads forks
 

@@ -12,8 +12,8 @@ from test_invariance import run_python
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu
-from convgrad_cy.bounded import Bounded
 from convgrad_cy.cpu.job import Job
+from convgrad_cy.memo.bounded import Bounded
 
 HERE = Path(__file__).parent
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")

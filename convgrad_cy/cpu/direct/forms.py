@@ -6,8 +6,8 @@ reaches a bit of the result: the order of its sums is given.
 
 from typing import Any, NamedTuple
 
+from ...memo.once import once
 from ...problem import even
-from ..once import once
 from .choices import (
     crosses_positions,
     cut_ends,

@@ -6,7 +6,7 @@ decided first (``order.py``), and by nothing that this second stage knows beside
 
 from math import prod
 
-from ...bounded import bounded
+from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD, even
 from ..cache import memory_ways
 from ..case import case_of, setting_of

@@ -4,7 +4,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from ...bounded import bounded
+from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD
 from ..cache import memory_ways, operand_bytes
 from ..case import case_of, setting_of

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...bounded import count
+from ...memo.bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..cache import is_streamed, operand_bytes
 from ..steps import TileBlocks
