@@ -10,9 +10,9 @@ from . import arguments, cpu
 from ._repeat import are_apart, call_key, new_array
 from .arrays import NUMPY, Foreign, library_of
 from .cpu import threads
-from .default_algorithm import on_change
 from .memo.bounded import Bounded, counted
 from .prepared import are_apart_on_gpu, gpu_key, on_cpu, on_gpu, part_of, too_little
+from .settings.algorithm import on_change
 
 #: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
 _KNOWN = Bounded()

@@ -8,7 +8,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 from . import dtypes
-from .default_algorithm import get_default_algorithm
 from .keywords import (
     ALGORITHMS,
     DATA_ORDERS,
@@ -23,6 +22,7 @@ from .keywords import (
     shown,
 )
 from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
+from .settings.algorithm import get_default_algorithm
 from .shapes import (
     Axis,
     Tensor,

@@ -11,7 +11,7 @@ import convgrad_cy as cg
 from convgrad_cy import _repeat, cpu, dtypes, gpu, report
 from convgrad_cy.problem import DGRAD, ConvProblem
 from convgrad_cy.report import one_line
-from convgrad_cy.without_openmp import HINT
+from convgrad_cy.settings.without_openmp import HINT
 
 #: Files of the OpenMP runtimes of GNU, Intel and LLVM; those that a wheel brings have a hash in their names.
 _RUNTIME = re.compile(r"/\S*/lib(?:gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[.0-9]*$", re.MULTILINE)

@@ -59,7 +59,8 @@ def check_threads(conv, relu):
     """PyTorch's number of threads is that of convgrad_cy; the caller's thread alone works where it is one."""
     import torch
 
-    from convgrad_cy import cpu, threads
+    from convgrad_cy import cpu
+    from convgrad_cy.settings import threads
 
     torch.set_num_threads(1)
     before = len(os.listdir("/proc/self/task"))

@@ -11,7 +11,8 @@ from shutil import which
 import pytest
 from hypothesis import settings
 
-from convgrad_cy import _repeat, without_openmp
+from convgrad_cy import _repeat
+from convgrad_cy.settings import without_openmp
 
 # A build without OpenMP warns once where several threads would be used, and tests take warnings for errors. No warning
 # is given to a user who asks for one thread: the variable holds for the processes that tests start.

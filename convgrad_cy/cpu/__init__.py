@@ -4,7 +4,7 @@ A ``Task`` (task.py) is one result of one call. The first of the families that s
 it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` runs on any arrays like the call's.
 """
 
-from ..without_openmp import warn_if_serial
+from ..settings.without_openmp import warn_if_serial
 from . import families
 from .details import explained as explained_task
 from .kernels import available_isas as available_isas

@@ -5,8 +5,8 @@ from functools import lru_cache
 from importlib import import_module, util
 
 from .. import _cpu_features
-from ..scratch_limit import get_scratch_limit
-from ..threads import get_num_threads as threads
+from ..settings.scratch import get_scratch_limit
+from ..settings.threads import get_num_threads as threads
 from .cache import cache_sizes
 from .machines import Machine
 

@@ -13,10 +13,10 @@ from .._repeat import array_at
 from .._xla_ffi import Plan, set_planner
 from ..arrays import NUMPY
 from ..by_address import by_address
-from ..default_algorithm import on_change
 from ..dtypes import BFLOAT16_BITS, lookup
 from ..memo.bounded import Bounded, counted
-from ..threads import get_num_threads, num_threads
+from ..settings.algorithm import on_change
+from ..settings.threads import get_num_threads, num_threads
 
 _FUNCTIONS = {
     function.name: function

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu, prepared, scratch_limit, threads
+from convgrad_cy import _repeat, calls, cpu, prepared
 from convgrad_cy.cpu import kernels
 from convgrad_cy.memo.bounded import Bounded
+from convgrad_cy.settings import scratch, threads
 
 random = np.random.default_rng(0)
 #: A layer that "auto" computes by Winograd's algorithm, whose bits are others.
@@ -129,7 +130,7 @@ def test_a_setting_is_read_once(monkeypatch):
         with monkeypatch.context() as inner:
             for owner, name in ((kernels, "threads"), (kernels, "get_scratch_limit"), (threads, "_number_here")):
                 inner.setattr(owner, name, None)
-            inner.setattr(scratch_limit, "_limit", "no number")
+            inner.setattr(scratch, "_limit", "no number")
             return job(task, families)
 
     monkeypatch.setattr(cpu.families, "job", alone)

@@ -125,7 +125,8 @@ class Session:
 
 def choose(number):
     """Let this mutant be the one that runs, in a process that was forked."""
-    from convgrad_cy import _mutant, _repeat, cpu, threads
+    from convgrad_cy import _mutant, _repeat, cpu
+    from convgrad_cy.settings import threads
 
     _mutant.number = number
     for module in (_repeat, cpu.kernels.compiled):

@@ -13,9 +13,10 @@ from collections import OrderedDict
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import calls, default_algorithm, prepared
+from convgrad_cy import calls, prepared
 from convgrad_cy.cpu.machines import Tile
 from convgrad_cy.memo import bounded
+from convgrad_cy.settings import algorithm
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python's own warning that a process with threads forks
 
@@ -51,7 +52,7 @@ STOPS = {
     "clear": (Sizes, "clear", calls.forget),
     "property": (Tile, "pairs", lambda: conv(20)),
     "planning": (prepared, "prepare", lambda: conv(20)),
-    "setter": (default_algorithm, "changed", lambda: cg.set_default_algorithm("auto")),
+    "setter": (algorithm, "changed", lambda: cg.set_default_algorithm("auto")),
 }
 
 

@@ -10,7 +10,8 @@ import pytest
 from test_invariance import run_python
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, cpu, threads
+from convgrad_cy import _repeat, cpu
+from convgrad_cy.settings import threads
 
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
 

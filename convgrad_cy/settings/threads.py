@@ -3,8 +3,9 @@
 import os
 from contextvars import ContextVar
 
-from . import keywords, processors
-from ._repeat import has_openmp, max_threads
+from .. import keywords
+from .._repeat import has_openmp, max_threads
+from . import processors
 
 #: More threads than any machine has; a slip of the keyboard is not to take all memory.
 MOST_THREADS = 4096

@@ -1,8 +1,8 @@
 """Who wants a framework's convolutions computed here, and by which algorithm."""
 
-from .default_algorithm import DEFAULTS
-from .keywords import choice
-from .memo.locks import ForkSafeLock
+from ..keywords import choice
+from ..memo.locks import ForkSafeLock
+from .algorithm import DEFAULTS
 
 
 class Wishes:

@@ -2,9 +2,9 @@
 
 import os
 
-from . import keywords
-from .default_algorithm import changed
-from .problem import INDEX_LIMIT
+from .. import keywords
+from ..problem import INDEX_LIMIT
+from .algorithm import changed
 
 
 def _initial(wanted):

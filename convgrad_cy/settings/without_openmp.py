@@ -4,8 +4,8 @@ import os
 import sys
 import warnings
 
+from .._repeat import lacks_openmp
 from . import threads
-from ._repeat import lacks_openmp
 
 #: How to get a build with OpenMP. setup.py says the same at the end of a build.
 HINT = "to use more, build it again with gcc, or with a clang that has libomp (docs/support.md)"
@@ -34,7 +34,7 @@ def warn_if_serial():
 
 def _level_of_caller():
     """The stack level, for ``warn``, of the first function outside the package."""
-    package, level = os.path.dirname(__file__) + os.sep, 1
+    package, level = os.path.dirname(os.path.dirname(__file__)) + os.sep, 1
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1

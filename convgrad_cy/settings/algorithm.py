@@ -2,7 +2,7 @@
 
 import os
 
-from .keywords import choice
+from ..keywords import choice
 
 #: Not "winograd", which most problems refuse.
 DEFAULTS = {name: name for name in ("auto", "direct")}
@@ -21,7 +21,7 @@ _default = _initial(os.environ.get("CONVGRAD_CY_ALGORITHM") or "auto")
 
 
 def on_change(forget):
-    """Call a function whenever a default has been changed: this one, or that of ``scratch_limit.py``."""
+    """Call a function whenever a default has been changed: this one, or that of ``scratch.py``."""
     _FORGET.append(forget)
 
 
