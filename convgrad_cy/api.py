@@ -1,7 +1,7 @@
 """The functions with one result: check the arguments, run the kernel, return the result."""
 
-from . import arguments
 from .calls import call
+from .checks import functions
 from .documentation import documented
 
 
@@ -45,7 +45,7 @@ def conv(
     array([[[ 2.,  3.,  5.,  7., -7.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV, x, w, (), keywords, out)
+    return call(functions.CONV, x, w, (), keywords, out)
 
 
 @documented
@@ -92,7 +92,7 @@ def conv_backward_data(
     array([[[ 1.,  2., 13., 20., 30.,  0.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_BACKWARD_DATA, dy, w, (x_shape,), keywords, out)
+    return call(functions.CONV_BACKWARD_DATA, dy, w, (x_shape,), keywords, out)
 
 
 @documented
@@ -139,7 +139,7 @@ def conv_backward_filter(
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)
+    return call(functions.CONV_BACKWARD_FILTER, x, dy, (w_shape,), keywords, out)
 
 
 @documented
@@ -187,7 +187,7 @@ def conv_transpose(
     array([[[ 1.,  2., 13., 20., 30.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_TRANSPOSE, x, w, (output_padding, output_shape), keywords, out)
+    return call(functions.CONV_TRANSPOSE, x, w, (output_padding, output_shape), keywords, out)
 
 
 @documented
@@ -234,7 +234,7 @@ def conv_transpose_backward_data(
     array([[[3., 7.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (output_padding, output_shape), keywords, out)
+    return call(functions.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (output_padding, output_shape), keywords, out)
 
 
 @documented
@@ -281,4 +281,4 @@ def conv_transpose_backward_filter(
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return call(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (output_padding, output_shape, w_shape), keywords, out)
+    return call(functions.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (output_padding, output_shape, w_shape), keywords, out)

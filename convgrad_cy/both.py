@@ -1,7 +1,7 @@
 """The functions with two results, both gradients of a convolution: on a GPU as one piece of work."""
 
-from . import arguments
 from .calls import call_several
+from .checks import functions
 from .documentation import documented
 
 
@@ -62,7 +62,7 @@ def conv_backward(
     array([[[ 41.,  72., 114.]]], dtype=float32)
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
-    return tuple(call_several(arguments.CONV_BACKWARD, (dy, x, w), (), keywords, _pair(out)))
+    return tuple(call_several(functions.CONV_BACKWARD, (dy, x, w), (), keywords, _pair(out)))
 
 
 @documented
@@ -113,4 +113,4 @@ def conv_transpose_backward(
     """
     keywords = (stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     asked = (output_padding, output_shape)
-    return tuple(call_several(arguments.CONV_TRANSPOSE_BACKWARD, (dy, x, w), asked, keywords, _pair(out)))
+    return tuple(call_several(functions.CONV_TRANSPOSE_BACKWARD, (dy, x, w), asked, keywords, _pair(out)))

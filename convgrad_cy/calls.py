@@ -6,9 +6,10 @@ the next call like it: that it is legal, the shapes of its results, how a kernel
 
 from contextlib import nullcontext
 
-from . import arguments, cpu
+from . import cpu
 from ._repeat import are_apart, call_key, new_array
 from .arrays import NUMPY, Foreign, library_of
+from .checks import functions
 from .cpu import threads
 from .memo.bounded import Bounded, counted
 from .prepared import are_apart_on_gpu, gpu_key, on_cpu, on_gpu, part_of, too_little
@@ -27,7 +28,7 @@ on_change(forget)
 
 
 def call(function, first, second, asked, keywords, out, empty=new_array):
-    """Run one of the functions of ``arguments`` and return its result.
+    """Run one of the functions of ``checks.functions`` and return its result.
 
     ``asked`` has the values of the keywords that only this function has, ``keywords`` those of ``keywords.Options``. A
     refused call has allocated no result and has not touched ``out``. On a CPU, ``empty`` makes a result.
@@ -89,7 +90,7 @@ def _foreign_several(library, function, arrays, asked, keywords, outs):
     ]
     targets = [
         None if out is None else library.view_out(name, out, like, first)
-        for name, out in zip(arguments.names_of_outs(outs), outs, strict=True)
+        for name, out in zip(functions.names_of_outs(outs), outs, strict=True)
     ]
     made = call_several(function, seen, asked, keywords, targets, library.empty or new_array)
     return [library.returned(result, out, first) for result, out in zip(made, outs, strict=True)]
@@ -112,7 +113,7 @@ def _legal(library, key, found, function, arrays, asked, keywords, outs, number)
     if found is None:
         return _checked(key, library, function, arrays, asked, keywords, outs, number)
     # Of what was checked, this alone may be new.
-    return found, arrays, arguments.checked_outs(library, names, arrays, outs, found.shapes)
+    return found, arrays, functions.checked_outs(library, names, arrays, outs, found.shapes)
 
 
 def _lookup(library, function, arrays, asked, keywords, outs, number):
@@ -137,7 +138,7 @@ def _checked(key, library, function, arrays, asked, keywords, outs, number):
         arrays = [array.view() for array in arrays]
     geometries = geometries_of(library, function, arrays, asked, keywords)
     shapes = [geometry.shape for geometry in geometries]
-    targets = arguments.checked_outs(library, names, arrays, outs, shapes)
+    targets = functions.checked_outs(library, names, arrays, outs, shapes)
     counted()  # what was counted before belongs to no call
     if library is NUMPY:
         found = on_cpu(function.parts, geometries, arrays, targets, number)
@@ -161,7 +162,7 @@ def geometries_of(library, function, arrays, asked, keywords):
 
 def checked(library, function, first, second, asked, keywords):
     """The geometry of a part, if it is legal and an algorithm that it asks for by name can compute it."""
-    geometry = arguments.geometry_of(library, function, first, second, asked, keywords)
+    geometry = functions.geometry_of(library, function, first, second, asked, keywords)
     if geometry.algorithm == "winograd":
         operation, *_ = part_of(function, geometry)
         try:

@@ -5,8 +5,8 @@ import json
 import re
 
 from . import dtypes, layer, report
+from .checks.keywords import ALGORITHMS, PRECISIONS
 from .explanation import FUNCTIONS
-from .keywords import ALGORITHMS, PRECISIONS
 from .problem_text import LETTERS, parse
 
 #: A function with several results: the functions that compute one of them each.

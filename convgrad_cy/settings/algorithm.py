@@ -2,7 +2,7 @@
 
 import os
 
-from ..keywords import choice
+from ..checks.keywords import choice
 
 #: Not "winograd", which most problems refuse.
 DEFAULTS = {name: name for name in ("auto", "direct")}

@@ -2,7 +2,7 @@
 
 import os
 
-from .. import keywords
+from ..checks import keywords
 from ..problem import INDEX_LIMIT
 from .algorithm import changed
 

@@ -3,8 +3,8 @@
 import os
 from contextvars import ContextVar
 
-from .. import keywords
 from .._repeat import has_openmp, max_threads
+from ..checks import keywords
 from . import processors
 
 #: More threads than any machine has; a slip of the keyboard is not to take all memory.

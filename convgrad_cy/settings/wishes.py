@@ -1,6 +1,6 @@
 """Who wants a framework's convolutions computed here, and by which algorithm."""
 
-from ..keywords import choice
+from ..checks.keywords import choice
 from ..memo.locks import ForkSafeLock
 from .algorithm import DEFAULTS
 

@@ -11,7 +11,8 @@ from layouts import INPUTS, OUTPUTS, negative
 from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, arguments, calls, cpu
+from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.checks import functions
 from convgrad_cy.cpu import direct
 from convgrad_cy.memo.bounded import ENTRY_BYTES, Bounded
 
@@ -35,7 +36,7 @@ def few_known(monkeypatch):
 def test_a_call_like_an_earlier_one_is_not_checked_again(monkeypatch, few_known):
     x, w = arrays()
     first = cg.conv(x, w, padding=[1, 1])
-    monkeypatch.setattr(arguments, "geometry_of", None)
+    monkeypatch.setattr(functions, "geometry_of", None)
     np.testing.assert_array_equal(cg.conv(x, w, padding=(1, 1)), first)
     subclass = x.view(type("Subclass", (np.ndarray,), {}))
     np.testing.assert_array_equal(cg.conv(subclass, w, padding=(1, 1)), first)

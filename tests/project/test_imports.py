@@ -27,27 +27,23 @@ _OF_SUMS = {"memo", "problem"} | {
 ALLOWED = {
     "": {"api", "both", "settings", "explanation"},
     "__main__": {"", "demo", "explain_command", "info", "operations", "report", "run_file"},
-    "explain_command": {"dtypes", "explanation", "keywords", "layer", "problem_text", "report"},
-    "layer": {"", "keywords"},
+    "explain_command": {"dtypes", "explanation", "checks.keywords", "layer", "problem_text", "report"},
+    "layer": {"", "checks.keywords"},
     "demo": {"", "report", "whole_file"},
     "info": {"", "cpu", "dtypes", "gpu", "problem", "report", "settings", "_repeat"},
     "run_file": {"operations", "report", "whole_file", "_repeat"},
     "report": set(),
     "whole_file": set(),
     "operations": {"", "shims"},
-    "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
-    "api": {"arguments", "calls", "documentation"},
-    "both": {"arguments", "calls", "documentation"},
-    "explanation": {"arguments", "arrays", "calls", "cpu", "keywords", "prepared", "untouched"},
-    "untouched": {"arrays", "dtypes", "keywords"},
+    "shims": {"", "api", "checks", "arrays", "documentation", "dtypes", "checks.keywords", "problem"},
+    "api": {"checks", "calls", "documentation"},
+    "both": {"checks", "calls", "documentation"},
+    "explanation": {"checks", "arrays", "calls", "cpu", "checks.keywords", "prepared"},
     "problem_text": set(),
-    "calls": {"arguments", "arrays", "memo", "cpu", "settings", "prepared", "_repeat"},
+    "calls": {"checks", "arrays", "memo", "cpu", "settings", "prepared", "_repeat"},
     "prepared": {"arrays", "cpu", "dtypes", "gpu", "problem", "_repeat"},
-    "arguments": {"arrays", "dtypes", "geometry", "keywords"},
-    "geometry": {"settings", "keywords", "shapes", "dtypes", "problem"},
     "memo": set(),
-    "keywords": {"problem"},
-    "shapes": {"problem", "keywords"},
+    "checks.keywords": {"problem"},
     "arrays": {"_aten", "_repeat", "dtypes"},
     "cpu": {f"cpu.{name}" for name in ("details", "families", "kernels", "reached", "task", "winograd", "zeros")}
     | {"settings"},
@@ -103,7 +99,7 @@ ALLOWED = {
     "jax": {
         "_repeat",
         "_xla_ffi",
-        "arguments",
+        "checks",
         "arrays",
         "memo",
         "by_address",
@@ -117,7 +113,7 @@ ALLOWED = {
         "_aten",
         "_cpu_features",
         "_repeat",
-        "arguments",
+        "checks",
         "arrays",
         "memo",
         "by_address",
@@ -133,7 +129,8 @@ ALLOWED = {
     "phases": set(),
     "dtypes": set(),
     "data": set(),
-    "settings": {"_repeat", "keywords", "memo", "problem"},
+    "settings": {"_repeat", "checks.keywords", "memo", "problem"},
+    "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
 }
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {
@@ -237,7 +234,7 @@ def test_only_allowed_imports(path):
         ("cpu/cache.py", "import convgrad_cy.api"),
         ("cpu/direct/plan.py", "def f():\n    from convgrad_cy import cpu"),
         ("cpu/machines.py", "from .direct import plan"),
-        ("geometry.py", "from .cpu.winograd import tilings"),
+        ("checks/geometry.py", "from ..cpu.winograd import tilings"),
         ("shims/tensorflow.py", "from ..cpu import dgrad"),
         ("shims/tensorflow.py", "import tensorflow"),
         ("api.py", "import cupy"),
@@ -254,8 +251,8 @@ def test_forbidden_imports_are_seen(file, source):
 
 
 def test_allowed_imports_pass():
-    source = "import os\nimport numpy as np\nfrom . import dtypes\nfrom .problem import ConvProblem"
-    assert violations(source, PACKAGE / "geometry.py") == []
+    source = "import os\nimport numpy as np\nfrom .. import dtypes\nfrom ..problem import ConvProblem"
+    assert violations(source, PACKAGE / "checks" / "geometry.py") == []
 
 
 def cycle(graph):

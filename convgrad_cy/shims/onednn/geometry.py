@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from ...keywords import DATA_ORDERS, FILTER_ORDERS, shown
+from ...checks.keywords import DATA_ORDERS, FILTER_ORDERS, shown
+from ...checks.shapes import Tensor, check_channels
 from ...problem import aligned_padding, conv_size, conv_transpose_size, same_padding
-from ...shapes import Tensor, check_channels
 from ..shapes import checked_paddings, rounded_toward_zero
 from .attributes import VALID, GraphValueError
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from . import dtypes
-from .arrays import is_addressable
+from .. import dtypes
+from ..arrays import is_addressable
 from .keywords import array_shape
 
 

@@ -5,7 +5,7 @@ The formulas are in ``problem``; here are their names in the caller's words and 
 
 from typing import Any, NamedTuple
 
-from .problem import conv_size, conv_transpose_size, same_padding
+from ..problem import conv_size, conv_transpose_size, same_padding
 
 
 class Tensor(NamedTuple):

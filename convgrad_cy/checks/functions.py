@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..arrays import is_addressable, overlap, overlaps_itself
+from ..dtypes import check_same
 from . import geometry
-from .arrays import is_addressable, overlap, overlaps_itself
-from .dtypes import check_same
 from .keywords import Options
 
 

@@ -7,7 +7,9 @@ the shapes that the caller asks for.
 from math import prod
 from typing import Any, NamedTuple
 
-from . import dtypes
+from .. import dtypes
+from ..problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
+from ..settings.algorithm import get_default_algorithm
 from .keywords import (
     ALGORITHMS,
     DATA_ORDERS,
@@ -21,8 +23,6 @@ from .keywords import (
     per_axis,
     shown,
 )
-from .problem import INDEX_LIMIT, TAP_LIMIT, ConvProblem, dilated_size, lift
-from .settings.algorithm import get_default_algorithm
 from .shapes import (
     Axis,
     Tensor,

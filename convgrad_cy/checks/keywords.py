@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from .problem import INDEX_LIMIT
+from ..problem import INDEX_LIMIT
 
 
 class Options(NamedTuple):
