@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import calls, cpu, prepared
+from . import calls, cpu
 from .arrays import NUMPY
+from .calls import prepared
 from .checks import functions
 from .checks.keywords import Options, closest
 from .checks.untouched import is_array, stored, untouched

@@ -8,11 +8,12 @@ import json
 
 import numpy as np
 
-from .. import calls, prepared
+from .. import calls
 from .._repeat import array_at
 from .._xla_ffi import Plan, set_planner
 from ..arrays import NUMPY
-from ..by_address import by_address
+from ..calls import prepared
+from ..calls.by_address import by_address
 from ..checks import functions
 from ..dtypes import BFLOAT16_BITS, lookup
 from ..memo.bounded import Bounded, counted

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _aten, calls, prepared
+from .. import _aten, calls
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
-from ..by_address import by_address
+from ..calls import prepared
+from ..calls.by_address import by_address
 from ..checks import functions
 from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides

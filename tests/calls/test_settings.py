@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu, prepared
+from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.calls import prepared
 from convgrad_cy.cpu import kernels
 from convgrad_cy.memo.bounded import Bounded
 from convgrad_cy.settings import scratch, threads

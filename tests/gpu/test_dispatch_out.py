@@ -10,8 +10,9 @@ from problems import PROBLEMS
 from sim.executor import COMPILER
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, prepared
+from convgrad_cy import _repeat, calls
 from convgrad_cy.arrays import reach
+from convgrad_cy.calls import prepared
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++ to compile kernels for the simulator")
 

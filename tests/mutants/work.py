@@ -192,7 +192,7 @@ WORK_MUTANTS = [
         needs="pairs",
     ),
     *mutants_of(
-        "convgrad_cy/calls.py",
+        "convgrad_cy/calls/__init__.py",
         f"{CALLS} test_arguments.py test_bounded.py test_conv_backward.py",
         ("results beside inputs are not looked at", "(out is None or are_apart(out, first, second))", "True"),
         ("results of several parts are not looked at", "found.are_apart(arrays, outs)", "True"),
@@ -200,7 +200,7 @@ WORK_MUTANTS = [
         ("the gradient of the input is checked first", "-1 if library is NUMPY else 1", "1"),
     ),
     *mutants_of(
-        "convgrad_cy/prepared.py",
+        "convgrad_cy/calls/prepared.py",
         f"{CALLS} test_arguments.py test_conv_backward.py",
         ("unaligned inputs are read as they are", "not (is_addressable(first) and is_addressable(second))", "False"),
         ("an empty result has a kernel", "0 in self.shape", "False"),

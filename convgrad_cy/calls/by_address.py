@@ -1,6 +1,6 @@
 """Run the work of a part on the addresses of its three arrays, where a caller has no arrays of NumPy."""
 
-from ._repeat import Work, array_at
+from .._repeat import Work, array_at
 
 
 def by_address(work, views):

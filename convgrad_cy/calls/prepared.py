@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from . import cpu
-from ._repeat import TooLittleMemory, are_apart, call_key, new_array
-from .arrays import CUPY, NUMPY, is_addressable, reach
-from .dtypes import lookup
-from .problem import DGRAD, FPROP, WGRAD
+from .. import cpu
+from .._repeat import TooLittleMemory, are_apart, call_key, new_array
+from ..arrays import CUPY, NUMPY, is_addressable, reach
+from ..dtypes import lookup
+from ..problem import DGRAD, FPROP, WGRAD
 
 _NO_ARRAY = np.empty(0)
 
@@ -192,7 +192,7 @@ class OnGpu:
 
 def on_gpu(parts, geometries, arrays, targets):
     """A call on arrays of CuPy; each of ``targets`` takes a result, or is None for a new one."""
-    from . import gpu
+    from .. import gpu
 
     first, shapes = arrays[0], [geometry.shape for geometry in geometries]
     targets = [

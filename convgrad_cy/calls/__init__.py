@@ -6,14 +6,14 @@ the next call like it: that it is legal, the shapes of its results, how a kernel
 
 from contextlib import nullcontext
 
-from . import cpu
-from ._repeat import are_apart, call_key, new_array
-from .arrays import NUMPY, Foreign, library_of
-from .checks import functions
-from .cpu import threads
-from .memo.bounded import Bounded, counted
+from .. import cpu
+from .._repeat import are_apart, call_key, new_array
+from ..arrays import NUMPY, Foreign, library_of
+from ..checks import functions
+from ..cpu import threads
+from ..memo.bounded import Bounded, counted
+from ..settings.algorithm import on_change
 from .prepared import are_apart_on_gpu, gpu_key, on_cpu, on_gpu, part_of, too_little
-from .settings.algorithm import on_change
 
 #: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
 _KNOWN = Bounded()
