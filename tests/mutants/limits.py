@@ -51,7 +51,7 @@ LIMIT_MUTANTS = [
         ("MindSpore's results by any algorithm", '"direct"', '"auto"'),
     ),
     *mutants_of(
-        "convgrad_cy/run_file.py",
+        "convgrad_cy/cli/run.py",
         "test_max_bytes.py",
         ("an array of the file may not be as large as the bound", "size > max_bytes", "size >= max_bytes"),
     ),

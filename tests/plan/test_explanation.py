@@ -8,12 +8,12 @@ from problems import PROBLEMS
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, explanation
-from convgrad_cy.__main__ import main
+from convgrad_cy.cli.main import main
+from convgrad_cy.cli.problem_text import parse
 from convgrad_cy.cpu import families
 from convgrad_cy.cpu.direct import forms
 from convgrad_cy.cpu.job import Job
 from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.problem_text import parse
 
 COMMON = "mb8ic64ih56oc64kh3ph1"
 CONV = [(1, 2, 9), (4, 2, 3)]

@@ -26,20 +26,11 @@ _OF_SUMS = {"memo", "problem"} | {
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
 ALLOWED = {
     "": {"api", "both", "settings", "explanation"},
-    "__main__": {"", "demo", "explain_command", "info", "operations", "report", "run_file"},
-    "explain_command": {"dtypes", "explanation", "checks.keywords", "layer", "problem_text", "report"},
-    "layer": {"", "checks.keywords"},
-    "demo": {"", "report", "whole_file"},
-    "info": {"", "cpu", "dtypes", "gpu", "problem", "report", "settings", "_repeat"},
-    "run_file": {"operations", "report", "whole_file", "_repeat"},
-    "report": set(),
-    "whole_file": set(),
-    "operations": {"", "shims"},
+    "__main__": {"cli"},
     "shims": {"", "api", "checks", "arrays", "documentation", "dtypes", "checks.keywords", "problem"},
     "api": {"checks", "calls", "documentation"},
     "both": {"checks", "calls", "documentation"},
     "explanation": {"checks", "arrays", "calls", "cpu", "checks.keywords"},
-    "problem_text": set(),
     "memo": set(),
     "checks.keywords": {"problem"},
     "arrays": {"_aten", "_repeat", "dtypes"},
@@ -125,14 +116,13 @@ ALLOWED = {
     "settings": {"_repeat", "checks.keywords", "memo", "problem"},
     "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
     "calls": {"_repeat", "arrays", "checks", "cpu", "dtypes", "gpu", "memo", "problem", "settings"},
+    "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
 }
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
     "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
-    "demo": {"matplotlib"},
-    "info": {"cupy", "ml_dtypes"},
-    "run_file": {"ml_dtypes"},
+    "cli": {"cupy", "matplotlib", "ml_dtypes"},
 }
 #: What a module does import when it is imported itself: nobody else imports that one.
 ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}}

@@ -7,7 +7,8 @@ import pytest
 from test_invariance import run_python
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu, info
+from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.cli import info
 from convgrad_cy.settings import threads, without_openmp
 
 LARGE = cpu.machine().tuning.serial_products

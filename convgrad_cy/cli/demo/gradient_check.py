@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy.demo.network import Network
+from convgrad_cy.cli.demo.network import Network
 
 #: Largest error allowed, relative to the largest entry of the gradient. The scalar products are linear, so that their
 #: differences carry rounding errors alone (about 1e-14); the network's also carry a term of third order.

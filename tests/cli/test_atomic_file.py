@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from commands import PLOT_STAND_IN, assert_one_line, start, status_of
 
-from convgrad_cy import whole_file
+from convgrad_cy.cli import atomic_file
 
 ARRAYS = {"x": np.ones((1, 1, 4, 4)), "w": np.ones((1, 1, 3, 3))}
 RUN = ("run", "conv", "in.npz", "out.npz")
@@ -70,7 +70,7 @@ def disk(monkeypatch):
         pass
 
     monkeypatch.setattr(
-        whole_file, "open", lambda path, mode: io.BufferedWriter(OneDisk(path, mode.replace("b", ""))), raising=False
+        atomic_file, "open", lambda path, mode: io.BufferedWriter(OneDisk(path, mode.replace("b", ""))), raising=False
     )
     return OneDisk
 
@@ -218,10 +218,10 @@ NOWHERE = [
 @pytest.mark.parametrize("place, said", NOWHERE)
 def test_a_place_where_no_file_can_be(place, said, folder, drawing, capsys, monkeypatch):
     """It is found out before the work: nothing is computed or trained."""
-    from convgrad_cy import run_file
-    from convgrad_cy.demo import training
+    from convgrad_cy.cli import run
+    from convgrad_cy.cli.demo import training
 
-    monkeypatch.setattr(run_file, "call", lambda *arguments: pytest.fail("computed before it looked"))
+    monkeypatch.setattr(run, "call", lambda *arguments: pytest.fail("computed before it looked"))
     monkeypatch.setattr(training, "demo", lambda *arguments: pytest.fail("trained before it looked"))
     for ending, command in ((".npz", RUN), (".png", PLOT)):
         os.mkdir(f"folder{ending}")

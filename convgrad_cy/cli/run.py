@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from . import whole_file
-from ._repeat import bound_arrays
+from .._repeat import bound_arrays
+from . import atomic_file
 from .operations import OPERATIONS, attributes_of, call
-from .report import reason
+from .output import reason
 
 #: The largest JSON file that is read. It may be a pipe, which need not end.
 MAX_ATTRIBUTES = 1 << 20
@@ -118,7 +118,7 @@ def check_target(path, inputs):
         if os.path.exists(path) and os.path.samefile(path, source):
             raise BadInput(f"{path!r} is also an input, and would be lost")
     try:
-        whole_file.check(path)
+        atomic_file.check(path)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise BadInput(f"cannot write {path!r}: {reason(error)}") from error
 
@@ -127,7 +127,7 @@ def write_arrays(path, arrays):
     """Write an .npz file: all of it or, where that fails, nothing."""
     arrays = {name: a.view("V2") if a.dtype.name == "bfloat16" else a for name, a in arrays.items()}
     try:
-        with whole_file.replaced(path) as file:
+        with atomic_file.replaced(path) as file:
             np.savez(file, **arrays)
     except (OSError, ValueError, MemoryError) as error:
         raise BadInput(f"cannot write {path!r}: {reason(error)}") from error

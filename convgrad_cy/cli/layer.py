@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import convgrad_cy as cg
 
-from .checks.keywords import DATA_ORDERS, FILTER_ORDERS, Options, choice
+from ..checks.keywords import DATA_ORDERS, FILTER_ORDERS, Options, choice
 
 
 class Layer(NamedTuple):

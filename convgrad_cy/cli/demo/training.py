@@ -6,9 +6,9 @@ from time import perf_counter
 
 import numpy as np
 
-from convgrad_cy import report
-from convgrad_cy.demo import digits, gradient_check, plot
-from convgrad_cy.demo.network import Adam, Network
+from convgrad_cy.cli import output
+from convgrad_cy.cli.demo import digits, gradient_check, plot
+from convgrad_cy.cli.demo.network import Adam, Network
 
 BATCH = 32
 RATE = 4e-3
@@ -20,15 +20,15 @@ def progress(epoch, epochs, text):
     if sys.stdout is not None and sys.stdout.isatty():
         filled = 30 * epoch // epochs
         end = "\n" if epoch == epochs else ""
-        report.line(f"\r  [{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  {text}", end)
+        output.line(f"\r  [{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  {text}", end)
 
 
 def report_checks(checks):
-    report.line("gradient check, float64, against central finite differences")
-    report.line(f"  {'operation':<32}{'max relative error':<20}result")
+    output.line("gradient check, float64, against central finite differences")
+    output.line(f"  {'operation':<32}{'max relative error':<20}result")
     for check in checks:
         verdict = "pass" if check.passed else f"FAIL (allowed: {check.tolerance:.0e})"
-        report.line(f"  {check.name:<32}{check.error:<20.1e}{verdict}")
+        output.line(f"  {check.name:<32}{check.error:<20.1e}{verdict}")
 
 
 def rmse(a, b):
@@ -76,21 +76,21 @@ def demo(epochs, seed, plot_file=None):
     rng = np.random.default_rng(seed)
     network = Network(rng)
     weights = sum(parameter.value.size for parameter in network.parameters)
-    report.line(f"\ntraining on {len(train_set.labels)} handwritten digits, float32")
-    report.line(f"  {weights} weights, {epochs} epochs, seed {seed}")
+    output.line(f"\ntraining on {len(train_set.labels)} handwritten digits, float32")
+    output.line(f"  {weights} weights, {epochs} epochs, seed {seed}")
     history, seconds = train(network, train_set, test_set, epochs, rng)
 
     accuracy, drawings = evaluate(network, test_set)
     enough = accuracy >= MINIMUM_ACCURACY
     baseline = rmse(train_set.images.mean(axis=0), test_set.images)
     verdict = "" if enough else f", FAIL (required: {MINIMUM_ACCURACY:.0%})"
-    report.line(f"  test accuracy          {accuracy:.2%} of {len(test_set.labels)} digits not trained on{verdict}")
-    report.line(f"  reconstruction RMSE    {rmse(drawings, test_set.images):.3f} (the mean image: {baseline:.3f})")
-    report.line(
+    output.line(f"  test accuracy          {accuracy:.2%} of {len(test_set.labels)} digits not trained on{verdict}")
+    output.line(f"  reconstruction RMSE    {rmse(drawings, test_set.images):.3f} (the mean image: {baseline:.3f})")
+    output.line(
         f"  time per step          {1e3 * median(seconds):.2f} ms (median of {len(seconds)} steps of {BATCH} digits)"
     )
     if plot_file is not None:
         plot.save(plot_file, history, test_set.images, drawings)
-        report.line(f"  plot                   {plot_file}")
-    report.line(f"  total time             {perf_counter() - start:.1f} s")
+        output.line(f"  plot                   {plot_file}")
+    output.line(f"  total time             {perf_counter() - start:.1f} s")
     return enough and all(check.passed for check in checks)

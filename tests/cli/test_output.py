@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commands import PLOT_STAND_IN, assert_one_line, start
 
-from convgrad_cy import report
+from convgrad_cy.cli import output
 
 RUN = ("run", "conv", "in.npz", "ü.npz")
 COMMANDS = {
@@ -139,5 +139,5 @@ def test_a_stream_that_is_no_file(monkeypatch):
             raise OSError("it has no number")
 
     monkeypatch.setattr(sys, "stdout", Full())
-    with pytest.raises(report.NotPrinted, match="No space left on device"):
-        report.line("text")
+    with pytest.raises(output.NotPrinted, match="No space left on device"):
+        output.line("text")

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, cpu, dtypes, gpu, report
+from convgrad_cy import _repeat, cpu, dtypes, gpu
+from convgrad_cy.cli import output
+from convgrad_cy.cli.output import one_line
 from convgrad_cy.problem import DGRAD, ConvProblem
-from convgrad_cy.report import one_line
 from convgrad_cy.settings.without_openmp import HINT
 
 #: Files of the OpenMP runtimes of GNU, Intel and LLVM; those that a wheel brings have a hash in their names.
@@ -130,4 +131,4 @@ def lines():
 
 def print_info():
     for name, value in lines():
-        report.line(f"{name:<13}{value}")
+        output.line(f"{name:<13}{value}")

@@ -15,19 +15,19 @@ def _core():
 
 
 def _mindspore():
-    from .shims import mindspore
+    from ..shims import mindspore
 
     return mindspore
 
 
 def _tensorflow():
-    from .shims.tensorflow import raw_ops
+    from ..shims.tensorflow import raw_ops
 
     return raw_ops
 
 
 def _onednn():
-    from .shims import onednn
+    from ..shims import onednn
 
     return onednn
 

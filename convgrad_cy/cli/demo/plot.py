@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from convgrad_cy import whole_file
-from convgrad_cy.report import reason
+from convgrad_cy.cli import atomic_file
+from convgrad_cy.cli.output import reason
 
 COLUMNS = 10
 
@@ -25,7 +25,7 @@ def check(path):
     if Path(path).suffix[1:].lower() not in supported:
         raise NoPlot(f"--plot must end in one of .{', .'.join(sorted(supported))}, not {path!r}")
     try:
-        whole_file.check(path)
+        atomic_file.check(path)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise NoPlot(f"--plot cannot be written to {path!r}: {reason(error)}") from error
 
@@ -47,7 +47,7 @@ def save(path, history, images, drawings):
             axes.imshow(digit, cmap="gray_r", vmin=0, vmax=1)
             axes.set_axis_off()
     try:
-        with whole_file.replaced(path) as file:
+        with atomic_file.replaced(path) as file:
             figure.savefig(file, dpi=120, format=Path(path).suffix[1:].lower())
     except (OSError, MemoryError) as error:
         raise NoPlot(f"--plot cannot be written to {path!r}: {reason(error)}") from error

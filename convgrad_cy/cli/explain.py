@@ -4,9 +4,10 @@ import argparse
 import json
 import re
 
-from . import dtypes, layer, report
-from .checks.keywords import ALGORITHMS, PRECISIONS
-from .explanation import FUNCTIONS
+from .. import dtypes
+from ..checks.keywords import ALGORITHMS, PRECISIONS
+from ..explanation import FUNCTIONS
+from . import layer, output
 from .problem_text import LETTERS, parse
 
 #: A function with several results: the functions that compute one of them each.
@@ -138,6 +139,6 @@ def print_explanation(options):
     found, explanations = explained(options)
     if options.json:
         objects = [{**each._asdict(), "layer": found.described()} for each in explanations]
-        report.line(json.dumps(objects if len(objects) > 1 else objects[0], indent=2))
+        output.line(json.dumps(objects if len(objects) > 1 else objects[0], indent=2))
     else:
-        report.line("\n\n".join(map(str, [found, *explanations])))
+        output.line("\n\n".join(map(str, [found, *explanations])))
