@@ -6,8 +6,8 @@ from .api import conv_backward_filter as conv_backward_filter
 from .api import conv_transpose as conv_transpose
 from .api import conv_transpose_backward_data as conv_transpose_backward_data
 from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
-from .both import conv_backward as conv_backward
-from .both import conv_transpose_backward as conv_transpose_backward
+from .api.both import conv_backward as conv_backward
+from .api.both import conv_transpose_backward as conv_transpose_backward
 from .explanation import explain as explain
 from .settings.algorithm import get_default_algorithm as get_default_algorithm
 from .settings.algorithm import set_default_algorithm as set_default_algorithm

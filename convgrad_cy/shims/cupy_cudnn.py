@@ -4,7 +4,7 @@ Signatures are those of CuPy 13; ``docs/frameworks.md`` lists what differs. cuDN
 GPU by its own kernels. What only chose among cuDNN's algorithms is accepted and does nothing.
 """
 
-from ..documentation import inserted
+from ..api.documentation import inserted
 from .cupy_cudnn_call import (
     BACKWARD_DATA,
     BACKWARD_FILTER,

@@ -1,7 +1,7 @@
 """The functions with one result: check the arguments, run the kernel, return the result."""
 
-from .calls import call
-from .checks import functions
+from ..calls import call
+from ..checks import functions
 from .documentation import documented
 
 

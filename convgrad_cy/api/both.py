@@ -1,7 +1,7 @@
 """The functions with two results, both gradients of a convolution: on a GPU as one piece of work."""
 
-from .calls import call_several
-from .checks import functions
+from ..calls import call_several
+from ..checks import functions
 from .documentation import documented
 
 
