@@ -57,10 +57,10 @@ def machine_with(monkeypatch):
     """A function that plans the calls that follow for this machine with other fields, such as ``own_tuning``."""
     from convgrad_cy import calls, cpu
 
-    machine = cpu.machine
+    machine = cpu.this_machine
 
     def use(**fields):
-        monkeypatch.setattr(cpu, "machine", lambda *count: machine(*count)._replace(**fields))
+        monkeypatch.setattr(cpu, "this_machine", lambda *count: machine(*count)._replace(**fields))
         calls.forget()
 
     yield use

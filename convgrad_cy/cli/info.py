@@ -92,7 +92,7 @@ def gpu_lines():
 
 def caches():
     """The sizes that plans are made for: what the system says of its caches, or common ones."""
-    here = cpu.machine()
+    here = cpu.this_machine()
     sizes = (("L1", here.l1_bytes), ("L2", here.l2_bytes), ("L3", here.cache_bytes))
     return ", ".join(f"{name} {size >> 10} KiB" for name, size in sizes)
 

@@ -7,12 +7,12 @@ it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` r
 from ..settings.without_openmp import warn_if_serial
 from . import families
 from .details import explained as explained_task
-from .kernels import available_isas as available_isas
-from .kernels import isa as isa
-from .kernels import machine as machine
-from .kernels import openmp as openmp
-from .kernels import run_tiles as run_tiles
-from .kernels import threads as threads
+from .machine.kernels import available_isas as available_isas
+from .machine.kernels import isa as isa
+from .machine.kernels import openmp as openmp
+from .machine.kernels import run_tiles as run_tiles
+from .machine.kernels import this_machine as this_machine
+from .machine.kernels import threads as threads
 from .reached import Narrowed, reached
 from .task import Task
 from .winograd import refusal as refused_by_winograd
@@ -21,7 +21,7 @@ from .zeros import Zeros
 
 def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None):
     """The ``Task`` on this machine; ``threads`` None takes the number of a call here and now."""
-    here = machine(threads)
+    here = this_machine(threads)
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
@@ -39,7 +39,7 @@ def refusal(operation, problem, dtype):
     """Why Winograd's algorithm cannot be asked for, or None: zeros need no algorithm."""
     if not problem.has_products:
         return None
-    return refused_by_winograd(operation, problem, dtype, machine().tile)
+    return refused_by_winograd(operation, problem, dtype, this_machine().tile)
 
 
 def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None):

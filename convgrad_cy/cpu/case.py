@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from ..memo.once import once
 from ..problem import WGRAD
-from .cache import operand_bytes
-from .machines import Machine, Tile
+from .machine import Machine, Tile
+from .machine.caches import operand_bytes
 from .scratch import most_scratch
 from .walks import Walks, walks_of
 

@@ -22,9 +22,9 @@ import numpy as np
 from ..arrays import NUMPY
 from ..problem import DGRAD, even
 from . import dgrad_costs, scratch, winograd
-from .kernels import compiled
 from .layouts import Axes, Copier, Reordered, widened
-from .machines import LINE_BYTES
+from .machine import LINE_BYTES
+from .machine.kernels import compiled
 from .reasons import Ratio, Reason
 
 

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from .._repeat import View, Work
-from .kernels import compiled
+from .machine.kernels import compiled
 from .plan_checks import check
 from .task import Task
 

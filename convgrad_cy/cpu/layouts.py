@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..arrays import NUMPY
 from ..dtypes import TABLE, lookup
-from .kernels import compiled
+from .machine.kernels import compiled
 
 #: The unsigned integers that stand for elements of a size.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}

@@ -19,8 +19,8 @@ from ..arrays import NUMPY
 from ..problem import FPROP
 from . import scratch
 from .exchanged import suits_lanes
-from .kernels import compiled
 from .layouts import Reordered, widened
+from .machine.kernels import compiled
 from .plan_checks import check_long
 from .reasons import Reason
 

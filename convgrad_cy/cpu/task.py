@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from ..problem import ConvProblem
-from .machines import Machine
+from .machine import Machine
 
 
 class Task(NamedTuple):

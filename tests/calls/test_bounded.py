@@ -174,7 +174,7 @@ def test_calls_know_their_plans(monkeypatch):
 @pytest.mark.parametrize("fresh", (True, False))
 def test_large_plans_go(monkeypatch, fresh):
     """Of calls with large plans as many are known as fit, whether or not the plans are."""
-    largest = plan(DGRAD, problem_of(LONGER), dtypes.TABLE[2], True, cpu.machine())
+    largest = plan(DGRAD, problem_of(LONGER), dtypes.TABLE[2], True, cpu.this_machine())
     monkeypatch.setattr(calls, "_KNOWN", Bounded(6 * (largest.steps.nbytes + ENTRY_BYTES)))
     for _ in range(2):
         for stride in range(LONG, LONGER):
@@ -188,7 +188,7 @@ def test_large_plans_go(monkeypatch, fresh):
 def test_plans_are_bounded():
     plan.cache_clear()
     for stride in range(4000, 4040):
-        found = plan(DGRAD, problem_of(stride), dtypes.TABLE[2], True, cpu.machine())
+        found = plan(DGRAD, problem_of(stride), dtypes.TABLE[2], True, cpu.this_machine())
         assert found.steps.nbytes + ENTRY_BYTES <= plan.known.bytes <= PLANS_BYTES
     assert len(plan.known) < 20
     plan.cache_clear()

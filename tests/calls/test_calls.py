@@ -202,8 +202,8 @@ def test_another_number_of_threads(monkeypatch):
     """Each has its own plan: a process that was forked must not start a team."""
     x, w = (RANDOM.integers(-4, 5, shape).astype(F4) for shape in ((4, 32, 32, 32), (32, 32, 3, 3)))
     seen = []
-    machine = cpu.machine
-    monkeypatch.setattr(cpu, "machine", lambda *count: seen.append(*count) or machine(*count))
+    machine = cpu.this_machine
+    monkeypatch.setattr(cpu, "this_machine", lambda *count: seen.append(*count) or machine(*count))
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     results = []
     for threads in (1, 2, 1, 2):

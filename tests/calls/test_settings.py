@@ -8,7 +8,7 @@ import pytest
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu
 from convgrad_cy.calls import prepared
-from convgrad_cy.cpu import kernels
+from convgrad_cy.cpu.machine import kernels
 from convgrad_cy.memo.bounded import Bounded
 from convgrad_cy.settings import scratch, threads
 
@@ -25,7 +25,7 @@ CALLS = {
 #: Functions that are called while a call is planned, the first of them before a setting is read.
 MOMENTS = {
     "it is checked": (calls, "checked"),
-    "the machine is asked": (cpu, "machine"),
+    "the machine is asked": (cpu, "this_machine"),
     "a part is planned": (prepared, "prepare"),
     "it is planned": (calls, "on_cpu"),
 }

@@ -47,7 +47,7 @@ def forced(request, machine_with, monkeypatch):
     """Data gradients by way of columns, whatever that takes, also of a few bytes of columns at a time; counts them."""
     counted, run = [], columns.Columned.run
     if request.param:
-        machine_with(own_tuning=cpu.machine().tuning._replace(column_bytes=request.param))
+        machine_with(own_tuning=cpu.this_machine().tuning._replace(column_bytes=request.param))
 
     def counting(self, *arrays):
         counted.append(self)
@@ -113,7 +113,7 @@ def test_parts(images, channels, most, part):
     """As many images as there is room for, or channels of one, in nearly equal parts; a channel has 800 bytes here."""
     one, axes = (1, 1, 1), {"x": (1, 1, 53), "y": (1, 1, 4), "kernel": (1, 1, 50)}
     problem = ConvProblem(images, 1, channels, 8, **axes, stride=one, dilation=one, pad_begin=(0, 0, 0))
-    assert columns.part_of(problem, 4, cpu.machine().tuning._replace(column_bytes=most)) == part
+    assert columns.part_of(problem, 4, cpu.this_machine().tuning._replace(column_bytes=most)) == part
 
 
 @pytest.mark.tuning

@@ -13,7 +13,7 @@ from convgrad_cy.cpu import exchanged
 from convgrad_cy.cpu.case import case_of
 from convgrad_cy.cpu.direct.long_filters import cut_taps, most_taps
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.problem import WGRAD, ConvProblem
 
 WGRAD_OF = OPERATIONS["conv_backward_filter"]
@@ -41,8 +41,8 @@ def not_exchanged(monkeypatch):
 @pytest.fixture
 def short(machine_with):
     """As if few taps were many."""
-    few = 32 * cpu.machine().vector_bytes
-    tuning = cpu.machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
+    few = 32 * cpu.this_machine().vector_bytes
+    tuning = cpu.this_machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
     machine_with(own_tuning=tuning)
 
 

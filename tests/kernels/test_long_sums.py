@@ -37,7 +37,7 @@ PROBLEMS = [
 ]
 FORWARD = {name: OPERATIONS[name] for name in ("conv", "conv_transpose_backward_data")}
 
-wide = pytest.mark.skipif(cpu.machine().vector_bytes < 64, reason="narrower vectors are filled by more axes")
+wide = pytest.mark.skipif(cpu.this_machine().vector_bytes < 64, reason="narrower vectors are filled by more axes")
 problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 forward = pytest.mark.parametrize("operation", FORWARD.values(), ids=list(FORWARD))
 

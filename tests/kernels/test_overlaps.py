@@ -39,7 +39,7 @@ problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def small_ones(request, machine_with):
     """Problems of few products are taken, too: they take the tests less time."""
     if "tuning" not in request.keywords:
-        machine_with(own_tuning=cpu.machine().tuning._replace(serial_products=0))
+        machine_with(own_tuning=cpu.this_machine().tuning._replace(serial_products=0))
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from problems import parse
 from convgrad_cy import cpu
 from convgrad_cy.cpu import patches
 from convgrad_cy.cpu.direct.plan import plan
+from convgrad_cy.cpu.machine.tuning import WIDE
 from convgrad_cy.cpu.steps import Blocks
-from convgrad_cy.cpu.tuning import WIDE
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem, lift
 
@@ -98,7 +98,7 @@ def test_exact(problem, operation, data_format, filter_format, products):
 def test_long_sums_of_few_channels(data_format):
     """A box has one channel at a time, though it takes more at once of fewer taps: so it has more positions."""
     problem, operation = parse('mb1ic3ih192oc17oh6kh32sh32n"1024_taps"'), OPERATIONS["conv"]
-    blocks = plan(FPROP, conv_problem(problem), FLOAT32, data_format == "NCX", cpu.machine()).blocks
+    blocks = plan(FPROP, conv_problem(problem), FLOAT32, data_format == "NCX", cpu.this_machine()).blocks
     assert Blocks(*blocks).chunk == 1
     tensors, _ = integer_tensors(problem, "float32")
     result = operation.call(problem, tensors, data_format, "OIX", algorithm="direct")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad_cy.cpu.kernels import compiled as kernels
+from convgrad_cy.cpu.machine.kernels import compiled as kernels
 from convgrad_cy.cpu.steps import Blocks, Reads, TileBlocks, WindowAxis
 from convgrad_cy.problem import AxisWalk
 

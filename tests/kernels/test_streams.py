@@ -8,7 +8,7 @@ from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arrays, calls, cpu
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.steps import Blocks
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.tilings import LARGE, SMALL
@@ -52,7 +52,7 @@ def test_are_planned(groups, channels, vector_bytes, vectors, expected):
     cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
     for cache_bytes, streams, fetches in cases:
         tile = {"vector_bytes": vector_bytes, "tile_column_bytes": vectors * vector_bytes}
-        machine = cpu.machine()._replace(cache_bytes=cache_bytes, **tile)
+        machine = cpu.this_machine()._replace(cache_bytes=cache_bytes, **tile)
         blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine).blocks)
         assert (blocks.streams, blocks.fetches) == (streams, fetches if groups > 1 else 0)
 
@@ -105,8 +105,8 @@ def test_rows_are_exact(operation, dtype, size):
 @pytest.mark.tuning
 def test_rows_are_planned():
     problem = ConvProblem(2, 1, 3, 64, (1, 32, 32), (1, 32, 32), (1, 3, 3), pad_begin=(0, 1, 1))
-    blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], True, cpu.machine()).blocks)
-    assert blocks.positions_across and blocks.streams == (cpu.machine().tile_column_bytes >= 64)
+    blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], True, cpu.this_machine()).blocks)
+    assert blocks.positions_across and blocks.streams == (cpu.this_machine().tile_column_bytes >= 64)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -121,7 +121,7 @@ def test_target_from_memory(machine_with, dtype, outputs):
         assert_exact(operation.call(problem, tensors, "NXC", layout=np.ascontiguousarray), results["wgrad"], dtype)
         found.add(bits(operation.call(problem, real, "NXC", layout=np.ascontiguousarray)))
     assert len(found) == 1
-    problem, machine = ConvProblem(2, 1, 3, outputs, (1, 13, 13), (1, 13, 13), (1, 1, 1)), cpu.machine()
+    problem, machine = ConvProblem(2, 1, 3, outputs, (1, 13, 13), (1, 13, 13), (1, 1, 1)), cpu.this_machine()
     size = 2 * outputs * 13 * 13 * 4
     for cache_bytes, expected in ((size, True), (2 * size, False)):
         made = plan_of(WGRAD, problem, TABLE[2], False, machine._replace(cache_bytes=cache_bytes))
@@ -152,5 +152,5 @@ def test_winograd_is_planned():
     problem = ConvProblem(1, 1, 64, 64, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
     tiling = (SMALL, LARGE, LARGE)
     for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
-        machine = cpu.machine()._replace(cache_bytes=cache_bytes)
+        machine = cpu.this_machine()._replace(cache_bytes=cache_bytes)
         assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected

@@ -174,8 +174,8 @@ def test_values_of_phases(kernel, problem, data_format, filter_format):
 @pytest.mark.parametrize("problem", SLICED, ids=str)
 def test_slices(problem, data_format, filter_format):
     """A single element of the last slice, finite or not, reaches what it reaches in the direct algorithm."""
-    taken = tilings.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.machine().tile)
-    assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.machine().tile).chosen.slices > 1
+    taken = tilings.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.this_machine().tile)
+    assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.this_machine().tile).chosen.slices > 1
     tensors = real_tensors(problem, "float32")
     expected = OPERATIONS[BY_KERNEL["wgrad"]].expected(problem, tensors, data_format, filter_format)
     assert_close(call("wgrad", problem, tensors, data_format, filter_format), expected, "float32")

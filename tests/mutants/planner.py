@@ -118,7 +118,7 @@ PLANNER_MUTANTS = [
         ("dgrad has the channels of fprop", "problem.channels(backward)", "problem.channels()"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/machines.py",
+        "convgrad_cy/cpu/machine/__init__.py",
         f"{PHASES} {EXACT} {PLAN}",
         ("pairs of every type are multiplied", 'dtype.name == "bfloat16"', "True"),
     ),

@@ -13,7 +13,7 @@ from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.cpu.winograd import walks as tile_walks

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_algorithm import MACHINES, problem_of
 
-from convgrad_cy.cpu.tuning import NARROW, WIDE
+from convgrad_cy.cpu.machine.tuning import NARROW, WIDE
 from convgrad_cy.cpu.winograd import costs, tilings
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.work import tiled_work

@@ -36,7 +36,7 @@ class Planner:
 
     def __init__(self, patch):
         self.counts, self.wrong, self.patch = Counter(), [], patch
-        self.machine, self.explained, self.task = cpu.machine(), cpu.explained, None
+        self.machine, self.explained, self.task = cpu.this_machine(), cpu.explained, None
         patch.setattr(cpu, "explained", self._explained)
 
     def _explained(self, task):
@@ -47,7 +47,7 @@ class Planner:
         """Plan a geometry in every way; if an algorithm cannot compute it, by the others."""
         drawn = draw(Random(f"{SEED} {number}"))
         here = self.machine._replace(**drawn.machine)
-        self.patch.setattr(cpu, "machine", lambda *count: here)
+        self.patch.setattr(cpu, "this_machine", lambda *count: here)
         self.task = None
         try:
             said = self._soon(number, drawn, partial(self._said, drawn))

@@ -20,7 +20,7 @@ FAMILIES = {f"cpu.{name}" for name in _NAMES}
 _COPYING = {"arrays", "cpu.layouts", "cpu.reasons", "cpu.scratch", "problem"}
 #: What both families import that form the sum as the definition has it.
 _OF_SUMS = {"memo", "problem"} | {
-    f"cpu.{name}" for name in ("cache", "case", "job", "machines", "shared", "steps", "task", "tile", "views")
+    f"cpu.{name}" for name in ("case", "job", "machine", "shared", "steps", "task", "views")
 }
 #: Module -> the modules that it may import, as names below convgrad_cy ("" is the package itself). A folder stands for
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
@@ -32,54 +32,47 @@ ALLOWED = {
     "memo": set(),
     "checks.keywords": {"problem"},
     "arrays": {"_aten", "_repeat", "dtypes"},
-    "cpu": {f"cpu.{name}" for name in ("details", "families", "kernels", "reached", "task", "winograd", "zeros")}
+    "cpu": {f"cpu.{name}" for name in ("details", "families", "machine", "reached", "task", "winograd", "zeros")}
     | {"settings"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
     | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.shared", "cpu.steps", "problem"},
     "cpu.families": FAMILIES,
-    "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.kernels", "cpu.machines", "cpu.winograd"},
+    "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.machine", "cpu.winograd"},
     "cpu.dgrad_costs": set(),
-    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.kernels", "cpu.plan_checks", "_repeat"},
+    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.machine", "cpu.plan_checks", "_repeat"},
     "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.direct", "cpu.patches", "cpu.small_groups", "cpu.task"},
     "cpu.overlaps": _COPYING,
     "cpu.patches": _COPYING,
     "cpu.winograd": {
         "arrays",
         "memo",
-        "cpu.cache",
+        "cpu.machine",
         "cpu.cuts",
         "cpu.job",
         "cpu.layouts",
-        "cpu.machines",
         "cpu.reasons",
         "cpu.scratch",
         "cpu.shared",
         "cpu.small_groups",
         "cpu.steps",
-        "cpu.tile",
         "cpu.walks",
         "problem",
     },
     "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.reasons"},
-    "cpu.direct.boxes": {"cpu.machines", "cpu.steps", "problem"},
+    "cpu.direct.boxes": {"cpu.machine", "cpu.steps", "problem"},
     "cpu.direct": _OF_SUMS | {"cpu.cuts", "cpu.direct.boxes", "memo", "cpu.patches"},
-    "cpu.layouts": {"arrays", "cpu.kernels", "dtypes"},
+    "cpu.layouts": {"arrays", "cpu.machine", "dtypes"},
     "cpu.reached": {"cpu.layouts", "problem"},
-    "cpu.job": {"cpu.kernels", "cpu.plan_checks", "cpu.task", "_repeat"},
+    "cpu.job": {"cpu.machine", "cpu.plan_checks", "cpu.task", "_repeat"},
     "cpu.plan_checks": {"cpu.shared", "cpu.steps", "problem"},
-    "cpu.task": {"cpu.machines", "problem"},
-    "cpu.case": {"cpu.cache", "cpu.machines", "memo", "cpu.scratch", "cpu.walks", "problem"},
-    "cpu.scratch": {"cpu.cache", "cpu.reasons"},
-    "cpu.shared": {"cpu.machines"},
+    "cpu.task": {"cpu.machine", "problem"},
+    "cpu.case": {"cpu.machine", "memo", "cpu.scratch", "cpu.walks", "problem"},
+    "cpu.scratch": {"cpu.machine", "cpu.reasons"},
+    "cpu.shared": {"cpu.machine"},
     "cpu.reasons": set(),
     "cpu.zeros": set(),
-    "cpu.kernels": {"cpu.cache", "cpu.machines", "settings", "_cpu_features", "_kernels"},
     "cpu.cuts": set(),
-    "cpu.machines": {"memo", "cpu.tuning"},
-    "cpu.tuning": set(),
-    "cpu.cache": set(),
     "cpu.steps": set(),
-    "cpu.tile": set(),
     "cpu.views": {"problem"},
     "cpu.walks": {"problem"},
     "jax": {
@@ -114,6 +107,7 @@ ALLOWED = {
     "calls": {"_repeat", "arrays", "checks", "cpu", "dtypes", "gpu", "memo", "problem", "settings"},
     "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
     "api": {"calls", "checks"},
+    "cpu.machine": {"_cpu_features", "_kernels", "memo", "settings"},
 }
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {
@@ -212,9 +206,9 @@ def test_only_allowed_imports(path):
     [
         ("problem.py", "from .dtypes import lookup"),
         ("problem.py", "from . import dtypes"),
-        ("cpu/cache.py", "import convgrad_cy.api"),
+        ("cpu/machine/caches.py", "import convgrad_cy.api"),
         ("cpu/direct/plan.py", "def f():\n    from convgrad_cy import cpu"),
-        ("cpu/machines.py", "from .direct import plan"),
+        ("cpu/machine/__init__.py", "from ..direct import plan"),
         ("checks/geometry.py", "from ..cpu.winograd import tilings"),
         ("shims/tensorflow.py", "from ..cpu import dgrad"),
         ("shims/tensorflow.py", "import tensorflow"),

@@ -15,7 +15,7 @@ import numpy as np
 import convgrad_cy as cg
 from convgrad_cy import calls
 from convgrad_cy.calls import prepared
-from convgrad_cy.cpu.machines import Tile
+from convgrad_cy.cpu.machine import Tile
 from convgrad_cy.memo import bounded
 from convgrad_cy.settings import algorithm
 

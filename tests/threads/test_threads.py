@@ -26,7 +26,7 @@ def default_number():
 def test_set():
     default = cg.get_num_threads()
     cg.set_num_threads(3)
-    assert cg.get_num_threads() == cpu.threads() == cpu.machine().threads == 3
+    assert cg.get_num_threads() == cpu.threads() == cpu.this_machine().threads == 3
     cg.set_num_threads(np.int64(2))
     assert cg.get_num_threads() == 2
     cg.set_num_threads(None)
@@ -118,7 +118,7 @@ def test_always_one(name, value, monkeypatch):
     monkeypatch.setattr(threads, name, value)
     cg.set_num_threads(3)
     with cg.num_threads(4):
-        assert cg.get_num_threads() == cpu.machine().threads == 1
+        assert cg.get_num_threads() == cpu.this_machine().threads == 1
 
 
 FORK = """

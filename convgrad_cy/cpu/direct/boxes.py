@@ -3,7 +3,7 @@
 from math import gcd, prod
 
 from ...problem import WGRAD, even
-from ..machines import LINE_BYTES
+from ..machine import LINE_BYTES
 from ..steps import WindowAxis
 
 

@@ -5,9 +5,9 @@ source lies in memory, does not.
 """
 
 from ...problem import WGRAD
-from ..cache import is_far
-from ..machines import LINE_BYTES
-from ..tile import tile_cycles
+from ..machine import LINE_BYTES
+from ..machine.caches import is_far
+from ..machine.register_tile import tile_cycles
 from .padding import without_ends, without_padding
 
 

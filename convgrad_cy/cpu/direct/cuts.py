@@ -8,7 +8,7 @@ from math import prod
 
 from ...problem import even
 from ..cuts import Tasks, best_cut, halves, shrinking
-from ..tile import tile_cycles
+from ..machine.register_tile import tile_cycles
 from .boxes import count_boxes
 from .order import sums_bytes_of_slice
 

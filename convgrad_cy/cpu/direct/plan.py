@@ -8,9 +8,9 @@ from math import prod
 
 from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD, even
-from ..cache import memory_ways
 from ..case import case_of, setting_of
-from ..machines import LINE_BYTES
+from ..machine import LINE_BYTES
+from ..machine.caches import memory_ways
 from ..steps import Blocks, Outline, cut_rows, whole_rows
 from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks

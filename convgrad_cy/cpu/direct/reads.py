@@ -5,7 +5,7 @@ What is legal, at the addresses and strides of a call, ``pyx/`` asks.
 
 from math import prod
 
-from ..machines import LINE_BYTES
+from ..machine import LINE_BYTES
 from ..steps import Reads, same_reads
 
 

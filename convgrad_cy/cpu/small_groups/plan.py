@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD
-from ..cache import memory_ways, operand_bytes
 from ..case import case_of, setting_of
 from ..direct.plan import PLANS_BYTES
+from ..machine.caches import memory_ways, operand_bytes
 from ..reasons import Reason
 from ..steps import Blocks, Outline, WindowAxis, whole_rows
 from .boxes import cut_accumulation, cut_correlation, lanes_bytes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...problem import DGRAD, WGRAD
 from ..cuts import Tasks, best_cut, halves, shrinking, work_of
-from ..tile import tile_cycles
+from ..machine.register_tile import tile_cycles
 from .costs import costs_of
 from .walks import points_and_outputs, tile_walks
 

@@ -6,7 +6,7 @@ These are transformed filters and tiles that are kept, and the sums of the slice
 from math import prod
 
 from ...problem import DGRAD, WGRAD
-from ..machines import LINE_BYTES
+from ..machine import LINE_BYTES
 from ..shared import whole
 from .walks import points_and_outputs, tile_walks
 

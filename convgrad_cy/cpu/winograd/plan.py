@@ -11,7 +11,7 @@ import numpy as np
 
 from ...memo.bounded import count
 from ...problem import DGRAD, WGRAD, even
-from ..cache import is_streamed, operand_bytes
+from ..machine.caches import is_streamed, operand_bytes
 from ..steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
 from .memory import shared_bytes

@@ -9,8 +9,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...problem import DGRAD, WGRAD
+from ..machine.register_tile import fits_half
 from ..reasons import Ratio, Reason
-from ..tile import fits_half
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of, is_small
 from .walks import most_added, points_of, tile_walks

@@ -4,8 +4,8 @@ from collections import defaultdict
 from math import prod
 
 from ...problem import DGRAD, WGRAD
-from ..cache import operand_bytes
-from ..tile import tile_cycles
+from ..machine.caches import operand_bytes
+from ..machine.register_tile import tile_cycles
 from . import plan as winograd
 from .costs import is_small
 from .walks import points_of, skips, tile_walks

@@ -4,13 +4,13 @@ import os
 from functools import lru_cache
 from importlib import import_module, util
 
-from .. import _cpu_features
-from ..settings.scratch import get_scratch_limit
-from ..settings.threads import get_num_threads as threads
-from .cache import cache_sizes
-from .machines import Machine
+from ... import _cpu_features
+from ...settings.scratch import get_scratch_limit
+from ...settings.threads import get_num_threads as threads
+from . import Machine
+from .caches import cache_sizes
 
-_PACKAGE = __package__.rpartition(".")[0]
+_PACKAGE = __package__.partition(".")[0]
 
 
 def _is_built(name):
@@ -53,7 +53,7 @@ def _machine(count, scratch_bytes):
     return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
 
 
-def machine(count=None):
+def this_machine(count=None):
     """The machine that plans for ``count`` threads see; None takes the number of a call here and now."""
     return _machine(threads() if count is None else count, get_scratch_limit())
 

@@ -1,8 +1,8 @@
-"""What plans depend on of the machine."""
+"""The machine: its register tile, caches, kernels and tuned numbers. Plans see it as a ``Machine``."""
 
 from typing import NamedTuple
 
-from ..memo.once import once
+from ...memo.once import once
 from .tuning import Tuning, tuning_of
 
 LINE_BYTES = 64  # of the cache

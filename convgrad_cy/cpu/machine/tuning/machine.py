@@ -19,7 +19,7 @@ TABLE = (
         "most_reached_taps", 0.5, "of the taps", "reports",
         "A part of the filter has its taps apart in memory, where some families read it as it is.",
     ),
-    # The last cache, whose size is read (cache.py).
+    # The last cache, whose size is read (caches.py).
     same(
         "streamed_part", 0.75, "of the L3 cache", "resnet50 unet",
         "A larger target is stored past the cache, where it would push out what is still to be read; a smaller one is "
@@ -38,7 +38,7 @@ TABLE = (
         "A larger operand comes from memory. (Groups of eight with a stride: 12.8 of 32 MB do not, 19 do; the target "
         "of wgrad: 14 do not, 26 do.)",
     ),
-    # The register tile (tile.py).
+    # The register tile (register_tile.py).
     same(
         "half_tile_cycles", 2.25, "cycles of a step of depth", "resnext",
         "A full tile of half a vector waits for loads.",
