@@ -1,7 +1,7 @@
 """Plans of the sum itself, by whichever of the two families computes it."""
 
 from convgrad_cy.cpu import direct, small_groups
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 
 
 def plan_of(operation, problem, dtype, positions_adjacent, machine):

@@ -1,7 +1,13 @@
 """The CPU backend: ``prepare`` plans the work of a call.
 
-A ``Task`` (task.py) is one result of one call. The first of the families that suits it (families.py) makes a ``Job`` of
-it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` runs on any arrays like the call's.
+A ``Task`` (plan/task.py) is one result of one call. The first of the families that suits it (families.py) makes a
+``Job`` of it (plan/job.py): a kernel, a plan as integers, and the operands. ``ready`` makes of that what runs on any
+arrays that lie in memory like the call's.
+
+- ``machine/``: the register tile, the caches, the kernels and the numbers that decide what is faster.
+- ``plan/``: the stages of a plan that all families share.
+- ``rewrites/``: families that make another problem of a task, with copies around it.
+- ``direct/``, ``winograd/``, ``small_groups/``, ``long_sums/``: families that plan a kernel of ``pyx/``.
 """
 
 from ..settings.without_openmp import warn_if_serial
@@ -13,8 +19,8 @@ from .machine.kernels import openmp as openmp
 from .machine.kernels import run_tiles as run_tiles
 from .machine.kernels import this_machine as this_machine
 from .machine.kernels import threads as threads
+from .plan.task import Task
 from .reached import Narrowed, reached
-from .task import Task
 from .winograd import refusal as refused_by_winograd
 from .zeros import Zeros
 

@@ -21,11 +21,12 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD, even
-from . import dgrad_costs, scratch, winograd
+from . import dgrad_costs, winograd
 from .layouts import Axes, Copier, Reordered, widened
 from .machine import LINE_BYTES
 from .machine.kernels import compiled
-from .reasons import Ratio, Reason
+from .plan import scratch
+from .plan.reasons import Ratio, Reason
 
 
 def refusal(problem, tuning, lanes, widens=False, pairs=False):

@@ -15,8 +15,8 @@ from .layouts import Reordered
 from .long_sums import LongSums
 from .overlaps import Overlapped
 from .patches import Patched
-from .shared import packed_outputs, side_by_side, slice_bytes
-from .steps import PACKS, Blocks, Reads, WindowAxis
+from .plan.shared import packed_outputs, side_by_side, slice_bytes
+from .plan.steps import PACKS, Blocks, Reads, WindowAxis
 from .winograd import decide_for
 from .winograd.cuts import Cutting
 from .winograd.memory import shared_bytes

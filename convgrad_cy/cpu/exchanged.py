@@ -24,12 +24,13 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
-from . import dgrad_costs, direct, scratch, small_groups
+from . import dgrad_costs, direct, small_groups
 from .layouts import Axes, Reordered
 from .patches import is_whole
-from .reasons import Ratio, Reason
+from .plan import scratch
+from .plan.reasons import Ratio, Reason
+from .plan.task import Task
 from .small_groups.refusal import MOST_TABLE, table_entries
-from .task import Task
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
 _REVERSED = (..., *[slice(None, None, -1)] * 3)

@@ -17,12 +17,12 @@ import numpy as np
 from .._repeat import View, Work
 from ..arrays import NUMPY
 from ..problem import FPROP
-from . import scratch
 from .exchanged import suits_lanes
 from .layouts import Reordered, widened
 from .machine.kernels import compiled
-from .plan_checks import check_long
-from .reasons import Reason
+from .plan import scratch
+from .plan.checks import check_long
+from .plan.reasons import Reason
 
 #: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
 AXES = range(4)

@@ -21,9 +21,9 @@ import numpy as np
 
 from ..arrays import NUMPY
 from ..problem import DGRAD
-from . import scratch
 from .layouts import Axes, Copier
-from .reasons import Reason
+from .plan import scratch
+from .plan.reasons import Reason
 
 
 class Part(NamedTuple):

@@ -18,9 +18,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..arrays import NUMPY
 from ..problem import DGRAD
-from . import scratch
 from .layouts import Axes, Copier
-from .reasons import Reason
+from .plan import scratch
+from .plan.reasons import Reason
 
 #: Not for speed: up to so many images, and taps of all of them, wgrad has one box, however its taps are counted. So no
 #: layout cuts a sum, and its bits are those of all. Of one image there is nothing to cut.

@@ -7,7 +7,7 @@ from base.scalar cimport compute
 from copy.window cimport Window, WindowAxis
 from tile.ukernel cimport LINE_BYTES, whole_vectors
 
-cdef struct Blocks:  # Blocks of cpu/steps.py, field for field
+cdef struct Blocks:  # Blocks of cpu/plan/steps.py, field for field
     int64_t threads
     int64_t lanewise  # whether small groups are computed side by side: a block of outputs is lanes
     int64_t positions_across  # whether the columns of a tile are positions, not output channels
@@ -31,7 +31,7 @@ cdef enum:
     COPIES = 1  # of what tasks see and make, though lanes may be adjacent
     PACKS = -1  # a step that packs its filter, and no more: parts of its walk are steps of their own
 
-cdef struct Reads:  # Reads of cpu/steps.py, field for field
+cdef struct Reads:  # Reads of cpu/plan/steps.py, field for field
     int64_t copies  # whether a window is faster than the source itself
     int64_t channels_inside  # whether, in wgrad, neighbours in the window of a source of channels last are channels
     int64_t strips  # whether tiles read whole vectors of the filter itself, where tasks pack and tiles can

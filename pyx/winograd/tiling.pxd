@@ -22,7 +22,7 @@ cdef struct TileStep:  # a row of winograd.TilePlan.steps, field for field
     int64_t added  # number of consecutive steps summed into one result
     int64_t siblings  # number of such results that share one filter; they differ in positions
 
-cdef struct TileBlocks:  # TileBlocks of cpu/steps.py, field for field
+cdef struct TileBlocks:  # TileBlocks of cpu/plan/steps.py, field for field
     int64_t threads
     int64_t images  # images of a box; each sibling's are counted
     int64_t chunk  # channels of a window

@@ -12,7 +12,7 @@ import pytest
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.direct.plan import PLANS_BYTES, plan
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.plan.job import Job
 from convgrad_cy.memo import bounded
 from convgrad_cy.memo.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
 from convgrad_cy.problem import DGRAD, ConvProblem

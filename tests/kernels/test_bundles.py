@@ -9,7 +9,7 @@ from problems import PROBLEMS, parse
 from convgrad_cy import cpu
 from convgrad_cy.cpu import winograd as winograd_family
 from convgrad_cy.cpu.machine import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.dtypes import TABLE

@@ -15,7 +15,7 @@ import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.machine.register_tile import tile_cycles
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 

@@ -16,7 +16,7 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem
 

@@ -21,7 +21,7 @@ from convgrad_cy import cpu
 from convgrad_cy.cpu import patches
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machine.tuning import WIDE
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem, lift
 

@@ -8,7 +8,7 @@ from problems import Problem
 from convgrad_cy import cpu
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machine import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 

@@ -9,7 +9,7 @@ from problems import PROBLEMS, parse
 import convgrad_cy as cg
 from convgrad_cy import _repeat, arrays, calls, cpu
 from convgrad_cy.cpu.machine import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.tilings import LARGE, SMALL
 from convgrad_cy.dtypes import TABLE

@@ -6,7 +6,7 @@ BYTES = "test_scratch_bytes.py"
 
 LIMIT_MUTANTS = [
     *mutants_of(
-        "convgrad_cy/cpu/scratch.py",
+        "convgrad_cy/cpu/plan/scratch.py",
         BYTES,
         ("a limit of ten times as many bytes", "asked", "10 * asked", "None else asked"),
         ("parts of a task have the whole limit", "max(0, most - size)", "most"),

@@ -113,7 +113,7 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/case.py",
+        "convgrad_cy/cpu/plan/sum_problem.py",
         f"{PHASES} {EXACT} {PLAN}",
         ("dgrad has the channels of fprop", "problem.channels(backward)", "problem.channels()"),
     ),
@@ -149,7 +149,7 @@ PLANNER_MUTANTS = [
         ("few channels are transposed", "wide or case.channels < case.tuning.transposed_channels", "wide"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/steps.py",
+        "convgrad_cy/cpu/plan/steps.py",
         "test_segments.py::test_exact test_phases.py::test_exact",
         ("walks use the filter of the first", "first", "0", "== PACKS, 0, first"),
         (
@@ -160,7 +160,7 @@ PLANNER_MUTANTS = [
         ("parts use the filter of the first part", "_row(*each, reads, 0)", "_row(*each, reads, 1)"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/walks.py",
+        "convgrad_cy/cpu/plan/walks.py",
         "test_walks.py",
         ("walks begin where the last of their kind does", "made[:, _COLUMNS] += shifts", DROPPED),
         ("each walk is of its own kind", "i not in _BEGINS", "True"),

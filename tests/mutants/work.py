@@ -175,7 +175,7 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/task.py",
+        "convgrad_cy/cpu/plan/task.py",
         f"{EXACT} {FORMATS}",
         ("x and y keep their places in dgrad", "places[::-1]", "places"),
         ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),

@@ -11,9 +11,9 @@ from plans import plan_of
 from test_plan import FLOAT32, TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.cuts import Tasks, best_cut, halves, seconds_of
 from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.machine.tuning import WIDE
+from convgrad_cy.cpu.plan.cuts import Tasks, best_cut, halves, seconds_of
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.tilings import TILINGS
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem

@@ -12,8 +12,8 @@ from convgrad_cy.cli.main import main
 from convgrad_cy.cli.problem_text import parse
 from convgrad_cy.cpu import families
 from convgrad_cy.cpu.direct import forms
-from convgrad_cy.cpu.job import Job
 from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.job import Job
 
 COMMON = "mb8ic64ih56oc64kh3ph1"
 CONV = [(1, 2, 9), (4, 2, 3)]

@@ -15,10 +15,10 @@ from problems import parse
 from test_plan import TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.case import Case, case_of
 from convgrad_cy.cpu.direct.long_filters import cut_taps
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
 from convgrad_cy.cpu.machine import Machine, Tile
+from convgrad_cy.cpu.plan.sum_problem import Case, case_of
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem

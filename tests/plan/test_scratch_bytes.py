@@ -18,7 +18,7 @@ import convgrad_cy as cg
 from convgrad_cy import dtypes
 from convgrad_cy.cpu import task_of
 from convgrad_cy.cpu.machine.kernels import this_machine
-from convgrad_cy.cpu.scratch import left_by
+from convgrad_cy.cpu.plan.scratch import left_by
 from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 
 NAMES = {"conv": "xw", "conv_backward_data": "yw", "conv_backward_filter": "xy"}

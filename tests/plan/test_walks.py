@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.cpu import walks
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.walks import walks_of
+from convgrad_cy.cpu.plan import walks
+from convgrad_cy.cpu.plan.walks import walks_of
 from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 
 AXES = st.tuples(st.integers(1, 30), st.integers(1, 12), st.integers(1, 9), st.integers(1, 7), st.integers(0, 5))

@@ -17,11 +17,9 @@ PACKAGE = ROOT / "convgrad_cy"
 _NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", "small_groups", "winograd")
 FAMILIES = {f"cpu.{name}" for name in _NAMES}
 #: What families import that bring arrays into another order.
-_COPYING = {"arrays", "cpu.layouts", "cpu.reasons", "cpu.scratch", "problem"}
+_COPYING = {"arrays", "cpu.layouts", "cpu.plan", "problem"}
 #: What both families import that form the sum as the definition has it.
-_OF_SUMS = {"memo", "problem"} | {
-    f"cpu.{name}" for name in ("case", "job", "machine", "shared", "steps", "task", "views")
-}
+_OF_SUMS = {"memo", "problem"} | {f"cpu.{name}" for name in ("machine", "plan", "views")}
 #: Module -> the modules that it may import, as names below convgrad_cy ("" is the package itself). A folder stands for
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
 ALLOWED = {
@@ -32,49 +30,33 @@ ALLOWED = {
     "memo": set(),
     "checks.keywords": {"problem"},
     "arrays": {"_aten", "_repeat", "dtypes"},
-    "cpu": {f"cpu.{name}" for name in ("details", "families", "machine", "reached", "task", "winograd", "zeros")}
+    "cpu": {f"cpu.{name}" for name in ("details", "families", "machine", "plan", "reached", "winograd", "zeros")}
     | {"settings"},
     "cpu.details": FAMILIES - {"cpu.small_groups"}
-    | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.shared", "cpu.steps", "problem"},
+    | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.plan", "problem"},
     "cpu.families": FAMILIES,
     "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.machine", "cpu.winograd"},
     "cpu.dgrad_costs": set(),
-    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.machine", "cpu.plan_checks", "_repeat"},
-    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.direct", "cpu.patches", "cpu.small_groups", "cpu.task"},
+    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.machine", "cpu.plan", "_repeat"},
+    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.direct", "cpu.patches", "cpu.small_groups", "cpu.plan"},
     "cpu.overlaps": _COPYING,
     "cpu.patches": _COPYING,
     "cpu.winograd": {
         "arrays",
         "memo",
         "cpu.machine",
-        "cpu.cuts",
-        "cpu.job",
+        "cpu.plan",
         "cpu.layouts",
-        "cpu.reasons",
-        "cpu.scratch",
-        "cpu.shared",
         "cpu.small_groups",
-        "cpu.steps",
-        "cpu.walks",
         "problem",
     },
-    "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.reasons"},
-    "cpu.direct.boxes": {"cpu.machine", "cpu.steps", "problem"},
-    "cpu.direct": _OF_SUMS | {"cpu.cuts", "cpu.direct.boxes", "memo", "cpu.patches"},
+    "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.plan"},
+    "cpu.direct.boxes": {"cpu.machine", "cpu.plan", "problem"},
+    "cpu.direct": _OF_SUMS | {"cpu.plan", "cpu.direct.boxes", "memo", "cpu.patches"},
     "cpu.layouts": {"arrays", "cpu.machine", "dtypes"},
     "cpu.reached": {"cpu.layouts", "problem"},
-    "cpu.job": {"cpu.machine", "cpu.plan_checks", "cpu.task", "_repeat"},
-    "cpu.plan_checks": {"cpu.shared", "cpu.steps", "problem"},
-    "cpu.task": {"cpu.machine", "problem"},
-    "cpu.case": {"cpu.machine", "memo", "cpu.scratch", "cpu.walks", "problem"},
-    "cpu.scratch": {"cpu.machine", "cpu.reasons"},
-    "cpu.shared": {"cpu.machine"},
-    "cpu.reasons": set(),
     "cpu.zeros": set(),
-    "cpu.cuts": set(),
-    "cpu.steps": set(),
     "cpu.views": {"problem"},
-    "cpu.walks": {"problem"},
     "jax": {
         "_repeat",
         "_xla_ffi",
@@ -108,6 +90,7 @@ ALLOWED = {
     "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
     "api": {"calls", "checks"},
     "cpu.machine": {"_cpu_features", "_kernels", "memo", "settings"},
+    "cpu.plan": {"_repeat", "cpu.machine", "memo", "problem"},
 }
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {

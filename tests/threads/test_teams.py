@@ -12,7 +12,7 @@ from test_invariance import run_python
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls, cpu
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.plan.job import Job
 from convgrad_cy.memo.bounded import Bounded
 
 HERE = Path(__file__).parent

@@ -4,10 +4,10 @@ The last family: it declines nothing.
 """
 
 from ...problem import DGRAD, WGRAD
-from ..case import case_of
-from ..job import Job
 from ..patches import is_dense, taps_as_channels
-from ..task import Task
+from ..plan.job import Job
+from ..plan.sum_problem import case_of
+from ..plan.task import Task
 from ..views import are_positions_adjacent, merged
 from .mirrored import is_better_mirrored
 from .order import order_of

@@ -4,7 +4,7 @@ from math import gcd, prod
 
 from ...problem import WGRAD, even
 from ..machine import LINE_BYTES
-from ..steps import WindowAxis
+from ..plan.steps import WindowAxis
 
 
 def window_axis(axis, positions, contiguous=False):

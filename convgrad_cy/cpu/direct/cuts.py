@@ -1,4 +1,4 @@
-"""The sum cut for many threads (``cpu/cuts.py``): smaller boxes and blocks of fprop and dgrad, more blocks of wgrad.
+"""The sum cut for many threads (``plan/cuts.py``): smaller boxes and blocks of fprop and dgrad, more blocks of wgrad.
 
 The order of sums is given: chunks in fprop and dgrad, boxes and slices in wgrad.
 """
@@ -7,8 +7,8 @@ from itertools import product
 from math import prod
 
 from ...problem import even
-from ..cuts import Tasks, best_cut, halves, shrinking
 from ..machine.register_tile import tile_cycles
+from ..plan.cuts import Tasks, best_cut, halves, shrinking
 from .boxes import count_boxes
 from .order import sums_bytes_of_slice
 

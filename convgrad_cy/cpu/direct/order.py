@@ -7,7 +7,7 @@ whatever these are. All that it decides is an ``Order``; the second stage (``pla
 from typing import NamedTuple
 
 from ...problem import even
-from ..shared import slice_bytes
+from ..plan.shared import slice_bytes
 from .boxes import boxed, count_boxes
 from .choices import (
     crosses_positions,

@@ -4,8 +4,8 @@ from functools import lru_cache
 from math import prod
 
 from ...problem import DGRAD, WGRAD
-from ..case import case_of
-from ..shared import packed_outputs
+from ..plan.shared import packed_outputs
+from ..plan.sum_problem import case_of
 from .choices import crosses_positions
 
 

@@ -8,10 +8,10 @@ from math import prod
 
 from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD, even
-from ..case import case_of, setting_of
 from ..machine import LINE_BYTES
 from ..machine.caches import memory_ways
-from ..steps import Blocks, Outline, cut_rows, whole_rows
+from ..plan.steps import Blocks, Outline, cut_rows, whole_rows
+from ..plan.sum_problem import case_of, setting_of
 from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks
 from .cuts import cut_accumulation, cut_correlation, has_room

@@ -6,7 +6,7 @@ What is legal, at the addresses and strides of a call, ``pyx/`` asks.
 from math import prod
 
 from ..machine import LINE_BYTES
-from ..steps import Reads, same_reads
+from ..plan.steps import Reads, same_reads
 
 
 def _pays(walk, window, blocks, tuning):

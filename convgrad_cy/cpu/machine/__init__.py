@@ -17,7 +17,7 @@ class Tile(NamedTuple):
     multiplies_pairs: bool  # of bfloat16
     splits_vectors: bool  # vectors of 64 bytes, into halves, of which it multiplies twice as many
     tuning: Tuning
-    scratch_bytes: int | None = None  # that a call may take beside its arrays; None: scratch.py says
+    scratch_bytes: int | None = None  # that a call may take beside its arrays; None: plan/scratch.py says
 
     def pairs(self, dtype):
         """Whether values of a type are multiplied in pairs, in half of the time."""

@@ -4,8 +4,8 @@ A vector for each channel is made of those of the source in registers, where vec
 """
 
 from ...problem import DGRAD, WGRAD
-from ..job import Job
-from ..task import Task
+from ..plan.job import Job
+from ..plan.task import Task
 from ..views import are_positions_adjacent, merged
 from .plan import found, plan
 from .plan import most_shared as most_shared

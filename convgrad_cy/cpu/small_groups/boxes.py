@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ...problem import WGRAD, even
 from ..direct.boxes import box_of, span
 from ..machine import LINE_BYTES
-from ..shared import side_by_side
+from ..plan.shared import side_by_side
 from .spread import serve_as_they_are
 
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD
-from ..case import case_of, setting_of
 from ..direct.plan import PLANS_BYTES
 from ..machine.caches import memory_ways, operand_bytes
-from ..reasons import Reason
-from ..steps import Blocks, Outline, WindowAxis, whole_rows
+from ..plan.reasons import Reason
+from ..plan.steps import Blocks, Outline, WindowAxis, whole_rows
+from ..plan.sum_problem import case_of, setting_of
 from .boxes import cut_accumulation, cut_correlation, lanes_bytes
 from .refusal import refusal
 from .spread import serve_as_they_are, spread_of

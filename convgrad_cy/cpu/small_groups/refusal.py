@@ -4,7 +4,7 @@ from ...problem import WGRAD
 from ..direct.choices import takes_halves
 from ..direct.order import order_of
 from ..machine.register_tile import tile_cycles
-from ..reasons import Reason
+from ..plan.reasons import Reason
 
 #: Not for speed: entries of the kernel's tables of taps, all runs together, 8 bytes each (pyx/small_groups/runs.pxd).
 MOST_TABLE = 1 << 18

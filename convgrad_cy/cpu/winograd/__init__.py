@@ -1,10 +1,11 @@
 """Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd/``)."""
 
 from ...problem import DGRAD, WGRAD
-from .. import scratch, small_groups
-from ..job import Job
+from .. import small_groups
 from ..layouts import Reordered
-from ..reasons import Reason
+from ..plan import scratch
+from ..plan.job import Job
+from ..plan.reasons import Reason
 from .layout import gathered, reorders
 from .plan import choose
 from .plan import plan as make_plan

@@ -1,4 +1,4 @@
-"""Winograd's algorithm cut for many threads (``cpu/cuts.py``): smaller boxes, more blocks of outputs or of the filter.
+"""Winograd's algorithm cut for many threads (``plan/cuts.py``): smaller boxes, more blocks of outputs or of the filter.
 
 Given is what reaches a bit: tiles, chunks of fprop and dgrad, boxes and slices of wgrad.
 """
@@ -8,8 +8,8 @@ from math import prod
 from typing import NamedTuple
 
 from ...problem import DGRAD, WGRAD
-from ..cuts import Tasks, best_cut, halves, shrinking, work_of
 from ..machine.register_tile import tile_cycles
+from ..plan.cuts import Tasks, best_cut, halves, shrinking, work_of
 from .costs import costs_of
 from .walks import points_and_outputs, tile_walks
 

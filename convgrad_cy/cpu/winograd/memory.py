@@ -7,7 +7,7 @@ from math import prod
 
 from ...problem import DGRAD, WGRAD
 from ..machine import LINE_BYTES
-from ..shared import whole
+from ..plan.shared import whole
 from .walks import points_and_outputs, tile_walks
 
 #: Of float32. A point's values have a line behind them.

@@ -12,7 +12,7 @@ import numpy as np
 from ...memo.bounded import count
 from ...problem import DGRAD, WGRAD, even
 from ..machine.caches import is_streamed, operand_bytes
-from ..steps import TileBlocks
+from ..plan.steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
 from .memory import shared_bytes
 from .walks import points_and_outputs, tile_rows, tile_walks

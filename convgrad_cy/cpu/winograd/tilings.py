@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...problem import DGRAD, WGRAD
 from ..machine.register_tile import fits_half
-from ..reasons import Ratio, Reason
+from ..plan.reasons import Ratio, Reason
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of, is_small
 from .walks import most_added, points_of, tile_walks

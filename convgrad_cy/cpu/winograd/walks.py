@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...problem import DGRAD, WGRAD, AxisWalk
-from ..walks import Walks, walks_of
+from ..plan.walks import Walks, walks_of
 
 #: Not for speed: taps on an axis for which there are tiles (``tilings.LARGEST``); longer filters are cut into pieces of
 #: PIECE_TAPS.

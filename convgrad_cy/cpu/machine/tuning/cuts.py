@@ -1,4 +1,4 @@
-"""How plans are cut for many threads (cuts.py, direct/cuts.py, winograd/cuts.py)."""
+"""How plans are cut for many threads (plan/cuts.py, direct/cuts.py, winograd/cuts.py)."""
 
 from .number import same
 

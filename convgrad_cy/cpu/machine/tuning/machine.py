@@ -3,7 +3,7 @@
 from .number import same
 
 TABLE = (
-    # Threads (case.py).
+    # Threads (plan/sum_problem.py).
     same(
         "serial_products", 4_000_000, "products", "tiny",
         "Below this many, starting a second thread costs more than it saves; below an eighth, where each element takes "

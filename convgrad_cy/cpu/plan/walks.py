@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from ..problem import AxisWalk, empty_axis
+from ...problem import AxisWalk, empty_axis
 
 #: Of the fields of AxisWalk, those in which walks of a kind differ; and their columns in a row of three axes.
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from ..problem import ConvProblem
-from .machine import Machine
+from ...problem import ConvProblem
+from ..machine import Machine
 
 
 class Task(NamedTuple):

@@ -17,7 +17,7 @@ from math import prod
 
 import numpy as np
 
-from ..problem import AxisWalk
+from ...problem import AxisWalk
 from .shared import whole
 from .steps import PACKS, Blocks, TileBlocks, WindowAxis
 

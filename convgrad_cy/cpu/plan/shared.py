@@ -3,7 +3,7 @@
 Each formula is that of an allocation in ``pyx/direct/`` or ``pyx/small_groups/``, but for tables of offsets.
 """
 
-from .machine import LINE_BYTES
+from ..machine import LINE_BYTES
 
 
 def whole(count, unit):

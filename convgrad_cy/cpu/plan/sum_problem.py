@@ -4,10 +4,10 @@ from itertools import chain, repeat
 from math import prod
 from typing import Any, NamedTuple
 
-from ..memo.once import once
-from ..problem import WGRAD
-from .machine import Machine, Tile
-from .machine.caches import operand_bytes
+from ...memo.once import once
+from ...problem import WGRAD
+from ..machine import Machine, Tile
+from ..machine.caches import operand_bytes
 from .scratch import most_scratch
 from .walks import Walks, walks_of
 

@@ -6,7 +6,7 @@ no layout and no threads. What is compared with it is what a family takes in the
 
 from math import prod
 
-from .machine.caches import operand_bytes
+from ..machine.caches import operand_bytes
 from .reasons import Reason
 
 #: Not for speed: without a limit of the process's own, a call may take so many times the bytes of its arrays, and at

@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from .._repeat import View, Work
-from .machine.kernels import compiled
-from .plan_checks import check
+from ..._repeat import View, Work
+from ..machine.kernels import compiled
+from .checks import check
 from .task import Task
 
 
