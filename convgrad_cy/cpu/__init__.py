@@ -20,7 +20,7 @@ from .machine.kernels import run_tiles as run_tiles
 from .machine.kernels import this_machine as this_machine
 from .machine.kernels import threads as threads
 from .plan.task import Task
-from .reached import Narrowed, reached
+from .rewrites.reached import Narrowed, reached
 from .winograd import refusal as refused_by_winograd
 from .zeros import Zeros
 

@@ -8,15 +8,15 @@ from math import prod
 import numpy as np
 
 from ..problem import WGRAD, AxisWalk
-from .columns import Columned
-from .exchanged import Exchanged
 from .families import declined, job, name_of
-from .layouts import Reordered
 from .long_sums import LongSums
-from .overlaps import Overlapped
-from .patches import Patched
 from .plan.shared import packed_outputs, side_by_side, slice_bytes
 from .plan.steps import PACKS, Blocks, Reads, WindowAxis
+from .rewrites.columns import Columned
+from .rewrites.copies import Reordered
+from .rewrites.exchanged import Exchanged
+from .rewrites.overlaps import Overlapped
+from .rewrites.patches import Patched
 from .winograd import decide_for
 from .winograd.cuts import Cutting
 from .winograd.memory import shared_bytes

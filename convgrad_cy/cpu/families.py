@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from . import columns, direct, exchanged, long_sums, overlaps, patches, small_groups, winograd
+from . import direct, long_sums, small_groups, winograd
+from .rewrites import columns, exchanged, overlaps, patches
 
 #: Each has ``suits(task)``, which is None or the reason why it declines, and ``job(task, rest)``, which gives what is
 #: made ``ready()`` to run; ``rest(task)`` does so for what it leaves to those after it. The last declines nothing.

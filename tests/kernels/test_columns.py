@@ -18,7 +18,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu import columns
+from convgrad_cy.cpu.rewrites import columns
 from convgrad_cy.problem import ConvProblem
 
 #: One to three axes, several images, groups, strides, dilation, padding, and x of which no tap reaches a part.

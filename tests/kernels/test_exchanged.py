@@ -20,7 +20,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls
-from convgrad_cy.cpu import exchanged
+from convgrad_cy.cpu.rewrites import exchanged
 
 #: All three operations are exchanged: one group, groups of one channel and of several, strides, dilation, and padding
 #: for which x is smaller than the filter, too.

@@ -9,11 +9,11 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.cpu import exchanged
 from convgrad_cy.cpu.direct.long_filters import cut_taps, most_taps
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.plan.sum_problem import case_of
+from convgrad_cy.cpu.rewrites import exchanged
 from convgrad_cy.problem import WGRAD, ConvProblem
 
 WGRAD_OF = OPERATIONS["conv_backward_filter"]

@@ -17,7 +17,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu import overlaps
+from convgrad_cy.cpu.rewrites import overlaps
 
 #: Worth it: a kernel of whole strides and not, padding within a block and beyond one, two axes, several channels, and
 #: elements of x that no tap reaches.

@@ -12,7 +12,7 @@ LIMIT_MUTANTS = [
         ("parts of a task have the whole limit", "max(0, most - size)", "most"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/exchanged.py",
+        "convgrad_cy/cpu/rewrites/exchanged.py",
         BYTES,
         (
             "what the exchange packs is not counted",
@@ -30,7 +30,7 @@ LIMIT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/reached.py",
+        "convgrad_cy/cpu/rewrites/reached.py",
         "test_reached.py::test_winograd_by_name",
         ("taps are cut where Winograd's algorithm is asked for", 'task.algorithm == "winograd"', "False"),
     ),

@@ -221,12 +221,12 @@ PLANNER_MUTANTS = [
         ("one strip's filters are one task's", "channels * strips // wanted", "channels"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/columns.py",
+        "convgrad_cy/cpu/rewrites/columns.py",
         "test_columns.py::test_no_part_copies_a_filter_larger_than_columns",
         ("columns are whole, however many", "prod(problem.y) <= problem.y_channels", "True"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/patches.py",
+        "convgrad_cy/cpu/rewrites/folded_taps.py",
         "test_patches.py::test_one_image_is_dense",
         ("one image is cut as several are", "images == 1", "images == 0"),
     ),

@@ -16,10 +16,10 @@ from problems import parse
 import convgrad_cy as cg
 from convgrad_cy import dtypes
 from convgrad_cy.cpu import families, task_of
-from convgrad_cy.cpu.layouts import Reordered
 from convgrad_cy.cpu.long_sums import LongSums
 from convgrad_cy.cpu.machine import kernels
 from convgrad_cy.cpu.plan.checks import check_long
+from convgrad_cy.cpu.rewrites.copies import Reordered
 from convgrad_cy.problem import ConvProblem
 
 #: A family, and a problem and an operation that it takes: all forms of the direct algorithm that differ in their rows.

@@ -14,7 +14,7 @@ from convgrad_cy import cpu
 from convgrad_cy.cpu import details, families
 from convgrad_cy.cpu.direct.plan import plan as plan_of_direct
 from convgrad_cy.cpu.plan.walks import walks_of
-from convgrad_cy.cpu.reached import reached
+from convgrad_cy.cpu.rewrites.reached import reached
 from convgrad_cy.cpu.small_groups.plan import found as found_of_groups
 from convgrad_cy.cpu.small_groups.plan import plan as plan_of_groups
 from convgrad_cy.cpu.winograd.plan import choose

@@ -13,84 +13,47 @@ pytestmark = pytest.mark.checkout
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "convgrad_cy"
 
-#: Those of cpu/families.py.
-_NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", "small_groups", "winograd")
-FAMILIES = {f"cpu.{name}" for name in _NAMES}
-#: What families import that bring arrays into another order.
-_COPYING = {"arrays", "cpu.layouts", "cpu.plan", "problem"}
-#: What both families import that form the sum as the definition has it.
-_OF_SUMS = {"memo", "problem"} | {f"cpu.{name}" for name in ("machine", "plan", "views")}
 #: Module -> the modules that it may import, as names below convgrad_cy ("" is the package itself). A folder stands for
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
 ALLOWED = {
-    "": {"api", "settings", "explanation"},
     "__main__": {"cli"},
-    "shims": {"", "api", "checks", "arrays", "dtypes", "checks.keywords", "problem"},
-    "explanation": {"checks", "arrays", "calls", "cpu", "checks.keywords"},
-    "memo": set(),
-    "checks.keywords": {"problem"},
+    "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
+    "shims": {"", "api", "arrays", "checks", "checks.keywords", "dtypes", "problem"},
+    "jax": {"_repeat", "_xla_ffi", "arrays", "calls", "checks", "cpu", "dtypes", "memo", "settings"},
+    "torch": {"_aten", "_cpu_features", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
+    "": {"api", "explanation", "settings"},
+    "explanation": {"arrays", "calls", "checks", "checks.keywords", "cpu"},
+    "api": {"calls", "checks"},
+    "calls": {"_repeat", "arrays", "checks", "cpu", "dtypes", "gpu", "memo", "problem", "settings"},
+    "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
     "arrays": {"_aten", "_repeat", "dtypes"},
-    "cpu": {f"cpu.{name}" for name in ("details", "families", "machine", "plan", "reached", "winograd", "zeros")}
-    | {"settings"},
-    "cpu.details": FAMILIES - {"cpu.small_groups"}
-    | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.plan", "problem"},
-    "cpu.families": FAMILIES,
-    "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.machine", "cpu.winograd"},
-    "cpu.dgrad_costs": set(),
-    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.machine", "cpu.plan", "_repeat"},
-    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.direct", "cpu.patches", "cpu.small_groups", "cpu.plan"},
-    "cpu.overlaps": _COPYING,
-    "cpu.patches": _COPYING,
+    "gpu": {"dtypes", "memo", "problem"},
+    # The families, and what explains them: details.py.
+    "cpu": {
+        *("cpu.direct", "cpu.long_sums", "cpu.small_groups", "cpu.winograd"),
+        *("cpu.rewrites", "cpu.rewrites.columns", "cpu.rewrites.exchanged"),
+        *("cpu.machine", "cpu.plan", "problem", "settings"),
+    },
+    # These two rewrites ask how long the kernels of the task itself would take.
+    "cpu.rewrites.columns": {"arrays", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.winograd", "problem"},
+    "cpu.rewrites.exchanged": {"arrays", "cpu.direct", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "problem"},
+    "cpu.long_sums": {
+        *("_repeat", "arrays", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "problem"),
+    },
     "cpu.winograd": {
-        "arrays",
-        "memo",
-        "cpu.machine",
-        "cpu.plan",
-        "cpu.layouts",
-        "cpu.small_groups",
-        "problem",
+        *("arrays", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "memo", "problem"),
     },
-    "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.plan"},
-    "cpu.direct.boxes": {"cpu.machine", "cpu.plan", "problem"},
-    "cpu.direct": _OF_SUMS | {"cpu.plan", "cpu.direct.boxes", "memo", "cpu.patches"},
-    "cpu.layouts": {"arrays", "cpu.machine", "dtypes"},
-    "cpu.reached": {"cpu.layouts", "problem"},
-    "cpu.zeros": set(),
-    "cpu.views": {"problem"},
-    "jax": {
-        "_repeat",
-        "_xla_ffi",
-        "checks",
-        "arrays",
-        "memo",
-        "calls",
-        "cpu",
-        "settings",
-        "dtypes",
-    },
-    "torch": {
-        "_aten",
-        "_cpu_features",
-        "_repeat",
-        "checks",
-        "arrays",
-        "memo",
-        "calls",
-        "cpu",
-        "settings",
-        "dtypes",
-    },
-    "gpu": {"memo", "problem", "dtypes"},
+    "cpu.small_groups": {"cpu.direct", "cpu.machine", "cpu.plan", "cpu.rewrites", "memo", "problem"},
+    "cpu.direct": {"cpu.machine", "cpu.plan", "cpu.rewrites", "memo", "problem"},
+    "cpu.rewrites": {"arrays", "cpu.machine", "cpu.plan", "dtypes", "problem"},
+    "cpu.plan": {"_repeat", "cpu.machine", "memo", "problem"},
+    "cpu.machine": {"_cpu_features", "_kernels", "memo", "settings"},
+    "settings": {"_repeat", "checks.keywords", "memo", "problem"},
+    "checks.keywords": {"problem"},
     "problem": {"phases"},
     "phases": set(),
     "dtypes": set(),
-    "settings": {"_repeat", "checks.keywords", "memo", "problem"},
-    "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
-    "calls": {"_repeat", "arrays", "checks", "cpu", "dtypes", "gpu", "memo", "problem", "settings"},
-    "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
-    "api": {"calls", "checks"},
-    "cpu.machine": {"_cpu_features", "_kernels", "memo", "settings"},
-    "cpu.plan": {"_repeat", "cpu.machine", "memo", "problem"},
+    "memo": set(),
 }
 #: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
 OPTIONAL = {

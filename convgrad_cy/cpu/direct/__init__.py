@@ -4,11 +4,11 @@ The last family: it declines nothing.
 """
 
 from ...problem import DGRAD, WGRAD
-from ..patches import is_dense, taps_as_channels
 from ..plan.job import Job
 from ..plan.sum_problem import case_of
 from ..plan.task import Task
-from ..views import are_positions_adjacent, merged
+from ..rewrites.folded_taps import is_dense, taps_as_channels
+from ..rewrites.views import are_positions_adjacent, merged
 from .mirrored import is_better_mirrored
 from .order import order_of
 from .packed import most_shared as most_shared

@@ -6,7 +6,7 @@ A vector for each channel is made of those of the source in registers, where vec
 from ...problem import DGRAD, WGRAD
 from ..plan.job import Job
 from ..plan.task import Task
-from ..views import are_positions_adjacent, merged
+from ..rewrites.views import are_positions_adjacent, merged
 from .plan import found, plan
 from .plan import most_shared as most_shared
 

@@ -15,6 +15,12 @@ def table_entries(height, width):
     return (2 * width + 1) * width * height
 
 
+def has_table(problem):
+    """Whether small groups side by side have a table of all taps."""
+    _, height, width = problem.kernel
+    return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
+
+
 def _own(case, positions_adjacent, spread):
     """The reason in a layout, or None."""
     sums_positions = case.operation == WGRAD

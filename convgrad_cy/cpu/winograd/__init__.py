@@ -2,10 +2,10 @@
 
 from ...problem import DGRAD, WGRAD
 from .. import small_groups
-from ..layouts import Reordered
 from ..plan import scratch
 from ..plan.job import Job
 from ..plan.reasons import Reason
+from ..rewrites.copies import Reordered
 from .layout import gathered, reorders
 from .plan import choose
 from .plan import plan as make_plan

@@ -1,4 +1,4 @@
-"""When a data gradient is formed from columns (columns.py), beside what that costs (dgrad_costs.py).
+"""When a data gradient is formed from columns (rewrites/columns.py), beside what that costs (rewrites/dgrad_costs.py).
 
 Measured by ``python -m bench --suite reports --peers=``, which has rows on both sides of each.
 """

@@ -1,4 +1,4 @@
-"""What data gradients cost where the filter is large beside y (dgrad_costs.py).
+"""What data gradients cost where the filter is large beside y (rewrites/dgrad_costs.py).
 
 Fitted together, to some 450 random layers (``python -m bench.extremes --sets random --op dgrad``) in all three ways;
 what columns cost beside the other two once more, with the layers of curves.

@@ -1,4 +1,4 @@
-"""When the filter and y are taken in each other's place (exchanged.py): how many times as large as y the filter is."""
+"""When the filter and y exchange places (rewrites/exchanged.py): how many times as large as y the filter is."""
 
 from .number import same
 

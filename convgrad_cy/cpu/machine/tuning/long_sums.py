@@ -1,4 +1,4 @@
-"""When a result is formed from long sums, and how these are cut (long_sums.py)."""
+"""When a result is formed from long sums, and how these are cut (long_sums/)."""
 
 from .number import same
 

@@ -14,7 +14,7 @@ TABLE = (
         "A filter as large leaves the L2 cache: a second thread helps to read it, a task packs its own part of it, and "
         "no task reads all of it for a smaller box.",
     ),
-    # Taps that meet padding alone (reached.py).
+    # Taps that meet padding alone (rewrites/reached.py).
     same(
         "most_reached_taps", 0.5, "of the taps", "reports",
         "A part of the filter has its taps apart in memory, where some families read it as it is.",

@@ -1,4 +1,4 @@
-"""When a data gradient is formed from patches that overlap (overlaps.py)."""
+"""When a data gradient is formed from patches that overlap (rewrites/overlaps.py)."""
 
 from .number import same
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
-from ..problem import WGRAD
-from .layouts import Axes
+from ...problem import WGRAD
+from .copies import Axes
 
 
 def reached(task):

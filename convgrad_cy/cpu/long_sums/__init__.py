@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._repeat import View, Work
-from ..arrays import NUMPY
-from ..problem import FPROP
-from .exchanged import suits_lanes
-from .layouts import Reordered, widened
-from .machine.kernels import compiled
-from .plan import scratch
-from .plan.checks import check_long
-from .plan.reasons import Reason
+from ..._repeat import View, Work
+from ...arrays import NUMPY
+from ...problem import FPROP
+from ..machine.kernels import compiled
+from ..plan import scratch
+from ..plan.checks import check_long
+from ..plan.reasons import Reason
+from ..rewrites.copies import Reordered, widened
+from ..small_groups.refusal import has_table
 
 #: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
 AXES = range(4)
@@ -72,7 +72,7 @@ def refusal(problem, tuning, lanes):
         return Reason("an image has fewer than {} products", products)
     reads = positions * prod(problem.kernel) / prod(problem.x)
     lone = problem.groups > 1 and problem.x_channels == outputs == 1
-    if lone and (suits_lanes(problem) or reads > tuning.most_lone_reads):
+    if lone and (has_table(problem) or reads > tuning.most_lone_reads):
         return "groups of one channel fill vectors side by side"
     if positions > tuning.most_long_positions:
         return Reason("y has more than {} positions", tuning.most_long_positions)

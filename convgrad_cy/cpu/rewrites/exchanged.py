@@ -22,30 +22,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import NUMPY
-from ..problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
-from . import dgrad_costs, direct, small_groups
-from .layouts import Axes, Reordered
-from .patches import is_whole
-from .plan import scratch
-from .plan.reasons import Ratio, Reason
-from .plan.task import Task
-from .small_groups.refusal import MOST_TABLE, table_entries
+from ...arrays import NUMPY
+from ...problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
+from .. import direct, small_groups
+from ..plan import scratch
+from ..plan.reasons import Ratio, Reason
+from ..plan.task import Task
+from ..small_groups.refusal import has_table
+from . import dgrad_costs
+from .copies import Axes, Reordered
+from .folded_taps import is_whole
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
 _REVERSED = (..., *[slice(None, None, -1)] * 3)
 
 
-def suits_lanes(problem):
-    """Whether small groups side by side have a table of all taps."""
-    _, height, width = problem.kernel
-    return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
-
-
 def _least_of_dgrad(task):
     """How many times as large as y the filter of a data gradient has to be."""
     tuning = task.machine.tuning
-    return tuning.larger_filter_of_lanes if suits_lanes(task.problem) else tuning.larger_filter_dgrad
+    return tuning.larger_filter_of_lanes if has_table(task.problem) else tuning.larger_filter_dgrad
 
 
 def _is_reversed(task):
@@ -63,7 +58,7 @@ def _least(task):
         # The channels of x were the outputs that fill a tile; images are then.
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
-    fills = problem.groups == 1 or (task.operation == FPROP and suits_lanes(problem))
+    fills = problem.groups == 1 or (task.operation == FPROP and has_table(problem))
     return tuning.larger_filter if fills else tuning.larger_filter_of_groups
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..arrays import NUMPY
-from ..dtypes import TABLE, lookup
-from .machine.kernels import compiled
+from ...arrays import NUMPY
+from ...dtypes import TABLE, lookup
+from ..machine.kernels import compiled
 
 #: The unsigned integers that stand for elements of a size.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}

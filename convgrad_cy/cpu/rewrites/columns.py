@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import NUMPY
-from ..problem import DGRAD, even
-from . import dgrad_costs, winograd
-from .layouts import Axes, Copier, Reordered, widened
-from .machine import LINE_BYTES
-from .machine.kernels import compiled
-from .plan import scratch
-from .plan.reasons import Ratio, Reason
+from ...arrays import NUMPY
+from ...problem import DGRAD, even
+from .. import winograd
+from ..machine import LINE_BYTES
+from ..machine.kernels import compiled
+from ..plan import scratch
+from ..plan.reasons import Ratio, Reason
+from . import dgrad_costs
+from .copies import Axes, Copier, Reordered, widened
 
 
 def refusal(problem, tuning, lanes, widens=False, pairs=False):

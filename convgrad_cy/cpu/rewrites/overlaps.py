@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import NUMPY
-from ..problem import DGRAD
-from .layouts import Axes, Copier
-from .plan import scratch
-from .plan.reasons import Reason
+from ...arrays import NUMPY
+from ...problem import DGRAD
+from ..plan import scratch
+from ..plan.reasons import Reason
+from .copies import Axes, Copier
 
 
 class Part(NamedTuple):

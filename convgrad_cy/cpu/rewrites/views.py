@@ -2,7 +2,7 @@
 
 from math import prod
 
-from ..problem import is_one_axis
+from ...problem import is_one_axis
 
 
 def merged(problem, source, target):
