@@ -61,9 +61,9 @@ PLANNER_MUTANTS = [
         ("phases begin a shared window together", "axis.source_begin - begin", "0"),
         (
             "groups of positions that lie side by side are bundled",
-            "setting.positions_adjacent",
+            "placement.positions_adjacent",
             "False",
-            "if setting.positions_adjacent:\n        if",
+            "if placement.positions_adjacent:\n        if",
         ),
     ),
     *mutants_of(
@@ -108,8 +108,8 @@ PLANNER_MUTANTS = [
         f"{PHASES} {EXACT} {PLAN}",
         (
             "phases that lack one are joined",
-            "1 < case.every.extents[2] == case.walks[0][2].target_step",
-            "1 < case.every.extents[2]",
+            "1 < sums.every.extents[2] == sums.walks[0][2].target_step",
+            "1 < sums.every.extents[2]",
         ),
     ),
     *mutants_of(
@@ -142,11 +142,11 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/direct/reads.py",
         "test_reads.py",
-        ("few outputs have a window", "blocks.outputs >= case.tuning.window_outputs", "True"),
+        ("few outputs have a window", "blocks.outputs >= sums.tuning.window_outputs", "True"),
         ("boxes of few positions have a window", "blocks.images * positions > tuning.one_box_positions", "True"),
         ("strides need no window", "shared or width.source_step > 1", "shared"),
         ("pairs are read from the filter", "blocks.packs and not blocks.pairs", "blocks.packs"),
-        ("few channels are transposed", "wide or case.channels < case.tuning.transposed_channels", "wide"),
+        ("few channels are transposed", "wide or sums.channels < sums.tuning.transposed_channels", "wide"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/plan/steps.py",
@@ -190,13 +190,13 @@ PLANNER_MUTANTS = [
         (
             "slices depend on the threads",
             "-(-tuning.wanted_tasks // (blocks * pieces))",
-            "-(-8 * case.tile.threads // blocks)",
+            "-(-8 * sums.tile.threads // blocks)",
         ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/order.py",
         "test_scratch_limit.py::test_slices_are_fewer",
-        ("slices take what memory there is", "case.most_scratch", "(1 << 60)"),
+        ("slices take what memory there is", "sums.most_scratch", "(1 << 60)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/long_filters.py",
@@ -248,16 +248,16 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/small_groups/refusal.py",
         "test_order.py::test_layouts_have_the_same_bits test_order.py::test_plans_keep_the_order",
-        ("each layout goes its own way", "last if differ and not order_of(case).is_plain(case) else own", "own"),
+        ("each layout goes its own way", "last if differ and not order_of(sums).is_plain(sums) else own", "own"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/small_groups/boxes.py",
         "test_groups.py::test_lines_are_copied",
         (
             "copies of lines leave threads without tasks",
-            "max(case.tuning.wanted_tasks, threads)",
+            "max(sums.tuning.wanted_tasks, threads)",
             "1",
-            "if tasks >= max(case.tuning.wanted_tasks, threads)",
+            "if tasks >= max(sums.tuning.wanted_tasks, threads)",
         ),
         (
             "channels first, lines are copied, too",
@@ -271,9 +271,9 @@ PLANNER_MUTANTS = [
         "test_bundles.py::test_exact",
         (
             "groups of several chunks are bundled",
-            "chunk == case.channels",
+            "chunk == sums.channels",
             "True",
-            "if chunk == case.channels and block",
+            "if chunk == sums.channels and block",
         ),
     ),
     *mutants_of(
@@ -281,9 +281,9 @@ PLANNER_MUTANTS = [
         "test_streams.py::test_are_planned",
         (
             "sums of several chunks are stored past the cache",
-            "chunk == case.channels",
+            "chunk == sums.channels",
             "True",
-            "whole = chunk == case.channels and case.tile",
+            "whole = chunk == sums.channels and sums.tile",
         ),
     ),
     *mutants_of(

@@ -5,7 +5,7 @@ The last family: it declines nothing.
 
 from ...problem import DGRAD, WGRAD
 from ..plan.job import Job
-from ..plan.sum_problem import case_of
+from ..plan.sum_problem import sum_problem_of
 from ..plan.task import Task
 from ..rewrites.folded_taps import is_dense, taps_as_channels
 from ..rewrites.views import are_positions_adjacent, merged
@@ -40,7 +40,7 @@ def job(task, rest=None):
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
         if joined != problem:  # the order of each sum stays as it is for other layouts
-            order = order_of(case_of(operation, problem, dtype, here.tile, True))
+            order = order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)
     made = make_plan(operation, problem, dtype, are_positions_adjacent(source), here, mirrored, order)

@@ -1,4 +1,4 @@
-"""What plans of the sum itself depend on: what may reach a result's bits, and what may not."""
+"""What plans of the sum itself depend on: a ``SumProblem`` may reach a result's bits, a ``Placement`` may not."""
 
 from itertools import chain, repeat
 from math import prod
@@ -29,7 +29,7 @@ class _Fields(NamedTuple):
     most_scratch: int  # bytes beside the arrays, which the slices of wgrad take
 
 
-class Case(_Fields):
+class SumProblem(_Fields):
     """What the order of sums depends on. In dgrad, and where mirrored, y is the source and x the target.
 
     What follows from the fields is asked for again and again while a plan is made, and computed once.
@@ -82,21 +82,21 @@ class Case(_Fields):
         return self._replace(walks=[*chain(*parts)], counts=[*counts])
 
 
-class Setting(NamedTuple):
-    """Where a case is carried out: what may reach no bit of its result."""
+class Placement(NamedTuple):
+    """Where sums are formed. None of it may reach a bit of their result."""
 
     positions_adjacent: bool  # in the source's memory
     source_bytes: int
     machine: Machine
 
-    def threads(self, case):
-        tuning = case.tuning
-        serial = case.multiplications < tuning.serial_products and case.filter_bytes < tuning.large_filter_bytes
+    def threads(self, sums):
+        tuning = sums.tuning
+        serial = sums.multiplications < tuning.serial_products and sums.filter_bytes < tuning.large_filter_bytes
         return 1 if serial else self.machine.threads
 
 
-def case_of(operation, problem, dtype, tile, backward):
-    """The ``Case``; ``backward``: the walks are those of dgrad, as they are in wgrad where it is mirrored."""
+def sum_problem_of(operation, problem, dtype, tile, backward):
+    """The ``SumProblem``; ``backward``: the walks are those of dgrad, as they are in wgrad where it is mirrored."""
     channels, outputs = problem.channels(backward)
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
     every = walks_of(problem, backward)
@@ -104,9 +104,9 @@ def case_of(operation, problem, dtype, tile, backward):
     walks = every, every.kinds, every.counts
     mirrored = backward and operation == WGRAD
     most = most_scratch(problem, dtype.itemsize, tile) if operation == WGRAD else 0
-    return Case(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile, most)
+    return SumProblem(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile, most)
 
 
-def setting_of(problem, dtype, positions_adjacent, machine, backward):
-    """The ``Setting`` of the same."""
-    return Setting(positions_adjacent, operand_bytes(problem, dtype.itemsize)[1 if backward else 0], machine)
+def placement_of(problem, dtype, positions_adjacent, machine, backward):
+    """The ``Placement`` of the same sums."""
+    return Placement(positions_adjacent, operand_bytes(problem, dtype.itemsize)[1 if backward else 0], machine)

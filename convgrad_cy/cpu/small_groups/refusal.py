@@ -21,57 +21,57 @@ def has_table(problem):
     return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
 
 
-def _own(case, positions_adjacent, spread):
+def _own(sums, positions_adjacent, spread):
     """The reason in a layout, or None."""
-    sums_positions = case.operation == WGRAD
-    walks, channels = case.walks, case.channels
-    half = max(1, case.lanes // 2)
-    if channels > half or case.outputs > half:
+    sums_positions = sums.operation == WGRAD
+    walks, channels = sums.walks, sums.channels
+    half = max(1, sums.lanes // 2)
+    if channels > half or sums.outputs > half:
         return "the channels of a group are more than half of a vector"
-    if sums_positions and channels > case.tuning.most_summed_channels:
+    if sums_positions and channels > sums.tuning.most_summed_channels:
         if spread is None:
-            return Reason("the source has more than {} channels in a group", case.tuning.most_summed_channels)
-        if case.multiplies_pairs or 2 * case.outputs == case.lanes:
+            return Reason("the source has more than {} channels in a group", sums.tuning.most_summed_channels)
+        if sums.multiplies_pairs or 2 * sums.outputs == sums.lanes:
             return "others multiply bfloat16 in pairs of positions, or fill halves of vectors"
     # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
     # dgrad share it.
-    shared = case.count > 1 and not (positions_adjacent and channels > case.tuning.most_sharing_channels)
-    several = max(channels, case.outputs) > 1 and not sums_positions
-    if spread is None and several and not shared and not _expands_well(case, positions_adjacent):
+    shared = sums.count > 1 and not (positions_adjacent and channels > sums.tuning.most_sharing_channels)
+    several = max(channels, sums.outputs) > 1 and not sums_positions
+    if spread is None and several and not shared and not _expands_well(sums, positions_adjacent):
         return "a copy with a vector for each channel would take too long"
     if channels * max(table_entries(walk[1].taps, walk[2].taps) for walk in walks) > MOST_TABLE:
         return "there are too many taps"
     return None
 
 
-def _expands_well(case, positions_adjacent):
+def _expands_well(sums, positions_adjacent):
     """Whether a copy with a vector for each channel, in fprop or dgrad, takes less than the general way.
 
     The tile needs two loads for each product of vectors; that across positions, many of whose vectors short rows leave
     empty, has its own work for each sum.
     """
-    channels, outputs, lanes, row = case.channels, case.outputs, case.lanes, case.walks[-1][2].positions
-    tile, terms = case.tile.unsplit(), case.channels * max(case.taps, 1)
+    channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.walks[-1][2].positions
+    tile, terms = sums.tile.unsplit(), sums.channels * max(sums.taps, 1)
     # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
     # One output for each group is worth even that: it leaves the general way few rows of a tile.
-    if channels > case.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
+    if channels > sums.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
         return False
-    short = case.tuning.short_sum_adjacent if positions_adjacent else case.tuning.short_sum
-    general = tile_cycles(outputs, row, tile, case.itemsize) * (1 + short / terms)
+    short = sums.tuning.short_sum_adjacent if positions_adjacent else sums.tuning.short_sum
+    general = tile_cycles(outputs, row, tile, sums.itemsize) * (1 + short / terms)
     return row * outputs / lanes <= general
 
 
-def refusal(case, setting, spread):
-    """The reason in a setting, or None. Lanes add all terms one by one: where direct would not, all layouts go one way.
+def refusal(sums, placement, spread):
+    """The reason, or None. Lanes add all terms one by one: where direct would not, all layouts go one way.
 
     (That of channels last, whatever the cache.) So they do where lanes are spread.
     """
-    own = last = _own(case, False, spread)
+    own = last = _own(sums, False, spread)
     if spread is not None:
         return last
-    if setting.positions_adjacent:
-        own = _own(case, True, spread)
-    elif last is None and case.operation != WGRAD and takes_halves(case, setting):
+    if placement.positions_adjacent:
+        own = _own(sums, True, spread)
+    elif last is None and sums.operation != WGRAD and takes_halves(sums, placement):
         own = "the output channels fill half of a vector"
     differ = (own is None) != (last is None)
-    return last if differ and not order_of(case).is_plain(case) else own
+    return last if differ and not order_of(sums).is_plain(sums) else own
