@@ -29,7 +29,7 @@ class Function:
 
     @property
     def parts(self):
-        return (Part(self, 0, 1),)
+        return (OneResult(self, 0, 1),)
 
 
 CONV = Function(("x", "w"), geometry.conv)
@@ -40,7 +40,7 @@ CONV_TRANSPOSE_BACKWARD_DATA = Function(("dy", "w"), geometry.conv_transpose_bac
 CONV_TRANSPOSE_BACKWARD_FILTER = Function(("x", "dy"), geometry.conv_transpose_backward_filter)
 
 
-class Part(NamedTuple):
+class OneResult(NamedTuple):
     """A result of a function: the one that has it alone, and which arrays of a call that one takes."""
 
     function: Function
@@ -59,7 +59,7 @@ class Several:
 
 def _both(data, filter):
     """The two gradients as one function."""
-    return Several(("dy", "x", "w"), (Part(data, 0, 2, like=1), Part(filter, 1, 0, like=2)))
+    return Several(("dy", "x", "w"), (OneResult(data, 0, 2, like=1), OneResult(filter, 1, 0, like=2)))
 
 
 CONV_BACKWARD = _both(CONV_BACKWARD_DATA, CONV_BACKWARD_FILTER)

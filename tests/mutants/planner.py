@@ -162,10 +162,10 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/plan/walks.py",
         "test_walks.py",
-        ("walks begin where the last of their kind does", "made[:, _COLUMNS] += shifts", DROPPED),
-        ("each walk is of its own kind", "i not in _BEGINS", "True"),
+        ("walks begin where the last of their shape class does", "made[:, _COLUMNS] += shifts", DROPPED),
+        ("each walk is of its own shape class", "i not in _BEGINS", "True"),
         ("the walk that comes first is one of the others", "numbers[before:] += before", DROPPED),
-        ("the last axis decides the kind", "numbers[before:] * len(axis.kinds)", "0"),
+        ("the last axis decides the shape class", "numbers[before:] * len(axis.shapes)", "0"),
         ("rows after a walk's first are like it", "np.arange(len(first)) - first", "0"),
     ),
     *mutants_of(

@@ -17,13 +17,13 @@ from test_plan import TILES, depthwise, problems, unpacked
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.long_filters import cut_taps
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
-from convgrad_cy.cpu.machine import Machine, Tile
+from convgrad_cy.cpu.machine import Machine, RegisterTile
 from convgrad_cy.cpu.plan.sum_problem import SumProblem, sum_problem_of
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
-#: Who decides it. Each takes a ``SumProblem``, or a problem with the ``Tile``.
+#: Who decides it. Each takes a ``SumProblem``, or a problem with the ``RegisterTile``.
 FIRST_STAGE = {
     order_of: ["sums"],
     box_order_of: ["sums", "pieces"],
@@ -51,7 +51,13 @@ class Blind:
 @pytest.mark.parametrize(("stage", "names"), FIRST_STAGE.items(), ids=lambda value: getattr(value, "__name__", ""))
 def test_signatures(stage, names):
     assert list(signature(stage).parameters) == names
-    seen = {*ConvProblem.__dataclass_fields__, *SumProblem._fields, *Tile._fields, *dir(SumProblem), *dir(Tile)}
+    seen = {
+        *ConvProblem.__dataclass_fields__,
+        *SumProblem._fields,
+        *RegisterTile._fields,
+        *dir(SumProblem),
+        *dir(RegisterTile),
+    }
     assert not seen & set(UNSEEN)
     assert set(UNSEEN) & set(Machine._fields)  # so these names are those of what is hidden
 

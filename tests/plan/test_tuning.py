@@ -40,7 +40,7 @@ ELSEWHERE = {
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
     "winograd/memory.py": {"FINISHED_CHANNELS", "LINE"},
     "winograd/tilings.py": {
-        *("SMALL", "LARGE", "LARGER", "LARGEST"),  # the points that there are
+        *("SMALL", "LARGE", "TILES_7", "TILES_8"),  # the points that there are
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),
     },
     "winograd/work.py": {"LEFT_OUT"},

@@ -15,7 +15,7 @@ import numpy as np
 import convgrad_cy as cg
 from convgrad_cy import calls
 from convgrad_cy.calls import prepared
-from convgrad_cy.cpu.machine import Tile
+from convgrad_cy.cpu.machine import RegisterTile
 from convgrad_cy.memo import bounded
 from convgrad_cy.settings import algorithm
 
@@ -51,7 +51,7 @@ class Sizes(OrderedDict):
 STOPS = {
     "keep": (Sizes, "__setitem__", lambda: conv(20)),
     "clear": (Sizes, "clear", calls.forget),
-    "property": (Tile, "pairs", lambda: conv(20)),
+    "property": (RegisterTile, "pairs", lambda: conv(20)),
     "planning": (prepared, "prepare", lambda: conv(20)),
     "setter": (algorithm, "changed", lambda: cg.set_default_algorithm("auto")),
 }

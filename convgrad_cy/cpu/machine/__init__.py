@@ -8,7 +8,7 @@ from .tuning import Tuning, tuning_of
 LINE_BYTES = 64  # of the cache
 
 
-class Tile(NamedTuple):
+class RegisterTile(NamedTuple):
     """The register tile: all of a machine that may reach the bits of a result."""
 
     tile_rows: int
@@ -57,4 +57,4 @@ class Machine(_Fields):
     @once
     def tile(self):
         """What the first stage of planning sees of it."""
-        return Tile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)
+        return RegisterTile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)

@@ -121,13 +121,13 @@ class Plan(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A plan of which the rows are made for one walk of each kind.
+    """A plan of which the rows are made for one walk of each shape class.
 
     Attributes
     ----------
     every : walks.Walks
     rows : list
-        For each kind its rows, in which a row's number counts from the walk's first one.
+        For each shape class its rows, in which a row's number counts from the walk's first one.
     blocks : Blocks
     form, declined
         Those of the plan.
@@ -160,7 +160,7 @@ _AS_IS = same_reads(Reads())
 
 
 def whole_rows(parts, windows, reads=_AS_IS):
-    """For each kind of walks the rows of its parts, each packing its filter; ``reads`` gives ``Reads``."""
+    """For each shape class of walks the rows of its parts, each packing its filter; ``reads`` gives ``Reads``."""
     windows = iter(windows)
     return [[_row(part, next(windows), reads, i) for i, part in enumerate(own)] for own in parts]
 

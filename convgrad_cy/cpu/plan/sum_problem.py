@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ...memo.once import once
 from ...problem import WGRAD
-from ..machine import Machine, Tile
+from ..machine import Machine, RegisterTile
 from ..machine.caches import operand_bytes
 from .scratch import most_scratch
 from .walks import Walks, walks_of
@@ -20,12 +20,12 @@ class _Fields(NamedTuple):
     channels: int  # of the source, in a group
     outputs: int  # of the target
     every: Walks
-    walks: list  # one of each kind, or its parts; the last walk's come last
+    walks: list  # one of each shape class, or its parts; the last walk's come last
     counts: list  # how many there are of each
     multiplications: int
     filter_bytes: int
     dtype: Any
-    tile: Tile
+    tile: RegisterTile
     most_scratch: int  # bytes beside the arrays, which the slices of wgrad take
 
 
@@ -101,7 +101,7 @@ def sum_problem_of(operation, problem, dtype, tile, backward):
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
     every = walks_of(problem, backward)
     sizes = problem.batch, problem.groups, channels, outputs
-    walks = every, every.kinds, every.counts
+    walks = every, every.shapes, every.counts
     mirrored = backward and operation == WGRAD
     most = most_scratch(problem, dtype.itemsize, tile) if operation == WGRAD else 0
     return SumProblem(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile, most)

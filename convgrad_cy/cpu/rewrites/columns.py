@@ -121,7 +121,9 @@ def _columned(task, rest, machine):
     parts, products = [], {}
     for n in range(0, problem.batch, images):
         for c in range(0, problem.x_channels, channels):
-            part = Part(slice(n, min(n + images, problem.batch)), slice(c, min(c + channels, problem.x_channels)))
+            part = ColumnSlice(
+                slice(n, min(n + images, problem.batch)), slice(c, min(c + channels, problem.x_channels))
+            )
             sizes = part.images.stop - n, part.channels.stop - c
             if sizes not in products:
                 columns = NUMPY.empty(_shape(problem, *sizes), y.dtype)
@@ -152,7 +154,7 @@ def _block(task, channels_last, images, channels):
     return even(channels, most, LINE_BYTES // itemsize if channels_last else 1)
 
 
-class Part(NamedTuple):
+class ColumnSlice(NamedTuple):
     """What is computed at a time."""
 
     images: slice
@@ -202,7 +204,7 @@ class Columned(NamedTuple):
     """What computes a gradient by way of columns, for arrays of certain shapes and strides: as ``_repeat.Work``."""
 
     products: dict  # the works of the pointwise problems, by images and channels
-    parts: list  # of these two, and the ``Part``
+    parts: list  # of these two, and the ``ColumnSlice``
     adder: Adder
     copier: Copier
     places: tuple  # of x, the filter and y among the arrays of a call

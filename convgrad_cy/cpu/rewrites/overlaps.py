@@ -26,7 +26,7 @@ from ..plan.reasons import Reason
 from .copies import Axes, Copier
 
 
-class Part(NamedTuple):
+class BlockPart(NamedTuple):
     """Elements ``begin`` to ``end`` of a block along one axis, and how many taps reach each."""
 
     begin: int
@@ -41,7 +41,7 @@ class Part(NamedTuple):
 def parts_of(kernel, stride):
     """The parts of an axis."""
     taps, rest = divmod(kernel, stride)
-    return [Part(0, rest, taps + 1)] * (rest > 0) + [Part(rest, stride, taps)]
+    return [BlockPart(0, rest, taps + 1)] * (rest > 0) + [BlockPart(rest, stride, taps)]
 
 
 def refusal(problem, tuning):

@@ -19,7 +19,7 @@ def _tiles(extents, box):
     return prod(-(-extent // n) for extent, n in zip(extents, box, strict=True))
 
 
-class Kind(NamedTuple):
+class LikeParts(NamedTuple):
     """Parts of the result that cost the same: how many, the points of a tile, tiles of an image, walks added."""
 
     count: int
@@ -40,21 +40,21 @@ class Cutting:
             [-(-axis.positions // m) for axis, m in zip(*each, strict=True)]
             for each in zip(self.walks, self.given, strict=True)
         ]
-        self.kinds = [
-            Kind(part.alike, prod(own), tiles, 1 if operation == WGRAD else part.added)
+        self.parts = [
+            LikeParts(part.alike, prod(own), tiles, 1 if operation == WGRAD else part.added)
             for part, own, tiles in zip(parts, points, extents, strict=True)
         ]
         self.channels, self.outputs = problem.channels(operation == DGRAD)
         self.batch = problem.batch * max([part.siblings for part in parts])
         self.strip = min(tile.tile_column_bytes // 4, -(-self.outputs // lanes) * lanes)
-        self.added = max([kind.added for kind in self.kinds])
+        self.added = max([part.added for part in self.parts])
 
     def cost(self, name, product_name="product"):
         return self.each[name] / self.each[product_name]
 
-    def boxes(self, images, box, kind=None):
-        """Of a part of that kind, or of the part that has most."""
-        most = max(_tiles(each.extents, box) for each in ([kind] if kind else self.kinds))
+    def boxes(self, images, box, part=None):
+        """Of one of like parts, or of the part that has most."""
+        most = max(_tiles(each.extents, box) for each in ([part] if part else self.parts))
         return -(-self.batch // images) * most
 
     def value_bytes(self, images, box):
@@ -64,7 +64,7 @@ class Cutting:
 
     def parts_together(self, blocks, box):
         """How many parts of the result share their loops: as many as have little to keep for all tasks."""
-        tuning, parts = self.tile.tuning, sum([kind.count for kind in self.kinds])
+        tuning, parts = self.tile.tuning, sum([part.count for part in self.parts])
         most = tuning.parts_together
         if blocks.group:
             filters = 4 * self.points * self.channels * self.added * self.groups * min(blocks.group, self.outputs)
@@ -75,21 +75,21 @@ class Cutting:
 
     def correlation_loop(self, blocks, box):
         """The ``Tasks`` that multiply in fprop or dgrad: of all parts, or of the part that has most."""
-        loop = [self._correlation_tasks(blocks, box, kind) for kind in self.kinds]
+        loop = [self._correlation_tasks(blocks, box, part) for part in self.parts]
         return [max(loop, key=lambda tasks: work_of([tasks]))] if blocks.together == 1 else loop
 
-    def _correlation_tasks(self, blocks, box, kind):
-        """Of a kind's parts in one loop."""
-        tiles, channels = blocks.images * prod(box), self.channels * kind.added
+    def _correlation_tasks(self, blocks, box, part):
+        """Of like parts in one loop."""
+        tiles, channels = blocks.images * prod(box), self.channels * part.added
         bundles, parts = -(-self.groups // blocks.groups), -(-self.outputs // blocks.outputs)
         width = min(blocks.outputs, -(-blocks.groups * self.outputs // self.strip) * self.strip)
         products = channels * tile_cycles(tiles, min(width, self.outputs), self.tile, 4) * blocks.groups
         values = 0 if blocks.shared else tiles * channels * blocks.groups * self.cost("value")
         read = self.tile.tuning.read_part * self.cost("kept filter") if blocks.group else self.cost("filter")
         sums = tiles * width * (self.cost("sum") + self.cost("load") * -(-channels // blocks.chunk))
-        cycles = kind.points * (products + values + read * channels * width + sums)
-        count = bundles * parts * self.boxes(blocks.images, box, kind)
-        return Tasks(min(kind.count, blocks.together) * count, cycles)
+        cycles = part.points * (products + values + read * channels * width + sums)
+        count = bundles * parts * self.boxes(blocks.images, box, part)
+        return Tasks(min(part.count, blocks.together) * count, cycles)
 
     def accumulation_loops(self, blocks, box):
         """The loops of wgrad: all tiles are transformed, where they are kept; then the products are formed."""
@@ -113,7 +113,7 @@ class Cutting:
     def tasks(self, operation, blocks, box):
         """Those of a loop that multiplies."""
         loop = self.accumulation_loops(blocks, box)[-1] if operation == WGRAD else self.correlation_loop(blocks, box)
-        return sum([kind.count for kind in loop])
+        return sum([part.count for part in loop])
 
 
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room):

@@ -253,8 +253,8 @@ def plan(operation, problem, tiling, machine, most_bytes=None):
         filter_strips=strips,
         filter_channels=channels,
     )
-    every, kinds, _ = tile_walks(operation, problem)
-    each = zip(kinds, *points_and_outputs(tiling, kinds), strict=True)
-    steps, _ = every.rows([tile_rows(operation, kind, (*n, *m, *box)) for kind, n, m in each])
+    every, shapes, _ = tile_walks(operation, problem)
+    each = zip(shapes, *points_and_outputs(tiling, shapes), strict=True)
+    steps, _ = every.rows([tile_rows(operation, shape, (*n, *m, *box)) for shape, n, m in each])
     count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)
