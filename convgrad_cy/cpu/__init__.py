@@ -1,8 +1,8 @@
 """The CPU backend: ``prepare`` plans the work of a call.
 
-A ``Task`` (plan/task.py) is one result of one call. The first of the families that suits it (families.py) makes a
-``Job`` of it (plan/job.py): a kernel, a plan as integers, and the operands. ``ready`` makes of that what runs on any
-arrays that lie in memory like the call's.
+A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) makes a
+``Job`` of it (plan/job.py): a kernel, a plan as integers, and the operands. ``Job.ready`` gives the work, which runs on
+any arrays that lie in memory like the call's.
 
 - ``machine/``: the register tile, the caches, the kernels and the numbers that decide what is faster.
 - ``plan/``: the stages of a plan that all families share.
@@ -21,7 +21,7 @@ from .machine.kernels import this_machine as this_machine
 from .machine.kernels import threads as threads
 from .plan.task import Task
 from .rewrites.reached import Narrowed, reached
-from .winograd import refusal as refused_by_winograd
+from .winograd import problem_refusal as refused_by_winograd
 from .zeros import Zeros
 
 
@@ -37,8 +37,8 @@ def explained(task):
     """What ``details.explained`` says of a task; no family and no details where the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    declined, family, details = explained_task(reached(task))
-    return declined, family, [("instruction set", isa), *details]
+    refusals, family, details = explained_task(reached(task))
+    return refusals, family, [("instruction set", isa), *details]
 
 
 def refusal(operation, problem, dtype):

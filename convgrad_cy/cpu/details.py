@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ..problem import WGRAD, AxisWalk
-from .families import declined, job, name_of
+from .families import chosen, job, name_of
 from .long_sums import LongSums
 from .plan.shared import packed_outputs, side_by_side, slice_bytes
 from .plan.steps import PACKS, Blocks, Reads, WindowAxis
@@ -26,8 +26,8 @@ _NAMES = ("x", "w", "y")
 
 
 def explained(task):
-    """(pairs of a family that declines and its reason, the family that takes the task, pairs of a name and a value)."""
-    reasons, family = declined(task)
+    """(pairs of a family that refuses and its reason, the family that takes the task, pairs of a name and a value)."""
+    reasons, family = chosen(task)
     named = [(name_of(other), str(reason)) for other, reason in reasons]
     return named, name_of(family), _details(job(task), task)
 
@@ -231,7 +231,7 @@ def _direct(job, task):
     return [
         ("kernel", job.kernel),
         ("form", job.plan.form),
-        ("not", [f"{name}, since {reason}" for name, reason in job.plan.declined]),
+        ("not", [f"{name}, since {reason}" for name, reason in job.plan.refusals]),
         ("tile", _tile(blocks)),
         ("walks", len(rows)),
         ("box (batch, depth, height, width)", [blocks.images, *rows.box()]),

@@ -127,7 +127,7 @@ def test_a_setting_is_read_once(monkeypatch):
     job = cpu.families.job
 
     def alone(task, families=cpu.families.PREFERENCE):
-        taken.add(cpu.families.name_of(cpu.families.declined(task, families)[1]))
+        taken.add(cpu.families.name_of(cpu.families.chosen(task, families)[1]))
         with monkeypatch.context() as inner:
             for owner, name in ((kernels, "threads"), (kernels, "get_scratch_limit"), (threads, "_number_here")):
                 inner.setattr(owner, name, None)

@@ -53,7 +53,7 @@ def forced(request, machine_with, monkeypatch):
         counted.append(self)
         run(self, *arrays)
 
-    monkeypatch.setattr(columns, "suits", lambda task: None if task.operation == "dgrad" else "not here")
+    monkeypatch.setattr(columns, "refusal", lambda task: None if task.operation == "dgrad" else "not here")
     monkeypatch.setattr(columns.Columned, "run", counting)
     calls.forget()
     yield counted
@@ -153,9 +153,9 @@ def test_any_geometry(drawn, last):
     """``last``: the filter's channels are adjacent."""
     w = np.moveaxis(np.ascontiguousarray(np.moveaxis(drawn.w, 1, -1)), -1, 1) if last else drawn.w
 
-    def result(suits):
+    def result(refusal):
         calls.forget()
-        patch.setattr(columns, "suits", suits)
+        patch.setattr(columns, "refusal", refusal)
         return cg.conv_backward_data(drawn.y, w, drawn.x.shape, **drawn.keywords)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -32,7 +32,7 @@ FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NCX", "XIO"))
 @pytest.fixture(autouse=True)
 def not_exchanged(monkeypatch):
     """The sum of the definition is tested here, with its own taps."""
-    monkeypatch.setattr(exchanged, "suits", lambda task: "not here")
+    monkeypatch.setattr(exchanged, "refusal", lambda task: "not here")
     calls.forget()
     yield
     calls.forget()

@@ -115,7 +115,7 @@ def test_any_geometry(data):
 
     expected = gradient(algorithm="direct")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "refusal", lambda *_: None)
+        patch.setattr(overlaps, "problem_refusal", lambda *_: None)
         result = gradient()
     calls.forget()
     np.testing.assert_array_equal(result, expected)
@@ -126,7 +126,7 @@ def test_all_taps_meet_padding():
     dy, w = np.ones((1, 3, 1), np.float32), np.ones((3, 1, 4), np.float32)
     out = np.full((1, 1, 2), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "refusal", lambda *_: None)
+        patch.setattr(overlaps, "problem_refusal", lambda *_: None)
         result = cg.conv_backward_data(dy, w, out.shape, stride=4, padding=((5, 0),), out=out)
     np.testing.assert_array_equal(result, np.zeros_like(out))
 

@@ -66,7 +66,7 @@ def products(monkeypatch):
 @problems
 def test_pays(problem):
     problem = conv_problem(problem)
-    assert patches.refusal(problem, WIDE) is None
+    assert patches.problem_refusal(problem, WIDE) is None
     for other in (
         replace(problem, x=tuple(x + 1 for x in problem.x)),
         replace(problem, pad_begin=(0, 0, 1)),
@@ -78,7 +78,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert patches.refusal(other, WIDE) is not None
+        assert patches.problem_refusal(other, WIDE) is not None
 
 
 @problems

@@ -246,7 +246,7 @@ PLANNER_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/small_groups/refusal.py",
+        "convgrad_cy/cpu/small_groups/limits.py",
         "test_order.py::test_layouts_have_the_same_bits test_order.py::test_plans_keep_the_order",
         ("each layout goes its own way", "last if differ and not order_of(sums).is_plain(sums) else own", "own"),
     ),

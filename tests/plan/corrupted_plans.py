@@ -74,7 +74,7 @@ def made_of(name, text, algorithm):
     task = task_of(
         {"x": "dgrad", "w": "wgrad", "y": "fprop"}[operation.makes], whole, dtypes.TABLE[2], algorithm, places, tensors
     )
-    return families.declined(task)[1], families.job(task), arrays
+    return families.chosen(task)[1], families.job(task), arrays
 
 
 def corrupted_jobs(job):

@@ -174,11 +174,11 @@ def test_forms_and_reasons(capsys, monkeypatch, form, function, text, data_forma
 
 
 def test_the_last_form_suits_whatever_there_is():
-    assert forms.PREFERENCE[-1].suits(None) is None
+    assert forms.PREFERENCE[-1].refusal(None) is None
 
 
 def test_the_last_family_declines_nothing():
-    assert [family.suits(None) for family in families.PREFERENCE[-1:]] == [None]
+    assert [family.refusal(None) for family in families.PREFERENCE[-1:]] == [None]
 
 
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS.values() if len(p.x) == 2][:12], ids=str)

@@ -80,7 +80,7 @@ class Planner:
             return
         task = reached(self.task)
         for number, family in enumerate(families.PREFERENCE, 1):
-            reason = family.suits(task)
+            reason = family.refusal(task)
             assert reason is None or str(reason)
             if reason is None:
                 rest = partial(families.job, families=families.PREFERENCE[number:])

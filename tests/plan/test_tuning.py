@@ -30,7 +30,7 @@ ELSEWHERE = {
     "plan/checks.py": {"FEW_ROWS", "MOST", "POINTS"},
     "rewrites/folded_taps.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups/plan.py": {"_LATEST_CALLS"},
-    "small_groups/refusal.py": {"MOST_TABLE"},
+    "small_groups/limits.py": {"MOST_TABLE"},
     "small_groups/spread.py": {"SPREAD_PARTS"},
     "plan/scratch.py": {"OF_ANY", "OF_ARRAYS"},
     "plan/steps.py": {"PACKS"},

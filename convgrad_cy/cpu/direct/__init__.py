@@ -1,6 +1,6 @@
 """The sum as the definition has it, in windows of the source and blocks of the filter (``pyx/``).
 
-The last family: it declines nothing.
+The last family: it refuses nothing.
 """
 
 from ...problem import DGRAD, WGRAD
@@ -22,7 +22,7 @@ def _with_fewer_taps(task):
     return task._replace(problem=problem, tensors=(source, joined.swapaxes(1, 2), target))
 
 
-def suits(task):
+def refusal(task):
     """None: the definition computes whatever there is."""
     return None
 

@@ -1,4 +1,4 @@
-"""The forms of a plan of fprop or dgrad, in the order in which they are tried: the first that suits is taken.
+"""The forms of a plan of fprop or dgrad, in the order in which they are tried: the first without a refusal is taken.
 
 A form says which operand the columns of a tile are, who packs the filter, and what of the walks a task has. None
 reaches a bit of the result: the order of its sums is given.
@@ -66,10 +66,10 @@ class Sizes(NamedTuple):
 
 
 class Form(NamedTuple):
-    """``suits(given)`` is None or the reason why the form is not taken, ``sizes(given)`` the ``Sizes`` if it is."""
+    """``refusal(given)`` is None or the reason why the form is not taken, ``sizes(given)`` the ``Sizes`` if it is."""
 
     name: str
-    suits: Any
+    refusal: Any
     sizes: Any
 
 
@@ -152,7 +152,7 @@ def _plain(given):
     return Sizes(sums, parts, block, box_positions(sums, block, 1))
 
 
-#: The last suits whatever there is.
+#: The last refuses nothing.
 PREFERENCE = (
     Form("tiles across the positions of a row", _suits_rows, _rows),
     Form("tasks pack their part of the filter", _suits_packed, _packed),
@@ -165,10 +165,10 @@ PREFERENCE = (
 
 def chosen(given):
     """The forms that decline, each by its name and its reason; and the one that is taken."""
-    declined = []
+    refusals = []
     for form in PREFERENCE:
-        reason = form.suits(given)
+        reason = form.refusal(given)
         if reason is None:
-            return declined, form
-        declined.append((form.name, reason))
+            return refusals, form
+        refusals.append((form.name, reason))
     raise ValueError("no form suits this case")

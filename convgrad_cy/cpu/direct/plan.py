@@ -60,9 +60,9 @@ def _pack_channels(sums, chunk, pairs, packs, threads):
 
 
 def correlation(given, streams):
-    """The outline of fprop or dgrad, within the order of sums that is given, in the first form that suits."""
+    """The outline of fprop or dgrad, within the order of sums that is given, in the first form without a refusal."""
     walks, placement, (chunk, pairs) = given.sums.walks, given.placement, given.order
-    declined, form = chosen(given)
+    refusals, form = chosen(given)
     sums, parts, block, most, across, packs, phases = sizes = form.sizes(given)
     compact = across and not placement.positions_adjacent  # else long rows are copied faster
     itemsize = channel_bytes(sums, pairs)
@@ -90,7 +90,7 @@ def correlation(given, streams):
     blocks = blocks._replace(pack_channels=_pack_channels(sums, chunk, pairs, packs, threads))
     reads = correlation_reads(sums, blocks)
     rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
-    return Outline(sums.every, rows, blocks, form.name, declined)
+    return Outline(sums.every, rows, blocks, form.name, refusals)
 
 
 def accumulation(sums, parts, placement, order, far):

@@ -22,7 +22,7 @@ from ..plan import scratch
 from ..plan.checks import check_long
 from ..plan.reasons import Reason
 from ..rewrites.copies import Reordered, widened
-from ..small_groups.refusal import has_table
+from ..small_groups.limits import has_table
 
 #: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
 AXES = range(4)
@@ -40,15 +40,15 @@ class Blocks(NamedTuple):
     threads: int
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     problem, dtype, tuning = task.problem, task.dtype, task.machine.tuning
     if task.operation != FPROP:
         return "the operation is not forward"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    declined = refusal(problem, tuning, _lanes(dtype, task.machine))
-    return declined or scratch.refusal(_taken(task), problem, dtype.itemsize, task.machine.tile)
+    refused = problem_refusal(problem, tuning, _lanes(dtype, task.machine))
+    return refused or scratch.refusal(_taken(task), problem, dtype.itemsize, task.machine.tile)
 
 
 def _lanes(dtype, machine):
@@ -56,7 +56,7 @@ def _lanes(dtype, machine):
     return machine.vector_bytes // dtype.compute_itemsize
 
 
-def refusal(problem, tuning, lanes):
+def problem_refusal(problem, tuning, lanes):
     """Why a result is not formed so, or None; it does not depend on the batch."""
     terms, positions, outputs = prod(sizes(problem)), prod(problem.y), problem.y_channels
     least, products = tuning.least_long_terms, tuning.least_long_products

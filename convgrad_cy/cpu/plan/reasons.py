@@ -1,4 +1,4 @@
-"""Reasons why a family declines a task, as data: most are only compared with None, so text is formed when one is shown.
+"""Reasons why a family refuses a task, as data: most are only compared with None, so text is formed when one is shown.
 
 A reason without values is a plain text. ``str`` gives the text of either kind.
 """

@@ -40,6 +40,6 @@ def excess(size, problem, itemsize, tile):
 
 
 def refusal(*arguments):
-    """Why a family declines a problem, by the ``excess`` of what it takes, or None."""
+    """Why a family refuses a problem, by the ``excess`` of what it takes, or None."""
     found = excess(*arguments)
     return found and Reason("it takes {}", found)

@@ -110,14 +110,14 @@ class Plan(NamedTuple):
         A ``Blocks``, as int64.
     form : str
         What direct makes of fprop or dgrad, by a form's name.
-    declined : list
+    refusals : list
         The forms before it, each by its name and its reason.
     """
 
     steps: np.ndarray
     blocks: np.ndarray
     form: str | None = None
-    declined: Any = ()
+    refusals: Any = ()
 
 
 class Outline(NamedTuple):
@@ -129,7 +129,7 @@ class Outline(NamedTuple):
     rows : list
         For each shape class its rows, in which a row's number counts from the walk's first one.
     blocks : Blocks
-    form, declined
+    form, refusals
         Those of the plan.
     """
 
@@ -137,14 +137,14 @@ class Outline(NamedTuple):
     rows: list
     blocks: Any
     form: str | None = None
-    declined: Any = ()
+    refusals: Any = ()
 
     def plan(self):
         """The plan, with the rows of all walks."""
         steps, first = self.every.rows(self.rows)
         if len(self.every) > 1:
             steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
-        return Plan(steps, np.array(self.blocks, np.int64), self.form, self.declined)
+        return Plan(steps, np.array(self.blocks, np.int64), self.form, self.refusals)
 
 
 def same_reads(reads):

@@ -30,7 +30,7 @@ from . import dgrad_costs
 from .copies import Axes, Copier, Reordered, widened
 
 
-def refusal(problem, tuning, lanes, widens=False, pairs=False):
+def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
     """Why a data gradient is not formed from columns, or None."""
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
@@ -48,7 +48,7 @@ def refusal(problem, tuning, lanes, widens=False, pairs=False):
     return None if own < others else Reason(slower, Ratio(own, others))
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     problem, dtype = task.problem, task.dtype
     if task.operation != DGRAD:
@@ -59,11 +59,11 @@ def suits(task):
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     lanes = dgrad_costs.lanes_of(dtype)
     widens, pairs = dtype.itemsize != dtype.compute_itemsize, task.machine.tile.pairs(dtype)
-    declined = refusal(problem, task.machine.tuning, lanes, widens, pairs)
-    declined = declined or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)
-    if declined is None and winograd.suits(task) is None:
+    refused = problem_refusal(problem, task.machine.tuning, lanes, widens, pairs)
+    refused = refused or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)
+    if refused is None and winograd.refusal(task) is None:
         return "Winograd's algorithm has fewer products"
-    return declined
+    return refused
 
 
 def _copied(task):

@@ -28,7 +28,7 @@ from .. import direct, small_groups
 from ..plan import scratch
 from ..plan.reasons import Ratio, Reason
 from ..plan.task import Task
-from ..small_groups.refusal import has_table
+from ..small_groups.limits import has_table
 from . import dgrad_costs
 from .copies import Axes, Reordered
 from .folded_taps import is_whole
@@ -62,7 +62,7 @@ def _least(task):
     return tuning.larger_filter if fills else tuning.larger_filter_of_groups
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     operation, problem, *_ = task
     taps, positions, tuning = prod(problem.kernel), prod(problem.y), task.machine.tuning
@@ -74,9 +74,9 @@ def suits(task):
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     if positions >= TAP_LIMIT:
         return Reason("y has {} positions or more", TAP_LIMIT)
-    declined = scratch.refusal(_taken(task), problem, task.dtype.itemsize, task.machine.tile)
-    if declined or _is_reversed(task):
-        return declined
+    refused = scratch.refusal(_taken(task), problem, task.dtype.itemsize, task.machine.tile)
+    if refused or _is_reversed(task):
+        return refused
     if operation == DGRAD:
         if prod(problem.x) <= tuning.most_parts:
             few = "x has at most {} positions: of few, the sum itself leaves out the taps beyond y"

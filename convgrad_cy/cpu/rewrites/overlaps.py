@@ -44,7 +44,7 @@ def parts_of(kernel, stride):
     return [BlockPart(0, rest, taps + 1)] * (rest > 0) + [BlockPart(rest, stride, taps)]
 
 
-def refusal(problem, tuning):
+def problem_refusal(problem, tuning):
     """Why a data gradient is not formed from overlapping patches, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
@@ -67,14 +67,14 @@ def refusal(problem, tuning):
     return None
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     if task.operation != DGRAD:
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    declined = refusal(task.problem, task.machine.tuning)
-    return declined or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
+    refused = problem_refusal(task.problem, task.machine.tuning)
+    return refused or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
 
 
 def _copied(task):

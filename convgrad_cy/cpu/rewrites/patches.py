@@ -24,7 +24,7 @@ from .copies import Axes, Copier
 from .folded_taps import is_cut
 
 
-def refusal(problem, tuning):
+def problem_refusal(problem, tuning):
     """Why a data gradient is not formed from patches, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
@@ -41,14 +41,14 @@ def refusal(problem, tuning):
     return None
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     if task.operation != DGRAD:
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    declined = refusal(task.problem, task.machine.tuning)
-    return declined or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
+    refused = problem_refusal(task.problem, task.machine.tuning)
+    return refused or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
 
 
 def _copied(task):

@@ -12,10 +12,10 @@ from ..plan.reasons import Reason
 from ..plan.steps import Blocks, Outline, WindowAxis, whole_rows
 from ..plan.sum_problem import placement_of, sum_problem_of
 from .boxes import cut_accumulation, cut_correlation, lanes_bytes
-from .refusal import refusal
+from .limits import refusal
 from .spread import serve_as_they_are, spread_of
 
-#: Whose outlines are kept: whether one suits is asked before it is planned.
+#: Their outlines are kept, since the refusal is asked for before the plan.
 _LATEST_CALLS = 4
 
 
