@@ -241,7 +241,7 @@ def _direct(job, task):
         ("slices of a sum", blocks.slices),
         ("stride phases of a task", _phases(job, blocks, rows)),
         ("filter packed by", _packed(job, blocks, rows.reads)),
-        ("target stored past the cache", bool(blocks.streams)),
+        ("target stored past the cache", bool(blocks.nontemporal)),
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
         ("copied", _copied(job, blocks, rows.reads)),

@@ -5,9 +5,9 @@ from functools import partial
 from . import direct, long_sums, small_groups, winograd
 from .rewrites import columns, exchanged, overlaps, patches
 
-#: Each has ``refusal(task)``, which is None or the reason why the family does not take the task, and ``job(task, rest)``,
-#: which gives an object whose ``ready()`` runs. ``rest(task)`` does so for a part that is left to the families after
-#: this one. The last family refuses nothing.
+#: Each has ``refusal(task)``, which is None or the reason why the family does not take the task, and
+#: ``job(task, rest)``, which gives an object whose ``ready()`` runs. ``rest(task)`` does so for a part that is left to
+#: the families after this one. The last family refuses nothing.
 PREFERENCE = (patches, overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
 
 

@@ -99,7 +99,7 @@ def test_are_in_place_and_copied(monkeypatch):
                 ("float64", "NXC", 0),
             ):
                 monkeypatch.setattr(
-                    cpu, "this_machine", lambda *count, size=cache_bytes: machine._replace(cache_bytes=size)
+                    cpu, "this_machine", lambda *_, size=cache_bytes: machine._replace(cache_bytes=size)
                 )
                 assert spreads(monkeypatch, operation, text, dtype, data_format) == places
     calls.forget()

@@ -50,11 +50,11 @@ def test_are_planned(groups, channels, vector_bytes, vectors, expected):
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
     size = groups * channels * 8 * 8 * 4  # of source and of target
     cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
-    for cache_bytes, streams, fetches in cases:
+    for cache_bytes, nontemporal, prefetch in cases:
         tile = {"vector_bytes": vector_bytes, "tile_column_bytes": vectors * vector_bytes}
         machine = cpu.this_machine()._replace(cache_bytes=cache_bytes, **tile)
         blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine).blocks)
-        assert (blocks.streams, blocks.fetches) == (streams, fetches if groups > 1 else 0)
+        assert (blocks.nontemporal, blocks.prefetch) == (nontemporal, prefetch if groups > 1 else 0)
 
 
 @pytest.mark.tuning
@@ -64,7 +64,7 @@ def test_phases_are_planned():
     problem, machine = ConvProblem(2, 64, 12, 12, *sizes), Machine(6, 256, 64, True, cache_bytes=0, threads=2)
     for adjacent, expected in ((False, (True, 4, 4)), (True, (False, 1, 4))):
         blocks = Blocks(*plan_of(DGRAD, problem, TABLE[2], adjacent, machine).blocks)
-        assert (blocks.streams, blocks.groups, blocks.phases) == expected
+        assert (blocks.nontemporal, blocks.groups, blocks.phases) == expected
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -106,7 +106,7 @@ def test_rows_are_exact(operation, dtype, size):
 def test_rows_are_planned():
     problem = ConvProblem(2, 1, 3, 64, (1, 32, 32), (1, 32, 32), (1, 3, 3), pad_begin=(0, 1, 1))
     blocks = Blocks(*plan_of(FPROP, problem, TABLE[2], True, cpu.this_machine()).blocks)
-    assert blocks.positions_across and blocks.streams == (cpu.this_machine().tile_column_bytes >= 64)
+    assert blocks.positions_across and blocks.nontemporal == (cpu.this_machine().tile_column_bytes >= 64)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -125,7 +125,7 @@ def test_target_from_memory(machine_with, dtype, outputs):
     size = 2 * outputs * 13 * 13 * 4
     for cache_bytes, expected in ((size, True), (2 * size, False)):
         made = plan_of(WGRAD, problem, TABLE[2], False, machine._replace(cache_bytes=cache_bytes))
-        assert Blocks(*made.blocks).far == expected
+        assert Blocks(*made.blocks).target_in_memory == expected
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -153,4 +153,4 @@ def test_winograd_is_planned():
     tiling = (SMALL, LARGE, LARGE)
     for operation, cache_bytes, expected in ((FPROP, 0, True), (FPROP, 1 << 30, False), (WGRAD, 0, False)):
         machine = cpu.this_machine()._replace(cache_bytes=cache_bytes)
-        assert winograd.plan(operation, problem, tiling, machine).chosen.streams == expected
+        assert winograd.plan(operation, problem, tiling, machine).chosen.nontemporal == expected

@@ -242,7 +242,7 @@ PLANNER_MUTANTS = [
             "blocks have chunks of their own",
             "chunk",
             "max(1, chunk // 2)",
-            "images, chunk, block, 1, streams",
+            "images, chunk, block, 1, nontemporal",
         ),
     ),
     *mutants_of(

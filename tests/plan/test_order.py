@@ -67,9 +67,8 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
     """Neither by another way: of the tile it gets, nothing else can be read."""
     tile = Machine(*tile, threads=2).tile
     for operation in (FPROP, DGRAD, WGRAD):
-        seen, blind = (
-            sum_problem_of(operation, problem, dtype, one, operation == DGRAD) for one in (tile, Blind(tile))
-        )
+        tiles = tile, Blind(tile)
+        seen, blind = (sum_problem_of(operation, problem, dtype, one, operation == DGRAD) for one in tiles)
         decide = box_order_of if operation == WGRAD else order_of
         assert decide(blind) == decide(seen)
         assert type(decide(seen)) is (BoxOrder if operation == WGRAD else Order)
@@ -199,7 +198,7 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
         )
         sums = sum_problem_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
         halves = not adjacent and 2 * sums.outputs == sums.lanes  # which form is taken depends on the cache
-        free = {"threads": 1, "streams": False, "fetches": 0, "far": False}
+        free = {"threads": 1, "nontemporal": False, "prefetch": 0, "target_in_memory": False}
         if not adjacent:
             free["groups"] = 1
         if not halves:

@@ -59,7 +59,7 @@ def _pack_channels(sums, chunk, pairs, packs, threads):
     return -(-chunk // max(parts, 1))
 
 
-def correlation(given, streams):
+def correlation(given, nontemporal):
     """The outline of fprop or dgrad, within the order of sums that is given, in the first form without a refusal."""
     walks, placement, (chunk, pairs) = given.sums.walks, given.placement, given.order
     refusals, form = chosen(given)
@@ -84,16 +84,16 @@ def correlation(given, streams):
     # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
     few = not across and sums.channels * sums.taps < sums.tuning.streamed_terms
     whole = chunk == sums.channels and sums.tile.tile_column_bytes >= LINE_BYTES
-    streams = streams and (groups > 1 if phases > 1 else whole and not few)
+    nontemporal = nontemporal and (groups > 1 if phases > 1 else whole and not few)
     cut = len(sums.walks) > len(walks)
-    blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
+    blocks = Blocks(threads, False, across, images, chunk, block, 1, nontemporal, False, packs, pairs, groups, phases)
     blocks = blocks._replace(pack_channels=_pack_channels(sums, chunk, pairs, packs, threads))
     reads = correlation_reads(sums, blocks)
     rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
     return Outline(sums.every, rows, blocks, form.name, refusals)
 
 
-def accumulation(sums, parts, placement, order, far):
+def accumulation(sums, parts, placement, order, target_in_memory):
     """The outline of wgrad, of which ``parts`` are the walks, within the order of its sums."""
     pairs, images, windows, slices, chunk, block, most = order
     gathered = sums.tuning.gathered_bytes
@@ -108,7 +108,8 @@ def accumulation(sums, parts, placement, order, far):
     groups = 1
     if chunk == sums.channels and block == sums.outputs:
         groups = bundled(sums, placement, images, windows, slices)
-    blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
+    blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups)
+    blocks = blocks._replace(target_in_memory=target_in_memory)
     return Outline(sums.every, whole_rows(parts, windows, accumulation_reads(sums)), blocks)
 
 
@@ -122,15 +123,16 @@ def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=Fal
     backward = operation == DGRAD or mirrored
     sums = sum_problem_of(operation, problem, dtype, machine.tile, backward)
     placement = placement_of(problem, dtype, positions_adjacent, machine, backward)
-    streams, _, far = memory_ways(problem, dtype, machine, backward)
+    nontemporal, _, target_in_memory = memory_ways(problem, dtype, machine, backward)
     if operation != WGRAD:
         order = order or (adjacent_order_of if positions_adjacent else order_of)(sums)
-        return correlation(Given(sums, placement, order), streams)
+        return correlation(Given(sums, placement, order), nontemporal)
     parts = [[walk] for walk in sums.walks]
     if not mirrored:
         sums, parts = cut_walks(sums)
     whole, (sums, parts) = sums, cut_taps(sums, parts)
-    return accumulation(sums, parts, placement, box_order_of(sums, len(sums.walks) // len(whole.walks)), far)
+    order = box_order_of(sums, len(sums.walks) // len(whole.walks))
+    return accumulation(sums, parts, placement, order, target_in_memory)
 
 
 @bounded(PLANS_BYTES)

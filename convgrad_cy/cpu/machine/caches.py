@@ -37,7 +37,7 @@ def operand_bytes(problem, itemsize):
 
 
 def memory_ways(problem, dtype, machine, backward):
-    """(streams, fetches, far) of Blocks: whether the target is stored past the cache, and how far the operands are."""
+    """(nontemporal, prefetch, target_in_memory) of ``Blocks``: whether the operands and the target fit the caches."""
     sizes, tuning = operand_bytes(problem, dtype.itemsize), machine.tuning
     near = [part * machine.cache_bytes for part in (tuning.fetched_part, tuning.fetched_row_part)]
     target_bytes = sizes[0 if backward else 1]

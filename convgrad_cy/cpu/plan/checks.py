@@ -100,8 +100,8 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
     batch, groups, channels = source[:3]
     outputs, sums = filter[1], kernel == "wgrad"
     positions = [max(size, 1) for size in target[3:]]
-    _flags(b.lanewise, b.positions_across, b.streams, b.packs, b.pairs, b.far)
-    need(b.fetches in (0, 1, 2) and b.spreads in (0, 1, 2), "a choice that there is none of")
+    _flags(b.lanewise, b.positions_across, b.nontemporal, b.packs, b.pairs, b.target_in_memory)
+    need(b.prefetch in (0, 1, 2) and b.spreads in (0, 1, 2), "a choice that there is none of")
     _counts(
         images=(b.images, max(batch, 1)), groups=(b.groups, max(groups, 1)),
         chunk=(b.chunk, max(channels, 1)), slices=(b.slices, batch * prod(positions) if sums else 1),
@@ -215,18 +215,19 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     most_added, most_siblings = (1, 1) if len(steps) == 1 else steps[:, 42:44].max(0).tolist()
     images = batch * most_siblings
     tiles = [max(size, 1) for size in target[3:]]
-    _flags(b.shared, b.streams)
+    _flags(b.tiles_kept, b.nontemporal)
     wide = groups if b.groups > 1 else 1
     _counts(
         images=(b.images, images), chunk=(b.chunk, whole(wide * channels, lanes)),
         outputs=(b.outputs, whole(wide * outputs, strip)), groups=(b.groups, groups),
         slices=(b.slices, images * prod(tiles) if sums else 1),
-        span=(b.span, most_added * -(-channels // b.chunk) if b.chunk > 0 else 1),
+        chunks_at_once=(b.chunks_at_once, most_added * -(-channels // b.chunk) if b.chunk > 0 else 1),
         filter_strips=(b.filter_strips, MOST), filter_channels=(b.filter_channels, MOST),
         together=(b.together, parts),
     )  # fmt: skip
     need(b.chunk % lanes == 0 and b.outputs % lanes == 0, "a block of part of a vector")
-    need(b.group == 0 or (b.group >= b.outputs and b.group % b.outputs == 0), "a group of part of a block")
+    kept = b.filters_kept
+    need(kept == 0 or (kept >= b.outputs and kept % b.outputs == 0), "a group of part of a block")
     if b.groups > 1:
         need(b.chunk >= b.groups * channels and b.outputs >= b.groups * outputs, "groups of part of their channels")
 

@@ -25,15 +25,15 @@ class Blocks(NamedTuple):
     ``lanewise``: small groups side by side, a block of outputs being lanes. ``positions_across``: the
     columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
     ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
-    one block of the filter. ``streams``: the target is stored past the cache, where it is whole lines.
-    ``fetches``: the source of lanes is fetched before it is read: 1, what later positions of a row see; 2, what the
-    next row sees. ``packs``: each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16.
-    ``groups``: neighbours that a task takes, with all their channels in one window. ``phases``: walks that a task
-    computes together. ``far``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the
-    filter, which a task packs that has no products. ``spreads``: small groups of several channels take the spreading
-    tile, on copies (1), or on source and target where lanes are adjacent (2). In their wgrad, ``heights``: rows of
-    positions that are summed for a vector of lanes before the next. ``bands``: boxes, one below the other, which no
-    slice ends between.
+    one block of the filter. ``nontemporal``: the target is stored past the cache, where it is whole lines.
+    ``prefetch``: the source of lanes is prefetched: 1, for later positions of a row; 2, for the next row. ``packs``:
+    each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a
+    task takes, with all their channels in one window. ``phases``: walks that a task computes together.
+    ``target_in_memory``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the filter,
+    which a task packs that has no products. ``spreads``: small groups of several channels take the spreading tile, on
+    copies (1), or on source and target where lanes are adjacent (2). In their wgrad, ``heights``: rows of positions
+    that are summed for a vector of lanes before the next. ``bands``: boxes, one below the other, which no slice ends
+    between.
     """
 
     threads: int
@@ -43,13 +43,13 @@ class Blocks(NamedTuple):
     chunk: int
     outputs: int
     slices: int
-    streams: bool
-    fetches: int
+    nontemporal: bool
+    prefetch: int
     packs: bool
     pairs: bool
     groups: int = 1
     phases: int = 1
-    far: bool = False
+    target_in_memory: bool = False
     pack_channels: int = 0
     spreads: int = 0
     heights: int = 1
@@ -60,25 +60,25 @@ class TileBlocks(NamedTuple):
     """The integers that steer the loops of ``pyx/winograd/``; the fields are those of ``TileBlocks`` there.
 
     ``images``: of a box of tiles, those of each sibling counted. ``chunk``: channels of a window. ``outputs``: output
-    channels of a block. ``group``: output channels whose transformed filters are in memory at a time; 0: a task
-    transforms its own. ``shared``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
-    tasks that share the boxes of one block of the filter. ``span``: chunks that a task of fprop or dgrad transforms
-    before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and all their
-    outputs in one block. ``streams``: a target of whole lines is stored past the cache. ``filter_strips``,
-    ``filter_channels``: of a group, whose filters a task transforms that has no products. ``together``: parts of the
-    result of fprop or dgrad, stride phases, whose tasks are those of the same loops.
+    channels of a block. ``filters_kept``: output channels whose transformed filters are kept at a time; 0: a task
+    transforms its own. ``tiles_kept``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
+    tasks that share the boxes of one block of the filter. ``chunks_at_once``: chunks that a task of fprop or dgrad
+    transforms before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and
+    all their outputs in one block. ``nontemporal``: a target of whole lines is stored past the cache.
+    ``filter_strips``, ``filter_channels``: of a group, whose filters a task transforms that has no products.
+    ``together``: parts of the result of fprop or dgrad, stride phases, whose tasks are those of the same loops.
     """
 
     threads: int
     images: int
     chunk: int
     outputs: int
-    group: int
-    shared: bool
+    filters_kept: int
+    tiles_kept: bool
     slices: int
-    span: int
+    chunks_at_once: int
     groups: int
-    streams: bool = False
+    nontemporal: bool = False
     filter_strips: int = 1
     filter_channels: int = 1
     together: int = 1

@@ -47,10 +47,10 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     cut = cut(sums, spread, positions_adjacent, in_place, threads)
     if cut is None:
         return Found(Reason("a copy would take more than {} bytes", sums.tuning.most_lane_bytes))
-    streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
+    nontemporal, prefetch, _ = memory_ways(problem, dtype, machine, backward)
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in cut.extents]] * len(sums.walks)
     blocks = Blocks(
-        threads, True, False, 1, sums.channels, cut.outputs, cut.slices, streams, fetches, False,
+        threads, True, False, 1, sums.channels, cut.outputs, cut.slices, nontemporal, prefetch, False,
         spread is not None and spread.pairs, spreads=0 if spread is None else 2 if in_place else 1,
         heights=cut.heights, bands=cut.bands,
     )  # fmt: skip

@@ -71,7 +71,7 @@ def job(task, rest):
     tiling, here = decide_for(task).tiling, task.machine
     steps = make_plan(operation, problem, tiling, here, _room(task))
     most_reads = task.machine.tuning.most_filter_reads
-    wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0, most_reads)
+    wanted = gathered(operation, problem, task.tensors, steps.chosen.filters_kept > 0, most_reads)
     ordered = task._replace(tensors=wanted)
     # Both may have their memory at a time.
     if here.scratch_bytes is not None:

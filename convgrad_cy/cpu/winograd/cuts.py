@@ -66,10 +66,11 @@ class Cutting:
         """How many parts of the result share their loops: as many as have little to keep for all tasks."""
         tuning, parts = self.tile.tuning, sum([part.count for part in self.parts])
         most = tuning.parts_together
-        if blocks.group:
-            filters = 4 * self.points * self.channels * self.added * self.groups * min(blocks.group, self.outputs)
+        if blocks.filters_kept:
+            kept = min(blocks.filters_kept, self.outputs)
+            filters = 4 * self.points * self.channels * self.added * self.groups * kept
             most = min(most, tuning.kept_filter_bytes // filters)
-        if blocks.shared:
+        if blocks.tiles_kept:
             most = min(most, tuning.kept_tiles_bytes // self.value_bytes(blocks.images, box))
         return max(1, min(parts, most))
 
@@ -84,8 +85,8 @@ class Cutting:
         bundles, parts = -(-self.groups // blocks.groups), -(-self.outputs // blocks.outputs)
         width = min(blocks.outputs, -(-blocks.groups * self.outputs // self.strip) * self.strip)
         products = channels * tile_cycles(tiles, min(width, self.outputs), self.tile, 4) * blocks.groups
-        values = 0 if blocks.shared else tiles * channels * blocks.groups * self.cost("value")
-        read = self.tile.tuning.read_part * self.cost("kept filter") if blocks.group else self.cost("filter")
+        values = 0 if blocks.tiles_kept else tiles * channels * blocks.groups * self.cost("value")
+        read = self.tile.tuning.read_part * self.cost("kept filter") if blocks.filters_kept else self.cost("filter")
         sums = tiles * width * (self.cost("sum") + self.cost("load") * -(-channels // blocks.chunk))
         cycles = part.points * (products + values + read * channels * width + sums)
         count = bundles * parts * self.boxes(blocks.images, box, part)
@@ -102,7 +103,7 @@ class Cutting:
         products += boxes_of_slice * elements * self.cost("wgrad load", name)
         values = self.points * tiles * self.cost("wgrad value", name) * blocks.groups
         sums = self.points * elements * self.cost("wgrad sum", name)
-        if not blocks.shared:
+        if not blocks.tiles_kept:
             return [[Tasks(tasks, self.points * products + boxes_of_slice * values * (chunk + outputs) + sums)]]
         first = [
             Tasks(self.groups * boxes * chunks, values * chunk),
@@ -129,9 +130,9 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room)
     def cut(block, size):
         images, extents = box_of(size)
         values = cutting.value_bytes(images, extents) * chosen.together
-        shared = chosen.shared or (chosen.groups == 1 and block < chosen.outputs and values <= kept_bytes)
-        group = chosen.group and max(block, chosen.group // block * block)
-        return chosen._replace(images=images, outputs=block, group=group, shared=shared), extents
+        tiles_kept = chosen.tiles_kept or (chosen.groups == 1 and block < chosen.outputs and values <= kept_bytes)
+        kept = chosen.filters_kept and max(block, chosen.filters_kept // block * block)
+        return chosen._replace(images=images, outputs=block, filters_kept=kept, tiles_kept=tiles_kept), extents
 
     least = cutting.strip if chosen.groups == 1 else chosen.outputs
     every = (cut(*each) for each in product(halves(chosen.outputs, least), sizes))
@@ -151,10 +152,10 @@ def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes, has_room)
         -(-cutting.channels // chosen.chunk) * chosen.chunk,
         -(-cutting.outputs // chosen.outputs) * chosen.outputs,
     )
-    shares = chosen.shared or 4 * cutting.points * tiles * sum(widths) <= kept_bytes
+    shares = chosen.tiles_kept or 4 * cutting.points * tiles * sum(widths) <= kept_bytes
     every = (
-        chosen._replace(chunk=chunk, outputs=block, shared=shared)
-        for shared in sorted({chosen.shared, shares})
+        chosen._replace(chunk=chunk, outputs=block, tiles_kept=tiles_kept)
+        for tiles_kept in sorted({chosen.tiles_kept, shares})
         for chunk, block in product(halves(chosen.chunk, lanes), halves(chosen.outputs, lanes))
     )
     others = (one for one in every if has_room(one, box))
