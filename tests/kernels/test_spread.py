@@ -98,9 +98,8 @@ def test_are_in_place_and_copied(monkeypatch):
                 ("bfloat16", "NXC", 1),
                 ("float64", "NXC", 0),
             ):
-                monkeypatch.setattr(
-                    cpu, "this_machine", lambda *_, size=cache_bytes: machine._replace(cache_bytes=size)
-                )
+                here = machine._replace(cache_bytes=cache_bytes)
+                monkeypatch.setattr(cpu, "this_machine", lambda *_, here=here: here)
                 assert spreads(monkeypatch, operation, text, dtype, data_format) == places
     calls.forget()
 

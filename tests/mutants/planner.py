@@ -278,7 +278,7 @@ PLANNER_MUTANTS = [
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",
-        "test_streams.py::test_are_planned",
+        "test_nontemporal.py::test_are_planned",
         (
             "sums of several chunks are stored past the cache",
             "chunk == sums.channels",
