@@ -36,7 +36,7 @@ cdef struct Reads:  # Reads of cpu/plan/steps.py, field for field
     int64_t channels_inside  # whether, in wgrad, neighbours in the window of a source of channels last are channels
     int64_t strips  # whether tiles read whole vectors of the filter itself, where tasks pack and tiles can
 
-cdef struct Step:  # a row of plan.Plan.steps: one walk
+cdef struct Step:  # a row of steps.Plan.steps: one walk
     conv_walk walk
     WindowAxis axis[3]
     Reads reads

@@ -28,7 +28,7 @@ from ..small_groups.limits import has_table
 AXES = range(4)
 
 
-class Blocks(NamedTuple):
+class LongBlocks(NamedTuple):
     """The integers of ``LongBlocks`` of pyx/long_sums/sums.pxd, in their order.
 
     ``order``: the axes of a sum, that of a run last. ``piece``: elements of a run at most.
@@ -124,7 +124,7 @@ def blocks_of(problem, dtype, machine):
     units = prod(sizes(problem)[axis] for axis in order[:3]) * -(-length // piece)
     slices = -(-units // -(-units // max(1, wanted)))
     threads = 1 if problem.multiplications < tuning.serial_products else machine.threads
-    return Blocks(order, piece, slices, threads)
+    return LongBlocks(order, piece, slices, threads)
 
 
 def _beside(tensor, axis):
@@ -148,7 +148,7 @@ def job(task, rest=None):
 class LongSums(NamedTuple):
     """The kernel ``sum_long`` of pyx/kernels.pyx and what it takes: as ``Job``."""
 
-    blocks: Blocks
+    blocks: LongBlocks
     task: Any
 
     def ready(self):

@@ -115,7 +115,7 @@ def _columned(task, rest, machine):
     """The same of a task whose sums have its own type; ``machine`` is what is left for the products."""
     problem, (x, filter, y), tuning = task.problem, task.tensors, task.machine.tuning
     images, channels = part_of(problem, task.dtype.itemsize, tuning)
-    if layout(filter) == Layout(True, False) and prod(problem.y) <= problem.y_channels:
+    if layout(filter) == ColumnLayout(True, False) and prod(problem.y) <= problem.y_channels:
         channels = problem.x_channels  # their columns are no more than the filter, which parts would copy
     found = layout(filter[:, :, :channels])
     parts, products = [], {}
@@ -161,7 +161,7 @@ class ColumnSlice(NamedTuple):
     channels: slice  # of x
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """How a filter (G, O, C, D, H, W), or some channels of it, has the elements of a column."""
 
     channels_last: bool  # they are (tap, channel)
@@ -182,13 +182,13 @@ class Layout(NamedTuple):
 
 
 def layout(filter):
-    """The ``Layout`` of a filter."""
+    """The ``ColumnLayout`` of a filter."""
     for channels_last in (False, True):
-        found = Layout(channels_last, False)
+        found = ColumnLayout(channels_last, False)
         view = found.order(filter)
         if Axes(view.shape[2:], view.strides[2:]).nested() is not None:
             return found
-    return Layout(False, True)
+    return ColumnLayout(False, True)
 
 
 class Adder(NamedTuple):
@@ -211,7 +211,7 @@ class Columned(NamedTuple):
     elements: int  # of the columns of a part
     code: int  # of their type
     tensors: tuple  # the axes of x, the filter and y
-    layout: Layout
+    layout: ColumnLayout
 
     def ready(self):
         """The same with its products ready to run."""

@@ -71,7 +71,7 @@ def pointwise(problem):
     return replace(problem, x_channels=problem.x_channels * prod(problem.kernel), x=problem.y, kernel=ones, stride=ones)
 
 
-class Layout(NamedTuple):
+class PatchLayout(NamedTuple):
     """Where x and the filter of such a problem are, and in which order patches are made of x."""
 
     x: Axes  # (n, c, d, kd, h, kh, w, kw): the extents of a patch beside those of y
@@ -99,8 +99,8 @@ def layout(problem, x, filter):
         view = np.moveaxis(filter[0], 1, 1 if channels == (0,) else -1)
         step = Axes(view.shape[1:], view.strides[1:]).nested()
         if step is not None:
-            return Layout(x, order, Axes((view.shape[0], prod(view.shape[1:])), (view.strides[0], step)), False)
-    return Layout(x, (0, 2, 4, 6, 1, 3, 5, 7), Axes.of(filter[0]), True)
+            return PatchLayout(x, order, Axes((view.shape[0], prod(view.shape[1:])), (view.strides[0], step)), False)
+    return PatchLayout(x, (0, 2, 4, 6, 1, 3, 5, 7), Axes.of(filter[0]), True)
 
 
 class Patched(NamedTuple):
@@ -109,7 +109,7 @@ class Patched(NamedTuple):
     product: Any  # the work of the pointwise problem
     copier: Copier
     places: tuple  # of x and of the filter among the arrays of a call
-    layout: Layout
+    layout: PatchLayout
 
     def ready(self):
         """The same with its product ready to run."""
