@@ -1,11 +1,13 @@
-/* Rows of adjacent elements, added to others. Most are short, so the last piece of a row overlaps the one before it. */
+/* Rows of adjacent elements, added to other rows. Most rows are short, so the last vector of a row overlaps the one
+ * before it instead of a scalar remainder. */
 #ifndef CONVGRAD_ADD_H
 #define CONVGRAD_ADD_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Rows of at least a piece. What the last piece of a row becomes is known before any other is stored. */
+/* Adds rows of at least one vector. The sum of the last vector is formed before any other is stored, because they
+ * overlap. */
 #define ADD_PIECES(type, lanes)                                                                                        \
     if (count >= lanes) {                                                                                              \
         typedef type piece __attribute__((vector_size(lanes * sizeof(type))));                                         \
