@@ -21,7 +21,7 @@ cdef enum:
     LARGE_COPY = 1 << 24  # bytes; glibc maps blocks of 32 MB and more anew each time
 
 #: The reason to pass a call on although its key has a plan.
-UNREADABLE = "a tensor without memory, or at an address that is no multiple of its element's size"
+UNREADABLE = "a tensor without memory, or whose address is not a multiple of its element size"
 
 
 cdef object view(tensor, shape, strides, cnp.dtype dtype):
@@ -29,7 +29,7 @@ cdef object view(tensor, shape, strides, cnp.dtype dtype):
     cdef size_t address = tensor.data_ptr()
     if not isinstance(shape, tuple) or not isinstance(strides, tuple):
         raise TypeError("a tensor must have a shape and strides")
-    # Unchecked casts: a tensor's shape is a torch.Size, a subclass of tuple, and <tuple?> would refuse it.
+    # The casts are not checked: Cython's check would refuse torch.Size, which is a subclass of tuple.
     array = array_at(address, <tuple>shape, <tuple>strides, cnp.PyDataType_ELSIZE(dtype), dtype)
     if address == 0 and cnp.PyArray_SIZE(array) > 0:
         raise BufferError("a tensor must have memory")

@@ -85,7 +85,7 @@ cdef class Program:
     cdef int check(self, bint tiled) except -1:
         if self.tiled != tiled:
             names = "a Plan", "a TilePlan"
-            raise TypeError(f"plan must be the program of {names[tiled]}, was that of {names[self.tiled]}")
+            raise TypeError(f"plan must be the program of {names[tiled]}, not of {names[self.tiled]}")
         return 0
 
 

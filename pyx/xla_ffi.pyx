@@ -93,7 +93,7 @@ cdef dict known = {}
 cdef object make = None
 cdef object threads = None
 
-#: Calls that were computed.
+#: Number of computed calls.
 cdef long computed_calls = 0
 
 

@@ -11,7 +11,7 @@ cdef extern from "numpy/arrayobject.h":
     )
 
 cdef enum:
-    MOST_AXES = 64  # of NumPy's arrays
+    MOST_AXES = 64  # greatest number of axes of NumPy's arrays
 
 
 cdef inline object array_at(size_t address, tuple shape, tuple strides, Py_ssize_t unit, cnp.dtype dtype):

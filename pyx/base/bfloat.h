@@ -64,7 +64,7 @@
 
 #define LOW_4(halves) __builtin_convertvector(halves, words_4)
 #define LOW_8(halves) __builtin_convertvector(halves, words_8)
-#ifdef __AVX512F__ /* GCC takes five instructions for this one */
+#ifdef __AVX512F__ /* GCC would use five instructions instead of this one */
 #define LOW_16(halves) (words_16) _mm512_cvtepu16_epi32((__m256i)(halves))
 #else
 #define LOW_16(halves) __builtin_convertvector(halves, words_16)

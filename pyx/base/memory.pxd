@@ -8,7 +8,7 @@ cdef extern from "base/kept_memory.h" nogil:
 
 
 cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
-    """Memory for three consecutive parts from ``first_line`` on; each size is a whole number of cache lines.
+    """Memory for three consecutive parts from ``first_line`` on. All sizes but the last must be whole cache lines.
 
     One malloc serves all three, because three calls take as long as the products of a small convolution.
     ``give_memory`` frees it.

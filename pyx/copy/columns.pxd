@@ -64,8 +64,8 @@ cdef inline void add_column(
 ) noexcept nogil:
     """Add the column of one position, for some channels.
 
-    Adjacent taps are added row by row. Taps that are not adjacent are added one vector of taps at a time, along the
-    longer of the axes height and width.
+    Adjacent taps are added row by row. Other taps are added one by one; the inner loop runs along the longer of height
+    and width.
     """
     cdef const ColumnsAxis *a = c.axis
     cdef int64_t last = channels if c.channels_last else 1, of_last = c.channels if c.channels_last else 1
@@ -108,7 +108,7 @@ cdef inline void store_sums(
 
 
 cdef inline void add_task(const ColumnsJob *c, const compute *columns, compute *sums, int64_t task) noexcept nogil:
-    """The sums of a block of channels of a group of an image."""
+    """Sum and store a block of channels of one group of one image."""
     cdef int64_t blocks = count_blocks(c.channels, c.block), begin = task % blocks * c.block, image = task // blocks
     cdef int64_t channels = min(c.block, c.channels - begin), d, h, w
     cdef Reach[3] reach

@@ -1,4 +1,4 @@
-"""Pairs of bfloat16: two neighbouring channels in each 32-bit word, the operands of dot-product instructions."""
+"""Pairs of bfloat16 in 32-bit words: neighbours along the depth of a product, operands of dot-product instructions."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
@@ -82,7 +82,7 @@ cdef inline void load_paired_rows(
     cdef const scalar *low
     if scalar is bf16:
         if tensor_p == 1:  # a pair is one word of the tensor, so the copy is a transposition
-            if tensor_q % 2 == 0 and <uintptr_t>tensor % sizeof(uint32_t) == 0:  # else the words are not aligned
+            if tensor_q % 2 == 0 and <uintptr_t>tensor % sizeof(uint32_t) == 0:  # otherwise words are not aligned
                 p0 = positions // 2
                 transpose_words(block, NULL, block_row, tensor, tensor_q // 2, p0, columns)
             while p0 < words:

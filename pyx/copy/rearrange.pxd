@@ -18,8 +18,8 @@ ctypedef fused half:
 
 cdef enum:
     ROWS = 32  # rows that a task copies
-    PIECES = 32  # pieces that a row is cut into, at most
-    COLUMNS = 2048  # elements of a piece, at least
+    PIECES = 32  # greatest number of pieces of a row
+    COLUMNS = 2048  # least number of elements of a piece
     LINE = 16  # 4-byte elements of a cache line
     MANY_LINES = 8  # least number of LINE rows: with fewer there would be too few tasks
     SHARING_PITCH = 4096  # bytes between rows that fall into the same cache set

@@ -147,7 +147,7 @@ cdef inline void repair_block(
 
 
 cdef inline void store_sums(const CorrelateTask *t, const compute *sums, scalar *target) noexcept nogil:
-    """Store the sums row by row, or a whole plane at once if its rows are contiguous in the target."""
+    """Store the sums row by row, or a whole plane at once if all its positions are evenly spaced in the target."""
     cdef const Convolution *conv = &t.c.conv
     cdef const Box *box = &t.box
     cdef SumSteps step = sum_steps(t, sums[0])

@@ -68,7 +68,7 @@ cdef inline void add_rows(
     """
     cdef int64_t j = 0, pitched = 0, columns, steps = min(zone.axis[2].count, zone.positions)
     cdef int way = PAIRS if c.conv.blocks.pairs else SCALARS, how = FRESH if begins else CARRIED
-    if not c.taps_inside or c.conv.taps == 1:  # otherwise neighbouring rows are taps, which are not evenly spaced
+    if not c.taps_inside or c.conv.taps == 1:  # otherwise neighbouring rows are taps, not channels
         pitched = count_pitched(column, part.channels, rows)
     while j < part.outputs:
         columns = min(c.strip, part.outputs - j)
@@ -86,7 +86,7 @@ cdef inline void accumulate(
     """sums = the products of a part over one slice of the boxes. The next group's sums lie ``sums_g`` elements on."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t g, i, box_index, first_box, rows
-    cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # pairs of positions have to stay together
+    cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # 0: no cut, which would separate pairs
     cdef bint cut
     cdef Zones zones
     cdef Box box

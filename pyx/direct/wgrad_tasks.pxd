@@ -106,10 +106,9 @@ cdef inline void pack_target(
 cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
     """Whether tiles can read the target itself instead of a panel, and this is faster.
 
-    Tiles must read nothing beyond its channels, and offsets must fit into 32 bits. Lines of a panel are adjacent. This
-    gain grows with the number of rows that read the panel, and the copy pays only if there are more rows than a line
-    of a full tile has bytes. If the target comes from memory, narrow tiles would read a cache line of each position
-    once per strip.
+    Tiles must read nothing beyond its channels, and offsets must fit into 32 bits. A panel has adjacent lines, which
+    tiles read faster. So the copy pays if many rows read the panel: more than a line of a full tile has bytes. It also
+    pays if the target comes from memory, because narrow tiles would read a cache line of each position once per strip.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis

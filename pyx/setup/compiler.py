@@ -18,8 +18,8 @@ COMPILERS = (
 WITHOUT_OPENMP = (
     "convgrad_cy: WARNING: {!r} has no OpenMP, so every call will have one thread. To use more, install clang's libomp "
     "(Debian, Ubuntu: apt install libomp-dev; Fedora: dnf install libomp-devel), or set CC to gcc, or on macOS to the "
-    "clang of 'brew install llvm'; then install again with --force-reinstall --no-cache-dir. If one thread is wanted, "
-    "CONVGRAD_CY_NO_OPENMP=1 takes this warning away"
+    "clang of 'brew install llvm'; then install again with --force-reinstall --no-cache-dir. If one thread is enough, "
+    "CONVGRAD_CY_NO_OPENMP=1 removes this warning"
 )
 
 #: Flags that a user may set for all compilations, and that must not reach these modules. With the first four, the
@@ -76,7 +76,7 @@ def drop_fast_math(compiler):
             dropped.update(set(command) - set(kept))
             setattr(compiler, name, kept)
     if dropped:
-        print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, which would change results, or the process")
+        print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, because these flags change results")
 
 
 def command(compiler):
@@ -97,7 +97,7 @@ def check(compiler):
         raise SetupError(f"convgrad_cy needs a C compiler, and {name!r} cannot be run, or fails. {COMPILERS}")
     if not compiles(compiler, EXACT_PROGRAM):
         raise SetupError(
-            f"convgrad_cy must be compiled without -ffast-math and the like, which {name!r} has by itself:"
+            f"convgrad_cy must be compiled without -ffast-math and similar flags, but {name!r} turns them on by itself:"
             " set CC to another compiler"
         )
     if not compiles(compiler, PYTHON_PROGRAM):

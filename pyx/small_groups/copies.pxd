@@ -21,7 +21,7 @@ cdef extern from "small_groups/expand.h" nogil:
 cdef inline int64_t joined(
     const Tensor *t, const Tensor *copy, const int64_t *count, int64_t *rows
 ) noexcept nogil:
-    """Positions that can be copied at once: a row, or a whole plane if its rows are contiguous on both sides."""
+    """Positions that can be copied at once: a row, or a whole plane if it is evenly spaced on both sides."""
     rows[0] = count[1]
     if t.axis[1] == t.axis[2] * count[2] and copy.axis[1] == copy.axis[2] * count[2]:
         rows[0] = 1

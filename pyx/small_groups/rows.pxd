@@ -86,9 +86,10 @@ cdef inline bint find_piece(
 
 
 cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const PositionRow *row) noexcept nogil:
-    """Number of rows from h on that are summed together: they have the same taps.
+    """Number of rows from h on that are summed together. They have the same taps.
 
-    The cuts at multiples of ``heights`` do not depend on boxes, so the order of sums does not either.
+    No such stretch crosses a multiple of ``heights``. Bands end at these multiples as well, so they do not change the
+    order of sums.
     """
     cdef int64_t count = 1, first, taps
     end = min(end, (h // c.lanes.heights + 1) * c.lanes.heights)

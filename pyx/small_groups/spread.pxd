@@ -27,7 +27,7 @@ cdef inline void describe_spread(
 cdef inline void list_parts(
     const conv_axis *width, int64_t begin, bint turned, spread_shape *s
 ) noexcept nogil:
-    """List the taps of the width and their columns. Taps are taken three together if they are spaced like positions.
+    """List the taps of the width and their columns, three taps together if they have the spacing of positions.
 
     ``begin`` is the position of the first column.
     """

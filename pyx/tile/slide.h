@@ -7,7 +7,7 @@
 /* Extents and strides of a call, in elements. */
 typedef struct {
     int64_t lanes;
-    int64_t heights, positions; /* of y; heights in sums only */
+    int64_t heights, positions; /* of y; `heights` is only for slide_*_sums */
     int64_t rows, taps;         /* of the filter */
     int64_t step;               /* between positions, in taps */
     int64_t begin, end;         /* range of columns that lie in a row of x; others are padding and are skipped */

@@ -56,7 +56,7 @@ cdef inline void describe_filters(
 
 
 cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
-    """Strips of outputs that are loaded together: two cache lines if outputs are adjacent in memory, otherwise one."""
+    """Strips that are loaded together: two cache lines if outputs are adjacent in memory, otherwise one strip."""
     return max(<int64_t>1, 2 * LINE_LANES // f.width) if f.w.batch == 1 else 1
 
 
