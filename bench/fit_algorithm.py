@@ -8,7 +8,6 @@ import json
 import math
 import os
 import sys
-import time
 
 import numpy as np
 
@@ -20,11 +19,12 @@ from convgrad_cy.cpu.winograd.work import direct_work, tiled_work
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 from .peers import ALGORITHM
-from .peers.convgrad_cy import Library, dtype_of
+from .peers.convgrad_cy import Library
+from .routes import task_of
 from .suites import NAMES, rows
 from .verify import draw
+from .worker import shortest
 
-OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
 SECONDS, ROUNDS = 0.02, 6
 #: Larger layers take long and behave as smaller ones do; the model is not made for layers with fewer channels.
 MOST_PRODUCTS, LEAST_CHANNELS = 2e10, 16
@@ -43,26 +43,6 @@ FITTED = (
 )
 #: A row whose relative error is greater than this has less weight, the less the greater the error is.
 USUAL_ERROR = 0.05
-
-
-class Found(Exception):
-    """Ends a call as soon as its problem is known: the result is not needed."""
-
-
-def problem_of(row):
-    """The problem that the package plans when it is called with the row's arrays."""
-
-    def stop(operation, problem, *rest):
-        raise Found(problem)
-
-    kept, cpu.prepare = cpu.prepare, stop
-    try:
-        arrays = [np.empty(shape, dtype_of(row.case.dtype)) for shape in shapes(row.case)]
-        call_of(row, "auto", arrays)()
-    except Found as found:
-        return found.args[0]
-    finally:
-        cpu.prepare = kept
 
 
 def shapes(case):
@@ -115,14 +95,7 @@ def times_of(row, tilings, arrays):
                 algorithm.TILINGS, call = ((), direct) if tiling is None else ((tiling,), tiled)
                 forget()
                 call()
-                end = time.perf_counter() + SECONDS
-                while True:
-                    start = time.perf_counter()
-                    call()
-                    now = time.perf_counter()
-                    best[tiling] = min(best.get(tiling, math.inf), now - start)
-                    if now >= end:
-                        break
+                best[tiling] = min(best.get(tiling, math.inf), shortest(call, SECONDS)[0])
     finally:
         algorithm.TILINGS = kept
         forget()
@@ -132,11 +105,11 @@ def times_of(row, tilings, arrays):
 def measured(suites, names=("float32",)):
     """(name, operation, problem, type, ``times_of``) of every row of these types that the model is made for."""
     random = np.random.default_rng(0)
-    tile = cpu.machine().tile
+    tile = cpu.this_machine().tile
     by_name = {row.name: row for row in dtypes.TABLE}
     for row in rows(suites, dtypes=names):
         dtype = by_name[row.case.dtype]
-        operation, problem = OPERATIONS[row.kernel], problem_of(row)
+        operation, problem, *_ = task_of(row)
         if not tile.tuning.least_tiled_products <= problem.multiplications <= MOST_PRODUCTS:
             continue
         if min(problem.x_channels, problem.y_channels) < LEAST_CHANNELS:
@@ -183,7 +156,7 @@ def not_negative(table, wanted):
 
 def fit(found):
     """The table of costs. A name that stands in two fits has the cost of the first one."""
-    machine, costs = cpu.machine(), {}
+    machine, costs = cpu.this_machine(), {}
     for direct, operations, names in FITTED:
         samples = [
             (work_of(operation, problem, dtype, tiling, machine.tile), seconds * machine.threads)
@@ -199,7 +172,7 @@ def fit(found):
 
 def judge(found):
     """Print how much longer the package's choices take than the best ones."""
-    lost, machine = [], cpu.machine()
+    lost, machine = [], cpu.this_machine()
     for name, operation, problem, dtype, times in found:
         tiling = algorithm.tiling_of(operation, problem, dtype, False, machine.tile)
         chosen = times[None]

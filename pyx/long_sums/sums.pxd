@@ -29,7 +29,7 @@ cdef extern from "long_sums/dots.h" nogil:
 cdef enum:
     MOST_ROWS_AT_A_TIME = 64
 
-cdef struct LongBlocks:  # Blocks of cpu/long_sums.py, field for field
+cdef struct LongBlocks:  # LongBlocks of cpu/long_sums/__init__.py, field for field
     int64_t order[4]  # of the axes of a sum: 0 stands for channels, 1 to 3 for the taps' axes
     int64_t piece  # greatest number of elements of a run
     int64_t slices, threads

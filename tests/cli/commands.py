@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from convgrad_cy.__main__ import main
+from convgrad_cy.cli.main import main
 
 #: What stands in for matplotlib where a test is about the file and not about the picture.
 PLOT_STAND_IN = Path(__file__).parent / "plot_stand_in"

@@ -1,6 +1,6 @@
 """What the first call of a shape does before its kernel runs: so many calls of Python's functions, not seconds.
 
-They are few whatever the filter, the stride and the dilation are, since walks of a kind are planned once.
+They are few whatever the filter, the stride and the dilation are, since walks of a shape class are planned once.
 """
 
 import sys

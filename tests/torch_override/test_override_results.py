@@ -94,7 +94,7 @@ for number in map(int, os.environ["NUMBERS"].split()):
 def test_threads_that_are_started(tmp_path, numbers, started):
     """As many as torch.set_num_threads says, whatever convgrad_cy's own number is: with one, none is started.
 
-    Needs convgrad_cy.threads as it is to be: a number for each call. libgomp ends threads that a smaller team lacks.
+    settings/threads.py must give each call its number. libgomp ends threads that a smaller team lacks.
     """
     printed = scripts.run(tmp_path, THREADS, NUMBERS=numbers, OMP_NUM_THREADS="4")
     if started[-1] == "-1":  # it may also keep them
