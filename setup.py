@@ -1,17 +1,17 @@
-"""Build of convgrad_cy: which modules exist, and with which flags. The metadata is in pyproject.toml.
+"""Build of convgrad_cy: its modules and their flags. The metadata is in pyproject.toml.
 
 Variables for developers (a user needs none of them):
 
-    CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build these rows only, comma separated, or "all". Not set, an editable
-                                          install has this machine's best row, and every other build all
+    CONVGRAD_CY_BUILD_ISAS=x86_64_v3      build only these rows of ISA_TABLE (comma separated), or "all". If not set, an
+                                          editable install builds this machine's best row, and other builds all
     CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
-    CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512, in the instructions of a row:
-                                          slow, for tests of what x86_64_v4 does on machines that cannot run it
+    CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512 for any row: slow, to test the
+                                          code of x86_64_v4 on machines that cannot run it
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
-    CONVGRAD_CY_OPTIMIZE=1                -O1 in the place of -O3; those two have it anyway, and with 0 a build with
-                                          sanitizers takes a fifth of the time, and tests twice as long
-    CONVGRAD_CY_OBJECTS=/tmp/objects      a folder that builds in several checkouts share: a translation or an object
-                                          file is taken from there where one of them has made the same
+    CONVGRAD_CY_OPTIMIZE=1                -O1 instead of -O3. Wide and sanitized builds have -O1 by default. With 0, a
+                                          sanitized build is 5x faster, but its tests take twice as long
+    CONVGRAD_CY_OBJECTS=/tmp/objects      a folder that builds in several checkouts share. A build takes translations
+                                          and object files from it if another build has made the same
 """
 
 import os
@@ -32,8 +32,8 @@ build_compiler, build_steps, build_store = (
     SimpleNamespace(**runpy.run_path(f"pyx/setup/{name}.py")) for name in ("compiler", "steps", "store")
 )
 
-# machine -> {instruction set: its compiler flags}; KERNELS are compiled once per row, of which pyx/cpu_features.h says
-# whether a machine runs it.
+# machine -> {instruction set: its compiler flags}. KERNELS are compiled once per row. pyx/cpu_features.h tests whether
+# a machine runs a row.
 ISA_TABLE = {
     "x86_64": {
         "x86_64_v2": ["-march=x86-64-v2"],
@@ -46,19 +46,19 @@ ISA_TABLE = {
 }
 SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
-#: One module of each row. Its parts are translated once for all rows, and each anew only if it has changed.
+#: The sources of each row's module. Each part is translated once for all rows, and again only if it has changed.
 PARTS = [f"pyx/parts/{part}.pyx" for part in ("direct_correlate", "direct_wgrad", "small_groups", "winograd")]
 KERNELS = ["pyx/tile/slide.c", "pyx/tile/ukernel.c", "pyx/copy/transpose.c", "pyx/long_sums/dots.c", *PARTS]
 KERNELS += ["pyx/kernels.pyx", "pyx/parallel/shared.c"]
 
-#: What Cython writes for each module, of memoryviews above all, once for all parts.
+#: Cython's utility code (mostly for memoryviews), once for all parts instead of in each module.
 CYUTILITY = "build/cython/_cyutility.c"
 
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
 OBJECTS = os.environ.get("CONVGRAD_CY_OBJECTS", "")
 WIDE = os.environ.get("CONVGRAD_CY_WIDE", "0") not in ("", "0")
-# With wider vectors than registers, more optimisation takes ten minutes and more.
+# If vectors are wider than registers, -O3 takes ten minutes or more.
 OPTIMIZE = os.environ.get("CONVGRAD_CY_OPTIMIZE") or ("1" if WIDE or SANITIZE else "3")
 
 # No -ffast-math: NaN and infinity must reach exactly the outputs that the definition says.
@@ -66,9 +66,9 @@ COMPILE_FLAGS = ["-std=gnu11", f"-O{OPTIMIZE}", "-fno-math-errno", "-fwrapv", "-
 COMPILE_FLAGS += ["-Wno-unused-function"]  # Cython writes functions for all types, whether called or not
 LINK_FLAGS = []
 if NO_OPENMP:
-    COMPILE_FLAGS += ["-DCONVGRAD_NO_OPENMP"]  # a user who asks for one thread is not warned of it
+    COMPILE_FLAGS += ["-DCONVGRAD_NO_OPENMP"]  # no warning for a user who asks for one thread
 if WIDE:
-    COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi"]  # such vectors never cross the border of a source
+    COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi"]  # such vectors are never passed between source files
 if SANITIZE:
     LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
     COMPILE_FLAGS += [*LINK_FLAGS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]
@@ -89,10 +89,10 @@ NUMPY_MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("NPY_TARGET_V
 
 
 def write_transforms():
-    """The header with the transforms of Winograd's algorithm, made from their exact matrices."""
+    """Write the header with the transforms of Winograd's algorithm, made from their exact matrices."""
     text = runpy.run_path("pyx/winograd/transform_code.py")["header"](runpy.run_path("pyx/winograd/cook_toom.py"))
     path = Path(TRANSFORMS)
-    if not path.exists() or path.read_text() != text:  # its time says when it has changed
+    if not path.exists() or path.read_text() != text:  # an unchanged file keeps its timestamp
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
@@ -110,7 +110,7 @@ def rows():
 
 
 def wanted_isas():
-    """Those that CONVGRAD_CY_BUILD_ISAS names, or None where it is not set."""
+    """The rows that CONVGRAD_CY_BUILD_ISAS names, or None if it is not set."""
     wanted = [name for name in os.environ.get("CONVGRAD_CY_BUILD_ISAS", "").split(",") if name]
     if wanted == ["all"]:
         return list(rows())
@@ -121,7 +121,7 @@ def wanted_isas():
 
 
 def extension(module, sources, isa=None):
-    """One compiled module: Cython and C sources, and the row that it is for."""
+    """A compiled module with its Cython and C sources, for one row or for all machines."""
     ext = Extension(
         f"convgrad_cy.{module}",
         sources,
@@ -131,21 +131,21 @@ def extension(module, sources, isa=None):
         extra_link_args=list(LINK_FLAGS),
     )
     ext.isa = isa
-    if isa:  # the C file has the name of its source: here, that by which Python looks for the module's function
+    if isa:  # Cython names the init function after the source, but Python looks for the module's name
         ext.define_macros.append(("PyInit__kernels", f"PyInit_{module}"))
     return ext
 
 
 class BuildExt(build_ext):
-    """Add OpenMP where it works; translate, compile and link what has changed, sources and modules in parallel."""
+    """Add OpenMP if it works. Translate, compile and link changed sources and modules in parallel."""
 
-    #: To be said when all is done: pip shows little of a build, and of that the end is read.
+    #: A text to print at the end, because pip shows little of a build and users read only its end.
     last_words = None
 
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
-        if self.editable_mode:  # no temporary folders: another `pip install -e` compiles only what has changed
+        if self.editable_mode:  # fixed folders, so that another `pip install -e` compiles only changed files
             platform = f"{self.plat_name}-{sys.implementation.cache_tag}"
             self.build_lib, self.build_temp = f"build/lib.{platform}", f"build/temp.{platform}"
         write_transforms()
@@ -170,11 +170,11 @@ class BuildExt(build_ext):
         build_steps.run_all(self.steps(), self.parallel, self.force, store)
 
     def steps(self):
-        """Of all modules; the translations first, since others wait for them."""
+        """The steps of all modules. Translations come first, because other steps wait for them."""
         self.compiled_with = np.__version__, sys.version, build_compiler.version(self.compiler)
         translations, others = {}, []
         for ext in self.extensions:
-            objects, folder = [], f"{self.build_temp}/{ext.name}"  # modules share sources, but no object file
+            objects, folder = [], f"{self.build_temp}/{ext.name}"  # modules share sources, but not object files
             for source in ext.sources:
                 if source.endswith(".pyx") or source == CYUTILITY:
                     translations[source] = self.translation(source)
@@ -186,7 +186,7 @@ class BuildExt(build_ext):
         return [*translations.values(), *others]
 
     def translation(self, source):
-        """Cython to C, once for all modules that have this source."""
+        """The step from Cython to C, once for all modules that have this source."""
         utility = f"convgrad_cy.{Path(CYUTILITY).stem}"
         if source == CYUTILITY:
             return self.cython(source, [], ["--module-name", utility, f"--generate-shared={source}"])
@@ -197,7 +197,7 @@ class BuildExt(build_ext):
         return self.cython(target, [source], [*options, source, "-o", target])
 
     def cython(self, target, sources, options):
-        """A run of Cython: in a process of its own, since threads would not run it in parallel."""
+        """A step that runs Cython, in a separate process because threads would not run it in parallel."""
         import Cython
 
         options = ["-X", ",".join(f"{name}={value}" for name, value in DIRECTIVES.items()), *options]
@@ -205,7 +205,7 @@ class BuildExt(build_ext):
         return build_steps.Step(target, sources, make, repr((Cython.__version__, *options)))
 
     def compilation(self, ext, source, folder, target):
-        """C to an object file of one module."""
+        """The step from C to an object file of one module."""
         make = partial(
             self.compiler.compile,
             [source],
@@ -219,12 +219,12 @@ class BuildExt(build_ext):
         return build_steps.Step(target, [source], make, repr((*self.compiled_with, *flags)))
 
     def link(self, ext, objects):
-        """Object files to a module, as setuptools does it."""
+        """Link object files to a module, as setuptools does."""
         ext.sources, ext.extra_objects, ext.depends = [], objects, objects
         super().build_extension(ext)
 
     def drop_isas(self):
-        """Of the instruction sets keep the machine's best, and what is there already: it would be out of date."""
+        """Keep only the machine's best instruction set, and modules that exist, because these would become outdated."""
         best = next((isa for isa in reversed(rows()) if build_compiler.runs_isa(self.compiler, isa)), None)
         if best is not None:
             self.extensions = [
@@ -235,7 +235,7 @@ class BuildExt(build_ext):
 
 
 def build(*extensions, **options):
-    """Build some modules, and say at the end what was missing."""
+    """Build some modules and print the warnings at the end."""
     setup(ext_modules=list(extensions), cmdclass={"build_ext": BuildExt}, **options)
     if BuildExt.last_words:
         print(BuildExt.last_words)

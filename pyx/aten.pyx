@@ -1,12 +1,12 @@
-"""PyTorch's tensors as arrays, and the kernels of aten::_convolution and aten::convolution_backward, as its dispatcher
-calls them.
+"""PyTorch's tensors as arrays, and the kernels that PyTorch's dispatcher calls:
 
     aten::_convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups, …) -> y
     aten::convolution_backward(dy, x, w, bias_sizes, stride, …, groups, output_mask) -> (dx, dw, d_bias)
 
-A call is looked up by all that it depends on. Where it is ours, the plan that was made for the first call like it is
-run on the tensors' memory; any other is passed on. In Python this would take longer than a small convolution. No header
-of PyTorch is needed: tensors are asked as Python asks them.
+The key of a call holds everything that its plan depends on. The first call with a key makes a plan, or a reason to
+decline. Later calls with this key run the plan on the tensors' memory. Declined calls go to PyTorch's own kernel. In
+Python this lookup would take longer than a small convolution. The module needs no header of PyTorch, because it reads
+tensors by their Python attributes.
 """
 
 import sys
@@ -20,8 +20,8 @@ cnp.import_array()
 cdef enum:
     LARGE_COPY = 1 << 24  # bytes; glibc maps blocks of 32 MB and more anew each time
 
-#: Why a call is passed on although there is a plan for its like.
-UNREADABLE = "a tensor without memory, or at an address that is no multiple of its element's size"
+#: The reason to pass a call on although its key has a plan.
+UNREADABLE = "a tensor without memory, or whose address is not a multiple of its element size"
 
 
 cdef object view(tensor, shape, strides, cnp.dtype dtype):
@@ -29,7 +29,7 @@ cdef object view(tensor, shape, strides, cnp.dtype dtype):
     cdef size_t address = tensor.data_ptr()
     if not isinstance(shape, tuple) or not isinstance(strides, tuple):
         raise TypeError("a tensor must have a shape and strides")
-    # Not checked again: a tensor's shape is of a subclass.
+    # The casts are not checked: Cython's check would refuse torch.Size, which is a subclass of tuple.
     array = array_at(address, <tuple>shape, <tuple>strides, cnp.PyDataType_ELSIZE(dtype), dtype)
     if address == 0 and cnp.PyArray_SIZE(array) > 0:
         raise BufferError("a tensor must have memory")
@@ -38,10 +38,11 @@ cdef object view(tensor, shape, strides, cnp.dtype dtype):
 
 
 def array_of(tensor, cnp.dtype dtype not None):
-    """A NumPy array of a tensor's memory; a BufferError where it has none, another error where that is not its numbers.
+    """A NumPy array of a tensor's memory.
 
-    ``dtype`` has the size of its elements. PyTorch's own ``numpy()`` would mark the memory as one that can never be
-    resized again, and sharded training frees its weights by resizing them.
+    A tensor without memory raises BufferError. A tensor whose memory does not hold its values (on another device, or
+    with the negative bit) raises TypeError. ``dtype`` has the size of the tensor's elements. PyTorch's own ``numpy()``
+    would make the memory unresizable for good, but sharded training frees its weights by resizing them.
     """
     if not tensor.is_cpu or tensor.is_neg():
         raise TypeError("a tensor must be on a CPU, without a negative bit")
@@ -49,7 +50,7 @@ def array_of(tensor, cnp.dtype dtype not None):
 
 
 def array_of_new(new, tuple shape, cnp.dtype dtype not None):
-    """A NumPy array, C-contiguous, of the memory of a tensor that ``new(shape, strides)`` makes."""
+    """A C-contiguous NumPy array of the memory of a new tensor, which ``new(shape, strides)`` makes."""
     cdef Py_ssize_t step = 1
     cdef list strides = []
     for size in reversed(shape):
@@ -61,15 +62,15 @@ def array_of_new(new, tuple shape, cnp.dtype dtype not None):
 
 
 class Failed(Exception):
-    """A plan could not be run, for a reason that was not foreseen: the cause of this exception."""
+    """A plan could not be run for an unforeseen reason, which is this exception's cause."""
 
 
 @cython.final
 cdef class Untraced:
-    """A function in Python that Dynamo is to leave alone.
+    """A Python function that Dynamo must not trace.
 
-    Where a compiled network falls back to eager mode, Dynamo traces every function that runs, those below PyTorch's
-    dispatcher, too. It takes long to import, so it is told only where somebody has imported it.
+    When a compiled network falls back to eager mode, Dynamo traces every function that runs, also below PyTorch's
+    dispatcher. Importing Dynamo takes long, so the function is disabled only after somebody else has imported it.
     """
     cdef object function, disabled
 
@@ -86,11 +87,11 @@ cdef class Untraced:
 
 @cython.final
 cdef class Result:
-    """How a tensor is computed from two others, wherever these are.
+    """A plan that computes one tensor from two others at any addresses.
 
-    ``run(one, other, result)`` computes on addresses. ``new(shape, strides)`` makes the result, or
-    ``new_like(tensor)`` where it is not None: a gradient mostly lies in memory as its tensor does, and PyTorch makes it
-    so in half the time. ``too_little(error)`` is the exception where memory is short.
+    ``run(one, other, result)`` computes on addresses. ``new_like(tensor)`` makes the result unless it is None; then
+    ``new(shape, strides)`` does. A gradient usually has the strides of its tensor, and PyTorch's ``new_like`` is 2x
+    faster than ``new``. ``too_little(error)`` makes the exception that reports a lack of memory.
     """
     cdef object run, new, new_like, too_little
     cdef readonly tuple shape, strides
@@ -118,9 +119,10 @@ cdef class Result:
 
 
 cdef object bias_gradient(dy):
-    """dy summed over all axes but that of channels.
+    """dy summed over all axes except channels.
 
-    PyTorch copies 16-bit types to float32 first, in new pages if the copy is large: then it is made image by image.
+    PyTorch first copies 16-bit types to float32. A large copy would need new pages from the system on each call, so it
+    is split into parts of a few images.
     """
     axes = (0, *range(2, dy.dim()))
     cdef Py_ssize_t copied = 0 if dy.element_size() > 2 else 4 * dy.numel()
@@ -131,12 +133,12 @@ cdef object bias_gradient(dy):
 
 
 cdef class Kernel:
-    """What both have in common.
+    """The common part of the forward and the backward kernel.
 
-    ``known`` has the plan of each call by its key, or the reason why the call is not ours. ``make`` makes it for a new
-    key, ``fail`` replaces a plan that could not be run by a reason, and ``count`` is told the reason of each call that
-    is passed on. ``threads`` is the number to compute with. ``previous`` is PyTorch's kernel, or another
-    package's, and computes all calls that are passed on. These are all calls unless this kernel is ``active``.
+    ``known`` maps the key of a call to its plan, or to the reason why the call is declined. ``make`` adds the entry of
+    a new key. ``fail`` replaces a plan that could not be run by a reason. ``count`` receives the reason of each
+    declined call. ``threads()`` is the number of threads to use. ``previous`` is the kernel that was registered before
+    (PyTorch's or another package's). It computes all declined calls, and all calls unless ``active``.
     """
     cdef dict known
     cdef object make, fail, count, threads

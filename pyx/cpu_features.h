@@ -1,6 +1,6 @@
-/* What __builtin_cpu_supports says of the levels of the x86-64 ABI; the compiler's run-time library also asks whether the
- * operating system saves the registers. F16C, LZCNT and MOVBE also belong to level 3; compilers older than the level's name
- * cannot be asked for them, and every processor with AVX2, FMA and BMI2 has them. */
+/* Support of the levels of the x86-64 ABI, from __builtin_cpu_supports, which also checks that the operating system
+ * saves the registers. Level 3 also contains F16C, LZCNT and MOVBE. Compilers older than the levels' names cannot query
+ * these three, but every processor with AVX2, FMA and BMI2 has them. */
 #ifndef CONVGRAD_CPU_FEATURES_H
 #define CONVGRAD_CPU_FEATURES_H
 
@@ -25,13 +25,13 @@ static inline int runs_x86_64(int level)
 #endif
 }
 
-/* By the names of setup.py's table. */
+/* The names in setup.py's table of instruction sets. */
 #define runs_x86_64_v2() runs_x86_64(2)
 #define runs_x86_64_v3() runs_x86_64(3)
 #define runs_x86_64_v4() runs_x86_64(4)
 
-/* Whether AVX-512 is computed by halves of 32 bytes, as on Zen 4: AMD's leaf 8000_001A says how wide the data path is, in bit
- * 2 for 256 and in bit 3 for 512. */
+/* Whether the processor executes AVX-512 as two halves of 32 bytes, as Zen 4 does. AMD's CPUID leaf 8000_001A reports
+ * the width of the data path: bit 2 for 256 bits, bit 3 for 512. */
 static inline int splits_vectors(void)
 {
 #if defined(__x86_64__)
@@ -46,8 +46,9 @@ static inline int splits_vectors(void)
 /* Instructions that multiply 16-bit types without widening them, one bit each. */
 enum { AMX_BF16 = 1, AMX_FP16 = 2, AVX512_FP16 = 4 };
 
-/* edx and eax are those of CPUID's leaf 7, from its first and its second part. XCR0 says which registers the operating system
- * saves: bits 5 to 7 are for AVX-512, 17 and 18 for the tiles of AMX. No program can use registers that it does not save. */
+/* Units of a machine whose CPUID leaf 7 has edx in subleaf 0 and eax in subleaf 1. `saved` is XCR0, the registers that
+ * the operating system saves: bits 5 to 7 for AVX-512, bits 17 and 18 for the tiles of AMX. Programs can use only
+ * these. */
 static inline int matrix_units_of(unsigned edx, unsigned eax, unsigned long long saved)
 {
     const unsigned long long vectors = 0xe6, tiles = 0x60000;
@@ -63,7 +64,7 @@ static inline int matrix_units(void)
     unsigned a, b, c, d, edx, eax = 0, low, high;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & saves_registers) || !__get_cpuid_count(7, 0, &a, &b, &c, &edx))
         return 0;
-    if (a >= 1) /* the last part of leaf 7 */
+    if (a >= 1) /* the last subleaf of leaf 7 */
         __get_cpuid_count(7, 1, &eax, &b, &c, &d);
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return matrix_units_of(edx, eax, (unsigned long long)high << 32 | low);

@@ -1,4 +1,4 @@
-"""Which levels of the instruction set this machine runs; compiled for the lowest of them."""
+"""The instruction sets of this machine. Compiled for the lowest level, so that it runs everywhere."""
 
 cdef extern from "cpu_features.h" nogil:
     bint runs_x86_64(int level)
@@ -11,7 +11,7 @@ cdef extern from "cpu_features.h" nogil:
 
 
 def supported():
-    """Names of the instruction set levels that this machine runs, the lowest first."""
+    """Names of the instruction set levels that this machine runs, in increasing order."""
     names = [f"x86_64_v{level}" for level in (2, 3, 4) if runs_x86_64(level)]
     if runs_aarch64():
         names.append("aarch64")
@@ -34,5 +34,5 @@ def matrix_units():
 
 
 def matrix_units_of(unsigned edx, unsigned eax, unsigned long long saved):
-    """Their names for any machine: edx and eax are of CPUID's leaf 7, from its parts 0 and 1, and ``saved`` is XCR0."""
+    """``matrix_units`` of any machine, from edx and eax of CPUID leaf 7 (subleaves 0 and 1) and XCR0."""
     return names_of(c_matrix_units_of(edx, eax, saved))

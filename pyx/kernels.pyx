@@ -1,8 +1,9 @@
 """fprop, dgrad and wgrad as products of gathered matrices: fill a window, multiply, store, block by block.
 
-Compiled once for each instruction set. Which products a task adds, and in which order, follows from its number, so the
-bits do not depend on the threads. README.md, beside this file, says which folder has what. Here begins
-what Python calls. The algorithms are in parts/, each translated and compiled by itself, and linked to this.
+This file has the functions that Python calls. The algorithms are in parts/, which are translated and compiled
+separately and linked to this module. README.md in this folder lists all folders. The module is compiled once for each
+instruction set. The number of a task determines its products and their order, so results do not depend on the threads,
+bit for bit.
 """
 
 from libc.stdint cimport int64_t
@@ -20,7 +21,7 @@ from winograd.tiling cimport TileBlocks, TileStep
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 
-# What the parts have, each of these by its name: (dtype, x, w, y, steps, blocks, before).
+# The functions of the parts. Arguments: dtype, x, w, y, steps, blocks, before.
 ctypedef int part_function(int, object, object, object, const int64_t[:, ::1], const int64_t[::1], object) except -1
 
 cdef extern:
@@ -50,23 +51,23 @@ def tile():
 
 
 def openmp():
-    """Version of OpenMP's interface, or why there is none."""
+    """Version of OpenMP's interface, or the reason why there is none."""
     return threads_runtime().decode()
 
 
 def release_memory():
-    """Give back what is kept of large calls' memory for the next one."""
+    """Free the scratch memory that a large call has kept for the next call."""
     release_kept_memory()
 
 
 cdef class Program:
-    """The ``steps`` and ``blocks`` of a Plan or a TilePlan, received once for all calls with this plan.
+    """The ``steps`` and ``blocks`` of a Plan or a TilePlan, checked once for all calls with this plan.
 
-    Rows of steps are structs here, and so are blocks: Step and Blocks, or TileStep and TileBlocks.
+    Each row of ``steps`` is a struct Step and ``blocks`` is a struct Blocks; in a TilePlan, TileStep and TileBlocks.
     """
     cdef const int64_t[:, ::1] steps
     cdef const int64_t[::1] blocks
-    cdef bint tiled  # a TilePlan's
+    cdef bint tiled  # whether the plan is a TilePlan
 
     def __cinit__(self, steps, blocks):
         self.steps, self.blocks = steps, blocks
@@ -84,16 +85,16 @@ cdef class Program:
     cdef int check(self, bint tiled) except -1:
         if self.tiled != tiled:
             names = "a Plan", "a TilePlan"
-            raise TypeError(f"plan must be the program of {names[tiled]}, was that of {names[self.tiled]}")
+            raise TypeError(f"plan must be the program of {names[tiled]}, not of {names[self.tiled]}")
         return 0
 
 
 def correlate(int dtype, source, filter, target, Program plan not None, before=None):
     """target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c), for each step in turn.
 
-    The tensors have shape (batch, group, channel, depth, height, width), the filter (group, output channel, input
-    channel, depth, height, width); the target is not empty. ``before`` is called when all memory is there and nothing
-    is written yet; if what it returns is true, the result is there already.
+    Source and target have shape (batch, group, channel, depth, height, width), the filter has shape (group, output
+    channel, input channel, depth, height, width). The target must not be empty. ``before`` is called after all memory
+    is allocated and before anything is written. If it returns true, the target has its result already.
     """
     plan.check(tiled=False)
     if (<const Blocks *>&plan.blocks[0]).lanewise:
@@ -103,7 +104,7 @@ def correlate(int dtype, source, filter, target, Program plan not None, before=N
 
 
 def wgrad(int dtype, source, filter, target, Program plan not None, before=None):
-    """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c); arguments as those of ``correlate``."""
+    """filter(o, t, c) = sum over p of target(p, o) * source(p, t, c). Takes the arguments of ``correlate``."""
     plan.check(tiled=False)
     if (<const Blocks *>&plan.blocks[0]).lanewise:
         wgrad_small_groups(dtype, source, filter, target, plan.steps, plan.blocks, before)
@@ -114,20 +115,20 @@ def wgrad(int dtype, source, filter, target, Program plan not None, before=None)
 def winograd_correlate(int dtype, source, filter, target, Program plan not None, before=None):
     """``correlate`` by Winograd's algorithm, with the program of a TilePlan.
 
-    False where it has met NaN, infinity, overflow or nothing but tiny values: the result is then to be formed directly.
+    Returns False if it has met NaN, infinity, overflow or only tiny values. The caller must then compute directly.
     """
     plan.check(tiled=True)
     return bool(correlate_winograd(dtype, source, filter, target, plan.steps, plan.blocks, before))
 
 
 def winograd_wgrad(int dtype, source, filter, target, Program plan not None, before=None):
-    """``wgrad`` by Winograd's algorithm; arguments and result as those of ``winograd_correlate``."""
+    """``wgrad`` by Winograd's algorithm. Takes the arguments of ``winograd_correlate`` and returns the same."""
     plan.check(tiled=True)
     return bool(wgrad_winograd(dtype, source, filter, target, plan.steps, plan.blocks, before))
 
 
 def rearrange(source, target, int threads):
-    """Copy an array of seven axes of unsigned integers to another of the same shape, which is not empty."""
+    """Copy a nonempty array of unsigned integers with seven axes to another array of the same shape."""
     if target.itemsize == 2:
         rearrange_elements[ushort](source, target, threads)
     elif target.itemsize == 4:
@@ -139,7 +140,7 @@ def rearrange(source, target, int threads):
 
 
 def widen(int dtype, source, target, int threads):
-    """``rearrange`` an array of a 16-bit type into one of float."""
+    """Copy an array of a 16-bit type to an array of float, as ``rearrange`` does."""
     if dtype == F16:
         widen_elements[f16](source, target, threads)
     elif dtype == BF16:
@@ -149,7 +150,7 @@ def widen(int dtype, source, target, int threads):
 
 
 def narrow(int dtype, source, target, int threads):
-    """``rearrange`` an array of float into one of a 16-bit type."""
+    """Copy an array of float to an array of a 16-bit type, as ``rearrange`` does."""
     if dtype == F16:
         narrow_elements[f16](source, target, threads)
     elif dtype == BF16:
@@ -159,7 +160,7 @@ def narrow(int dtype, source, target, int threads):
 
 
 def add_columns(int dtype, columns, target, axes, int64_t block, bint channels_last, int threads, before=None):
-    """Add what each position has for each tap into a target, which is not empty (copy/columns.pxd)."""
+    """col2im: add the columns of all positions into a target, which must not be empty (copy/columns.pxd)."""
     if dtype == F32:
         add_all_columns[float](columns, target, axes, block, channels_last, threads, before)
     elif dtype == F64:
@@ -171,9 +172,9 @@ def add_columns(int dtype, columns, target, axes, int64_t block, bint channels_l
 
 
 def sum_long(int dtype, source, filter, target, plan, before=None):
-    """``correlate`` of long sums (long_sums/sums.pxd): ``plan`` has the walk of fprop and the blocks, both int64.
+    """``correlate`` for long sums (long_sums/sums.pxd). ``plan`` has the walk of fprop and the blocks, both int64.
 
-    In source and filter, elements are adjacent along the last axis of a sum.
+    In source and filter, elements must be adjacent along the last axis of a sum.
     """
     cdef const int64_t[:, ::1] walk
     cdef const int64_t[::1] blocks
@@ -189,9 +190,9 @@ def sum_long(int dtype, source, filter, target, plan, before=None):
 
 
 def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
-    """``count`` full register tiles from panels in the cache, on each thread; returns how many FLOP that was.
+    """Compute ``count`` full register tiles on each thread, from panels in the cache. Returns the number of FLOP.
 
-    What a kernel can reach at most: the benchmarks time it beside the kernels.
+    No kernel can be faster, so the benchmarks compare kernels with this peak.
     """
     if dtype == F64:
         return repeat_tiles(SCALARS, depth, count, threads, <double>0)
@@ -203,10 +204,10 @@ def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
 
 
 def time_tasks(call, int64_t most):
-    """What the tasks of a call without arguments take, on one thread: while nothing else computes in this process.
+    """Time the tasks of ``call()`` on one thread. Nothing else may compute in this process meanwhile.
 
-    Returns the call's nanoseconds, the bytes that its tasks share, and (loop, task, begin, end) of each, in nanoseconds
-    from the call's begin, at most as many as ``most``.
+    Returns the call's nanoseconds, the bytes that its tasks share, and (loop, task, begin, end) of each task, in
+    nanoseconds from the call's begin. The call may have at most ``most`` tasks.
     """
     cdef task_clock clock
     cdef int64_t i, begin, end
@@ -232,7 +233,7 @@ def time_tasks(call, int64_t most):
 
 
 cdef object load_part(name):
-    """A module of its own, in this module's file: Cython makes its constants when it is imported."""
+    """Import a part from this module's file. Cython creates a module's constants when it is imported."""
     name = f"{__name__}.{name}"
     loader = ExtensionFileLoader(name, __file__)
     module = module_from_spec(ModuleSpec(name, loader, origin=__file__))

@@ -1,6 +1,6 @@
-"""What is done again by each call that is like an earlier one: threads, key, result, overlap, views, the kernel's call.
+"""The fast path of a call that equals an earlier one: threads, key, result, overlap, views, the call of the kernel.
 
-Compiled once, not for each instruction set; in Python these would take longer than the kernel of a small call.
+In Python this would take longer than the kernel of a small call. Compiled once, not for each instruction set.
 """
 
 cimport cython
@@ -30,7 +30,7 @@ cdef enum:
 
 
 def has_openmp():
-    """Whether the compiler had OpenMP."""
+    """Whether the module was compiled with OpenMP."""
     return bool(has_threads())
 
 
@@ -40,14 +40,15 @@ def lacks_openmp():
 
 
 def max_threads():
-    """Threads that OpenMP would use now; 1 where the compiler had no OpenMP."""
+    """Threads that OpenMP would use now, or 1 without OpenMP."""
     return threads_available()
 
 
 cdef object plain(tuple values, int depth):
-    """The values as a tuple that is equal to another only if all is of the same types; None if some are unusual.
+    """The values as a tuple of ints, strings, None and such tuples, or None if they have other types.
 
-    (True is equal to 1, but is refused in its place.) Keywords are pairs within tuples at the most.
+    Equal results have equal types, so equal keys mean equal calls. (True equals 1, but arguments must not be True.)
+    ``depth`` is the greatest nesting of tuples; keywords have at most pairs within tuples.
     """
     cdef list changed = None
     cdef tuple members
@@ -60,7 +61,7 @@ cdef object plain(tuple values, int depth):
             return None
         if kind is tuple or kind is list:
             members = tuple(values[i])
-        elif isinstance(values[i], tuple):  # such as torch.Size; its own members, whatever a subclass says
+        elif isinstance(values[i], tuple):  # such as torch.Size; a slice ignores methods that a subclass overrides
             members = (<tuple>values[i])[:]
         else:
             return None
@@ -75,9 +76,9 @@ cdef object plain(tuple values, int depth):
 
 
 cdef bytes layout(cnp.ndarray array):
-    """Shape, strides, the address's alignment and whether the memory is read-only; None where no call is legal.
+    """Shape, strides, misalignment of the address and whether the memory is read-only; None if no call is legal.
 
-    Bytes, since tuples of shape and strides take longer to be made, hashed and compared.
+    The result is bytes, because tuples of shape and strides take longer to make, hash and compare.
     """
     cdef Py_ssize_t numbers[11]
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(array)
@@ -91,7 +92,7 @@ cdef bytes layout(cnp.ndarray array):
 
 
 def call_key(function, first, second, out, tuple asked, tuple keywords, int threads):
-    """The key, or None for a call that has to be checked each time: other than plain arrays and plain keywords."""
+    """The key of a call, or None if its arrays or keywords are not of plain types, so it must be checked each time."""
     if type(first) is not cnp.ndarray or type(second) is not cnp.ndarray:
         return None
     if out is not None and type(out) is not cnp.ndarray:
@@ -107,7 +108,7 @@ def call_key(function, first, second, out, tuple asked, tuple keywords, int thre
 
 
 cdef void find_bounds(cnp.ndarray array, size_t *begin, size_t *end) noexcept:
-    """Addresses between which all elements of an array are."""
+    """Set the range of addresses that contains all elements of an array."""
     cdef int axis
     cdef Py_ssize_t span
     begin[0] = end[0] = <size_t>cnp.PyArray_DATA(array)
@@ -121,7 +122,7 @@ cdef void find_bounds(cnp.ndarray array, size_t *begin, size_t *end) noexcept:
 
 
 def are_apart(cnp.ndarray out not None, cnp.ndarray first not None, cnp.ndarray second not None):
-    """Whether ``out`` is clearly somewhere else than the other two: behind or before all of each."""
+    """Whether the address range of ``out`` is disjoint from both others, so that they cannot overlap."""
     cdef size_t[3] begin
     cdef size_t[3] end
     cdef int i
@@ -134,26 +135,26 @@ def are_apart(cnp.ndarray out not None, cnp.ndarray first not None, cnp.ndarray 
     return True
 
 
-#: The most bytes of a new array, and what the user calls that bound; None: there is none.
+#: The greatest number of bytes of a new array, and the user's name for this bound; None means no bound.
 cdef object most_bytes = None
 cdef object name_of_most_bytes = None
 
 
 def bound_arrays(most, name):
-    """Refuse from now on, with a MemoryError, new arrays of more than so many bytes; None takes the bound away.
+    """Refuse, from now on, new arrays of more than ``most`` bytes with a MemoryError; None removes the bound.
 
-    For a process that computes what others ask for. Small arrays are not looked at, for the sake of small calls.
+    This is for processes that compute on behalf of others. Small arrays are not checked, to keep small calls fast.
     """
     global most_bytes, name_of_most_bytes
     most_bytes, name_of_most_bytes = most, name
 
 
 class TooLittleMemory(MemoryError):
-    """A MemoryError that says of which array, or of which call's."""
+    """A MemoryError that names the array or the call that was too large."""
 
 
 cpdef check_bound(shape, dtype):
-    """Refuse a new array that is beyond the bound."""
+    """Raise TooLittleMemory for a new array that exceeds the bound."""
     if most_bytes is None:
         return
     size = prod(shape) * dtype.itemsize
@@ -163,15 +164,15 @@ cpdef check_bound(shape, dtype):
 
 
 def new_array(tuple shape, cnp.dtype dtype not None, like=None):
-    """A new array of numbers, C-contiguous; other libraries take the device from ``like``.
+    """A new C-contiguous array of numbers. ``like`` is ignored here; other libraries take the device from it.
 
-    Vectors are loaded and stored faster where they do not cross cache lines, so arrays that are not small begin at one.
+    Loads and stores of vectors are faster if they do not cross cache lines, so large arrays begin at a cache line.
     """
     cdef cnp.npy_intp extents[5]
     cdef cnp.npy_intp size = dtype.itemsize
     cdef int axis, axes = len(shape)
     for axis in range(axes):
-        if axis == 5 or size * shape[axis] >= SMALL_BYTES:  # of Python's integers, which do not overflow
+        if axis == 5 or size * shape[axis] >= SMALL_BYTES:  # a product of Python's integers, which does not overflow
             return aligned_array(shape, dtype)
         extents[axis] = shape[axis]
         size *= extents[axis]
@@ -180,31 +181,31 @@ def new_array(tuple shape, cnp.dtype dtype not None, like=None):
 
 
 def aligned_array(tuple shape, dtype):
-    """The same, but always beginning at a cache line."""
+    """A new C-contiguous array of numbers that begins at a cache line."""
     cdef size_t begin
     check_bound(shape, dtype)
     size = prod(shape) * dtype.itemsize
     try:
         memory = empty(size + LINE_BYTES, uint8)
-    except (MemoryError, ValueError) as error:  # the second: NumPy has no index for so many
+    except (MemoryError, ValueError) as error:  # ValueError: the size exceeds NumPy's index type
         raise MemoryError(f"no {size} bytes for an array") from error
     begin = -<size_t>cnp.PyArray_DATA(memory) % LINE_BYTES
     return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 def array_at(size_t address, tuple shape not None, tuple strides not None, cnp.dtype dtype not None):
-    """A writeable array of memory that the caller keeps; ``strides`` are in bytes.
+    """A writeable array of memory that the caller owns; ``strides`` are in bytes.
 
-    It may also be planned with and never read: then any address with the right alignment will do.
+    If the array is only planned with and never read, any address with the right alignment will do.
     """
     return array_of_memory(address, shape, strides, 1, dtype)
 
 
 @cython.final
 cdef class View:
-    """How a kernel sees one of the three arrays of a call, wherever that one is: as six axes.
+    """A kernel's six-axis view of one of the three arrays of a call, without its address.
 
-    Made from the array's place among the three and a NumPy view of it, of the type that the kernel takes.
+    Made from the array's index among the three and a NumPy view of the array with the kernel's type.
     """
     cdef int place
     cdef Py_ssize_t itemsize, size
@@ -223,9 +224,9 @@ cdef class View:
 @cython.final
 @cython.freelist(8)
 cdef class Seen:
-    """An array seen in this way: a buffer, since making views with NumPy would take longer than a small kernel.
+    """A buffer: an array through a View. Making the view with NumPy would take longer than a small kernel.
 
-    An int in the array's place is the address of memory that the caller keeps, and that may be written.
+    An int instead of an array is the address of writeable memory that the caller owns.
     """
     cdef View view
     cdef object owner
@@ -253,9 +254,9 @@ cdef class Seen:
 
 @cython.final
 cdef class Work:
-    """What computes the result of a call, for arrays of certain shapes and strides.
+    """A kernel, its plan and its views: computes the result of a call for arrays of certain shapes and strides.
 
-    A kernel that returns False has met values out of its range: then the work ``instead`` is done.
+    If the kernel returns False, it has met values out of its range; then the work ``instead`` is done.
     """
     cdef object kernel, code, program
     cdef Work instead
@@ -272,10 +273,10 @@ cdef class Work:
         )
 
     def run(self, first, second, result, before=None):
-        """Write the result; each is an array, or an address (see ``Seen``).
+        """Write the result. Each argument is an array or an address (see ``Seen``).
 
-        With ``before``, all memory is there before anything is written, that of the work ``instead``, too; then
-        ``before`` is called, which may write something itself.
+        ``before`` is called after all memory is allocated, also for the work ``instead``, and before anything is
+        written. It may write something itself.
         """
         cdef tuple arrays = (first, second, result)
         if before is not None and self.instead is not None:
@@ -286,7 +287,7 @@ cdef class Work:
 
 @cython.final
 cdef class Attempt:
-    """A call of the kernel of some work, from within that of the work ``instead``, whose memory is there already."""
+    """A ``before`` for the work ``instead``: runs another work's kernel, after the memory of both is allocated."""
     cdef Work work
     cdef tuple arrays
     cdef object before
@@ -295,5 +296,5 @@ cdef class Attempt:
         self.work, self.arrays, self.before = work, arrays, before
 
     def __call__(self):
-        """Whether the result is there."""
+        """Compute and return whether the result exists."""
         return self.work.compute(self.arrays, self.before)

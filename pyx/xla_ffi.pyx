@@ -93,16 +93,16 @@ cdef dict known = {}
 cdef object make = None
 cdef object threads = None
 
-#: Calls that were computed.
+#: Number of computed calls.
 cdef long computed_calls = 0
 
 
 @cython.final
 cdef class Plan:
-    """How a call computes its result from the addresses of its operands.
+    """A plan that computes a call's result from the addresses of its operands.
 
-    ``run(first, second, result)`` takes addresses. ``operands`` says which of lhs (0), rhs (1) and the output (2) each
-    of them is, and ``offsets`` where its first element is, in bytes behind the operand's address: a reversed view
+    ``run(first, second, result)`` takes addresses. ``operands`` has the operand of each of them: lhs (0), rhs (1) or
+    the output (2). ``offsets`` has the bytes from the operand's address to its first element, because a reversed view
     begins at its operand's end.
     """
     cdef object run
@@ -152,7 +152,7 @@ cdef Error *handle(CallFrame *frame) noexcept nogil:
 
 
 cdef Error *failed(CallFrame *frame, error, int code) noexcept:
-    """The exception as XLA's error, whose text it copies."""
+    """The exception as an error of XLA, which copies the text."""
     cdef ErrorArguments arguments
     try:
         text = f"convgrad_cy: {type(error).__name__}: {error}".encode("utf-8", "replace")

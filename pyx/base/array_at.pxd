@@ -1,4 +1,4 @@
-# NumPy arrays of memory that somebody else keeps. A module that takes this has to call import_array of NumPy.
+# NumPy arrays of memory that another object owns. A module that includes this must call NumPy's import_array.
 
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
@@ -11,11 +11,11 @@ cdef extern from "numpy/arrayobject.h":
     )
 
 cdef enum:
-    MOST_AXES = 64  # of NumPy's arrays
+    MOST_AXES = 64  # greatest number of axes of NumPy's arrays
 
 
 cdef inline object array_at(size_t address, tuple shape, tuple strides, Py_ssize_t unit, cnp.dtype dtype):
-    """A writeable array at an address; ``strides`` are in units of this number of bytes."""
+    """A writeable array at an address. ``strides`` are in units of ``unit`` bytes."""
     cdef cnp.npy_intp extents[MOST_AXES]
     cdef cnp.npy_intp steps[MOST_AXES]
     cdef int axis, axes = len(shape)

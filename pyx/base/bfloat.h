@@ -1,8 +1,9 @@
-/* Rows of bfloat16: widened, narrowed as bf16_narrow does, or two of them joined to a row of pairs, low half and high half.
+/* Rows of bfloat16: widened, narrowed (bit for bit as bf16_narrow), or two rows joined to one row of pairs (low half,
+ * high half).
  *
- * By vectors of as many words as the instruction set has; the last of a row may overlap the one before. GCC makes scalar
- * code of what is left of a row, which in images of 28 or 7 columns is half of it or all.
- */
+ * Each loop takes the widest vectors that fit into the row. The last vector of a row may overlap the one before, so
+ * there is no scalar remainder. GCC's own vectorization leaves one: half of a row of 28 columns and all of a row of 7.
+ * */
 #ifndef CONVGRAD_BFLOAT_H
 #define CONVGRAD_BFLOAT_H
 
@@ -63,7 +64,7 @@
 
 #define LOW_4(halves) __builtin_convertvector(halves, words_4)
 #define LOW_8(halves) __builtin_convertvector(halves, words_8)
-#ifdef __AVX512F__ /* GCC takes five instructions for this one */
+#ifdef __AVX512F__ /* GCC would use five instructions instead of this one */
 #define LOW_16(halves) (words_16) _mm512_cvtepu16_epi32((__m256i)(halves))
 #else
 #define LOW_16(halves) __builtin_convertvector(halves, words_16)
@@ -105,7 +106,8 @@ static inline void bf16_widen_row(float *to, const bf16 *of, int64_t count)
 }
 
 #if defined(__AVX512F__) && defined(ADD_PAIRS)
-/* The instruction takes subnormal numbers for zero, so vectors that have any go the other way. */
+/* The instruction flushes subnormal numbers to zero, so vectors with a subnormal number use integer arithmetic instead.
+ * */
 static PAIRS_TARGET void narrow_natively(bf16 *to, const float *of, int64_t count)
 {
     enum { SUBNORMAL = 1 << 5 };
@@ -143,7 +145,8 @@ static inline void bf16_pair_rows(uint32_t *to, const bf16 *low, const bf16 *hig
         to[i] = low[i].bits | (uint32_t)high[i].bits << 16;
 }
 
-/* to[i] = of[2 * i]: the low halves of words, but for the last, whose word may end outside. */
+/* to[i] = of[2 * i], read as the low half of a word. The word of the last element may end outside the array, so callers
+ * convert this element by itself. */
 static inline void widen_seconds(float *to, const bf16 *of, int64_t count)
 {
     BY_VECTORS(widen_second, to, of)
@@ -158,7 +161,8 @@ static inline void bf16_widen_every_second(float *to, const bf16 *of, int64_t co
     widen_seconds(to, of, count - 1);
 }
 
-/* to[i] = the pair of low[2 * i] and high[2 * i], likewise. */
+/* to[i] = the pair of low[2 * i] and high[2 * i], read as halves of words. Callers convert the last element by itself.
+ * */
 static inline void pair_seconds(uint32_t *to, const bf16 *low, const bf16 *high, int64_t count)
 {
     BY_VECTORS(pair_second, to, low, high)

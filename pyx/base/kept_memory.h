@@ -1,8 +1,8 @@
-/* Memory that a call takes, of which a large one is kept for the next call.
+/* Scratch memory of a call. One large block is kept for the next call.
  *
- * malloc maps blocks of 32 MiB and more anew each time (glibc). The system then fills page after page with zeros, for many
- * threads at once, which takes longer than many a call. So one such block stays with the process: the last that was given
- * back, if it is not larger than what the caller allows. */
+ * glibc's malloc maps a block of 32 MiB or more anew each time. The system then zeroes it page by page while many
+ * threads wait, and this can take longer than the call itself. So the process keeps the last large block that was given
+ * back, unless it exceeds the caller's limit. */
 #ifndef CONVGRAD_KEPT_MEMORY_H
 #define CONVGRAD_KEPT_MEMORY_H
 
@@ -12,7 +12,7 @@
 enum { MAPPED_BYTES = 32 << 20 };
 
 typedef union {
-    size_t bytes; /* of the memory behind it */
+    size_t bytes; /* of the memory behind the header */
     char line[64];
 } memory_header;
 
@@ -23,7 +23,7 @@ static inline memory_header *swap_kept(memory_header *other)
     return __atomic_exchange_n(&kept_memory, other, __ATOMIC_ACQ_REL);
 }
 
-/* So many bytes, or NULL. */
+/* Returns memory of `bytes` bytes, or NULL. */
 static inline void *take_memory(size_t bytes)
 {
     memory_header *header = bytes < MAPPED_BYTES ? NULL : swap_kept(NULL);
@@ -40,7 +40,7 @@ static inline void *take_memory(size_t bytes)
     return header + 1;
 }
 
-/* Give memory back, or NULL; at most so many bytes are kept. */
+/* Gives memory back; NULL is allowed. A block of more than `most` bytes is freed, not kept. */
 static inline void give_memory(void *memory, size_t most)
 {
     memory_header *header;
@@ -52,7 +52,7 @@ static inline void give_memory(void *memory, size_t most)
     free(header);
 }
 
-/* What is kept goes back to the system. */
+/* Frees the kept block. */
 static inline void release_kept_memory(void)
 {
     free(swap_kept(NULL));

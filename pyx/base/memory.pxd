@@ -8,9 +8,10 @@ cdef extern from "base/kept_memory.h" nogil:
 
 
 cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
-    """Memory for three parts, whole cache lines each, that lie one after the other from ``first_line`` on.
+    """Memory for three consecutive parts from ``first_line`` on. All sizes but the last must be whole cache lines.
 
-    One malloc: three calls would take as long as the products of a small convolution. ``give_memory`` takes it back.
+    One malloc serves all three, because three calls take as long as the products of a small convolution.
+    ``give_memory`` frees it.
     """
     cdef void *memory = NULL
     if max(one, two, three) < <int64_t>1 << 60:  # so that their sum fits into an int64
@@ -21,7 +22,7 @@ cdef inline void *allocate(int64_t one, int64_t two, int64_t three) except NULL:
 
 
 cdef inline char *first_line(void *memory) noexcept nogil:
-    """The start of a cache line within the first 64 bytes."""
+    """The first address in ``memory`` that is a multiple of 64."""
     return <char *>in_lines(<int64_t>memory)
 
 

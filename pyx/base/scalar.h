@@ -1,7 +1,7 @@
-/* The two half types and their conversions: exact when widened, rounded to nearest even when narrowed.
+/* The two 16-bit types and their conversions. Widening is exact. Narrowing rounds to nearest even.
  *
- * Branch-free integer arithmetic, so that loops over them become vector code on every instruction set. The half types are
- * structs because Cython cannot tell two typedefs of one integer type apart. */
+ * Conversions are integer arithmetic without branches, so compilers vectorize loops over them for every instruction
+ * set. The types are structs because Cython cannot tell two typedefs of one integer type apart. */
 #ifndef CONVGRAD_SCALAR_H
 #define CONVGRAD_SCALAR_H
 
@@ -61,8 +61,8 @@ static inline bf16 bf16_narrow(float value)
     return (bf16){(uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded)};
 }
 
-/* Rows of adjacent elements. Where the processor converts float16 itself it does so many times faster; to the same values,
- * but a NaN keeps more of its payload. */
+/* Rows of adjacent elements. Processors with float16 instructions convert several times faster. They give the same
+ * values, except that a NaN keeps more of its payload. */
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -82,7 +82,8 @@ static inline void f16_widen_row(float *to, const f16 *of, int64_t count)
         to[i] = f16_widen(of[i]);
 }
 
-/* to[i] = of[2 * i]: the low halves of words, but for the last, whose word may end outside. */
+/* to[i] = of[2 * i], read as the low half of a word. The word of the last element may end outside the array, so the
+ * scalar loop converts it. */
 static inline void f16_widen_every_second(float *to, const f16 *of, int64_t count)
 {
     int64_t i = 0;

@@ -1,4 +1,4 @@
-"""The types that arrays store and the types that sums are formed in; the row numbers of dtypes.TABLE."""
+"""Storage types of arrays, compute types of sums, and the row numbers of dtypes.TABLE."""
 
 from libc.stdint cimport int64_t
 
@@ -63,7 +63,7 @@ cdef inline scalar narrow(compute value, scalar kind) noexcept nogil:
 
 
 cdef inline void widen_row(compute *to, const scalar *of, int64_t count) noexcept nogil:
-    """Adjacent elements."""
+    """to[i] = of[i] for adjacent elements, exactly."""
     cdef int64_t i
     if scalar is f16 and compute is float:
         f16_widen_row(to, of, count)
@@ -75,7 +75,7 @@ cdef inline void widen_row(compute *to, const scalar *of, int64_t count) noexcep
 
 
 cdef inline void narrow_row(scalar *to, const compute *of, int64_t count) noexcept nogil:
-    """Adjacent elements."""
+    """to[i] = of[i] for adjacent elements, rounded to nearest even."""
     cdef int64_t i
     if scalar is f16 and compute is float:
         f16_narrow_row(to, of, count)

@@ -1,4 +1,4 @@
-"""Where the elements of the three tensors are."""
+"""Offsets of elements in the three tensors: source, filter and target."""
 
 from libc.stdint cimport int64_t
 
@@ -30,7 +30,7 @@ cdef inline int64_t count_taps(const conv_walk *walk) noexcept nogil:
 
 
 cdef inline void find_tap(const conv_walk *walk, int64_t t, int64_t *tap) noexcept nogil:
-    """Tap t on each axis."""
+    """tap[axis] = the index of tap t on each axis."""
     cdef int axis
     for axis in range(2, -1, -1):
         tap[axis] = t % walk.axis[axis].taps
@@ -38,7 +38,7 @@ cdef inline void find_tap(const conv_walk *walk, int64_t t, int64_t *tap) noexce
 
 
 cdef inline int64_t filter_offset(const Tensor *w, const conv_walk *walk, int64_t t) noexcept nogil:
-    """Elements from the filter's beginning to tap t."""
+    """Offset of tap t from the filter's first element."""
     cdef int64_t tap[3]
     cdef int axis
     cdef int64_t offset = 0
@@ -49,7 +49,7 @@ cdef inline int64_t filter_offset(const Tensor *w, const conv_walk *walk, int64_
 
 
 cdef inline bint taps_are_adjacent(const Tensor *w, const conv_walk *walk) noexcept nogil:
-    """Whether tap t is t elements behind the filter's first one."""
+    """Whether tap t lies t elements behind the first tap."""
     cdef int axis
     cdef int64_t taps = 1
     for axis in range(2, -1, -1):
@@ -62,6 +62,6 @@ cdef inline bint taps_are_adjacent(const Tensor *w, const conv_walk *walk) noexc
 cdef inline int64_t target_offset(
     const Tensor *y, const conv_walk *walk, int64_t n, int64_t d, int64_t h, int64_t w
 ) noexcept nogil:
-    """Elements from the target's beginning to a position of image n."""
+    """Offset of position (d, h, w) of image n from the target's first element."""
     return (n * y.batch + conv_target(&walk.axis[0], d) * y.axis[0] + conv_target(&walk.axis[1], h) * y.axis[1]
             + conv_target(&walk.axis[2], w) * y.axis[2])

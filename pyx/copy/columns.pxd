@@ -1,10 +1,10 @@
-"""Columns added into a tensor: what each position has for each tap, where that tap of the position lies (col2im).
+"""col2im: adds the columns of all positions into a tensor.
 
-    target[n, g, c, p * stride + t * dilation - pad] += columns[n, p, g, (c, t)]    for each p after the other
+    target[n, g, c, p * stride + t * dilation - pad] += columns[n, p, g, (c, t)]    in increasing order of p
 
-An element of a column is (channel, tap), or (tap, channel), as the filter has them in memory: the nearer ones are
-added side by side. A task has some channels of a group of an image. It sums in memory of its own, which stays in the
-cache, and then stores: so each element of the target is written once, in any layout.
+The elements of a column are ordered (channel, tap) or (tap, channel), as in the filter's memory. The vectorized loop
+runs along the inner one. A task has some channels of one group of one image. It sums in scratch memory that stays in
+the cache and then stores, so each element of the target is written once, in any layout.
 """
 
 from libc.stdint cimport int64_t
@@ -24,7 +24,7 @@ cdef extern from "copy/add.h" nogil:
 cdef struct ColumnsAxis:  # a row of Columns.axes of cpu/rewrites/columns.py, field for field
     int64_t x, positions, taps, stride, dilation, pad
 
-cdef struct ColumnsJob:  # what all tasks share, beside the columns
+cdef struct ColumnsJob:  # parameters that all tasks share, in addition to the columns
     void *target
     Tensor y
     const ColumnsAxis *axis  # three
@@ -32,11 +32,11 @@ cdef struct ColumnsJob:  # what all tasks share, beside the columns
     int64_t block  # channels of a task
     int64_t taps, positions, extent  # of all axes
     bint channels_last  # the elements of a column are (tap, channel)
-    bint is_one_axis  # the spatial axes of the target
+    bint is_one_axis  # the target's spatial axes can be merged into one
 
-cdef struct Reach:  # on one axis, of a position
-    int64_t first, end  # taps that lie in the target
-    int64_t begin  # where the first of them lies
+cdef struct Reach:  # the taps of one position on one axis
+    int64_t first, end  # range of taps that lie in the target
+    int64_t begin  # index of tap ``first`` in the target
 
 
 cdef inline void add_rows(
@@ -62,9 +62,10 @@ cdef inline Reach reach_of(const ColumnsAxis *a, int64_t position) noexcept nogi
 cdef inline void add_column(
     const ColumnsJob *c, const Reach *reach, const compute *column, int64_t channels, compute *sums
 ) noexcept nogil:
-    """Add what a position has for some channels: row by row of taps, or tap by tap where these are not adjacent.
+    """Add the column of one position, for some channels.
 
-    Then along the axis that has more of them.
+    Adjacent taps are added row by row. Other taps are added one by one; the inner loop runs along the longer of height
+    and width.
     """
     cdef const ColumnsAxis *a = c.axis
     cdef int64_t last = channels if c.channels_last else 1, of_last = c.channels if c.channels_last else 1
@@ -107,7 +108,7 @@ cdef inline void store_sums(
 
 
 cdef inline void add_task(const ColumnsJob *c, const compute *columns, compute *sums, int64_t task) noexcept nogil:
-    """The sums of a block of channels of a group of an image."""
+    """Sum and store a block of channels of one group of one image."""
     cdef int64_t blocks = count_blocks(c.channels, c.block), begin = task % blocks * c.block, image = task // blocks
     cdef int64_t channels = min(c.block, c.channels - begin), d, h, w
     cdef Reach[3] reach

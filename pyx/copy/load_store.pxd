@@ -31,17 +31,18 @@ cdef extern from "copy/rows.h" nogil:
 
 
 cdef enum:
-    PIECE = 64  # elements of a row that are brought together, widened or narrowed before they are transposed
-    # Rows that are transposed lie so far apart that a processor does not foresee the next piece of each, or the next
-    # row of an image. It is fetched, from its second line on: it begins in the line that this one ends in.
+    PIECE = 64  # elements of a row that are gathered, widened or narrowed before they are transposed
+    # Distance of prefetches, in elements. Transposed rows lie so far apart that the processor's own prefetcher does not
+    # foresee the next piece of a row. The prefetch starts at the next piece's second cache line, because its first one
+    # is also the last line of this piece.
     AHEAD = PIECE + 32
-    ROWS = 16
-    FEW = 8  # positions
-    MANY = 8  # elements of 16 bits: fewer are sooner copied one by one
+    ROWS = 16  # rows of the staging buffer
+    FEW = 8  # positions: for fewer, a loop is faster than one memset per column
+    MANY = 8  # 16-bit elements: fewer are copied faster one by one
 
 
 cdef inline void widen_every_second(compute *to, const scalar *of, int64_t count) noexcept nogil:
-    """to[i] = of[2 * i]; nothing behind the last of them is read."""
+    """to[i] = of[2 * i]. Nothing behind of[2 * (count - 1)] is read."""
     if scalar is f16 and compute is float:
         f16_widen_every_second(to, of, count)
     elif scalar is bf16 and compute is float:
@@ -66,7 +67,10 @@ cdef inline void load_pieces_transposed(
     compute *block, const int32_t *block_rows, int64_t block_row, const scalar *tensor, int64_t tensor_step,
     int64_t tensor_row, int64_t rows, int64_t columns,
 ) noexcept nogil:
-    """block[row i + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; 32-bit compute types."""
+    """block[row(i) + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns.
+
+    row(i) is block_rows[i], or i * block_row without that table. Compute types of 32 bits only.
+    """
     cdef compute[ROWS * PIECE] wide
     cdef int64_t i0 = 0, j0, j, count, lines
     cdef const scalar *of
@@ -92,7 +96,10 @@ cdef inline void store_pieces_transposed(
     scalar *tensor, int64_t tensor_row, int64_t tensor_step, const compute *block, int64_t block_row, int64_t rows,
     int64_t columns,
 ) noexcept nogil:
-    """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns; likewise."""
+    """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns.
+
+    Compute types of 32 bits only.
+    """
     cdef compute[ROWS * PIECE] wide
     cdef int64_t i0 = 0, i, j0, j, count, lines
     cdef scalar *to
@@ -121,7 +128,7 @@ cdef inline void store_pieces_transposed(
 cdef inline bint crosses(
     int64_t near, int64_t far, int64_t block_near, int64_t block_far, int64_t nears, int64_t fars
 ) noexcept nogil:
-    """Whether a tensor's nearer neighbours are a block's farther ones: then many are transposed at a time."""
+    """Whether the tensor's inner axis is the block's outer axis, so the copy is a transposition."""
     return block_far == 1 and block_near != 1 and far != 1 and llabs(near) < llabs(far) and nears > 1 and fars > 1
 
 
@@ -129,7 +136,10 @@ cdef inline void load_crossed(
     compute *block, int64_t block_row, const scalar *tensor, int64_t tensor_step, int64_t tensor_row, int64_t rows,
     int64_t columns,
 ) noexcept nogil:
-    """block[i * block_row + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns; likewise."""
+    """block[i * block_row + j] = tensor[j * tensor_row + i * tensor_step] for i < rows, j < columns.
+
+    Compute types of 32 bits only.
+    """
     if (scalar is float and compute is float) or (scalar is int and compute is int):
         if tensor_step == 1:
             transpose_words(block, NULL, block_row, tensor, tensor_row, rows, columns)
@@ -141,7 +151,10 @@ cdef inline void store_crossed(
     scalar *tensor, int64_t tensor_row, int64_t tensor_step, const compute *block, int64_t block_row, int64_t rows,
     int64_t columns,
 ) noexcept nogil:
-    """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns; likewise."""
+    """tensor[i * tensor_row + j * tensor_step] = block[j * block_row + i] for i < rows, j < columns.
+
+    Compute types of 32 bits only.
+    """
     if (scalar is float and compute is float) or (scalar is int and compute is int):
         if tensor_step == 1:
             transpose_words(tensor, NULL, tensor_row, block, block_row, rows, columns)
@@ -153,7 +166,7 @@ cdef inline void load_block(
     compute *block, int64_t block_p, int64_t block_q,
     const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions, int64_t columns,
 ) noexcept nogil:
-    """The loop along the block's adjacent elements innermost."""
+    """Copy tensor to block, widened. The inner loop runs along the block's adjacent elements."""
     cdef int64_t p, q
     cdef compute *to
     cdef const scalar *of
@@ -164,7 +177,7 @@ cdef inline void load_block(
         if crosses(tensor_q, tensor_p, block_q, block_p, columns, positions):
             load_crossed(block, block_q, tensor, tensor_q, tensor_p, columns, positions)
             return
-    if block_q == tensor_q == 1 and block_p == tensor_p == columns:  # all in one piece: a row of few channels
+    if block_q == tensor_q == 1 and block_p == tensor_p == columns:  # one contiguous run on both sides
         widen_row(block, tensor, positions * columns)
         return
     if scalar is compute:
@@ -216,7 +229,7 @@ cdef inline void zero_block(
     if block_q == 1:
         for p in range(positions):
             memset(block + p * block_p, 0, columns * sizeof(compute))
-    elif positions < FEW:  # as at the rim: a call of memset for each column would take longer
+    elif positions < FEW:  # as in the padding: one memset per column would take longer
         for p in range(positions):
             for q in range(columns):
                 block[p * block_p + q * block_q] = 0
@@ -230,7 +243,7 @@ cdef inline void store_block(
     scalar *tensor, int64_t tensor_p, int64_t tensor_q,
     const compute *block, int64_t block_p, int64_t block_q, int64_t positions, int64_t columns,
 ) noexcept nogil:
-    """The loop along the tensor's nearer elements innermost."""
+    """Copy block to tensor, narrowed. The inner loop runs along the tensor's smaller stride."""
     cdef int64_t p, q
     cdef scalar *to
     cdef const compute *of

@@ -1,4 +1,4 @@
-"""Pairs of bfloat16: two neighbours in each 32 bits, as the tile multiplies them where processors can."""
+"""Pairs of bfloat16 in 32-bit words: neighbours along the depth of a product, operands of dot-product instructions."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 
@@ -19,9 +19,12 @@ cdef inline void load_pairs(
     compute *block, const int32_t *places, int64_t block_p, const scalar *tensor, int64_t tensor_p, int64_t tensor_q,
     int64_t positions, int64_t columns,
 ) noexcept nogil:
-    """block[p * block_p + q], its low half from tensor[p * tensor_p + 2 * q * tensor_q], its high half the next.
+    """Fill block[p * block_p + q] with a pair of neighbours along q.
 
-    Where there are ``places``, as may be unless channels are adjacent: block[places[p] + q].
+        low half:  tensor[p * tensor_p + 2 * q * tensor_q]
+        high half: tensor[p * tensor_p + (2 * q + 1) * tensor_q], or zero behind the last column
+
+    With ``places`` the word goes to block[places[p] + q] instead. ``places`` requires tensor_q != 1.
     """
     cdef int64_t p, q, p0 = 0, q0, count, lines
     cdef uint32_t *word
@@ -35,7 +38,7 @@ cdef inline void load_pairs(
             for p in range(positions if columns % 2 else 0):
                 (<uint32_t *>(block + p * block_p))[columns // 2] = tensor[p * tensor_p + columns - 1].bits
             return
-        while p0 < positions:  # as much as fits on the stack, interleaved and then transposed
+        while p0 < positions:  # pieces that fit on the stack are interleaved and then transposed
             count = min(<int64_t>PIECE, positions - p0)
             q0 = 0
             while 2 * q0 < columns:
@@ -68,17 +71,18 @@ cdef inline void load_paired_rows(
     compute *block, int64_t block_row, const scalar *tensor, int64_t tensor_p, int64_t tensor_q, int64_t positions,
     int64_t columns,
 ) noexcept nogil:
-    """block[p * block_row + q], its low half from tensor[2 * p * tensor_p + q * tensor_q], its high half from the next.
+    """Fill block[p * block_row + q] with a pair of neighbours along p.
 
-    Of an odd number of positions, the last has zero for its neighbour.
+        low half:  tensor[2 * p * tensor_p + q * tensor_q]
+        high half: tensor[(2 * p + 1) * tensor_p + q * tensor_q], or zero behind the last position
     """
     cdef int64_t p, q, p0 = 0, q0, count, lines, words = (positions + 1) // 2
     cdef uint32_t *word
     cdef uint32_t[ROWS * PIECE] staged
     cdef const scalar *low
     if scalar is bf16:
-        if tensor_p == 1:  # a pair is a word of the tensor: only to be transposed
-            if tensor_q % 2 == 0 and <uintptr_t>tensor % sizeof(uint32_t) == 0:  # else the words are not aligned
+        if tensor_p == 1:  # a pair is one word of the tensor, so the copy is a transposition
+            if tensor_q % 2 == 0 and <uintptr_t>tensor % sizeof(uint32_t) == 0:  # otherwise words are not aligned
                 p0 = positions // 2
                 transpose_words(block, NULL, block_row, tensor, tensor_q // 2, p0, columns)
             while p0 < words:
@@ -115,11 +119,12 @@ cdef inline void load_paired_taps(
     compute *block, int64_t width, const scalar *tensor, int64_t tensor_channel, int64_t tensor_row, int64_t taps,
     int64_t channels, int64_t columns,
 ) noexcept nogil:
-    """Adjacent taps: block[(t * words + i) * width + j], its low half from
+    """Fill block[(t * words + i) * width + j] with a pair of neighbouring channels; taps are adjacent in the tensor.
 
-        tensor[2 * i * tensor_channel + j * tensor_row + t],
+        low half:  tensor[2 * i * tensor_channel + j * tensor_row + t]
+        high half: tensor[(2 * i + 1) * tensor_channel + j * tensor_row + t], or zero behind the last channel
 
-    its high half from the next channel; at most a PIECE of taps.
+    There are at most PIECE taps.
     """
     cdef int64_t i, i0 = 0, t, j, j0, count, lines, words = words_of(channels, True), most = PIECE // taps
     cdef uint32_t *word
@@ -150,7 +155,7 @@ cdef inline void load_paired_taps(
 
 
 cdef inline void join_lines(compute *to, const compute *low, const compute *high, int64_t length) noexcept nogil:
-    """to[i] = the pair of low[i] and high[i], which are exact in bfloat16; ``to`` may be ``low`` or before it."""
+    """to[i] = the pair of low[i] and high[i], which are exact in bfloat16. ``to`` may start at ``low`` or before it."""
     cdef int64_t i
     cdef uint32_t *word = <uint32_t *>to
     cdef const uint32_t *first = <const uint32_t *>low
@@ -161,7 +166,7 @@ cdef inline void join_lines(compute *to, const compute *low, const compute *high
 
 
 cdef inline void shift_line(compute *to, const compute *low, int64_t length) noexcept nogil:
-    """As ``join_lines`` with a line of zeros."""
+    """to[i] = the pair of low[i] and zero."""
     cdef int64_t i
     if compute is float:
         for i in range(length):

@@ -1,4 +1,4 @@
-"""Elements copied from one order of axes into another."""
+"""Copies of whole arrays to another order of axes or another type."""
 
 from libc.stdint cimport int64_t
 
@@ -18,16 +18,16 @@ ctypedef fused half:
 
 cdef enum:
     ROWS = 32  # rows that a task copies
-    PIECES = 32  # pieces that a row is cut into, at most
-    COLUMNS = 2048  # elements of a piece, at least
-    LINE = 16  # elements of a cache line, if they have 4 bytes
-    MANY_LINES = 8  # lines of rows: with fewer there would be too few tasks
-    SHARING_PITCH = 4096  # bytes between rows that share their place in the cache
-    MOST_THREADS = 64  # threads that copy: more make memory no faster, and the ranges of so many fit on the stack
+    PIECES = 32  # greatest number of pieces of a row
+    COLUMNS = 2048  # least number of elements of a piece
+    LINE = 16  # 4-byte elements of a cache line
+    MANY_LINES = 8  # least number of LINE rows: with fewer there would be too few tasks
+    SHARING_PITCH = 4096  # bytes between rows that fall into the same cache set
+    MOST_THREADS = 64  # more threads do not make memory faster, and 64 task ranges fit on the stack
 
-cdef struct CopyJob:  # what all tasks of a copy share, beside the source
+cdef struct CopyJob:  # parameters that all tasks of a copy share, in addition to the source
     int64_t rows, columns  # of a task
-    int64_t places  # of the axis before the last two, that a task copies: one or all
+    int64_t places  # indices of axis 4 that a task copies: one or all
     void *target
     int64_t shape[7]
     int64_t source_step[7]  # elements
@@ -53,13 +53,13 @@ cdef inline void copy_part(
                 target[i * target_row + j * target_step] = source[i * source_row + j * source_step]
 
 
-cdef struct CopyPart:  # of the last two axes, at one place of the others
-    int64_t source, target  # where it begins
+cdef struct CopyPart:  # a rectangle of the last two axes
+    int64_t source, target  # offsets of its first element
     int64_t rows, columns
 
 
 cdef inline CopyPart part_of(const CopyJob *c, int64_t task) noexcept nogil:
-    """What a task copies, at the first of its places on axis 4."""
+    """The rectangle that a task copies, at the task's first index of axis 4."""
     cdef CopyPart p
     cdef int64_t parts = count_blocks(c.shape[5], c.rows), pieces = count_blocks(c.shape[6], c.columns)
     cdef int64_t axis, i, row = task % parts * c.rows, column = task // parts % pieces * c.columns
@@ -76,7 +76,7 @@ cdef inline CopyPart part_of(const CopyJob *c, int64_t task) noexcept nogil:
 
 
 cdef inline void copy_task(const CopyJob *c, const element *source, void *scratch, int64_t task) noexcept nogil:
-    """Copy some rows and columns of the last two axes, at one place or all of axis 4, and at one of the axes before."""
+    """Copy a rectangle of the last two axes, for one or all indices of axis 4 and one index of axes 0 to 3."""
     cdef element *target = <element *>c.target
     cdef CopyPart p = part_of(c, task)
     cdef int64_t i
@@ -86,14 +86,14 @@ cdef inline void copy_task(const CopyJob *c, const element *source, void *scratc
 
 
 cdef inline void widen_task(const CopyJob *c, const half *source, void *scratch, int64_t task) noexcept nogil:
-    """The same of a 16-bit type into float."""
+    """Copy a rectangle of a 16-bit type to float."""
     cdef CopyPart p = part_of(c, task)
     load_block(<float *>c.target + p.target, c.target_step[5], c.target_step[6], source + p.source, c.source_step[5],
                c.source_step[6], p.rows, p.columns)
 
 
 cdef inline void narrow_task(const CopyJob *c, const float *source, half *scratch, int64_t task) noexcept nogil:
-    """The same of float into a 16-bit type."""
+    """Copy a rectangle of float to a 16-bit type, rounded to nearest even."""
     cdef CopyPart p = part_of(c, task)
     store_block(<half *>c.target + p.target, c.target_step[5], c.target_step[6], source + p.source,
                 c.source_step[5], c.source_step[6], p.rows, p.columns)
@@ -103,11 +103,11 @@ cdef inline void describe_copy(
     CopyJob *c, bint shares, const Py_ssize_t *shape, const Py_ssize_t *of, int64_t of_size, const Py_ssize_t *to,
     int64_t to_size,
 ) noexcept nogil:
-    """Strides are in bytes.
+    """Set the sizes of tasks. The strides ``of`` and ``to`` are in bytes.
 
-    Rows of the target may share their place in the cache. A task then writes few of them, at all places of axis 4: what
-    it writes at one place continues what it wrote at the place before. Long rows are cut, so that there are enough
-    tasks.
+    ``shares``: rows of the target fall into the same cache set. A task then writes few rows, for all indices of axis 4,
+    because the elements of one index follow the elements of the index before in memory. Otherwise long rows are cut, so
+    that there are enough tasks.
     """
     cdef int64_t axis
     c.rows, c.places = LINE if shares else ROWS, shape[4] if shares else 1
@@ -117,7 +117,10 @@ cdef inline void describe_copy(
 
 
 cdef inline int copy_all(CopyJob *c, task_function copy, const void *source, void *target, int threads) except -1:
-    """All tasks of a copy. It takes no memory, so that it cannot fail where others have stored."""
+    """Run all tasks of a copy.
+
+    It allocates no memory, so it cannot fail after a caller has already stored results.
+    """
     cdef team all
     cdef task_range ranges[MOST_THREADS]
     cdef int64_t axis, tasks = count_blocks(c.shape[5], c.rows) * count_blocks(c.shape[6], c.columns)
@@ -133,7 +136,7 @@ cdef inline int copy_all(CopyJob *c, task_function copy, const void *source, voi
 cdef inline int rearrange_elements(
     const element[:, :, :, :, :, :, :] source, element[:, :, :, :, :, :, :] target, int threads
 ) except -1:
-    """target = source, element by element; the two have one shape, without an extent of zero."""
+    """target = source, element by element. Both have the same shape, and no extent is zero."""
     cdef CopyJob c
     cdef bint shares = (target.shape[4] > 1 and target.strides[5] % SHARING_PITCH == 0
                         and target.shape[5] >= MANY_LINES * LINE)
@@ -145,7 +148,7 @@ cdef inline int rearrange_elements(
 cdef inline int widen_elements(
     const half[:, :, :, :, :, :, :] source, float[:, :, :, :, :, :, :] target, int threads
 ) except -1:
-    """The same of a 16-bit type into float."""
+    """target = source, a 16-bit type widened to float."""
     cdef CopyJob c
     describe_copy(&c, False, target.shape, source.strides, sizeof(half), target.strides, sizeof(float))
     return copy_all(&c, <task_function>widen_task[half], &source[0, 0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0, 0],
@@ -155,7 +158,7 @@ cdef inline int widen_elements(
 cdef inline int narrow_elements(
     const float[:, :, :, :, :, :, :] source, half[:, :, :, :, :, :, :] target, int threads
 ) except -1:
-    """The same of float into a 16-bit type, rounded."""
+    """target = source, float rounded to a 16-bit type."""
     cdef CopyJob c
     describe_copy(&c, False, target.shape, source.strides, sizeof(float), target.strides, sizeof(half))
     return copy_all(&c, <task_function>narrow_task[half], &source[0, 0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0, 0],

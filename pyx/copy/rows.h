@@ -1,4 +1,4 @@
-/* Rows of bytes, copied one after the other. Most rows are short: calling memcpy for each would take longer than copying. */
+/* Copies of rows of bytes. Most rows are so short that a call of memcpy would take longer than the copy itself. */
 #ifndef CONVGRAD_ROWS_H
 #define CONVGRAD_ROWS_H
 
@@ -14,7 +14,7 @@
 #define ROWS_AHEAD 8
 #define ROWS_APART 512
 
-/* A row of at least a piece: whole pieces, the last of which may overlap. */
+/* Copies a row of at least one piece. The last piece may overlap the one before. */
 static inline __attribute__((always_inline)) void
 copy_pieces(char *to, const char *of, int64_t bytes, const int64_t piece)
 {
@@ -24,15 +24,15 @@ copy_pieces(char *to, const char *of, int64_t bytes, const int64_t piece)
     memcpy(to + bytes - piece, of + bytes - piece, (size_t)piece);
 }
 
-/* Adjacent bytes, into the second level of the cache. */
+/* Prefetches adjacent bytes into the L2 cache. */
 static inline __attribute__((always_inline)) void fetch_run(const void *first, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += 64)
         __builtin_prefetch((const char *)first + i, 0, 2);
 }
 
-/* Lines of a row that is read, or written, ROWS_AHEAD rows later, where rows lie so far apart that a processor does not foresee
- * it: into the second level of the cache. */
+/* Prefetches the row that is read or written ROWS_AHEAD rows later into the L2 cache. Only rows that lie far apart need
+ * it: the processor's own prefetcher does not foresee them. */
 static inline __attribute__((always_inline)) void fetch_row(const void *row, int64_t of_row, int64_t bytes)
 {
     if (of_row >= ROWS_APART && bytes <= of_row / 2)
@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) void fetch_row(const void *row, int
         }                                                                                                              \
         break;
 
-/* to_row and of_row are in bytes. */
+/* Copies `rows` rows of `bytes` bytes. The strides to_row and of_row are in bytes. */
 static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t of_row, int64_t rows, int64_t bytes)
 {
     switch (bytes) {
@@ -79,8 +79,9 @@ static inline void copy_rows(void *to, int64_t to_row, const void *of, int64_t o
 
 #undef COPY_CASE
 
-/* Rows of whole strips of a full tile's width, cut: to[strip][row]. All strips of a row before the next, as rows from memory
- * are read at its rate only along whole lines that follow each other. Distances in bytes. */
+/* to[strip][row] = of[row][strip], where a strip is as wide as a full register tile. The inner loop runs over the
+ * strips of a row, because memory delivers its full bandwidth only for consecutive cache lines. Strides are in bytes.
+ * */
 static inline void copy_strips(void *to, int64_t to_strip, const void *of, int64_t of_row, int64_t rows, int64_t strips)
 {
     const int64_t bytes = TILE_VECTORS * VECTOR_BYTES;
@@ -91,8 +92,8 @@ static inline void copy_strips(void *to, int64_t to_strip, const void *of, int64
     }
 }
 
-/* The even ones of 2 * count - 1 words of 4 bytes. The second vector of a step begins a word early, so that no word beyond
- * the last is read; the last step overlaps the one before. */
+/* Copies every second of 2 * count - 1 words of 4 bytes, the first one included. The second vector of a step begins one
+ * word early, so that nothing behind the last of these words is read. The last step overlaps the one before. */
 static inline void copy_every_second(void *to_words, const void *of_words, int64_t count)
 {
     uint32_t *to = to_words;
@@ -119,7 +120,8 @@ static inline void copy_every_second(void *to_words, const void *of_words, int64
         to[i] = of[2 * i];
 }
 
-/* count words of 4 bytes at the even places, and as many at the odd ones; the last step overlaps the one before. */
+/* to[2 * i] = even[i] and to[2 * i + 1] = odd[i] for i < count, words of 4 bytes. The last step overlaps the one
+ * before. */
 static inline void interleave_words(void *to_words, const void *even_words, const void *odd_words, int64_t count)
 {
     uint32_t *to = to_words;
@@ -148,8 +150,8 @@ static inline void interleave_words(void *to_words, const void *even_words, cons
         to[2 * i] = even[i], to[2 * i + 1] = odd[i];
 }
 
-/* to[i * step] = of[i] for i < count, words of 4 bytes. A function of its own: among many variables GCC keeps those of this
- * loop in memory. */
+/* to[i * step] = of[i] for i < count, words of 4 bytes. Not inlined, because in a function with many variables GCC
+ * keeps this loop's variables in memory. */
 static __attribute__((noinline)) void spread_words(void *to_words, int64_t step, const void *of_words, int64_t count)
 {
     uint32_t *to = to_words;

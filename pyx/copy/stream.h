@@ -1,4 +1,4 @@
-/* Stores past the cache, for results so large that they would push out what is still to be read. */
+/* Non-temporal stores, for results so large that they would evict operands that are still to be read. */
 #ifndef CONVGRAD_STREAM_H
 #define CONVGRAD_STREAM_H
 
@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-/* ``to`` and ``bytes`` are multiples of 64. */
+/* Copies bytes with non-temporal stores. `to` and `bytes` are multiples of 64. */
 static inline void stream_lines(void *to, const void *of, int64_t bytes)
 {
 #if defined(__AVX512F__)
@@ -26,7 +26,7 @@ static inline void stream_lines(void *to, const void *of, int64_t bytes)
 #endif
 }
 
-/* Before another thread may read what was streamed. */
+/* Orders the non-temporal stores before all later stores; needed before another thread may read the result. */
 static inline void end_stream(void)
 {
 #ifdef __SSE2__

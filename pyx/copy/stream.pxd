@@ -1,4 +1,4 @@
-"""Stores past the cache, line by line."""
+"""Non-temporal stores of whole cache lines."""
 
 from libc.stdint cimport int64_t
 
@@ -11,7 +11,7 @@ cdef extern from "copy/stream.h" nogil:
 
 
 cdef inline bint holds_lines(const Tensor *t, const compute *first, int64_t channels) noexcept nogil:
-    """Whether so many adjacent channels of each position, from ``first`` on, are whole cache lines."""
+    """Whether ``channels`` adjacent channels of each position, from ``first`` on, are whole cache lines."""
     cdef int axis
     cdef int64_t line = 64 // <int64_t>sizeof(compute)
     for axis in range(3):

@@ -1,14 +1,17 @@
-/* to[offset(i) + j] = of[j * of_row + i] for 0 <= i < rows, 0 <= j < columns; offset(i) is to_rows[i] or, without that
+/* to[offset(i) + j] = of[j * of_row + i] for 0 <= i < rows, 0 <= j < columns. offset(i) is to_rows[i] or, without that
  * table, i * to_row.
  *
- * By squares of sixteen by sixteen elements where vectors have as many, of eight by eight or of four by four; what is left
- * over on an axis by smaller ones, which may lie on others. Rows a page or more apart are in many pages, and may share
- * their place in the cache, which holds eight of them. So of a target with such rows, or with a table, bands of rows are
- * written from end to end; else bands of columns are read so, for it may be the source that has them. Either reads in many
- * places, more than a processor follows. So what a later band will read is fetched into the second level of the cache: of
- * rows further apart than lines that follow each other, and with a table, as the source is a filter then, which comes from
- * far away. What lies beyond the last column is fetched, too: the next copy most often begins there.
- */
+ * The copy goes by squares of 16 x 16, 8 x 8 or 4 x 4 elements, the largest that vectors and extents allow. A remainder
+ * on an axis takes smaller squares, which may overlap others.
+ *
+ * Order of the squares. Rows a page or more apart are in many pages and may fall into the same cache set, which holds
+ * eight lines. If the target has such rows, or a table, squares follow each other along rows of the target. Otherwise
+ * they follow each other along rows of the source, which may have such rows instead.
+ *
+ * Prefetch. Both orders read from more streams than the processor's own prefetcher follows, so a later band is
+ * prefetched into the L2 cache. By columns this is done if the source's rows are further apart than consecutive lines.
+ * By rows it is done if there is a table, because the source is then a filter, which comes from memory. The prefetch
+ * may go beyond the last column, where the next copy usually begins. */
 #include "copy/transpose.h"
 
 #include <stddef.h>
@@ -35,8 +38,8 @@ static inline uint32_t *transpose_row(const transposition *t, int64_t i)
 }
 
 #if VECTOR_BYTES >= 32
-/* Eight elements each of rows i .. i + 7. Halves of lines k and k + 4 are joined first: what is left are two times four
- * by four elements in each half of a vector, apart from each other. */
+/* An 8 x 8 square at (i, j). The halves of lines k and k + 4 are joined first. Then each half of a vector holds 4 x 4
+ * squares, which are transposed independently. */
 static inline __attribute__((always_inline)) void transpose_eight(const transposition *t, int64_t i, int64_t j)
 {
     const uint32_t *from = t->of + j * t->of_row + i;
@@ -71,8 +74,8 @@ static inline __attribute__((always_inline)) void transpose_eight(const transpos
 #if VECTOR_BYTES >= 64
 typedef uint32_t sixteen_words __attribute__((vector_size(64), aligned(4), may_alias));
 
-/* Sixteen elements each of rows i .. i + 15: whole lines of the cache on both sides. First four by four elements in each
- * quarter of a vector, then the quarters. */
+/* A 16 x 16 square at (i, j), whole cache lines on both sides if aligned. First 4 x 4 squares are transposed in each
+ * quarter of a vector, then the quarters change places. */
 static inline __attribute__((always_inline)) void transpose_sixteen(const transposition *t, int64_t i, int64_t j)
 {
     const uint32_t *from = t->of + j * t->of_row + i;
@@ -131,16 +134,17 @@ static inline __attribute__((always_inline)) void transpose_four(const transposi
         *(four_words *)(transpose_row(t, i + k) + j) = lines[k];
 }
 
-/* The lines at the beginning of so many rows. A function of its own: within the loops below, squares of four took a quarter
- * longer, fetched or not. */
+/* Prefetches the first line of each of `count` rows. Not inlined: inlined into the loops below, it makes squares of
+ * four 25 % slower even when it is not called. */
 static __attribute__((noinline)) void fetch_lines(const uint32_t *from, int64_t row, int64_t count)
 {
     for (int64_t k = 0; k < count; k++)
         __builtin_prefetch(from + k * row, 0, 2);
 }
 
-/* Rows i .. rows - 1 of columns j .. columns - 1 by squares of so many rows, at least one on each axis, in bands of as many
- * columns, or rows. The last of an axis may lie on the one before. */
+/* Transposes rows i .. rows - 1 of columns j .. columns - 1 by squares of size x size elements, in bands of `size`
+ * columns (by_columns) or rows. There is at least one square on each axis. The last square of an axis may overlap the
+ * one before. */
 static inline __attribute__((always_inline)) void
 transpose_squares(const transposition *t, void (*square)(const transposition *, int64_t, int64_t), const int64_t size,
                   int by_columns, int64_t i, int64_t rows, int64_t j, int64_t columns)
@@ -177,7 +181,7 @@ static inline __attribute__((always_inline)) void transpose_part(const transposi
     }
 }
 
-/* Of the squares that there are, the smallest with at least so many rows. */
+/* The size of the smallest square that has at least `rows` rows. */
 static inline int64_t square_that_holds(int64_t rows)
 {
     return rows <= 4 ? 4 : rows <= 8 ? 8 : 16;

@@ -1,5 +1,5 @@
-/* Transposed copies of 32-bit elements, compiled by themselves in transpose.c: where GCC fits them to the calls of one source,
- * they take a tenth longer. */
+/* Transposed copies of 32-bit elements. They are compiled in a unit of their own, transpose.c: GCC's specializations
+ * for the calls of one source make them 10 % slower. */
 #ifndef CONVGRAD_TRANSPOSE_H
 #define CONVGRAD_TRANSPOSE_H
 

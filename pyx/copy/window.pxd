@@ -1,15 +1,17 @@
-"""The part of a source that a box of positions sees: copied once, widened, with zeros where it is padding.
+"""The window of a box: the part of the source that its positions read, with halo, widened and zero-padded.
 
 A box is a range of positions on each of the four axes batch, depth, height, width. Its window holds the source under
-all taps of all its positions, so the element under position p and tap t of channel c is, for tables that depend on
-neither the box nor the source,
+all taps of all its positions. Unlike im2col it holds each element once. The element under position p and tap t of
+channel c is
 
     window[position[p] + tap[t] + c * pitch of channels]
 
-and no element is copied once for each tap. The window's coordinate on an axis (cpu/direct/boxes.py chooses it) is
+The tables ``position`` and ``tap`` depend on neither the box nor the source. The window's coordinate on an axis is
 
-    p * step + t * tap + begin      step and tap are the walk's, and neighbours share elements, or, where the taps of
-                                    a box lie apart from each other, 1 and the box's extent: a part for each tap.
+    p * step + t * tap + begin
+
+Usually step and tap are the walk's, so neighbours share elements. If the taps of a box read separate elements, the
+window has a part for each tap: then step is 1 and tap is the box's extent. cpu/direct/boxes.py chooses between them.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -28,7 +30,7 @@ cdef enum:
 cdef struct WindowAxis:  # WindowAxis of cpu/plan/steps.py, field for field
     int64_t positions  # of a whole box
     int64_t extent
-    int64_t apart  # whether there is a part for each tap
+    int64_t apart  # whether the window has a separate part for each tap
     int64_t step, tap, begin
 
 cdef struct Window:
@@ -45,15 +47,16 @@ cdef struct Box:  # begin .. begin + count - 1 on the axes batch, depth, height,
 
 
 cdef inline int64_t staggered(int64_t pitch, int64_t itemsize) noexcept nogil:
-    """At least as many elements, but no multiple of SHARING_BYTES.
+    """``pitch``, plus one cache line if it is a multiple of SHARING_BYTES.
 
-    A tile of wgrad, which reads a little of each neighbour, would find these in too few sets of the cache.
+    A tile of wgrad reads a few bytes of each of many neighbours. With such a pitch they would fall into too few cache
+    sets.
     """
     return pitch + LINE_BYTES // itemsize if pitch * itemsize % SHARING_BYTES == 0 else pitch
 
 
 cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize) noexcept nogil:
-    """Set the pitches, channels or positions of a row adjacent in memory; the elements of the whole window."""
+    """Set the pitches so that channels, or positions of a row, are adjacent. Returns the window's size in elements."""
     m.channel_pitch = 1
     m.pitch[2] = staggered(m.channels, itemsize) if channels_adjacent else 1
     m.pitch[1] = m.pitch[2] * m.axis[2].extent
@@ -68,9 +71,10 @@ cdef inline int64_t lay_out(Window *m, bint channels_adjacent, int64_t itemsize)
 cdef inline bint is_in_place(
     const Window *m, const conv_walk *walk, const Tensor *x, bint positions_adjacent, int64_t itemsize
 ) noexcept nogil:
-    """Whether a source without padding can serve as the window: its offsets fit into 32 bits.
+    """Whether the source itself can serve as the window; it must have no padding.
 
-    Where positions are adjacent, so must they be in the source, and channels must not share their place in the cache.
+    All offsets must fit into 32 bits. If the window's positions are to be adjacent, they must be adjacent in the
+    source, and its channels must not fall into the same cache set.
     """
     cdef int axis
     cdef const conv_axis *a
@@ -84,7 +88,7 @@ cdef inline bint is_in_place(
 
 
 cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noexcept nogil:
-    """Set the pitches and the coordinates of a window that is the source itself, word by word if it holds pairs."""
+    """Set the pitches and coordinates of a window that is the source itself. With pairs, pitches count 32-bit words."""
     cdef int axis
     m.batch_pitch = x.batch // 2 if m.pairs else x.batch
     m.channel_pitch = x.channel
@@ -95,7 +99,7 @@ cdef inline void lay_over(Window *m, const conv_walk *walk, const Tensor *x) noe
 
 
 cdef inline int64_t window_offset(const Box *box, const conv_walk *walk, const Tensor *x) noexcept nogil:
-    """Where in the source the window of a box begins."""
+    """Offset in the source of the window's first element."""
     cdef int axis
     cdef int64_t offset = box.begin[0] * x.batch
     for axis in range(3):
@@ -104,7 +108,7 @@ cdef inline int64_t window_offset(const Box *box, const conv_walk *walk, const T
 
 
 cdef inline int64_t count_boxes(const Window *m, const conv_walk *walk, int64_t batch, int64_t *boxes) noexcept nogil:
-    """Boxes on each of the four axes, and in all."""
+    """Set the number of boxes on each of the four axes. Returns their product."""
     cdef int axis
     boxes[0] = (batch + m.images - 1) // m.images
     for axis in range(3):
@@ -115,7 +119,7 @@ cdef inline int64_t count_boxes(const Window *m, const conv_walk *walk, int64_t 
 cdef inline int64_t find_box(
     Box *box, const Window *m, const conv_walk *walk, int64_t batch, const int64_t *boxes, int64_t index
 ) noexcept nogil:
-    """Box number ``index``; how many positions it has, where walks share boxes perhaps none."""
+    """Find box number ``index``. Returns its number of positions, which may be 0 if walks share boxes."""
     cdef int axis
     cdef int64_t whole, limit
     for axis in range(3, -1, -1):
@@ -138,7 +142,7 @@ cdef inline void position_steps(const Window *m, int64_t *step) noexcept nogil:
 cdef inline void column_offsets(
     const Window *m, const conv_walk *walk, int64_t channels, int64_t tap_rows, int64_t channel_rows, int32_t *offsets
 ) noexcept nogil:
-    """The table ``tap`` with the channels: offsets[t * tap_rows + c * channel_rows]."""
+    """offsets[t * tap_rows + c * channel_rows] = tap[t] + c * pitch of channels, with ``tap`` as above."""
     cdef int64_t t, c, offset
     cdef int64_t tap[3]
     cdef int axis
@@ -151,15 +155,15 @@ cdef inline void column_offsets(
             offsets[t * tap_rows + c * channel_rows] = <int32_t>(offset + c * m.channel_pitch)
 
 
-cdef struct AxisSpan:  # coordinates of a window's axis that follow each other
+cdef struct AxisSpan:  # a range of a window's axis
     int64_t first, length
-    int64_t source, source_step  # the source's coordinate at the first, and between neighbours
+    int64_t source, source_step  # the source's coordinate at ``first``, and its step between neighbours
 
 
 cdef inline void find_part(
     AxisSpan *part, const WindowAxis *m, const conv_axis *a, int64_t begin, int64_t count, int64_t tap
 ) noexcept nogil:
-    """The part of a tap, or the only one."""
+    """Find the part of the window for a tap, or the only part."""
     if m.apart:
         part.first = tap * m.tap
         part.length = count
@@ -181,7 +185,7 @@ cdef inline void fill_row(
     compute *row, const Window *m, const conv_walk *walk, const Box *box, const scalar *source, const Tensor *x,
     int64_t channels, bint outside,
 ) noexcept nogil:
-    """One row of a window, from the row of the source, or all zeros."""
+    """Fill one row of a window from a row of the source, or with zeros if the row is ``outside``."""
     cdef const conv_axis *a = &walk.axis[2]
     cdef int64_t tap, begin, end, pitch = m.pitch[2], words = words_of(channels, m.pairs)
     cdef AxisSpan part
@@ -203,7 +207,7 @@ cdef inline void fill_row(
 
 
 cdef inline bint joins_rows(const Window *m, const conv_walk *walk, const Box *box, const Tensor *x) noexcept nogil:
-    """Whether rows of the source are copied together: whole short ones of pairs, which follow each other in memory."""
+    """Whether several source rows are copied together: with pairs, if whole short rows are contiguous in memory."""
     cdef const conv_axis *a = &walk.axis[2]
     cdef AxisSpan part
     find_part(&part, &m.axis[2], a, box.begin[3], box.count[3], 0)
@@ -216,7 +220,7 @@ cdef inline void fill_joined(
     compute *row, const Window *m, const conv_walk *walk, const Box *box, const scalar *source, const Tensor *x,
     int64_t channels, int64_t rows,
 ) noexcept nogil:
-    """So many rows of a window, from rows of the source that are copied together: short ones alone take longer."""
+    """Fill ``rows`` rows of a window from contiguous rows of the source, because short rows are slow one by one."""
     cdef int64_t width = walk.axis[2].source_size, pitch = m.pitch[2], words = words_of(channels, m.pairs)
     cdef int64_t r, w, i, end, first = 0, count
     cdef int32_t[PIECE] places
@@ -242,7 +246,7 @@ cdef inline void fill_window(
     compute *window, const Window *m, const conv_walk *walk, const Box *box, const scalar *source, const Tensor *x,
     int64_t channels,
 ) noexcept nogil:
-    """The window of a box; ``source`` points at the group's first channel of the chunk."""
+    """Fill the window of a box. ``source`` points at the chunk's first channel in the group."""
     cdef int64_t n, td, th, d, h, depth, height, rows
     cdef const conv_axis *a = &walk.axis[0]
     cdef const conv_axis *b = &walk.axis[1]

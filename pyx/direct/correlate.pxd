@@ -1,8 +1,8 @@
 """fprop and dgrad: target(p, o) = sum over taps t and channels c of source(p, t, c) * filter(o, t, c).
 
-The filter is packed once, for all boxes of positions, or, where it is large and the boxes are few, by each task. A task
-is a box and a block of output channels; chunk after chunk of the channels it fills the box's window and adds the
-products to its sums, and in the end it stores them.
+The filter is packed once for all boxes of positions. If it is large and boxes are few, each task packs its own part
+instead. A task is a box and a block of output channels. For each chunk of channels it fills the box's window and adds
+the products to its sums. At the end it stores them.
 
                         rows of a tile      columns of a tile
     channels across     positions           output channels
@@ -34,9 +34,9 @@ from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, ta
 from tile.multiply cimport Sums
 from tile.ukernel cimport FRESH, whole_vectors
 
-cdef struct CorrelateJob:  # what all tasks of a call share, beside the source
+cdef struct CorrelateJob:  # parameters that all tasks of a call share, in addition to the source
     const Correlation *steps
-    int64_t count  # of the steps
+    int64_t count  # number of steps
     bint together  # the filters of all steps are packed together
     const void *filter
     void *target
@@ -46,7 +46,10 @@ cdef struct CorrelateJob:  # what all tasks of a call share, beside the source
 cdef inline void locate_block(
     CorrelateTask *t, const Correlation *c, compute *tables, int64_t number
 ) noexcept nogil:
-    """What a task computes, and where its tables are. Groups inside boxes: of channels last, groups are neighbours."""
+    """Set the block of task ``number`` and its tables.
+
+    Bundles vary faster than boxes, because groups are neighbours in channels-last layouts.
+    """
     cdef const Convolution *conv = &c.conv
     t.c, t.channels = c, 0
     t.g0 = number // conv.output_blocks % conv.bundles * conv.blocks.groups
@@ -63,14 +66,14 @@ cdef inline void locate_block(
 
 
 cdef inline SumSteps sum_steps(const CorrelateTask *t, compute kind) noexcept nogil:
-    """Elements between neighbouring sums."""
+    """Strides of the sums."""
     if t.c.conv.blocks.positions_across:
         return SumSteps(1, whole_vectors(t.box.count[3], kind), t.sums.pitch)
     return SumSteps(t.sums.pitch, t.sums.pitch * t.box.count[3], 1)
 
 
 cdef inline compute *locate_sums(CorrelateTask *t, scalar *target, compute *sums) noexcept nogil:
-    """Where the sums are: in the target itself, if it can hold them, or in ``sums``; and the tables of positions."""
+    """Make the tables of positions. Returns the first sum: in the target if it can hold the sums, else in ``sums``."""
     cdef const Correlation *c = t.c
     cdef const Convolution *conv = &c.conv
     cdef int64_t i
@@ -82,7 +85,7 @@ cdef inline compute *locate_sums(CorrelateTask *t, scalar *target, compute *sums
     t.sums = Sums(0, NULL, c.row, FRESH)
     if scalar is compute:
         t.in_target = takes_sums(c, &t.box, t.outputs, sums[0])
-        # NaN is sought among sums that are evenly spaced.
+        # The search for NaN needs evenly spaced sums, so a filter with a nonfinite value excludes ``placed``.
         placed = not t.in_target and takes_places(c, t.outputs, sums[0]) and not (conv.padded and c.nonfinite[0])
         if t.in_target or placed:
             t.in_target = True
@@ -110,7 +113,7 @@ cdef inline compute *locate_sums(CorrelateTask *t, scalar *target, compute *sums
 
 
 cdef inline void zero_sums(const CorrelateTask *t, compute *sums) noexcept nogil:
-    """What no term is added to."""
+    """Set sums that have no terms to zero."""
     cdef int64_t rows = t.positions
     if t.c.conv.blocks.positions_across:
         rows = t.outputs * t.groups
@@ -118,7 +121,7 @@ cdef inline void zero_sums(const CorrelateTask *t, compute *sums) noexcept nogil
 
 
 cdef inline const compute *fill_chunk(const CorrelateTask *t, const scalar *source, compute *window) noexcept nogil:
-    """The window of the chunk, or where the source itself is the window."""
+    """Fill the window of the chunk and return it, or return its place in the source if that serves as window."""
     cdef const Convolution *conv = &t.c.conv
     source += t.c0 * conv.x.channel
     if conv.in_place:
@@ -130,7 +133,7 @@ cdef inline const compute *fill_chunk(const CorrelateTask *t, const scalar *sour
 cdef inline void repair_block(
     const CorrelateTask *t, const scalar *source, const scalar *filter, compute *sums
 ) noexcept nogil:
-    """Form sums again that are NaN and should not be. ``filter`` is whole."""
+    """Recompute sums that are NaN but should not be. ``filter`` points at its first element."""
     cdef const Convolution *conv = &t.c.conv
     cdef SumSteps step = sum_steps(t, sums[0])
     cdef int64_t g, rows = t.positions, columns = t.outputs
@@ -144,7 +147,7 @@ cdef inline void repair_block(
 
 
 cdef inline void store_sums(const CorrelateTask *t, const compute *sums, scalar *target) noexcept nogil:
-    """Row by row, or all rows of the height at once where they follow each other in the target."""
+    """Store the sums row by row, or a whole plane at once if all its positions are evenly spaced in the target."""
     cdef const Convolution *conv = &t.c.conv
     cdef const Box *box = &t.box
     cdef SumSteps step = sum_steps(t, sums[0])
@@ -192,7 +195,7 @@ cdef inline void correlate_block(
 cdef inline const Correlation *step_of(
     const Correlation *steps, int64_t count, bint packing, int64_t task
 ) noexcept nogil:
-    """The step that a task belongs to: the last one that begins at it or before it."""
+    """The step of a task: the last step whose first task is not after it."""
     cdef int64_t low = 0, high = count, middle
     while high - low > 1:
         middle = (low + high) // 2
@@ -206,7 +209,7 @@ cdef inline const Correlation *step_of(
 cdef inline void pack_task(
     const CorrelateJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
-    """Pack strips of the filter, of one step or of all together."""
+    """Pack a part of the filter, of one step or of all steps together."""
     cdef const Correlation *c
     if job.together:
         pack_steps(job.steps, job.count, <const scalar *>job.filter, <compute *>job.packed, task)
@@ -238,7 +241,9 @@ cdef inline int correlate_steps(
     cdef team all
     cdef CorrelateJob job
     cdef void *steps = NULL
-    cdef int32_t nonfinite = blocks.packs  # or seen when the filter is packed
+    # Packing tasks set the flag if they meet a nonfinite value. If tasks pack for themselves, the values are not
+    # checked, so the flag is set from the beginning.
+    cdef int32_t nonfinite = blocks.packs
     cdef Correlation *c
     cdef char *tables
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
@@ -273,7 +278,7 @@ cdef inline int correlate_steps(
             make_filter_tables(c + i, tables, kind)
             tables += filter_tables_size(c + i)
         job.filter, job.target, job.packed = &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0], tables
-        # The filter is packed first. Then a first step without taps leaves zeros everywhere, before any sum.
+        # The filter is packed first. A first step without taps then stores zeros everywhere, before other steps run.
         zeros = c[1].first_task if count > 1 and c.conv.taps == 0 else 0
         run(&all, <task_function>pack_task[scalar, compute], &job, x, 0, packs)
         run(&all, <task_function>correlate_task[scalar, compute], &job, x, 0, zeros)

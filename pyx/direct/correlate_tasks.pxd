@@ -1,11 +1,11 @@
-"""What all tasks of fprop or dgrad share: one walk, its window and blocks, and the filter packed for them.
+"""Parameters that all tasks of fprop or dgrad share: a walk, its window, its blocks and the layout of its filter.
 
                         packed filter of a group
     channels across     [chunk][strip of o][t][c][o]
     positions across    [chunk][o][t][c]
 
-Where each task packs for itself (``packs``), it packs a strip of a chunk when it multiplies by it, in a bank that stays
-in the first level of the cache; a filter whose output channels are adjacent serves as it is for few positions.
+With ``packs``, a task packs each strip of a chunk just before it multiplies by it, in a bank that stays in the L1
+cache. If output channels are adjacent in the filter and positions are few, tiles read the filter in place instead.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -24,38 +24,38 @@ from parallel.tasks cimport team
 from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, packed_width, whole_columns, whole_strips, whole_vectors
 
 cdef enum:
-    PAGE_BYTES = 4096  # between outputs: a stride, which a plan does not have
+    PAGE_BYTES = 4096  # of memory; compared with strides, which a plan does not know
 
 cdef struct Correlation:
     Convolution conv
     bint packs_only
-    const Correlation *packing  # the step whose packed filter it uses: itself, or the step that it is a part of
+    const Correlation *packing  # the step whose packed filter it uses: itself, or the step whose walk contains its own
     int64_t strip  # elements of a line of a packed strip
-    int64_t filter_strips, filter_chunks  # of outputs and of channels, of the packed filter of a group
-    int64_t filter_outputs  # outputs of a group's packed filter, filled up to whole strips
+    int64_t filter_strips, filter_chunks  # strips of outputs and chunks of channels in a group's packed filter
+    int64_t filter_outputs  # outputs of a group's packed filter, rounded up to whole strips
     int64_t filter_size  # elements of a group's packed filter
-    int64_t bank_size  # elements of a strip of a chunk, where each task packs what it needs
+    int64_t bank_size  # elements of a strip of a chunk, if each task packs for itself
     bint strips_in_place  # tiles can read strips of the filter itself
     int64_t row  # elements between rows of a block of sums
-    int64_t sums_size, scratch  # of one thread: elements, and bytes in all
-    bint taps_adjacent  # in the filter: tap t is t elements from the first
-    int64_t first_pack, first_task  # the numbers of its first tasks: all steps' tasks are counted through
-    int64_t packed  # where its packed filter begins
+    int64_t sums_size, scratch  # of one thread: elements of the sums, and bytes in all
+    bint taps_adjacent  # tap t lies t elements behind the filter's first tap
+    int64_t first_pack, first_task  # numbers of its first tasks; tasks of all steps are numbered consecutively
+    int64_t packed  # offset of its packed filter
     team *workers
-    int32_t *nonfinite  # whether the filter may have a value that is not finite; of all steps
-    # Tables for a whole chunk of channels and for the last one:
-    int32_t *filter_rows  # multiples of its depth, as it is packed
+    int32_t *nonfinite  # whether a filter of any step may have a nonfinite value
+    # Offset tables. Each has two forms: for a whole chunk of channels, and for the last, shorter chunk.
+    int32_t *filter_rows  # [o]: row o of a packed filter across positions, o * taps * channels
     int32_t *last_filter_rows
-    int32_t *filter_line  # where channel c and tap t, as number c * taps + t, are in a packed strip
+    int32_t *filter_line  # [c * taps + t]: line of channel c and tap t in a packed strip
     int32_t *last_filter_line
-    int32_t *filter_depth  # where tap t and channel c, as number t * channels + c, are in a packed strip, or row of it
+    int32_t *filter_depth  # [t * channels + c]: tap t and channel c in a packed strip, or in a row across positions
     int32_t *last_filter_depth
-    int32_t *filter_place  # where tap t and channel c, as number t * channels + c, are in the filter itself
+    int32_t *filter_place  # [t * channels + c]: tap t and channel c in the filter itself
     int32_t *last_filter_place
 
 
 cdef inline bint can_read_strips(const Correlation *c) noexcept nogil:
-    """Whether tiles can read strips of the filter itself: outputs are adjacent, at offsets that fit into 32 bits."""
+    """Whether tiles can read strips of the filter itself: outputs are adjacent, and offsets fit into 32 bits."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t reach = conv.blocks.chunk * llabs(conv.w.channel)
     cdef const conv_axis *a
@@ -69,7 +69,7 @@ cdef inline bint can_read_strips(const Correlation *c) noexcept nogil:
 cdef inline bint holds_vectors(
     const Correlation *c, int64_t columns, int64_t channels_after, compute kind
 ) noexcept nogil:
-    """Whether what tiles read of a strip ends within the filter; ``channels_after`` come behind the chunk's."""
+    """Whether whole vectors of a strip end within the filter. ``channels_after`` channels follow the chunk."""
     cdef int64_t beyond = whole_columns(columns, kind) - columns
     return beyond == 0 or beyond <= channels_after * c.conv.w.channel
 
@@ -78,7 +78,7 @@ cdef inline void describe_correlation(
     Correlation *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
 ) noexcept nogil:
-    """Everything about one step but its memory and tables."""
+    """Set everything about one step except memory and tables."""
     cdef int64_t rows
     describe_convolution(&c.conv, source, filter, target, step, blocks, False, kind)
     c.packs_only = step.packed == PACKS
@@ -106,7 +106,7 @@ cdef inline void describe_correlation(
         c.row = padded_row(blocks.groups * blocks.outputs, kind)
     c.sums_size = in_lines(rows * c.row * sizeof(compute)) // sizeof(compute)
     c.scratch = (c.conv.window_size + c.sums_size + c.bank_size) * sizeof(compute) + tables_size(&c.conv)
-    c.scratch += in_lines(c.conv.box_positions * sizeof(int64_t))  # their places in the target
+    c.scratch += in_lines(c.conv.box_positions * sizeof(int64_t))  # CorrelateTask.places
 
 
 cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
@@ -116,7 +116,7 @@ cdef inline int64_t filter_tables_size(const Correlation *c) noexcept nogil:
 
 
 cdef inline void filter_places(const Convolution *conv, int32_t *places, int64_t channels) noexcept nogil:
-    """places[t * channels + c]."""
+    """places[t * channels + c] = offset of tap t and channel c in the filter."""
     cdef int64_t t, c, tap
     for t in range(conv.taps):
         tap = filter_offset(&conv.w, &conv.walk, t)
@@ -125,7 +125,7 @@ cdef inline void filter_places(const Convolution *conv, int32_t *places, int64_t
 
 
 cdef inline int64_t packed_tap(const Correlation *c, int64_t t) noexcept nogil:
-    """Tap t among those that the filter is packed for."""
+    """The number of tap t in the step whose packed filter is used."""
     cdef int64_t tap[3]
     cdef int64_t packed = 0
     cdef const conv_axis *a
@@ -140,7 +140,7 @@ cdef inline int64_t packed_tap(const Correlation *c, int64_t t) noexcept nogil:
 
 
 cdef inline void filter_lines(const Correlation *c, int32_t *lines, int64_t channels, int64_t width) noexcept nogil:
-    """lines[t * channels + c]."""
+    """lines[t * channels + c] = offset of tap t and channel c in a packed strip."""
     cdef int64_t t, i, first, pitch = 1 if c.conv.blocks.positions_across else width
     if c.packing == c:
         multiples(lines, pitch, c.conv.taps * channels)
@@ -175,9 +175,10 @@ cdef inline void make_filter_tables(Correlation *c, char *memory, compute kind) 
 
 
 cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t outputs, compute kind) noexcept nogil:
-    """Whether the target itself can hold the sums of a box: all that tiles store, all positions evenly spaced.
+    """Whether the target itself can hold the sums of a box.
 
-    Across positions, these are whole vectors: of one row of them, or of whole rows that follow each other.
+    Tiles must store nothing beyond the block, and all positions of the box must be evenly spaced in the target. Across
+    positions, rows must be whole vectors.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
@@ -197,7 +198,7 @@ cdef inline bint takes_sums(const Correlation *c, const Box *box, int64_t output
 
 
 cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kind) noexcept nogil:
-    """Whether the target itself can hold the sums of each position: tiles store no more than its channels."""
+    """Whether the target can hold the sums of each position at any spacing: tiles store nothing beyond its channels."""
     cdef const Convolution *conv = &c.conv
     return (conv.channels > 0 and conv.taps > 0 and not conv.blocks.positions_across and conv.y.channel == 1
             and outputs == whole_columns(outputs, kind))
@@ -206,10 +207,10 @@ cdef inline bint takes_places(const Correlation *c, int64_t outputs, compute kin
 cdef inline bint stores_lines(
     const Correlation *c, const Box *box, int64_t outputs, const compute *sums
 ) noexcept nogil:
-    """Whether tiles store nothing but whole cache lines in the target, each of them once.
+    """Whether tiles store only whole cache lines in the target, each line once, so that non-temporal stores pay.
 
-    A tile across positions stores a line for each output. Vectors narrower than a line, so stored past the cache, take
-    1.6 times as long where outputs lie a whole number of pages apart.
+    A tile across positions stores a line for each output. Non-temporal stores of vectors narrower than a line take 1.6x
+    as long if outputs are whole pages apart.
     """
     cdef const Convolution *conv = &c.conv
     cdef int64_t line = LINE_BYTES // <int64_t>sizeof(compute)

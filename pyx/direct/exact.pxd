@@ -1,9 +1,9 @@
-"""What has to be looked at for NaN to reach exactly the results that the definition says: padding, and values.
+"""Checks of padding and of values, so that NaN reaches exactly the results that the definition says.
 
-A window holds zero where a tap lies in padding, and zero times infinity is NaN, but by the definition there is no such
-term. A NaN among sums that padding took part in is therefore formed again, one term after the other (repair.pxd,
-repair_filter.pxd), unless it belongs there. What shows that is found out once for all sums that have it in common,
-since a training run that has diverged has NaN everywhere.
+A window holds zero under taps in padding, and zero times infinity is NaN. The definition has no such term. So a sum
+with padding that comes out as NaN is recomputed term by term (repair.pxd, repair_filter.pxd), unless a term of the
+definition makes it NaN. The evidence for such a term is looked up once for all sums that share it, because a training
+run that has diverged has NaN everywhere.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -13,7 +13,10 @@ from base.scalar cimport compute, real
 
 
 cdef inline bint is_padded(const conv_walk *walk) noexcept nogil:
-    """Whether some tap of some position lies outside the source; the extremes are at the ends of both."""
+    """Whether some tap of some position lies outside the source.
+
+    The coordinate is linear in both, so first and last positions and taps suffice.
+    """
     cdef int axis, p, t
     cdef int64_t source
     for axis in range(3):
@@ -44,7 +47,7 @@ cdef inline bint is_finite(const compute *values, int64_t count) noexcept nogil:
 
 
 cdef inline bint are_finite_pairs(const compute *words, int64_t count) noexcept nogil:
-    """The same of pairs of bfloat16: to an exponent of nothing but ones, another one carries into the sign's place."""
+    """Whether pairs of bfloat16 are finite: adding one to an exponent of all ones carries into the sign bit."""
     cdef int64_t i
     cdef uint32_t found = 0
     for i in range(count):

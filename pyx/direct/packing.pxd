@@ -1,4 +1,4 @@
-"""The filter of fprop or dgrad, packed: a strip of output channels at a time (correlate_tasks.pxd has the layout)."""
+"""Packing of the filter of fprop or dgrad, strip by strip of output channels (layout: correlate_tasks.pxd)."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.string cimport memset
@@ -14,11 +14,11 @@ from direct.walk cimport Convolution
 from parallel.tasks cimport raise_flag
 
 cdef enum:
-    MOST_TAPS = 64  # of all steps that are packed together: the size of a table
+    MOST_TAPS = 64  # of all steps that are packed together; the size of tables on the stack
 
 
 cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, int64_t width) noexcept nogil:
-    """From a line for each (tap, channel) to one for each (tap, pair of channels), in the same memory."""
+    """Change a packed strip in place from [t][c][o] to [t][pair of c][o]."""
     cdef int64_t t, i, words = words_of(channels, True)
     for t in range(taps):
         for i in range(words):
@@ -29,7 +29,7 @@ cdef inline void join_channels(compute *packed, int64_t taps, int64_t channels, 
                 shift_line(packed + (t * words + i) * width, packed + (t * channels + 2 * i) * width, width)
 
 
-cdef struct FilterPart:  # outputs of a strip and channels of a chunk; those that are packed: so many, from the first on
+cdef struct FilterPart:  # of a strip of ``outputs`` and a chunk of ``channels``: channels first .. first + count - 1
     int64_t outputs, channels, first, count
 
 
@@ -42,7 +42,7 @@ cdef inline void zero_part(const Correlation *c, FilterPart part, compute *packe
 cdef inline void pack_part(
     const Correlation *c, FilterPart part, const scalar *filter, compute *packed
 ) noexcept nogil:
-    """A part of a strip of a chunk, of which ``filter`` and ``packed`` are the whole; of pairs all channels."""
+    """Pack a part. ``filter`` and ``packed`` point at the beginning of its strip. With pairs it has all channels."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t width = c.strip, depth = conv.taps * part.channels, together, t, i
     cdef const int32_t *line
@@ -63,7 +63,7 @@ cdef inline void pack_part(
                              filter + filter_offset(&conv.w, &conv.walk, t), conv.w.channel, conv.w.batch,
                              part.channels, part.outputs)
     elif c.taps_adjacent:
-        # Each output channel has its taps, or all (c, t), adjacent: transpose these many at once.
+        # Each output channel has its taps, or all (c, t), adjacent, so they are transposed together.
         line = c.filter_line if part.channels == conv.blocks.chunk else c.last_filter_line
         together = part.count if conv.w.channel == conv.taps else 1
         filter += filter_offset(&conv.w, &conv.walk, 0)
@@ -79,7 +79,7 @@ cdef inline void pack_part(
 
 
 cdef inline void note_nonfinite(const Correlation *c, FilterPart part, const compute *strip) noexcept nogil:
-    """Raise the flag if a packed part has a value that is not finite, and padding could meet it."""
+    """Raise the flag if a packed part has a nonfinite value that padding could meet."""
     cdef int64_t i, rows = c.conv.taps, width = c.strip
     cdef bint finite = True
     if compute is not int:
@@ -99,7 +99,7 @@ cdef inline void note_nonfinite(const Correlation *c, FilterPart part, const com
 cdef inline int64_t first_of_strip(
     const Correlation *c, int64_t g, int64_t c0, int64_t o0, int64_t channels
 ) noexcept nogil:
-    """Where the packed strip from output channel o0 on begins, of the chunk of so many channels from c0 on."""
+    """Offset of the packed strip that starts at output channel o0, in the chunk of ``channels`` channels from c0 on."""
     return c.packed + g * c.filter_size + (c0 * c.filter_outputs + o0 * channels) * c.conv.taps
 
 
@@ -108,14 +108,14 @@ cdef inline int64_t parts_of_chunk(const Correlation *c) noexcept nogil:
 
 
 cdef inline int64_t count_packs(const Correlation *c) noexcept nogil:
-    """Tasks that pack the filter of a step, or of all steps together."""
+    """Number of tasks that pack the filter of a step, or of all steps together."""
     return c.conv.groups * c.filter_strips * c.filter_chunks * parts_of_chunk(c)
 
 
 cdef inline FilterPart find_part_of_filter(
     const Correlation *c, int64_t task, int64_t *g, int64_t *o0, int64_t *c0
 ) noexcept nogil:
-    """What a task packs, and of which group, from which output channel and channel on its strip and chunk are."""
+    """The part that a task packs. Sets its group, its strip's first output channel and its chunk's first channel."""
     cdef FilterPart part
     part.first = task % parts_of_chunk(c) * c.conv.blocks.pack_channels
     task = task // parts_of_chunk(c)
@@ -131,7 +131,7 @@ cdef inline FilterPart find_part_of_filter(
 cdef inline void pack_filter(
     const Correlation *c, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
-    """A part of the filter of one step."""
+    """Pack the part of one step's filter that belongs to a task."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t g, o0, c0
     cdef FilterPart part = find_part_of_filter(c, task, &g, &o0, &c0)
@@ -143,9 +143,9 @@ cdef inline void pack_filter(
 
 
 cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t packed_size) noexcept nogil:
-    """Whether the taps of all steps are those of the filter, which lie side by side: as with stride phases.
+    """Whether the taps of all steps together are adjacent in the filter, as with stride phases.
 
-    Each step by itself would read every line of the filter for a few of its elements.
+    If each step packed its own taps, it would read every cache line of the filter for a few elements.
     """
     cdef const Convolution *conv
     cdef int64_t i, t, place, taps = 0, packers = 0
@@ -172,11 +172,11 @@ cdef inline bint packs_together(const Correlation *steps, int64_t count, int64_t
 cdef inline void pack_steps(
     const Correlation *steps, int64_t count, const scalar *filter, compute *packed, int64_t task
 ) noexcept nogil:
-    """The same part of the filters of all steps: all taps of a channel are transposed at once."""
+    """Pack one part of the filters of all steps; all taps of a channel are transposed together."""
     cdef const Correlation *c
     cdef const Convolution *conv = &steps.conv
     cdef int64_t g, o0, c0, i, t, channel, first, taps = 0, width = steps.strip
-    cdef int32_t[MOST_TAPS] lines  # of a tap's first channel
+    cdef int32_t[MOST_TAPS] lines  # offset of each tap's first channel
     cdef FilterPart part = find_part_of_filter(steps, task, &g, &o0, &c0)
     filter += g * conv.w.group + o0 * conv.w.batch + c0 * conv.w.channel
     for i in range(count):

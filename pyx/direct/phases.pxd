@@ -1,8 +1,7 @@
-"""dgrad with a stride, all phases of a box of positions in one task: what they see is copied once, and their sums are
-brought together as they lie in the target.
+"""dgrad with a stride: all sub-pixel phases of a box of positions in one task.
 
-Each combination of phases of the depth and the height has neighbouring steps for those of the width, as many as the
-stride, and these make whole rows of the target.
+The window of all phases is filled once. Their sums are interleaved to rows of the target. For each pair of phases of
+depth and height, the steps of all phases of the width are neighbours. Together they make whole rows of the target.
 
                         sums
     channels across     [phases of the width][n][d][h][position of the row][group of a bundle, o]
@@ -33,7 +32,7 @@ cdef extern from "copy/rows.h" nogil:
 
 
 cdef inline void join_boxes(Correlation *steps) noexcept nogil:
-    """Give all phases the boxes of the longest one."""
+    """Give all phases the number of boxes of the longest phase."""
     cdef int64_t i, phases = steps.conv.blocks.phases, boxes
     cdef int axis
     for axis in range(4):
@@ -46,27 +45,27 @@ cdef inline void join_boxes(Correlation *steps) noexcept nogil:
 
 
 cdef inline int64_t row_pitch(const Correlation *steps, compute kind) noexcept nogil:
-    """Elements for a row of the target."""
+    """Elements of a row of the target in ``made``."""
     return whole_vectors(steps.conv.window.axis[2].positions * steps.conv.walk.axis[2].target_step, kind)
 
 
 cdef inline int64_t boxes_size(const Correlation *steps) noexcept nogil:
-    """Bytes for a box of each phase, and one more."""
+    """Bytes for one box per phase, and one box as long as the longest."""
     return in_lines((steps.conv.blocks.phases + 1) * sizeof(Box))
 
 
 cdef inline int64_t made_size(const Correlation *steps, compute kind) noexcept nogil:
-    """Elements for a row of the target of each output, where phases have to be brought together."""
+    """Elements for one row of the target per output, if phases have to be interleaved."""
     return steps.conv.blocks.outputs * row_pitch(steps, kind) if steps.conv.blocks.positions_across else 0
 
 
 cdef inline int64_t places_size(const Correlation *steps) noexcept nogil:
-    """Bytes for the places of a phase's positions."""
+    """Bytes for the table ``places`` of one phase."""
     return in_lines(steps.conv.box_positions * sizeof(int64_t))
 
 
 cdef inline int64_t phases_scratch(const Correlation *steps, compute kind) noexcept nogil:
-    """Bytes of one thread: a window, the sums of each phase, a row of the target, boxes, places, tables."""
+    """Bytes of one thread: window, sums of each phase, a row of the target, boxes, ``places``, other tables."""
     cdef int64_t i, tables = 0
     cdef int64_t size = steps.conv.window_size + steps.conv.blocks.phases * steps.sums_size
     for i in range(steps.conv.blocks.phases):
@@ -78,7 +77,7 @@ cdef inline int64_t phases_scratch(const Correlation *steps, compute kind) noexc
 cdef inline void fill_shared(
     compute *window, const Correlation *steps, const Box *box, const scalar *source, int64_t channels
 ) noexcept nogil:
-    """What all phases see of a box: as if one walk had a tap for each neighbour that one of them sees."""
+    """Fill the window of all phases, as for one walk with a tap for each neighbour that some phase reads."""
     cdef Window m = steps.conv.window
     cdef conv_walk walk = steps.conv.walk
     cdef int axis
@@ -90,7 +89,7 @@ cdef inline void fill_shared(
 
 
 cdef inline void find_boxes(Box *boxes, const Correlation *steps, int64_t index) noexcept nogil:
-    """The box of each phase, and one as long as the longest of them."""
+    """Set the box of each phase, and behind them a box as long as the longest."""
     cdef int64_t i, phases = steps.conv.blocks.phases
     cdef int axis
     for i in range(phases):
@@ -102,12 +101,12 @@ cdef inline void find_boxes(Box *boxes, const Correlation *steps, int64_t index)
 
 
 cdef inline int64_t row_length(const Correlation *c, const Box *whole) noexcept nogil:
-    """Positions of a row of the target that a box of all phases makes, at most."""
+    """Greatest number of target positions that a row of a box of all phases makes."""
     return whole.count[3] * c.conv.walk.axis[2].target_step
 
 
 cdef inline void list_tables(const CorrelateTask *t, const Box *whole) noexcept nogil:
-    """Where the positions of a phase are in the window, and where their sums are among those of its rows."""
+    """Make a phase's tables: offsets of its positions in the window, and of their sums in the interleaved rows."""
     cdef const Correlation *c = t.c
     cdef int64_t i, length = row_length(c, whole), begin = c.conv.walk.axis[2].target_begin * c.row
     cdef int64_t position_step[4]
@@ -131,7 +130,10 @@ cdef inline void spread_row(compute *row, int64_t step, const compute *sums, int
 
 
 cdef inline void interleave_rows(compute *row, const compute *even, const compute *odd, int64_t count) noexcept nogil:
-    """Two phases at once: rows are short, and the rest beyond a compiler's vectors would take most of the time."""
+    """row[2 * w] = even[w] and row[2 * w + 1] = odd[w].
+
+    Rows are so short that the scalar remainder of a compiler's vector loop would take most of the time.
+    """
     cdef int64_t w
     if sizeof(compute) == 4:
         interleave_words(row, even, odd, count)
@@ -145,9 +147,9 @@ cdef inline int64_t join_row(
     compute *made, int64_t pitch, const Correlation *c, const Box *boxes, const compute *sums, int64_t row,
     int64_t outputs
 ) noexcept nogil:
-    """made[o * pitch + w] = a row of the target, of which row number ``row`` of each phase of the width is a part.
+    """made[o * pitch + w] = a row of the target, interleaved from row number ``row`` of each phase of the width.
 
-    ``c``, ``boxes`` and ``sums`` are the first such phase's. The result is the row's length.
+    ``c``, ``boxes`` and ``sums`` belong to the first of these phases. Returns the row's length.
     """
     cdef int64_t step = c.conv.walk.axis[2].target_step, r, o, begin, length = 0
     cdef int64_t count[2]
@@ -174,7 +176,7 @@ cdef inline void store_row(
     const Correlation *c, const Box *boxes, const Box *whole, int64_t row, const compute *sums, int64_t outputs,
     compute *made, scalar *target
 ) noexcept nogil:
-    """A row of the target, which is made there where it can be; ``target`` points at its first position."""
+    """Store a row of the target, interleaved in place if possible. ``target`` points at its first position."""
     cdef int64_t pitch = row_pitch(c, made[0]), length = 0, r, w
     if not c.conv.blocks.positions_across:
         for r in range(c.conv.walk.axis[2].target_step):
@@ -198,7 +200,7 @@ cdef inline void store_row(
 cdef inline void store_phases(
     const Correlation *steps, const Box *boxes, int64_t outputs, const compute *sums, compute *made, scalar *target
 ) noexcept nogil:
-    """Row after row."""
+    """Store the sums of all phases, row by row of the target."""
     cdef int64_t step = steps.conv.walk.axis[2].target_step, phases = steps.conv.blocks.phases, n, d, h, i, first
     cdef const Box *whole = boxes + phases
     cdef const Box *box
@@ -222,7 +224,11 @@ cdef inline void repair_phase(
     const Correlation *c, const Box *box, const Box *whole, int64_t outputs, const scalar *source,
     const scalar *filter, compute *sums, compute *shared
 ) noexcept nogil:
-    """``sums`` are one phase's, or among those ``shared`` by the phases of its rows, some of which nobody has set."""
+    """Recompute sums of one phase that are NaN but should not be.
+
+    Across positions they are ``sums``. Across channels they are interleaved with other phases in ``shared``, which may
+    have unset elements; a NaN among these costs time but changes nothing.
+    """
     cdef int64_t rows = box.count[0] * box.count[1] * box.count[2], columns = whole_vectors(box.count[3], sums[0])
     cdef int64_t step = c.conv.walk.axis[2].target_step, length = row_length(c, whole)
     if compute is not int:
@@ -235,13 +241,13 @@ cdef inline void repair_phase(
 
 
 cdef inline void begin_phase(CorrelateTask *t, const Correlation *c, const Box *boxes, int64_t i) noexcept nogil:
-    """What the products of the chunk and phase number i need."""
+    """Set up the products of the chunk for phase number i."""
     cdef bint across = c.conv.blocks.positions_across
     t.c, t.box = c, boxes[i]
     t.sums = Sums(0, t.places, c.row, FRESH)
     if across:
         t.sums.place = NULL
-    t.channels = 0  # another walk, other columns
+    t.channels = 0  # makes begin_chunk list the columns of this phase's walk
     begin_chunk(t)
     find_zones(&t.zones, &c.conv.walk, &t.box, False, not across, t.words, t.outputs, WORTH)
     list_tables(t, boxes + c.conv.blocks.phases)

@@ -14,26 +14,26 @@ from tile.multiply cimport (
 )
 from tile.ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, strip_width, whole_vectors
 
-cdef struct CorrelateTask:  # a box of positions and a block of outputs, in the groups of a bundle
+cdef struct CorrelateTask:  # a box of positions and a block of outputs in each group of a bundle
     const Correlation *c
     Box box
     Zones zones
     int64_t positions  # of the box
-    int64_t g0, groups, o0, outputs  # groups from g0 on, and in each of them outputs from o0 on
-    int64_t c0, channels  # the chunk that is multiplied now,
-    int64_t words  # its channels or pairs of them,
-    int64_t run  # and the steps of its depth that both operands have evenly spaced: of a tap, or of a row of taps
-    int32_t *position  # where the positions are in the window, zone after zone
-    int32_t *column  # where (tap, channel) of the chunk are from there on
-    int64_t *places  # memory for a table of where sums are, zone after zone
+    int64_t g0, groups, o0, outputs  # groups g0 .. g0 + groups - 1, and in each outputs o0 .. o0 + outputs - 1
+    int64_t c0, channels  # the current chunk: channels c0 .. c0 + channels - 1
+    int64_t words  # its channels or pairs of channels
+    int64_t run  # steps of the depth that are evenly spaced in both operands: one tap, or one row of taps
+    int32_t *position  # offset of each position in the window, zone after zone
+    int32_t *column  # offset of each (tap, channel) of the chunk from a position
+    int64_t *places  # memory for a table of the sums' offsets, zone after zone
     Sums sums  # of the first group
-    int64_t group_sums  # elements to those of the next group
-    bint in_target  # the sums are the target itself,
-    bint streamed  # and are stored past the cache
+    int64_t group_sums  # offset between the sums of neighbouring groups
+    bint in_target  # the sums are formed in the target itself
+    bint streamed  # and written with non-temporal stores
 
 
 cdef inline void begin_chunk(CorrelateTask *t) noexcept nogil:
-    """Everything about the chunk from channel c0 on. ``streamed``: it is the only one."""
+    """Set everything about the chunk from channel c0 on. ``streamed`` requires that it is the only chunk."""
     cdef const Correlation *c = t.c
     cdef const Convolution *conv = &c.conv
     cdef int64_t channels = min(conv.blocks.chunk, conv.channels - t.c0)
@@ -51,7 +51,7 @@ cdef inline void begin_chunk(CorrelateTask *t) noexcept nogil:
 cdef inline const compute *find_strip(
     const CorrelateTask *t, Columns *columns, const scalar *filter, const compute *packed, compute *bank
 ) noexcept nogil:
-    """A strip of a chunk's filter, and where its lines are: packed before, as it is in the filter, or packed now."""
+    """A strip of a chunk's filter: packed before, or in place in the filter, or packed now. Sets columns.line."""
     cdef const Correlation *c = t.c
     cdef const Convolution *conv = &c.conv
     cdef bint whole = t.channels == conv.blocks.chunk
@@ -66,12 +66,12 @@ cdef inline const compute *find_strip(
 
 
 cdef inline int begin_of(int begin, int64_t runs) noexcept nogil:
-    """How the first of some runs of taps begins: sums that others go on from stay in the cache."""
+    """``begin`` for the first of several runs of taps: sums that a later run continues must stay in the cache."""
     return FRESH if begin == STREAMED and runs > 1 else begin
 
 
 cdef inline int64_t groups_together(const CorrelateTask *t, compute kind) noexcept nogil:
-    """Groups that are multiplied turn by turn: across output channels, those whose sums are one strip each."""
+    """Groups that are multiplied in turn. More than one only across output channels, if each group has one strip."""
     return t.groups if not t.c.conv.blocks.positions_across and t.outputs <= strip_width(kind) else 1
 
 
@@ -81,11 +81,11 @@ cdef inline void multiply_zone(
 ) noexcept nogil:
     """sums += the products of a zone's positions with a strip of each group.
 
-    Tall tiles of all groups, one after the other: channels last, they read and store what is adjacent.
+    Tall tiles take all groups in turn, because groups are adjacent in channels-last layouts.
     """
     cdef const Convolution *conv = &t.c.conv
     cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, groups = groups_together(t, sums[0]), first
-    cdef int64_t turn = zone.positions  # rows that are multiplied before the next group's
+    cdef int64_t turn = zone.positions  # rows of a group that are multiplied before the next group
     cdef int way = PAIRS if conv.blocks.pairs else SCALARS
     cdef int64_t steps = taps * t.words, run = min(t.run, steps)
     cdef Rows rows = Rows(t.position + zone.begin, t.column, zone.positions, 0, conv.in_place)
@@ -114,7 +114,7 @@ cdef inline void multiply_row(
     const CorrelateTask *t, const Zone *zone, Depth k, Rows rows, const compute *window, const int32_t *position,
     const compute *packed, compute *sums,
 ) noexcept nogil:
-    """sums += the products of a filter with a row of positions in a zone: these are the columns."""
+    """sums += the products of a filter with a row of positions in a zone; positions are the columns of the tile."""
     cdef int64_t taps, runs = count_runs(zone, &t.c.conv.walk, &taps), i, first, w = 0, columns
     cdef Rows some = rows
     cdef Sums to = t.sums
@@ -131,7 +131,7 @@ cdef inline void add_strips(
     const CorrelateTask *t, const compute *window, const scalar *filter, const compute *packed, compute *bank,
     compute *sums,
 ) noexcept nogil:
-    """The products across output channels, of one group or of groups together."""
+    """Add the products across output channels, of one group or of several in turn."""
     cdef int64_t i, j = 0
     cdef Columns columns
     cdef const compute *strip
@@ -147,7 +147,7 @@ cdef inline void add_strips(
 cdef inline void add_rows(
     const CorrelateTask *t, const compute *window, const compute *packed, compute *sums
 ) noexcept nogil:
-    """The products across positions, of one group."""
+    """Add the products across positions, of one group."""
     cdef const Box *box = &t.box
     cdef int64_t i, n, d, h, r, k, taps, run, row = box.count[3], sums_h = whole_vectors(row, sums[0])
     cdef bint whole = t.channels == t.c.conv.blocks.chunk
@@ -174,10 +174,10 @@ cdef inline void add_products(
     const CorrelateTask *t, const compute *window, const scalar *filter, const compute *packed, compute *bank,
     compute *sums,
 ) noexcept nogil:
-    """sums += the products of the chunk, or = those of the first one.
+    """sums = the products of the first chunk; sums += the products of each later chunk.
 
-    ``filter`` and ``packed`` are whole. The last vector of a group's sums may reach beyond the group's outputs; the
-    next group overwrites that.
+    ``filter`` and ``packed`` point at their first elements. The last vector of a group's sums may reach beyond its
+    outputs; the next group overwrites the excess.
     """
     cdef const Convolution *conv = &t.c.conv
     cdef int64_t g = 0, together = groups_together(t, sums[0])

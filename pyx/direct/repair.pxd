@@ -1,8 +1,8 @@
-"""fprop and dgrad: sums that came out as NaN beside padding, formed again from the terms that exist.
+"""fprop and dgrad: recomputes sums with padding that came out as NaN, from the terms that exist.
 
-Padding makes NaN of a sum if a filter has a value that is not finite under a tap that lies there. The sum is NaN
-anyhow if a term that exists is: if the position sees NaN, or the filter has one under a tap that lies in the source. So
-of each filter a word says which taps have such values.
+Padding makes a sum NaN if a tap in padding has a nonfinite filter value. The sum is NaN by the definition if the
+position reads NaN from the source, or if a tap inside the source has NaN in the filter. So each filter gets two words
+with a bit per tap: taps with nonfinite values, and taps with NaN.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -14,16 +14,16 @@ from copy.window cimport Box
 from direct.walk cimport Convolution
 
 cdef enum:
-    WORD = 64  # taps, or outputs, that a word has bits for
+    WORD = 64  # bits of a word
 
-cdef struct TapWords:  # of one output's filter: tap t is bit t % WORD
+cdef struct TapWords:  # of one output's filter; bit t % WORD stands for tap t
     uint64_t nonfinite, nan
 
-cdef struct KnownWords:  # of WORD outputs: bit o of ``known`` says that there are those of output o
+cdef struct KnownWords:  # of WORD outputs; bit o of ``known`` says whether of[o] is set
     uint64_t known
     TapWords of[64]
 
-cdef struct SumSteps:  # elements between the sums of neighbours: positions of a row, rows, outputs
+cdef struct SumSteps:  # strides of the sums: between positions of a row, rows, outputs
     int64_t w, h, o
 
 
@@ -43,7 +43,7 @@ cdef inline bint sees_padding(const conv_walk *walk, const int64_t *position) no
 cdef inline bint find_source(
     const conv_walk *walk, const Tensor *x, const int64_t *position, const int64_t *tap, int64_t *offset
 ) noexcept nogil:
-    """Whether the source has an element under a tap of a position (batch, depth, height, width), and where."""
+    """Whether a tap of a position (batch, depth, height, width) lies in the source. Sets the element's offset."""
     cdef int axis
     cdef int64_t source
     offset[0] = position[0] * x.batch
@@ -56,7 +56,7 @@ cdef inline bint find_source(
 
 
 cdef inline uint64_t missing_taps(const conv_walk *walk, const Tensor *x, const int64_t *position) noexcept nogil:
-    """Those that lie in padding."""
+    """A word with the bits of the taps that lie in padding."""
     cdef int64_t t, offset
     cdef int64_t tap[3]
     cdef uint64_t missing = 0
@@ -89,7 +89,7 @@ cdef inline void find_words(
 cdef inline bint position_has_nan(
     const conv_walk *walk, const scalar *source, const Tensor *x, const int64_t *position, int64_t channels, real kind
 ) noexcept nogil:
-    """Whether a position sees NaN in the source, so that its sums are NaN for all outputs."""
+    """Whether a position reads NaN from the source, so that its sums are NaN for all outputs."""
     cdef int64_t t, c, offset
     cdef int64_t tap[3]
     for t in range(count_taps(walk)):
@@ -105,7 +105,7 @@ cdef inline real filter_sum(
     const conv_walk *walk, const scalar *source, const Tensor *x, const int64_t *position,
     const scalar *filter, const Tensor *w, int64_t channels, real kind,
 ) noexcept nogil:
-    """target(position, o), where ``source`` points at the group and ``filter`` at output channel o."""
+    """target(position, o), term by term. ``source`` points at the group, ``filter`` at output channel o."""
     cdef int64_t t, c, offset, tap_offset
     cdef int64_t tap[3]
     cdef real total = 0
@@ -125,9 +125,9 @@ cdef inline void repair_position(
     const Convolution *conv, const int64_t *position, int64_t outputs, const scalar *source, const scalar *filter,
     real *sums, int64_t sums_o, KnownWords *words,
 ) noexcept nogil:
-    """Sums of one position and at most WORD outputs."""
+    """Recompute sums of one position, for at most WORD outputs."""
     cdef uint64_t missing = missing_taps(&conv.walk, &conv.x, position), bit
-    cdef uint64_t existing = 0 if conv.taps > WORD else ~missing  # a bit of several taps says nothing of one
+    cdef uint64_t existing = 0 if conv.taps > WORD else ~missing  # a bit that stands for several taps is no evidence
     cdef int64_t o
     cdef bint asked = False
     cdef real *sum
@@ -151,7 +151,7 @@ cdef inline void repair(
     const Convolution *conv, const Box *box, int64_t outputs, const scalar *source, const scalar *filter, compute *sums,
     SumSteps step,
 ) noexcept nogil:
-    """Form the sums of a box again that are NaN and should not be, of the outputs whose filters are there."""
+    """Recompute the sums of a box that are NaN but should not be. ``filter`` points at the first of the outputs."""
     cdef int64_t n, d, h, w, o = 0, row
     cdef int64_t position[4]
     cdef KnownWords words

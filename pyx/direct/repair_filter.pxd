@@ -1,8 +1,8 @@
-"""wgrad: sums that came out as NaN beside padding, formed again from the terms that exist.
+"""wgrad: recomputes sums with padding that came out as NaN, from the terms that exist.
 
-A term exists where a tap meets the source at a position of the target. The sum is NaN anyhow if there is NaN among
-what meets. Where the first NaN of each channel is, is looked up once for all taps; only if a tap does not meet that
-one, what it meets is searched.
+A term exists if a tap at a position of the target lies in the source. The sum is NaN by the definition if one of these
+elements is NaN. The first NaN of each channel is looked up once for all taps. The elements of a tap are searched only
+if the first NaN is not among them.
 """
 
 from libc.stdint cimport int64_t
@@ -15,29 +15,32 @@ from direct.walk cimport Convolution
 cdef enum:
     REMEMBERED = 64  # channels whose first NaN is remembered
 
-    # Of a channel's NaN:
+    # States of the search for a channel's first NaN
     NOT_SOUGHT = 0
     NONE = 1
     FOUND = 2
 
-cdef struct Grid:  # elements of a channel, for each image: the first, how many, and elements in between, on each axis
+cdef struct Grid:  # evenly spaced elements of a channel in each image: origin + i * step for i < count, on each axis
     int64_t origin[3]
     int64_t step[3]
     int64_t count[3]
 
-cdef struct First:  # NaN of a channel
+cdef struct First:  # the first NaN of a channel
     int known
     int64_t image
     int64_t at[3]
 
-cdef struct Channels:  # of the source or the target, at most REMEMBERED
+cdef struct Channels:  # at most REMEMBERED channels of the source or of the target
     Grid whole
     int64_t count
     First first[64]
 
 
 cdef inline bint find_meeting(Grid *met, Grid *by, const conv_walk *walk, int64_t t) noexcept nogil:
-    """What tap t meets of the source, and the positions at which it does; whether these are not all."""
+    """Set ``met`` to the source elements under tap t and ``by`` to their positions in the target.
+
+    Returns whether some positions have this tap in padding.
+    """
     cdef int axis
     cdef int64_t begin, end
     cdef int64_t tap[3]
@@ -59,7 +62,7 @@ cdef inline bint find_meeting(Grid *met, Grid *by, const conv_walk *walk, int64_
 
 
 cdef inline void whole_of(Grid *met, Grid *by, const conv_walk *walk) noexcept nogil:
-    """All of the source, and all positions."""
+    """Set ``met`` to the whole source and ``by`` to all positions."""
     cdef int axis
     cdef const conv_axis *a
     for axis in range(3):
@@ -71,7 +74,7 @@ cdef inline void whole_of(Grid *met, Grid *by, const conv_walk *walk) noexcept n
 cdef inline bint find_nan(
     const Grid *grid, const scalar *channel, const Tensor *of, int64_t batch, First *first, real kind
 ) noexcept nogil:
-    """Whether there is NaN in a grid; the first."""
+    """Whether a grid has NaN. Sets ``first`` to the first one."""
     cdef int64_t n, d, h, w, step = grid.step[2] * of.axis[2]
     cdef const scalar *row
     for n in range(batch):
@@ -103,7 +106,10 @@ cdef inline bint has(const Grid *grid, const int64_t *at) noexcept nogil:
 cdef inline bint meets_nan(
     const Grid *grid, const Grid *whole, const scalar *channel, const Tensor *of, int64_t batch, First *first, real kind
 ) noexcept nogil:
-    """Whether there is NaN in a grid of a channel, whose first one may be known; that becomes the one that is found."""
+    """Whether a grid of a channel has NaN.
+
+    ``first`` is a known NaN of the channel, if any. A NaN found by a search replaces it.
+    """
     if first.known == NOT_SOUGHT:
         first.known = FOUND if find_nan(whole, channel, of, batch, first, kind) else NONE
     if first.known == NONE:
@@ -115,7 +121,7 @@ cdef inline real meeting_sum(
     const Grid *met, const Grid *by, const scalar *source, const Tensor *x, const scalar *target, const Tensor *y,
     int64_t batch, real kind,
 ) noexcept nogil:
-    """filter(o, t, c), of two channels."""
+    """filter(o, t, c), term by term. ``source`` and ``target`` point at channels c and o."""
     cdef int64_t n, d, h, w, step = met.step[2] * x.axis[2], by_step = by.step[2] * y.axis[2]
     cdef const scalar *row
     cdef const scalar *by_row
@@ -138,7 +144,7 @@ cdef inline void repair_tap(
     const Convolution *conv, int64_t t, Channels *of, Channels *by, const scalar *source, const scalar *target,
     compute *sums, int64_t sums_channel,
 ) noexcept nogil:
-    """Sums of one tap: those of channels ``of`` the source and ``by`` the target."""
+    """Recompute sums of one tap, for the source's channels ``of`` and the target's channels ``by``."""
     cdef Grid met
     cdef Grid positions
     cdef int64_t c, o
@@ -146,7 +152,7 @@ cdef inline void repair_tap(
     cdef const scalar *x
     cdef const scalar *y
     if compute is not int:
-        # Pairs are filled up at the ends of rows.
+        # Pairs add a position of padding to rows of odd length, so they need the check although no tap is in padding.
         if not find_meeting(&met, &positions, &conv.walk, t) and not conv.blocks.pairs:
             return
         for c in range(of.count):
@@ -165,7 +171,7 @@ cdef inline void repair_filter(
     const Convolution *conv, const scalar *source, const scalar *target, int64_t channels, int64_t outputs,
     compute *sums, int64_t sums_tap, int64_t sums_channel,
 ) noexcept nogil:
-    """Form the sums of a part of the filter again that are NaN and should not be."""
+    """Recompute the sums of a part of the filter that are NaN but should not be."""
     cdef Channels of
     cdef Channels by
     cdef int64_t t, i, c0 = 0, o0

@@ -1,8 +1,8 @@
 """wgrad: filter(o, t, c) = sum over positions p of source(p, t, c) * target(p, o).
 
-A block is all taps of a chunk of input channels, by a block of output channels: rows of a tile are (t, c), columns o,
-and the depth is the positions of one box after the other. Where there are few blocks, each slice of the boxes is a task
-of its own, and the slices are added in order.
+A block of the filter has all taps of a chunk of input channels and a block of output channels. The rows of a tile are
+(t, c), its columns o, and its depth the positions, box after box. If there are few blocks, the boxes are cut into
+slices (split-K). Each slice is a task, and the slices are added in order.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -26,19 +26,19 @@ from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, ta
 from tile.multiply cimport Columns, Depth, Rows, Sums, count_pitched, multiply_rows
 from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES
 
-cdef struct WgradJob:  # what all tasks share, beside the source
-    const Accumulation *c  # of each step
+cdef struct WgradJob:  # parameters that all tasks share, in addition to the source
+    const Accumulation *c  # one for each step
     int64_t tasks  # of a step
     void *filter
     const void *target
-    void *partial  # [block][slice] of sums, where there are several slices
+    void *partial  # [block][slice] of sums, if there are several slices
 
 
 cdef inline int64_t list_rows(
     const Accumulation *c, const FilterBlock *part, const Zone *zone, const int32_t *column, int32_t *zone_column,
     int64_t *place,
 ) noexcept nogil:
-    """List the rows of a zone, in the order of all rows: where each is in the window, and where its sums are.
+    """List the rows of a zone in the order of all rows: their offsets in the window and in the sums.
 
     Returns the number of rows.
     """
@@ -62,10 +62,13 @@ cdef inline void add_rows(
     const int32_t *column, const int32_t *position, const compute *panel, const int32_t *line, compute *sums,
     const int64_t *place, bint begins,
 ) noexcept nogil:
-    """sums += the products of the rows of a zone with a panel, at its positions; without ``place``, of all rows."""
+    """sums += the products of the rows of a zone with a panel, at the zone's positions.
+
+    ``place`` has the offsets of the rows' sums; it is NULL if the zone has all rows.
+    """
     cdef int64_t j = 0, pitched = 0, columns, steps = min(zone.axis[2].count, zone.positions)
     cdef int way = PAIRS if c.conv.blocks.pairs else SCALARS, how = FRESH if begins else CARRIED
-    if not c.taps_inside or c.conv.taps == 1:  # else neighbours are taps
+    if not c.taps_inside or c.conv.taps == 1:  # otherwise neighbouring rows are taps, not channels
         pitched = count_pitched(column, part.channels, rows)
     while j < part.outputs:
         columns = min(c.strip, part.outputs - j)
@@ -80,15 +83,15 @@ cdef inline void accumulate(
     const Accumulation *c, const FilterBlock *part, int64_t groups, const scalar *source, const scalar *target,
     compute *sums, int64_t sums_g, char *scratch, int64_t slice,
 ) noexcept nogil:
-    """sums = the products of a part over one slice of the boxes; sums_g further on, those of the next group."""
+    """sums = the products of a part over one slice of the boxes. The next group's sums lie ``sums_g`` elements on."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t g, i, box_index, first_box, rows
-    cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # pairs of positions have to stay together
+    cdef int64_t cut_outputs = 0 if conv.blocks.pairs else part.outputs  # 0: no cut, which would separate pairs
     cdef bint cut
     cdef Zones zones
     cdef Box box
-    cdef Box lines  # of the panel, as many as positions or pairs of them
-    cdef Box seen_box  # with the positions that fill up pairs
+    cdef Box lines  # the box in lines of the panel: positions, or pairs of positions
+    cdef Box seen_box  # the box with the padding positions that complete pairs
     cdef compute *window = <compute *>scratch
     cdef const compute *seen
     cdef compute *panel = window + conv.window_size
@@ -142,9 +145,9 @@ cdef inline void finish(
     const Accumulation *c, const FilterBlock *part, const scalar *source, scalar *filter, const scalar *target,
     compute *sums,
 ) noexcept nogil:
-    """Add the slices of a part, or of some of its channels, in order and store it."""
+    """Add the slices of a part in order and store it."""
     cdef const Convolution *conv = &c.conv
-    cdef int64_t slice, i, t, runs = 1 if c.taps_inside else conv.taps  # of rows that lie one after the other
+    cdef int64_t slice, i, t, runs = 1 if c.taps_inside else conv.taps  # runs of consecutive rows
     cdef int64_t rows = conv.taps * part.channels // runs, pitch = part.tap_rows * c.row, together
     cdef bint repairs = False
     source += part.g * conv.x.group + part.c0 * conv.x.channel
@@ -173,9 +176,10 @@ cdef inline void finish(
 cdef inline void wgrad_task(
     const WgradJob *job, const scalar *source, compute *scratch, int64_t number
 ) noexcept nogil:
-    """One slice of a part, or of those of a bundle of groups; the whole, stored as well, where there is one slice.
+    """Sum one slice of a part, for each group of a bundle. If there is only one slice, also store the result.
 
-    Blocks of outputs innermost: what one of them has read of the source, the next one finds in the cache.
+    Blocks of outputs vary fastest, because they read the same part of the source, which the first one leaves in the
+    cache.
     """
     cdef const Accumulation *c = job.c + number // job.tasks
     cdef const Convolution *conv = &c.conv
@@ -198,7 +202,7 @@ cdef inline void wgrad_task(
 cdef inline void finish_task(
     const WgradJob *job, const scalar *source, compute *scratch, int64_t number
 ) noexcept nogil:
-    """The slices of some channels of a block of the filter."""
+    """Add the slices of some channels of a block of the filter."""
     cdef const Accumulation *c = job.c
     cdef int64_t block = number // c.pieces, first = number % c.pieces * c.piece_channels
     cdef FilterBlock part
@@ -214,7 +218,7 @@ cdef inline int wgrad_steps(
     const scalar[:, :, :, :, :, :] source, scalar[:, :, :, :, :, :] filter, const scalar[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before, compute kind,
 ) except -1:
-    """Steps, each with taps of its own: all together or, where slices are to be added, one after the other."""
+    """Run steps with different taps: all in one parallel loop or, if slices have to be added, one after the other."""
     cdef Accumulation one
     cdef Accumulation *c = &one
     cdef WgradJob job
@@ -240,9 +244,9 @@ cdef inline int wgrad_steps(
         job.c, job.filter, job.target = c, &filter[0, 0, 0, 0, 0, 0], &target[0, 0, 0, 0, 0, 0]
         job.partial = all.shared
         i = 0
-        while i < steps:  # a range with a step that is no constant would be an object, for which memory may lack
+        while i < steps:  # Cython makes a range with a variable step an object, whose allocation may fail
             for k in range(together):
-                if steps > 1:  # else it is described already
+                if steps > 1:  # a single step is described already
                     describe_accumulation(
                         c + k, source, filter, target, <const Step *>&step_array[i + k, 0], blocks, kind)
                 c[k].workers = &all

@@ -1,7 +1,7 @@
-"""What all tasks of wgrad share: its blocks, and the target as panels that tiles take their columns from.
+"""Parameters that all tasks of wgrad share: its blocks, and the target packed to panels, the columns of the tiles.
 
-    panel       [strip of o][p][o]      or the target itself, where its channels are adjacent and few rows read it
-    sums        [t][c][o], [c][t][o]    of one block of the filter
+    panel       [strip of o][p][o]          or the target itself, if its channels are adjacent and few rows read it
+    sums        [t][c][o] or [c][t][o]      of one block of the filter
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -21,7 +21,7 @@ from parallel.tasks cimport team
 from tile.ukernel cimport LINE_BYTES, TILE_VECTORS, VECTOR_BYTES, packed_width, strip_width, whole_columns
 
 cdef enum:
-    FINISHED_BYTES = 4096  # of sums whose slices a task adds, which it reads from the caches of other cores
+    FINISHED_BYTES = 4096  # bytes of sums whose slices one task adds; they come from the caches of other cores
 
 cdef struct Accumulation:
     Convolution conv
@@ -29,16 +29,16 @@ cdef struct Accumulation:
     int64_t chunk_blocks, block_count, bundle_count
     int64_t window_elements
     int64_t row  # elements between rows of sums
-    int64_t strip, panel_strip  # elements of a line of the panel, and from one strip to the next
-    int64_t panel_size, sums_size, scratch  # of one thread: elements, and bytes in all
-    int64_t piece_channels, pieces  # of a block, whose slices a task adds
+    int64_t strip, panel_strip  # elements of a line of the panel, and between strips
+    int64_t panel_size, sums_size, scratch  # of one thread: elements of panel and sums, and bytes in all
+    int64_t piece_channels, pieces  # channels of a piece, whose slices one task adds, and pieces of a block
     bint panel_in_place  # the target itself serves as the panel
-    bint taps_inside  # rows of sums are (channel, tap), which lie near each other where positions are adjacent
-    bint taps_adjacent  # in the filter, and nothing else is
+    bint taps_inside  # rows of sums are (channel, tap): with adjacent positions, taps are near each other in memory
+    bint taps_adjacent  # taps are adjacent in the filter, and output channels are not
 
-cdef struct FilterBlock:  # of the filter of group g: output channels o0 .. , input channels c0 ..
+cdef struct FilterBlock:  # of group g: output channels o0 .. o0 + outputs - 1, input channels c0 .. c0 + channels - 1
     int64_t g, o0, outputs, c0, channels
-    int64_t tap_rows, channel_rows  # of sums, between neighbours
+    int64_t tap_rows, channel_rows  # rows of sums between neighbouring taps, and between neighbouring channels
 
 
 cdef inline void part_of(const Accumulation *c, int64_t block, FilterBlock *part) noexcept nogil:
@@ -53,19 +53,19 @@ cdef inline void part_of(const Accumulation *c, int64_t block, FilterBlock *part
 
 
 cdef inline int64_t row_lines(const Accumulation *c, const Box *box) noexcept nogil:
-    """Lines of the panel for a row of positions, or pairs of them."""
+    """Lines of the panel for a row of the box: positions, or pairs of positions."""
     return words_of(box.count[3], c.conv.blocks.pairs)
 
 
 cdef inline void pair_window(const Accumulation *c, compute *window) noexcept nogil:
-    """Join each element with the one that the next position sees there."""
+    """Pair each element of the window with the element that the next position reads under the same tap."""
     join_lines(window, window, window + c.conv.window.axis[2].step * c.conv.window.pitch[2], c.window_elements)
 
 
 cdef inline void pack_positions(
     const Accumulation *c, const scalar *target, int64_t step, int64_t positions, int64_t outputs, compute *panel
 ) noexcept nogil:
-    """Evenly spaced positions of all strips; whole strips of adjacent channels position by position, as they lie."""
+    """Pack evenly spaced positions of all strips. Whole strips of adjacent channels are copied position by position."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t j = 0, count
     cdef compute *strip
@@ -85,7 +85,7 @@ cdef inline void pack_positions(
 cdef inline void pack_target(
     const Accumulation *c, const Box *box, const scalar *target, int64_t outputs, compute *panel
 ) noexcept nogil:
-    """Strips of output channels: panel[strip][p][o], p a position or a pair; a tile's last columns are zeros."""
+    """Pack panel[strip][p][o], where p is a position or a pair. A tile's last columns, beyond the outputs, are zero."""
     cdef const Convolution *conv = &c.conv
     cdef int64_t n, d, h, lines = row_lines(c, box), last = outputs % c.strip
     cdef int64_t rows = box.count[0] * box.count[1] * box.count[2]
@@ -104,11 +104,11 @@ cdef inline void pack_target(
 
 
 cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind) noexcept nogil:
-    """Whether the target can be read in the place of a panel, and that is faster.
+    """Whether tiles can read the target itself instead of a panel, and this is faster.
 
-    Tiles may read no more than its channels, at offsets that must fit into 32 bits. A panel's lines are adjacent,
-    which tiles gain from, the more of them read it, and the narrower it is: at most as many rows as a line has bytes
-    do without. From memory, narrow tiles would read a line of each position for one strip after the other.
+    Tiles must read nothing beyond its channels, and offsets must fit into 32 bits. A panel has adjacent lines, which
+    tiles read faster. So the copy pays if many rows read the panel: more than a line of a full tile has bytes. It also
+    pays if the target comes from memory, because narrow tiles would read a cache line of each position once per strip.
     """
     cdef const Convolution *conv = &c.conv
     cdef int axis
@@ -124,7 +124,7 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
 cdef inline void list_tables(
     const Accumulation *c, const Zone *zone, const Box *lines, int32_t *position, int32_t *line
 ) noexcept nogil:
-    """Where a zone's positions, or every second one, are in the window, and their lines in the panel, or the target."""
+    """Make the tables of a zone: offsets of its positions (with pairs, of every second one) in window and panel."""
     cdef int64_t step[4]
     position_steps(&c.conv.window, step)
     if c.conv.blocks.pairs:
@@ -141,7 +141,7 @@ cdef inline void describe_accumulation(
     Accumulation *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
     const scalar[:, :, :, :, :, :] target, const Step *step, const Blocks *blocks, compute kind,
 ) noexcept nogil:
-    """Everything about one step."""
+    """Set everything about one step."""
     cdef int64_t shift, row
     describe_convolution(&c.conv, source, filter, target, step, blocks, True, kind)
     c.window_elements = c.conv.window.batch_pitch * c.conv.window.images
@@ -152,7 +152,7 @@ cdef inline void describe_accumulation(
         c.conv.window_size += in_lines(shift * sizeof(compute)) // sizeof(compute)
         row = step.axis[2].positions
         c.conv.box_positions = c.conv.box_positions // row * (row + row % 2)
-        c.conv.padded = True  # what fills up a pair may be infinite, and is multiplied by zero
+        c.conv.padded = True  # the element that completes a pair may be infinite, and is multiplied by zero
     c.chunk_blocks = count_blocks(c.conv.channels, blocks.chunk)
     c.block_count = c.conv.groups * c.chunk_blocks * c.conv.output_blocks
     c.bundle_count = count_blocks(c.block_count, blocks.groups)
@@ -163,7 +163,7 @@ cdef inline void describe_accumulation(
     if scalar is compute:
         c.panel_in_place = is_panel(c, step, kind)
     c.strip = packed_width(blocks.outputs, kind)
-    # A line more than they have, else strips would share their place in the cache while all are written.
+    # One extra cache line keeps strips, which are all written at once, from falling into the same cache sets.
     c.panel_strip = in_lines(words_of(c.conv.box_positions, blocks.pairs) * c.strip * sizeof(compute)) + LINE_BYTES
     c.panel_strip = c.panel_strip // sizeof(compute)
     c.panel_size = count_blocks(blocks.outputs, c.strip) * c.panel_strip
@@ -174,6 +174,6 @@ cdef inline void describe_accumulation(
     c.pieces = count_blocks(min(blocks.chunk, c.conv.channels), c.piece_channels)
     c.scratch = (c.conv.window_size + c.panel_size + blocks.groups * c.sums_size) * sizeof(compute)
     c.scratch += tables_size(&c.conv)
-    # Where lines are, and the rows of a zone and their sums.
+    # Tables of the panel's lines, of the rows of a zone and of their sums.
     c.scratch += in_lines(c.conv.box_positions * sizeof(int32_t))
     c.scratch += in_lines(c.conv.taps * blocks.chunk * (sizeof(int32_t) + sizeof(int64_t))) + 64

@@ -1,9 +1,11 @@
-"""Zones of a box: on each axis a range of positions and a range of taps, all of which lie inside the source.
+"""Zones of a box: products without padding.
 
-Products with padding are zeros, so leaving them out changes no sum. In fprop and dgrad a zone is a part of a box's
-positions, with all taps that lie inside for these. Taps of a zone that are consecutive in the packed filter form a
-run; each run takes one call of the tile. In wgrad a zone is a part of the taps, with all positions that lie inside for
-these. A zone that is too small takes longer than the products that it saves, so a box is cut on some axes only.
+A zone has a range of positions and a range of taps on each axis, and each of its taps at each of its positions lies in
+the source. Products with padding are zero, so leaving them out changes no sum. In fprop and dgrad a zone is a part of
+the box's positions, with all taps that lie in the source for them. Taps of a zone that are consecutive in the packed
+filter form a run, and each run takes one call of the tile. In wgrad a zone is a part of the taps, with all positions
+for which they lie in the source. A zone that is too small takes longer than the products that it saves, so a box is cut
+only on the axes where this pays.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -12,15 +14,15 @@ from base.problem cimport conv_axis, conv_inside, conv_source, conv_walk
 from copy.window cimport Box
 from tile.ukernel cimport TILE_VECTORS
 
-cdef enum:  # of one box, most often at the rim, so asked here: a plan would have the zones of each box
+cdef enum:  # limits of a decision that is made per box; the zones of all boxes would make a plan too large
     MOST_RANGES = 8  # of an axis
-    MOST_TAPS = 16  # of an axis that is cut by positions; more make too many ranges, and looking would take long
+    MOST_TAPS = 16  # of an axis that is cut by positions: more taps make too many ranges and a long search
     MOST_ZONES = 64
-    LEAST_ROWS = 8 // TILE_VECTORS  # of a tile; fewer take as long, since sums wait for their last product
-    OWN_STEPS = 6  # of depth, that beginning and ending a tile takes as long as
-    FEW_PRODUCTS = 1 << 19  # of a box: to think about them would take longer than what is saved
-    WORTH = 97  # per cent of the products that may be left,
-    WORTH_TAPS = 80  # by narrow vectors, where neighbouring taps, which zones part, share what they read
+    LEAST_ROWS = 8 // TILE_VECTORS  # of a tile: fewer rows take as long, because each sum waits for its last product
+    OWN_STEPS = 6  # steps of depth that take as long as beginning and ending a tile
+    FEW_PRODUCTS = 1 << 19  # of a box: for fewer, the search takes longer than the products that it saves
+    WORTH = 97  # per cent: zones are used if at most this share of the work is left
+    WORTH_TAPS = 80  # WORTH for narrow vectors if zones separate neighbouring taps, which share cache lines
 
 ctypedef fused place:
     int32_t
@@ -32,26 +34,29 @@ cdef struct Range:
 
 cdef struct Zone:
     Range axis[3]
-    int64_t begin, positions  # where its positions begin in a table of all zones', and how many they are
+    int64_t begin, positions  # index of its first position in a table of all zones, and their number
 
 cdef struct Zones:
     int64_t count
     Zone zone[MOST_ZONES]
 
-cdef struct Ranges:  # into which axes may be cut
+cdef struct Ranges:  # of each axis: the whole, and the parts that it may be cut into
     Range whole[3]
     Range part[3][MOST_RANGES]
     int64_t parts[3]
 
 
 cdef inline int64_t first_at(const conv_axis *a, int64_t tap, int64_t coordinate) noexcept nogil:
-    """The first position that sees a coordinate of the source, or what lies beyond it, under a tap."""
+    """The first position whose tap lies at a coordinate of the source or beyond."""
     cdef int64_t distance = coordinate - conv_source(a, 0, tap)
     return (distance + a.source_step - 1) // a.source_step if distance > 0 else 0
 
 
 cdef inline int64_t ranges_of_positions(Range *ranges, const conv_axis *a, int64_t first, int64_t count) noexcept nogil:
-    """Positions with the same taps inside; more than MOST_RANGES: too many."""
+    """List ranges of positions that have the same taps in the source.
+
+    Returns their number, or MOST_RANGES + 1 if there are too many.
+    """
     cdef int64_t end = first + count, p = first, t, some = 0, begins, ends
     cdef Range *r
     if a.taps > MOST_TAPS:
@@ -75,7 +80,10 @@ cdef inline int64_t ranges_of_positions(Range *ranges, const conv_axis *a, int64
 
 
 cdef inline int64_t ranges_of_taps(Range *ranges, const conv_axis *a, int64_t first, int64_t count) noexcept nogil:
-    """Taps with the same positions inside; more than MOST_RANGES: too many."""
+    """List ranges of taps that lie in the source for the same positions.
+
+    Returns their number, or MOST_RANGES + 1 if there are too many.
+    """
     cdef int64_t end = first + count, t, some = 0, begins, ends
     cdef Range *r = ranges
     for t in range(a.taps):
@@ -103,7 +111,7 @@ cdef inline int64_t count_taps_of(const Zone *z) noexcept nogil:
 
 
 cdef inline int64_t count_runs(const Zone *z, const conv_walk *walk, int64_t *taps) noexcept nogil:
-    """Into how many runs of neighbours its taps fall, and the taps of each; one of none, if it has none."""
+    """The number of runs of a zone; sets ``taps`` of each run. A zone without taps has one run of zero taps."""
     cdef const Range *r = z.axis
     taps[0] = count_taps_of(z)
     if taps[0] == 0:
@@ -118,7 +126,7 @@ cdef inline int64_t count_runs(const Zone *z, const conv_walk *walk, int64_t *ta
 
 
 cdef inline int64_t first_tap(const Zone *z, const conv_walk *walk, int64_t run) noexcept nogil:
-    """The number, among all taps, of the one that a run begins with."""
+    """The index, among all taps, of the first tap of a run."""
     cdef const Range *r = z.axis
     cdef int64_t d = run, h = 0
     if r[2].taps < walk.axis[2].taps:
@@ -127,7 +135,7 @@ cdef inline int64_t first_tap(const Zone *z, const conv_walk *walk, int64_t run)
 
 
 cdef inline int64_t work_of(const Zone *z, const conv_walk *walk, bint by_taps, int64_t channels) noexcept nogil:
-    """Rows times steps of depth; rows are positions, or by taps channels under them."""
+    """Cost of a zone: rows times steps of depth. Rows are positions or, ``by_taps``, (tap, channel)."""
     cdef int64_t taps, runs = count_runs(z, walk, &taps)
     if by_taps:
         return max(count_taps_of(z) * channels, <int64_t>LEAST_ROWS) * (z.positions + OWN_STEPS)
@@ -142,7 +150,7 @@ cdef inline int64_t combine(
     Zones *zones, const Ranges *ranges, int64_t cut, const conv_walk *walk, const Box *box, bint by_taps,
     int64_t channels,
 ) noexcept nogil:
-    """All combinations of ranges, the axes in the bits of ``cut`` being cut into theirs; the work of all."""
+    """Set the zones to all combinations of ranges, with the axes in the bits of ``cut`` cut. Returns their cost."""
     cdef int64_t i, j, k, work = 0, begin = 0
     cdef int64_t[3] counts
     cdef int axis
@@ -164,7 +172,7 @@ cdef inline int64_t combine(
 
 
 cdef inline bint can_cut(const Ranges *ranges, int64_t cut) noexcept nogil:
-    """Whether the axes in the bits of ``cut`` have several ranges, and not too many."""
+    """Whether each axis in the bits of ``cut`` has several ranges, but not too many."""
     cdef int64_t count = 1
     cdef int axis
     for axis in range(3):
@@ -179,9 +187,10 @@ cdef inline void find_zones(
     Zones *zones, const conv_walk *walk, const Box *box, bint by_taps, bint cuts_rows, int64_t channels,
     int64_t outputs, int64_t worth,
 ) noexcept nogil:
-    """The zones of a box for products with so many channels and outputs, or one, where that is not worth it.
+    """Find the zones of a box for products with ``channels`` and ``outputs``, or one zone if cutting does not pay.
 
-    ``cuts_rows``: whether a row's positions, or its taps, may be in several. ``worth``: the work that may be left.
+    ``cuts_rows``: whether positions (or taps) of one row may be in different zones. ``worth``: per cent of the work
+    that may be left.
     """
     cdef Ranges ranges
     cdef int64_t cut, best = 0, work, least, first, count, parts = 1
@@ -215,7 +224,7 @@ cdef inline void find_zones(
 cdef inline void list_places(
     const Zone *z, const Box *box, int64_t first, const int64_t *step, place *places
 ) noexcept nogil:
-    """Of each position of a zone: ``first``, and so many steps on each axis from the box's first position."""
+    """places[i] = first + dot((n, d, h, w), step), for each position (n, d, h, w) of the zone."""
     cdef int64_t i = 0, n, d, h, w, row
     for n in range(box.count[0]):
         for d in range(z.axis[0].first, z.axis[0].first + z.axis[0].count):

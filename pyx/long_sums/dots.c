@@ -2,7 +2,7 @@
 #include "long_sums/dots.h"
 #include "tile/ukernel.h"
 
-/* Rows and outputs of a tile, whose sums are in registers. */
+/* Rows and outputs of a register tile. */
 #if REGISTERS > 16
 #define DOT_ROWS 4
 #define DOT_OUTPUTS 6
@@ -11,7 +11,7 @@
 #define DOT_OUTPUTS 4
 #endif
 
-/* How a part of a vector is loaded. */
+/* LOAD_PART without masked loads: copies the first elements of a vector and leaves the rest zero. */
 #define BY_COPYING(of, count)                                                                                          \
     VECTOR part = {0};                                                                                                 \
     memcpy(&part, of, (size_t)(count) * sizeof(TYPE));                                                                 \

@@ -1,4 +1,5 @@
-/* The sums of dots.h for one type: a tile of some rows of x and outputs of w, whose sums are vectors in registers. */
+/* The sums of dots.h for one type: a register tile of rows of x by outputs of w, with one vector of sums for each pair.
+ * */
 #define DOTS_JOIN_(a, b) a##b
 #define DOTS_JOIN(a, b) DOTS_JOIN_(a, b)
 #define VECTOR DOTS_JOIN(DOTS, _vector)
@@ -10,13 +11,13 @@
 
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
-/* The first elements of a vector, 1 <= count < LANES, and zeros; nothing else is read. */
+/* The first `count` elements of a vector, 1 <= count < LANES, and zeros. Nothing else is read. */
 static inline __attribute__((always_inline)) VECTOR LOAD_SOME(const TYPE *of, int64_t count)
 {
     LOAD_PART(of, count)
 }
 
-/* Products of one vector of each row and output; count is LANES, or less at the end of a run. */
+/* Adds the products of one vector of each row and each output. `count` is LANES, or less at the end of a run. */
 static inline __attribute__((always_inline)) void
 STEP(const int rows, const int outputs, VECTOR sum[DOT_ROWS][DOT_OUTPUTS], const TYPE *const *x, const TYPE *const *w,
      int64_t x0, int64_t w0, int64_t count)
@@ -34,7 +35,7 @@ STEP(const int rows, const int outputs, VECTOR sum[DOT_ROWS][DOT_OUTPUTS], const
     }
 }
 
-/* rows and outputs are constants in every call, so that the loops over them disappear. */
+/* The sums of one tile. `rows` and `outputs` are constants in every call, so that the loops over them are unrolled. */
 static inline __attribute__((always_inline)) void
 TILE(const int rows, const int outputs, const dot_run *runs, int64_t run_count, const TYPE *x, const int64_t *x_rows,
      const TYPE *w, int64_t w_output, int64_t all_outputs, TYPE *sums)
@@ -80,7 +81,7 @@ TILE(const int rows, const int outputs, const dot_run *runs, int64_t run_count, 
             TILE(count, outputs, runs, run_count, x, rows, w, w_output, all_outputs, sums);                            \
         break;
 
-/* All rows of some outputs, a constant in every call. */
+/* The sums of all rows and a few outputs. `outputs` is a constant in every call. */
 static inline __attribute__((always_inline)) void
 OUTPUTS(const int outputs, const dot_run *runs, int64_t run_count, const TYPE *x, const int64_t *rows,
         int64_t row_count, const TYPE *w, int64_t w_output, int64_t all_outputs, TYPE *sums)
@@ -110,7 +111,7 @@ void DOTS(const dot_run *runs, int64_t run_count, const TYPE *x, const int64_t *
           int64_t w_output, int64_t outputs, TYPE *sums)
 {
     int64_t left = outputs, blocks = (left + DOT_OUTPUTS - 1) / DOT_OUTPUTS;
-    for (; blocks > 0; blocks--) { /* nearly alike: a narrow one would load much for its products */
+    for (; blocks > 0; blocks--) { /* of nearly equal width: a narrow block has many loads per product */
         const int64_t count = (left + blocks - 1) / blocks;
         switch (count) {
             CASE(1)

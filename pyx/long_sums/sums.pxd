@@ -1,10 +1,10 @@
-"""Long sums of few outputs at few positions: vectors lie along the sum itself, so each operand is read where it is.
+"""Long sums of few outputs at few positions. Vectors lie along the sum, so both operands are read in place.
 
     target[n, g, o, p] = sum over c, t of  source[n, g, c, p * stride + t * dilation - pad] * filter[g, o, c, t]
 
-A sum has four axes, channels and taps on three axes. On the last one of a given order, elements of source and
-filter are adjacent: those are a *run*. A task has a *slice* of the sum for all positions and outputs of a group; the
-slices of a sum are added in order. No tap outside the source is met, so no padding is.
+A sum has four axes: channels, and taps on three axes. The plan orders them so that elements of source and filter are
+adjacent along the last one. These elements form *runs*. A task computes a *slice* of the sum (split-K) for all
+positions and outputs of a group. The slices are added in order. Taps in padding are skipped.
 """
 
 from libc.stdint cimport int64_t
@@ -29,35 +29,35 @@ cdef extern from "long_sums/dots.h" nogil:
 cdef enum:
     MOST_ROWS_AT_A_TIME = 64
 
-cdef struct LongBlocks:  # the fields of Blocks of cpu/long_sums/__init__.py, and their order
-    int64_t order[4]  # of the axes of a sum: 0 is that of channels, 1 to 3 are those of taps
-    int64_t piece  # elements of a run, at most
+cdef struct LongBlocks:  # LongBlocks of cpu/long_sums/__init__.py, field for field
+    int64_t order[4]  # of the axes of a sum: 0 stands for channels, 1 to 3 for the taps' axes
+    int64_t piece  # greatest number of elements of a run
     int64_t slices, threads
 
 cdef struct SumAxis:
-    int64_t axis, size  # the second: of the filter
-    int64_t x_step, w_step  # from one element to the next
+    int64_t axis, size  # number as in ``order``, and extent in the filter
+    int64_t x_step, w_step  # between neighbouring elements
 
 cdef struct Ends:
     int64_t first, end
 
-cdef struct SumsJob:  # what all tasks share
+cdef struct SumsJob:  # parameters that all tasks share
     const void *filter
     void *target
-    void *sums  # of all slices: (group, slice, position, image, output)
+    void *sums  # [group][slice][position][image][output]
     const conv_walk *walk
     Tensor x, w, y
     SumAxis axis[4]
     int64_t batch, groups, channels, outputs, positions
-    int64_t piece, pieces, slices, units  # of a slice: each is one run, at most
+    int64_t piece, pieces, slices, units  # units of a slice; each unit is at most one run
 
-cdef struct Rows:  # of positions and images that meet the same taps
+cdef struct Rows:  # positions of images with the same taps in the source; a row is one of them
     int64_t count, first
     int64_t offsets[MOST_ROWS_AT_A_TIME]
 
 
 cdef inline Ends reached(const conv_axis *a, int64_t position) noexcept nogil:
-    """The taps that a position meets inside the source."""
+    """The range of taps of a position that lie in the source."""
     cdef Ends e
     cdef int64_t begin = conv_source(a, position, 0)
     e.first = 0 if begin >= 0 else min(a.taps, count_blocks(-begin, a.source_tap))
@@ -67,7 +67,7 @@ cdef inline Ends reached(const conv_axis *a, int64_t position) noexcept nogil:
 
 
 cdef inline int64_t find_runs(const SumsJob *j, int64_t slice, const Ends *ends, dot_run *runs) noexcept nogil:
-    """The runs of a slice whose taps lie within ``ends``; returns how many there are."""
+    """List the runs of a slice whose taps lie within ``ends``. Returns their number."""
     cdef int64_t unit = slice * j.units, left = unit // j.pieces, count = 0, begin, end
     cdef int64_t last = min(unit + j.units, j.axis[0].size * j.axis[1].size * j.axis[2].size * j.pieces)
     cdef int64_t at[3]
@@ -94,7 +94,7 @@ cdef inline int64_t find_runs(const SumsJob *j, int64_t slice, const Ends *ends,
 cdef inline void multiply_rows(
     const SumsJob *j, const dot_run *runs, int64_t count, const compute *x, const compute *w, Rows *rows, compute *sums
 ) noexcept nogil:
-    """The sums of the rows that were noted, which are none afterwards."""
+    """Compute the sums of the listed rows and empty the list."""
     sums += rows.first * j.outputs
     if compute is float:
         dots_f32(runs, count, x, rows.offsets, rows.count, w, j.w.batch, j.outputs, sums)
@@ -108,7 +108,7 @@ cdef inline void multiply_rows(
 
 
 cdef inline void slice_task(const SumsJob *j, const compute *x, void *scratch, int64_t task) noexcept nogil:
-    """A slice of the sums of a group."""
+    """Compute one slice of the sums of a group."""
     cdef int64_t group = task // j.slices, slice = task % j.slices, count = -1, d, h, w, n
     cdef dot_run *runs = <dot_run *>scratch
     cdef const compute *filter = <const compute *>j.filter + group * j.w.group
@@ -152,7 +152,7 @@ cdef inline bint are_others(const Ends *own, const Ends *before) noexcept nogil:
 
 
 cdef inline void add_slices(const SumsJob *j, const compute *x, void *scratch, int64_t task) noexcept nogil:
-    """The result of a group of an image."""
+    """Add the slices of one group of one image and store the result."""
     cdef int64_t group = task // j.batch, n = task % j.batch, d, h, w, o, s, position = 0
     cdef int64_t step = j.positions * j.batch * j.outputs
     cdef const conv_axis *axis = j.walk.axis

@@ -1,5 +1,5 @@
-/* A clock around tasks, for ``python -m bench.cores``. It is off but there: a task then tests one pointer. While it is on, each
- * call has one thread, whatever its plan is for, so that no task waits for another one's memory. */
+/* A clock around tasks, for `python -m bench.cores`. Elsewhere it is off and costs a task one test of a pointer. While
+ * it is on, each call has one thread, whatever its plan says, so that tasks do not compete for memory. */
 #ifndef CONVGRAD_CLOCK_H
 #define CONVGRAD_CLOCK_H
 
@@ -11,8 +11,8 @@ typedef struct {
 } task_time;
 
 typedef struct {
-    int64_t loops, count, most; /* loops and tasks so far; tasks that there is room for: later ones are counted alone */
-    int64_t shared;             /* bytes that tasks share beside the arrays */
+    int64_t loops, count, most; /* loops and tasks so far; length of `times`: later tasks are only counted */
+    int64_t shared;             /* bytes that tasks share, without the arrays */
     task_time *times;
 } task_clock;
 
@@ -47,7 +47,7 @@ static inline void note_loop(void)
         clock_of_tasks->loops++;
 }
 
-/* When a task begins; nothing where no clock is on. */
+/* The time at which a task begins, or 0 if the clock is off. */
 static inline int64_t begin_task(void)
 {
     return is_timed() ? exact_nanoseconds() : 0;

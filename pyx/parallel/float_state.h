@@ -1,6 +1,7 @@
-/* The state in which sums are formed: rounding to nearest, subnormal numbers as they are, no traps. Every thread has a state
- * of its own, and a caller's may be another one (fesetround, torch.set_flush_denormal, a library linked with -ffast-math), so
- * each thread enters the standard state where its part of a call begins, and leaves with its own. */
+/* The floating-point state in which sums are formed: rounding to nearest, no flushing of subnormal numbers, no traps.
+ * Each thread has its own state. A caller may have changed it (fesetround, torch.set_flush_denormal, a library linked
+ * with -ffast-math). So each thread enters the standard state at the beginning of its part of a call and restores its
+ * own state at the end. */
 #ifndef CONVGRAD_FLOAT_STATE_H
 #define CONVGRAD_FLOAT_STATE_H
 
@@ -11,7 +12,7 @@
 #include <immintrin.h>
 
 #define STANDARD_STATE 0x1F80u /* MXCSR: all exceptions masked */
-#define STATE_FLAGS 0x003Fu    /* exceptions that have occurred: they change nothing */
+#define STATE_FLAGS 0x003Fu    /* exceptions that have occurred; they do not influence results */
 
 static inline uint64_t float_state(void)
 {
@@ -26,7 +27,7 @@ static inline void set_float_state(uint64_t state)
 #elif defined(__aarch64__)
 
 #define STANDARD_STATE 0u /* FPCR */
-#define STATE_FLAGS 0u    /* they are in another register */
+#define STATE_FLAGS 0u    /* AArch64 has these flags in another register */
 
 static inline uint64_t float_state(void)
 {
@@ -57,19 +58,19 @@ static inline void set_float_state(uint64_t state)
 
 #endif
 
-/* The state before, which leave_floats takes. */
+/* Enters the standard state. Returns the state before, the argument of leave_floats. */
 static inline uint64_t enter_floats(void)
 {
     const uint64_t before = float_state();
     if ((before & ~(uint64_t)STATE_FLAGS) != STANDARD_STATE)
         set_float_state(STANDARD_STATE);
-    __asm__ volatile("" ::: "memory"); /* no sum is formed earlier */
+    __asm__ volatile("" ::: "memory"); /* keeps the compiler from moving sums before this point */
     return before;
 }
 
 static inline void leave_floats(uint64_t before)
 {
-    __asm__ volatile("" ::: "memory"); /* or later */
+    __asm__ volatile("" ::: "memory"); /* keeps the compiler from moving sums behind this point */
     if ((before & ~(uint64_t)STATE_FLAGS) != STANDARD_STATE)
         set_float_state(before);
 }

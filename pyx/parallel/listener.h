@@ -1,5 +1,6 @@
-/* A call of minutes listens: the thread that made it lets Python handle signals ten times a second, and where a handler raises,
- * as for Ctrl-C, no thread goes on. Python handles them in the main thread alone, and nothing can listen in its place. */
+/* Signals during long calls. The calling thread lets Python handle signals ten times a second. If a handler raises, as
+ * for Ctrl-C, all threads stop. Python handles signals only in the main thread, so no other thread can do this instead.
+ * */
 #ifndef CONVGRAD_LISTENER_H
 #define CONVGRAD_LISTENER_H
 
@@ -8,17 +9,17 @@
 #include <stdint.h>
 #include <time.h>
 
-#define LISTENING_PERIOD 100000000 /* nanoseconds: each time may wait for Python's lock */
-#define LONG_CALL 50000000         /* where sleeping for a millisecond costs little */
+#define LISTENING_PERIOD 100000000 /* nanoseconds; not shorter, because each time may wait for Python's lock */
+#define LONG_CALL 50000000         /* nanoseconds after which sleeping for a millisecond costs little */
 
 typedef struct {
     pthread_t caller;
-    int64_t next, late; /* when it listens again, and from when on the call is a long one */
+    int64_t next, late; /* the time of the next look at signals, and the time at which the call becomes a long one */
     int32_t stopped;
     PyObject *error[3];
 } listener;
 
-/* Nanoseconds of a clock that is read in a few of them, where there is one. */
+/* Nanoseconds of the coarse clock, which is read in a few nanoseconds, if the system has one. */
 static inline int64_t nanoseconds(void)
 {
     struct timespec t;
@@ -50,7 +51,8 @@ static __attribute__((noinline)) void listen_now(listener *l)
     l->next = nanoseconds() + LISTENING_PERIOD;
 }
 
-/* Whether to stop. Without Python's lock, by any thread of the team, between parts of the work that take milliseconds at most. */
+/* Whether to stop. Called without Python's lock, by any thread of the team, between parts of the work that take at most
+ * milliseconds. */
 static inline int must_stop(listener *l)
 {
     if (__atomic_load_n(&l->stopped, __ATOMIC_RELAXED))
@@ -60,7 +62,7 @@ static inline int must_stop(listener *l)
     return l->stopped;
 }
 
-/* With Python's lock, after the last task: -1 and the handler's exception, or 0. */
+/* Called with Python's lock after the last task. Returns -1 and sets the handler's exception, or returns 0. */
 static inline int end_listening(listener *l)
 {
     if (!l->stopped)

@@ -1,4 +1,4 @@
-/* What all parts of a module share: each of them includes the headers for itself. */
+/* Variables that all parts of a module share. A static variable in a header would exist once in each part. */
 #include "base/kept_memory.h"
 #include "parallel/clock.h"
 #include "parallel/threads.h"

@@ -7,33 +7,33 @@
 
 #include "parallel/listener.h"
 
-/* Tasks next .. end - 1 of a thread, which takes those of its own range first, the same in every call, so that it finds in
- * its cache what it left there; then it helps the others. */
+/* The tasks next .. end - 1 of one thread. A thread takes the tasks of its own range first. The range is the same in
+ * every call, so its data may still be in the thread's cache. Then the thread takes tasks of others. */
 typedef struct {
     int64_t next, end;
-    char rest_of_line[48]; /* no two threads count in one cache line */
+    char rest_of_line[48]; /* one cache line per range, so that threads do not share one */
 } task_range;
 
 typedef struct {
-    int threads;     /* of the parallel region, which is as large for all loops of a call */
-    int most;        /* of them that may have tasks: as many as there are ranges for */
-    int workers;     /* of them that have tasks in this loop */
-    int begun, done; /* workers in the loop, and behind it */
+    int threads;     /* of the parallel region, the same for all loops of a call */
+    int most;        /* threads that may have tasks: the length of `ranges` */
+    int workers;     /* threads that have tasks in this loop */
+    int begun, done; /* workers that have begun the loop, and that have ended it */
     task_range *ranges;
     char *shared;         /* memory for all tasks of the call */
-    char *scratch;        /* memory of worker 0; that of the next worker follows */
-    int64_t scratch_size; /* bytes of it for each worker */
-    void *memory;         /* all of that, to be freed */
+    char *scratch;        /* memory of worker 0, followed by the next worker's */
+    int64_t scratch_size; /* bytes of scratch memory for each worker */
+    void *memory;         /* the block that contains all of these, to be freed */
     listener ears;
 } team;
 
-/* How many of so many threads work at so many tasks. */
+/* Number of workers: min(threads, tasks). */
 static inline int workers_of(int threads, int64_t tasks)
 {
     return tasks < threads ? (int)tasks : threads;
 }
 
-/* Tasks first .. end - 1, for each worker a range of them. How many workers there are. */
+/* Shares the tasks first .. end - 1 among workers, a range for each. Returns the number of workers. */
 static inline int share_tasks(team *t, int64_t first, int64_t end)
 {
     const int workers = workers_of(t->most, end - first);
@@ -46,7 +46,7 @@ static inline int share_tasks(team *t, int64_t first, int64_t end)
     return workers;
 }
 
-/* A task for a worker, or -1 when all are taken. */
+/* The next task for a worker, or -1 if all are taken. */
 static inline int64_t take_task(team *t, int worker)
 {
     for (int other = 0; other < t->workers; other++) {
@@ -60,13 +60,13 @@ static inline int64_t take_task(team *t, int worker)
     return -1;
 }
 
-/* Whether to leave a task, too, whose result nobody will read. */
+/* Whether the call has been stopped. A long task may then end early, because nobody will read its result. */
 static inline int is_stopped(team *t)
 {
     return must_stop(&t->ears);
 }
 
-/* The same after a task: -1 also where the call has been stopped. */
+/* The next task for a worker after its first one, or -1 if all are taken or the call has been stopped. */
 static inline int64_t next_task(team *t, int worker)
 {
     const int64_t task = take_task(t, worker);
@@ -79,8 +79,8 @@ static inline void count_in(team *t)
         __atomic_fetch_add(&t->begun, 1, __ATOMIC_RELAXED);
 }
 
-/* In a long call, the caller goes on listening while others work. It waits for none that has not begun: its turn may come
- * after this one, in the same thread. */
+/* Ends a worker's part of a loop. In a long call, the caller keeps listening to signals while others work. It does not
+ * wait for workers that have not begun, because the same thread may have to run them after this one. */
 static inline void leave_team(team *t)
 {
     const struct timespec millisecond = {0, 1000000};
@@ -93,7 +93,7 @@ static inline void leave_team(team *t)
         nanosleep(&millisecond, 0);
 }
 
-/* A flag that several threads may raise at once, and that none reads before they are done. */
+/* Sets a flag. Several threads may set it at once, and nobody reads it before the loop has ended. */
 static inline void raise_flag(int32_t *flag)
 {
     __atomic_store_n(flag, 1, __ATOMIC_RELAXED);

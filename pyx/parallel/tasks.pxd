@@ -1,6 +1,6 @@
-"""The parallel loop of all kernels: its threads, their memory, and how they share tasks, listen to signals and round.
+"""The parallel loop of all kernels: threads, their memory, shares of tasks, signals and rounding.
 
-A call of a kernel has one team, one piece of memory, and loops one after the other::
+A call of a kernel has one team, one block of memory, and one loop after the other::
 
     cdef team all
     form_team(&all, threads)
@@ -56,27 +56,28 @@ cdef extern from "parallel/listener.h":
     void begin_listening(listener *ears) nogil
     int end_listening(listener *ears) except -1
 
-cdef enum:  # memory that is kept for the next call, at most
+cdef enum:  # greatest size of memory that is kept for the next call
     KEPT_BYTES = 64 << 20
     KEPT_BYTES_OF_THREAD = 8 << 20
 
-# One task of a job. ``context`` is what all tasks of the job share. The function that is cast to this type has pointers
-# to structs and elements in the place of void: the source's elements and the scratch memory's tell its types.
+# One task of a job. ``context`` has the parameters that all tasks of the job share. Functions that are cast to this
+# type have typed pointers instead of void pointers; the types of ``source`` and ``scratch`` select their
+# specialization.
 ctypedef void (*task_function)(const void *context, const void *source, void *scratch, int64_t task) noexcept nogil
 
 
 cdef inline void form_team(team *t, int64_t threads) noexcept nogil:
-    """As many threads as are wanted, or as the system can create."""
+    """Set the number of threads: ``threads``, or fewer if the system cannot create them."""
     t.threads = t.most = 1 if is_timed() else team_size(<int>threads)
     t.memory = NULL
 
 
 cdef inline bint begin_call(team *t, int64_t shared, int64_t tasks, int64_t scratch, before) except -1:
-    """Take all memory of a call, then call ``before``; whether the call is to go on.
+    """Allocate all memory of a call, then call ``before``. Returns whether the call should go on.
 
-    The memory is ``shared`` bytes for all tasks, and ``scratch`` bytes for each worker of the longest loop that needs
-    them, which has ``tasks`` tasks. Where it cannot be had, nothing has been written. ``before`` may find the result
-    there already.
+    All tasks share ``shared`` bytes. Each worker has ``scratch`` bytes; ``tasks`` is the number of tasks of the longest
+    loop that uses them. If the allocation fails, nothing has been written. If ``before`` returns true, the result
+    exists already and the call ends.
     """
     cdef int64_t ranges = in_lines(t.most * sizeof(task_range))
     t.scratch_size = in_lines(scratch)
@@ -98,7 +99,7 @@ cdef inline void end_call(team *t) noexcept nogil:
 cdef inline void work(
     team *t, task_function function, const void *context, const void *source, int worker
 ) noexcept nogil:
-    """Tasks of one worker, until none is left or the call is stopped."""
+    """Run tasks of one worker until none is left or the call is stopped."""
     cdef void *scratch = t.scratch + worker * t.scratch_size
     cdef uint64_t state
     cdef int64_t task, begin
@@ -117,12 +118,12 @@ cdef inline void work(
 cdef inline int run(
     team *t, task_function function, const void *context, const void *source, int64_t first, int64_t end
 ) except -1:
-    """Tasks first .. end - 1, in any order; where a signal handler has raised, some are left out."""
+    """Run tasks first .. end - 1 in any order. If a signal handler raises, the rest is skipped and the error raised."""
     cdef int worker, workers = share_tasks(t, first, end)
     if workers == 0:
         return 0
     note_loop()
-    if t.threads == 1 or workers == 1:  # a team for nothing would cost microseconds
+    if t.threads == 1 or workers == 1:  # starting a team would cost microseconds
         with nogil:
             work(t, function, context, source, 0)
     else:

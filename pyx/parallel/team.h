@@ -1,4 +1,5 @@
-/* A team of threads that the system can create. OpenMP's runtime ends the process where it cannot. */
+/* The size of a team of threads that the system can create. OpenMP's runtime ends the process if a thread cannot be
+ * created. */
 #ifndef CONVGRAD_TEAM_H
 #define CONVGRAD_TEAM_H
 
@@ -12,14 +13,14 @@
 #include <unistd.h>
 #endif
 
-/* Threads of the last team of the calling thread, itself included. The runtime keeps a team for each thread that has begun
- * one. It ends those that a smaller team does not need, so a larger one after it creates threads again. */
+/* Size of the last team of the calling thread, itself included. The runtime keeps a team for each thread that has begun
+ * one. A smaller team ends the threads that it does not need, so a larger team after it creates threads again. */
 extern __attribute__((visibility("hidden"))) _Thread_local int last_team; /* in shared.c */
 
-/* One at a time: of two that try, both could find room for the same thread. */
+/* Held while a team grows: two callers at once could both find room for the same thread. */
 extern __attribute__((visibility("hidden"))) pthread_mutex_t resizing;
 
-/* A thread that is created to see whether it can be. It lives until the gate opens. */
+/* A thread that is created to find out whether the system can. It lives until the gate opens. */
 typedef struct {
     pthread_t thread;
     pthread_mutex_t *gate;
@@ -37,7 +38,7 @@ static void *wait_at_gate(void *argument)
     return NULL;
 }
 
-/* Join a thread, and wait until the system no longer counts it: on Linux that is a little later. */
+/* Joins a thread and waits until the system no longer counts it, which on Linux is a little later. */
 static void end_trial(const trial *t)
 {
     pthread_join(t->thread, NULL);
@@ -47,7 +48,8 @@ static void end_trial(const trial *t)
 #endif
 }
 
-/* Bytes of stack that the environment wants for OpenMP's threads, or 0: a number and B, K, M or G; K where none is given. */
+/* Bytes of stack that the environment requests for OpenMP's threads, or 0. The syntax is a number and B, K (default), M
+ * or G. */
 static size_t wanted_stack(void)
 {
     const char *text = getenv("OMP_STACKSIZE");
@@ -68,7 +70,8 @@ static size_t wanted_stack(void)
     }
 }
 
-/* How many threads more the system can create now, up to some. They are all created at once, and have ended on return. */
+/* Number of further threads that the system can create now, at most `most`. They exist all at once and have ended on
+ * return. */
 static int creatable_threads(int most)
 {
     trial *trials = malloc(most * sizeof(trial));
@@ -81,7 +84,7 @@ static int creatable_threads(int most)
         return 0;
     }
     if (stack > 0)
-        pthread_attr_setstacksize(&attributes, stack); /* refuses what the runtime refuses too */
+        pthread_attr_setstacksize(&attributes, stack); /* refuses the same sizes as the runtime */
     pthread_mutex_lock(&gate);
     for (; count < most; count++) {
         trials[count].gate = &gate;
@@ -96,7 +99,8 @@ static int creatable_threads(int most)
     return count;
 }
 
-/* ``team_size`` where the last team had another size. A larger team is begun here, at once: then its threads exist. */
+/* team_size for a size other than the last team's. A larger team is begun here, so that its threads exist from now on.
+ * */
 static __attribute__((noinline)) int resized_team(int threads)
 {
     if (threads > last_team) {
@@ -105,7 +109,7 @@ static __attribute__((noinline)) int resized_team(int threads)
         if (threads > last_team) {
 #pragma omp parallel num_threads(threads)
             {
-                __asm__ volatile("" ::: "memory"); /* so that the region is not left out */
+                __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the region */
             }
         }
         pthread_mutex_unlock(&resizing);

@@ -1,4 +1,4 @@
-/* OpenMP, or one thread where the compiler has none. */
+/* OpenMP, or one thread if the compiler has none. */
 #ifndef CONVGRAD_THREADS_H
 #define CONVGRAD_THREADS_H
 
@@ -11,8 +11,8 @@
 #include "parallel/team.h"
 #endif
 
-/* 1 in a forked child. The runtime's threads exist in the parent alone, and a team in the child would wait for them for ever.
- * A fork may come between the choice of a number of threads and the team, so it is asked for where the team is formed. */
+/* 1 in a forked child. The runtime's threads exist only in the parent, and a team in the child would wait for them
+ * forever. A fork may come after the number of threads was chosen, so this is tested where the team is formed. */
 extern __attribute__((visibility("default"))) int convgrad_is_child; /* in shared.c */
 
 static inline int has_threads(void)
@@ -24,7 +24,7 @@ static inline int has_threads(void)
 #endif
 }
 
-/* Whether the build was to have OpenMP, and the compiler had none. */
+/* Whether the compiler had no OpenMP although the build wanted it. */
 static inline int lacks_threads(void)
 {
 #if defined _OPENMP || defined CONVGRAD_NO_OPENMP
@@ -43,7 +43,7 @@ static inline int threads_available(void)
 #endif
 }
 
-/* Threads of a parallel region that may have so many: fewer where the system creates no more, 1 without OpenMP. */
+/* Threads of a parallel region: `threads`, or fewer if the system cannot create them, or 1 without OpenMP. */
 static inline int team_size(int threads)
 {
 #ifdef _OPENMP

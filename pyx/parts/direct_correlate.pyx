@@ -1,4 +1,4 @@
-"""fprop and dgrad as the definition has it."""
+"""fprop and dgrad by the direct sum of the definition."""
 
 from libc.stdint cimport int64_t
 
@@ -9,7 +9,10 @@ cdef int correlate_arrays(
     source, filter, target, const int64_t[:, ::1] steps, const int64_t[::1] blocks, before, scalar *storage,
     compute kind,
 ) except -1:
-    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
+    """Direct fprop or dgrad for one pair of types.
+
+    One function per pair, because Cython releases every memoryview variable of a function on each call.
+    """
     cdef const scalar[:, :, :, :, :, :] x = source, w = filter
     cdef scalar[:, :, :, :, :, :] y = target
     return correlate_steps(x, w, y, steps, blocks, before, kind)

@@ -1,4 +1,4 @@
-"""wgrad as the definition has it."""
+"""wgrad by the direct sum of the definition."""
 
 from libc.stdint cimport int64_t
 
@@ -9,7 +9,10 @@ cdef int wgrad_arrays(
     source, filter, target, const int64_t[:, ::1] steps, const int64_t[::1] blocks, before, scalar *storage,
     compute kind,
 ) except -1:
-    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
+    """Direct wgrad for one pair of types.
+
+    One function per pair, because Cython releases every memoryview variable of a function on each call.
+    """
     cdef const scalar[:, :, :, :, :, :] x = source, y = target
     cdef scalar[:, :, :, :, :, :] w = filter
     return wgrad_steps(x, w, y, steps, blocks, before, kind)

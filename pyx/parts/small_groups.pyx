@@ -10,7 +10,10 @@ cdef int correlate_arrays(
     source, filter, target, const int64_t[:, ::1] steps, const int64_t[::1] blocks, before, scalar *storage,
     compute kind,
 ) except -1:
-    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
+    """fprop or dgrad of small groups for one pair of types.
+
+    One function per pair, because Cython releases every memoryview variable of a function on each call.
+    """
     cdef const scalar[:, :, :, :, :, :] x = source, w = filter
     cdef scalar[:, :, :, :, :, :] y = target
     return correlate_lanes(x, w, y, steps, blocks, before, kind)
@@ -37,7 +40,10 @@ cdef int wgrad_arrays(
     source, filter, target, const int64_t[:, ::1] steps, const int64_t[::1] blocks, before, scalar *storage,
     compute kind,
 ) except -1:
-    """Of these types. A function of its own, as each call clears the views of all types that its function has."""
+    """wgrad of small groups for one pair of types.
+
+    One function per pair, because Cython releases every memoryview variable of a function on each call.
+    """
     cdef const scalar[:, :, :, :, :, :] x = source, y = target
     cdef scalar[:, :, :, :, :, :] w = filter
     return wgrad_lanes(x, w, y, steps, blocks, before, kind)

@@ -1,4 +1,4 @@
-"""What a build asks of the compiler, and of the flags that it is given."""
+"""Checks of the compiler and of its flags."""
 
 import re
 import subprocess
@@ -8,23 +8,23 @@ from pathlib import Path
 
 from setuptools.errors import CompileError, LinkError, SetupError
 
-#: What to install where there is no compiler, or no Python.h.
+#: Packages to install if there is no compiler or no Python.h.
 COMPILERS = (
     "Debian, Ubuntu: apt install gcc python3-dev; Fedora: dnf install gcc python3-devel; "
     "macOS: xcode-select --install; Windows: build in WSL, as on Ubuntu. A wheel needs none (packaging/README.md)"
 )
 
-#: Said at the end of a build, whose other lines nobody reads.
+#: Printed at the end of a build, because nobody reads the lines before.
 WITHOUT_OPENMP = (
     "convgrad_cy: WARNING: {!r} has no OpenMP, so every call will have one thread. To use more, install clang's libomp "
     "(Debian, Ubuntu: apt install libomp-dev; Fedora: dnf install libomp-devel), or set CC to gcc, or on macOS to the "
-    "clang of 'brew install llvm'; then install again with --force-reinstall --no-cache-dir. If one thread is wanted, "
-    "CONVGRAD_CY_NO_OPENMP=1 takes this warning away"
+    "clang of 'brew install llvm'; then install again with --force-reinstall --no-cache-dir. If one thread is enough, "
+    "CONVGRAD_CY_NO_OPENMP=1 removes this warning"
 )
 
-#: Flags of a user, for everything that is compiled, which must not reach these modules. The first four make the linker
-#: add code that switches the whole process to flushing subnormal numbers to zero when a module is imported; the others
-#: let the compiler take NaN, infinity and the order of sums for nothing.
+#: Flags that a user may set for all compilations, and that must not reach these modules. With the first four, the
+#: linker adds code that makes the whole process flush subnormal numbers to zero when a module is imported. The others
+#: let the compiler ignore NaN, infinity and the order of sums.
 FAST_MATH = re.compile(
     r"-ffast-math|-Ofast|-funsafe-math-optimizations|-mdaz-ftz|-ffp-model=(fast|aggressive)|-ffinite-math-only"
     r"|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-fno-honor-(nans|infinities)|-fapprox-func"
@@ -35,7 +35,7 @@ EMPTY_PROGRAM = """
 int main(void) { return 0; }
 """
 
-#: Fails to compile where fast mathematics is still in force: by a compiler's own default, or a script in its place.
+#: Fails to compile if fast mathematics is still on, by the compiler's default or by a script around the compiler.
 EXACT_PROGRAM = """
 #if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__ || __FINITE_MATH_ONLY__
 #error fast mathematics
@@ -49,7 +49,7 @@ PYTHON_PROGRAM = """
 int main(void) { return 0; }
 """
 
-#: Fails to run where the instructions of a row are missing.
+#: Fails to run if the machine lacks the instructions of a row of setup.py's table.
 ISA_PROGRAM = """
 #include "cpu_features.h"
 int main(void) { return !runs_%s(); }
@@ -67,7 +67,7 @@ int main(void) {
 
 
 def drop_fast_math(compiler):
-    """Take the flags of fast mathematics out of the commands that CC, CFLAGS, CPPFLAGS and LDFLAGS have made."""
+    """Remove the flags of fast mathematics from the commands that CC, CFLAGS, CPPFLAGS and LDFLAGS have made."""
     dropped = set()
     for name in compiler.executables:
         command = getattr(compiler, name, None)
@@ -76,7 +76,7 @@ def drop_fast_math(compiler):
             dropped.update(set(command) - set(kept))
             setattr(compiler, name, kept)
     if dropped:
-        print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, which would change results, or the process")
+        print(f"convgrad_cy: built without {' '.join(sorted(dropped))}, because these flags change results")
 
 
 def command(compiler):
@@ -85,19 +85,19 @@ def command(compiler):
 
 
 def version(compiler):
-    """The compiler's first line about itself."""
+    """The first line of the compiler's ``--version``."""
     done = subprocess.run([*command(compiler), "--version"], capture_output=True, text=True, check=False)
     return done.stdout.partition("\n")[0]
 
 
 def check(compiler):
-    """Say at once what is missing: translating to C alone takes a minute."""
+    """Raise SetupError if something is missing. Done first, because translating to C takes a minute."""
     name = " ".join(command(compiler))
     if not compiles(compiler, EMPTY_PROGRAM):
         raise SetupError(f"convgrad_cy needs a C compiler, and {name!r} cannot be run, or fails. {COMPILERS}")
     if not compiles(compiler, EXACT_PROGRAM):
         raise SetupError(
-            f"convgrad_cy must be compiled without -ffast-math and the like, which {name!r} has by itself:"
+            f"convgrad_cy must be compiled without -ffast-math and similar flags, but {name!r} turns them on by itself:"
             " set CC to another compiler"
         )
     if not compiles(compiler, PYTHON_PROGRAM):
@@ -110,7 +110,7 @@ def has_openmp(compiler):
 
 
 def compiles(compiler, program, *flags, run=False):
-    """Whether a small program can be compiled and linked, and run; if not, the compiler has said why."""
+    """Whether a small program compiles and links and, with ``run``, exits with 0. The compiler prints its errors."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "program.c")
         source.write_text(program)
@@ -123,5 +123,5 @@ def compiles(compiler, program, *flags, run=False):
 
 
 def runs_isa(compiler, isa):
-    """Whether this machine has the instructions of a row."""
+    """Whether this machine has the instructions of a row of setup.py's table."""
     return compiles(compiler, ISA_PROGRAM % isa, "-Ipyx", run=True)

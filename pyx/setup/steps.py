@@ -1,4 +1,4 @@
-"""Steps of a build: those of which something has changed, each as soon as what it needs is there."""
+"""Steps of a build. Only steps with changed inputs run, each as soon as its sources exist."""
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -9,19 +9,19 @@ from setuptools.modified import newer_group
 
 
 class Step(NamedTuple):
-    """How one file is made.
+    """A rule that makes one file.
 
     Attributes
     ----------
     target : str
         The file.
     sources : list of str
-        What has to be there before. Where there are some, the compiler says what it reads: in a file with the further
-        suffix ``.dep``, in the form of make's rules.
+        Files that must exist before. If there are any, ``make`` also writes the files that the compiler has read to the
+        target's name with the further suffix ``.dep``, as a rule of make.
     make : callable
         Makes the file.
     made_with : str or None
-        Versions and flags, of which timestamps say nothing. None: ``make`` itself finds out whether it is needed.
+        Versions and flags, which timestamps do not show. None: ``make`` itself finds out whether it is needed.
     """
 
     target: str
@@ -30,9 +30,9 @@ class Step(NamedTuple):
     made_with: str | None = None
 
     def run(self, always=False, store=None):
-        """Make the file, unless it is newer than all that it was made from, with the same versions and flags.
+        """Make the file, unless it is newer than its inputs and was made with the same versions and flags.
 
-        With a store, take it from there where another build has made the same.
+        With a store, take the file from there if another build has made it from the same inputs.
         """
         if self.made_with is None:
             self.make()
@@ -58,7 +58,10 @@ class Step(NamedTuple):
         return made_with == self.made_with and not newer_group(read, self.target, missing="newer")
 
     def _read(self):
-        """What the compiler has read below this folder: of the rest, which pip moves each time, versions say enough."""
+        """Names of the files that the compiler has read below this folder.
+
+        Versions stand for all other files, because pip moves them for each build.
+        """
         if not self.sources:
             return []
         _, paths = Path(f"{self.target}.dep").read_text().replace("\\\n", " ").split(": ", 1)
@@ -66,7 +69,7 @@ class Step(NamedTuple):
 
 
 def run_all(steps, workers, always=False, store=None):
-    """So many steps at a time, of those whose sources are there the first of the list first."""
+    """Run steps, at most ``workers`` at a time. Steps whose sources exist run in the order of the list."""
     waiting, running = list(steps), {}
     with ThreadPoolExecutor(workers) as pool:
         while waiting or running:

@@ -1,4 +1,4 @@
-"""Copies of what a box sees of the source and makes of the target, where these do not serve as they are (lanes.pxd)."""
+"""Copies of a box's part of the source and of the target, for layouts that tiles cannot use in place (lanes.pxd)."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memmove, memset
@@ -21,7 +21,7 @@ cdef extern from "small_groups/expand.h" nogil:
 cdef inline int64_t joined(
     const Tensor *t, const Tensor *copy, const int64_t *count, int64_t *rows
 ) noexcept nogil:
-    """Positions that can be copied in one go: a row, or all rows of one depth where they follow each other."""
+    """Positions that can be copied at once: a row, or a whole plane if it is evenly spaced on both sides."""
     rows[0] = count[1]
     if t.axis[1] == t.axis[2] * count[2] and copy.axis[1] == copy.axis[2] * count[2]:
         rows[0] = 1
@@ -39,7 +39,10 @@ cdef inline void spread_channels(
 
 
 cdef inline int64_t keep_rows(const Lanes *c, const LaneBox *box, const LaneBox *before, compute *part) noexcept nogil:
-    """Rows of the height that are there since the box before, if that is above: those that both see are moved up."""
+    """Move the rows that this box shares with the box above it to the top of ``part``.
+
+    Returns their number, which is 0 if the box before is not the one above.
+    """
     cdef int64_t below = box.source[1] - before.source[1], kept
     if below <= 0 or box.source_count[0] != 1:
         return 0
@@ -53,7 +56,7 @@ cdef inline int64_t keep_rows(const Lanes *c, const LaneBox *box, const LaneBox 
 cdef inline void load_part(
     const Lanes *c, const LaneBox *box, const scalar *source, compute *part, compute *plain, int64_t kept
 ) noexcept nogil:
-    """``source`` points at the image. So many rows of the height are there."""
+    """Copy a box's part of the source; ``part`` has the first ``kept`` rows already. ``source`` points at the image."""
     cdef int64_t d, h, w, i, row, rows, pad = whole_vectors(c.block, part[0])
     cdef int64_t channels = count_blocks(box.lanes, c.outputs) * c.channels, pitch = whole_vectors(channels, part[0])
     cdef int64_t[3] count
@@ -91,7 +94,7 @@ cdef inline void load_part(
 cdef inline void load_result(
     const Lanes *c, const LaneBox *box, const scalar *target, compute *result
 ) noexcept nogil:
-    """``target`` points at the image."""
+    """Copy a box of the target to ``result``. ``target`` points at the image."""
     cdef int64_t d, h, rows, row = joined(&c.y, &c.result, box.target_count, &rows)
     target += origin_of(&c.y, box.target) + box.lane * c.y_lane
     if box.lanes < whole_vectors(c.block, result[0]):
@@ -105,7 +108,7 @@ cdef inline void load_result(
 cdef inline void store_result(
     const Lanes *c, const LaneBox *box, const compute *result, scalar *target
 ) noexcept nogil:
-    """``target`` points at the image."""
+    """Copy ``result`` to a box of the target. ``target`` points at the image."""
     cdef int64_t d, h, rows, row = joined(&c.y, &c.result, box.target_count, &rows)
     target += origin_of(&c.y, box.target) + box.lane * c.y_lane
     for d in range(box.target_count[0]):

@@ -1,7 +1,7 @@
 """fprop and dgrad of many small groups: target(p, lane) = sum over taps t, channels i of source(p, t, i) filter(t, i).
 
-The filter is packed once. A task is a box of positions and a block of lanes, all steps of it: what the phases of a
-strided dgrad see is copied once for all of them.
+The filter is packed once. A task is a box of positions and a block of lanes, with all steps. So all phases of a strided
+dgrad share one copy of their part of the source.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -19,7 +19,7 @@ from small_groups.lanes cimport (
 )
 from small_groups.rows cimport LaneWalk, correlate_rows, describe_walk, make_walk_tables, walk_tables_size
 
-cdef struct LanesJob:  # what all tasks of a call share, beside the source
+cdef struct LanesJob:  # parameters that all tasks of a call share, in addition to the source
     const Lanes *c
     const LaneWalk *walks
     int64_t count  # of the walks
@@ -31,7 +31,7 @@ cdef struct LanesJob:  # what all tasks of a call share, beside the source
 cdef inline void pack_block(
     const Lanes *c, const LaneWalk *walk, const scalar *filter, compute *packed, int64_t block
 ) noexcept nogil:
-    """packed[t][i][lane], zero in the lanes beyond the last."""
+    """Pack packed[t][i][lane], with zeros in the lanes beyond the last."""
     cdef int64_t width = walk.line, lane, t, _channel, l0 = block * c.block, lanes = min(c.block, c.lanes - l0)
     cdef const scalar *of
     if lanes < width:
@@ -53,7 +53,7 @@ cdef inline void pack_block(
 cdef inline void pack_factors(
     const Lanes *c, const scalar *filter, compute *packed, int64_t width
 ) noexcept nogil:
-    """packed[i * width], of one output channel, for its channels or pairs of them."""
+    """packed[i * width] = the filter of one output channel for its channel, or pair of channels, i."""
     cdef int64_t i
     for i in range(c.words):
         if not c.pairs:
@@ -66,7 +66,7 @@ cdef inline void pack_factors(
 cdef inline void pack_vectors(
     const Lanes *c, const LaneWalk *walk, const scalar *filter, compute *packed, int64_t block
 ) noexcept nogil:
-    """packed[vector][t][i][lane] for the spreading tile, zero in the lanes that no group has."""
+    """Pack packed[vector][t][i][lane] for the spreading tile, with zeros in the lanes that belong to no group."""
     cdef int64_t groups = c.y_vector // c.outputs, v, t, g, o, first
     cdef const scalar *of
     memset(packed, 0, walk.line * walk.taps * c.words * sizeof(compute))
@@ -83,7 +83,7 @@ cdef inline void pack_vectors(
 cdef inline void zero_target(
     const Lanes *c, const LaneBox *box, compute *target
 ) noexcept nogil:
-    """What a box makes, in place; ``target`` points at where the coordinates are zero."""
+    """Set a box of the target to zero, in place. ``target`` points at position 0 of the image."""
     cdef int64_t d, h, w
     target += origin_of(&c.y, box.target)
     for d in range(box.target_count[0]):
@@ -129,7 +129,7 @@ cdef inline void correlate_lane_box(
 cdef inline void pack_lanes_task(
     const LanesJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
-    """The filter of one walk, for a block of lanes."""
+    """Pack the filter of one walk for a block of lanes."""
     cdef const Lanes *c = job.c
     cdef const LaneWalk *walk = job.walks + task // c.blocks
     cdef int64_t block = task % c.blocks
@@ -163,7 +163,7 @@ cdef inline int correlate_lanes(
     cdef char *tables
     cdef const scalar *x = &source[0, 0, 0, 0, 0, 0]
     form_team(&all, blocks.threads)
-    if incomplete:  # the first step leaves zeros everywhere; here each task leaves them where its box is
+    if incomplete:  # the first step only stores zeros everywhere; instead, each task stores zeros in its own box
         steps += 1
         count -= 1
     describe_lanes(&c, source, filter, target, steps, count, blocks, kind)

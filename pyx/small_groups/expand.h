@@ -1,8 +1,8 @@
 /* to[j] = of[index[j]] for j < lanes, in whole vectors.
  *
- * same_shuffle: every vector has the first one's permutation, counted from the vector's own first element.
- * two_vectors: the indices of a vector that begins with j lie in [index[j], index[j] + 2 * its length), so two loads and one
- * shuffle suffice; ``of`` is read up to there. */
+ * same_shuffle: all vectors have the same permutation, relative to the vector's first element, and read one vector.
+ * two_vectors: the indices of the vector that begins at j lie in [index[j], index[j] + 2 * length). Two loads and one
+ * shuffle suffice, and `of` is read up to the end of this range. */
 #ifndef CONVGRAD_EXPAND_H
 #define CONVGRAD_EXPAND_H
 

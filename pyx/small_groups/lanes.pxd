@@ -1,15 +1,16 @@
-"""Problems of many small groups, side by side: each lane of a vector is an output channel, whatever its group.
+"""Layout of problems with many small groups: each lane of a vector is one output channel of some group.
 
-Lane l is output channel l % outputs of group l // outputs, and takes the channels i of its own group. A tile multiplies
-vectors with vectors, so a source needs a vector for each i. The spreading tile makes them in registers, of one that has
-the channels of the groups side by side; its vectors end with a group. Where it does, or a group has one channel, and
-the lanes are adjacent in memory, source and target serve as they are. Else a task copies the *part* of the source that
-its box of positions sees,
+Lane l is output channel l % outputs of group l // outputs. It reads the channels i of its own group. A tile multiplies
+vectors by vectors, so it needs a vector of the source for each i. The spreading tile makes these vectors in registers,
+from one vector that holds the channels of neighbouring groups; its vectors hold whole groups only. If the spreading
+tile is used, or groups have one channel, and lanes are adjacent in memory, source and target can be used in place.
+Otherwise a task copies its box's *part* of the source:
 
     part[d][h][w][i][lane] = source(lane // outputs, i, d, h, w)        widened
-    part[d][h][w][group][i] = source(group, i, d, h, w)                 where it is spread, perhaps in pairs of i
+    part[d][h][w][group][i] = source(group, i, d, h, w)                 for the spreading tile, perhaps in pairs of i
 
-and the sums of its box go to a *result* [d][h][w][lane], which is copied in the end. The order of a sum is the same.
+The sums of the box go to a *result* [d][h][w][lane], which is copied to the target at the end. The order of a sum is
+the same in all cases.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -30,11 +31,11 @@ cdef struct Lanes:
     Tensor part, result  # their copies in a task's memory
     team *workers
     int64_t batch, groups, channels, outputs, lanes
-    int64_t x_lane, y_lane  # strides of channels, the groups' included
+    int64_t x_lane, y_lane  # strides between channels, also across groups
     int64_t block, blocks  # lanes of a task
-    bint spreads, pairs  # whether the spreading tile makes a vector for each channel, or for each pair of them
-    int64_t words  # of a group: its channels, or pairs of them
-    int64_t vectors, x_vector, y_vector  # of a block of lanes; from one to the next, in the source and in the target
+    bint spreads, pairs  # whether the spreading tile is used, and whether it takes pairs of channels
+    int64_t words  # channels of a group, or pairs of channels
+    int64_t vectors, x_vector, y_vector  # vectors of a block of lanes; elements between them in source and target
     int64_t x_size[3]
     int64_t y_size[3]
     int64_t extent[3]  # positions of a box
@@ -43,24 +44,24 @@ cdef struct Lanes:
     int64_t heights, bands  # as in Blocks
     int64_t source_step[3]
     int64_t target_step[3]
-    int64_t low[3]  # of the source that position 0 sees, and high, one beyond
+    int64_t low[3]  # position 0 reads the source from low to high - 1
     int64_t high[3]
     bint x_in_place, y_in_place
-    int64_t prefetch  # as in Blocks, where the source is read in place
-    bint streamed  # the target is so large that it is stored past the cache
-    bint incomplete  # the steps do not reach all of the target: it is zero there
+    int64_t prefetch  # as in Blocks, if the source is read in place
+    bint streamed  # the target is so large that non-temporal stores write it
+    bint incomplete  # the steps do not reach all of the target, which is zero elsewhere
     int64_t part_size, plain_size, result_size  # elements of a task's memory
-    bint same_shuffle  # an expansion takes each vector from one vector, by one permutation for all
-    bint two_vectors  # an expansion takes each vector from two vectors side by side
-    int32_t *expansion  # where lane l takes channel i from, in those of a position or in their vector: [i][lane]
+    bint same_shuffle  # an expansion reads each vector from one vector, and all have the same permutation
+    bint two_vectors  # an expansion reads each vector from two adjacent vectors
+    int32_t *expansion  # [i][lane]: index of the lane's channel i among the channels of a position or of a vector
 
 cdef struct LaneBox:
     int64_t image, lane, lanes
     int64_t begin[3]  # positions
     int64_t count[3]
-    int64_t source[3]  # what it sees: begin and extent
+    int64_t source[3]  # its part of the source: begin and extent
     int64_t source_count[3]
-    int64_t target[3]  # what it makes
+    int64_t target[3]  # its part of the target: begin and extent
     int64_t target_count[3]
 
 
@@ -72,7 +73,7 @@ cdef inline void lay_out_rows(Tensor *t, const int64_t *extent, int64_t pitch) n
 
 
 cdef inline void describe_vectors(Lanes *c, const Blocks *blocks, compute kind) noexcept nogil:
-    """How lanes and channels fill vectors: those of the spreading tile have whole groups alone."""
+    """Set the vectors of lanes and channels. Vectors of the spreading tile hold whole groups only."""
     cdef int64_t groups
     c.block = blocks.outputs
     c.blocks = count_blocks(c.lanes, c.block)
@@ -86,7 +87,7 @@ cdef inline void describe_vectors(Lanes *c, const Blocks *blocks, compute kind) 
 
 
 cdef inline int64_t read_by_vectors(const Lanes *c, int64_t step, compute kind) noexcept nogil:
-    """Elements of a position, for what the vectors of a block read or write, ``step`` apart: the last one is whole."""
+    """Elements of a position that hold the vectors of a block, ``step`` elements apart; the last vector is whole."""
     cdef int64_t pitch = whole_vectors((c.vectors - 1) * step, kind) + vector_length(kind)
     return staggered(pitch, sizeof(compute)) if c.spreads else pitch
 
@@ -95,7 +96,7 @@ cdef inline void describe_lanes(
     Lanes *c, const scalar[:, :, :, :, :, :] source, const scalar[:, :, :, :, :, :] filter,
     const scalar[:, :, :, :, :, :] target, const Step *steps, int64_t count, const Blocks *blocks, compute kind,
 ) noexcept nogil:
-    """All but the table; the steps of a problem differ in their taps, and visit the target in turns."""
+    """Set everything except the table. The steps of a problem are stride phases: they differ in taps and positions."""
     cdef int axis
     cdef int64_t i, most, pad
     cdef int64_t seen[3]
@@ -132,7 +133,7 @@ cdef inline void describe_lanes(
     c.x_in_place = c.y_in_place = False
     pad = read_by_vectors(c, c.y_vector, kind)
     if scalar is compute:
-        # Vectors are loaded and stored whole, so no task may end inside one.
+        # Vectors are loaded and stored whole, so no task may end inside a vector.
         c.y_in_place = c.y_lane == 1 and c.block == whole_vectors(c.block, kind) and blocks.spreads != COPIES
         c.y_in_place = c.y_in_place and c.y_vector == vector_length(kind) and c.lanes == whole_vectors(c.lanes, kind)
         c.x_in_place = (c.spreads or c.outputs == 1) and c.channels == c.outputs and c.x_lane == 1
@@ -145,7 +146,7 @@ cdef inline void describe_lanes(
     if not c.x_in_place:
         c.part_size = c.part.axis[0] * seen[0]
         if not c.spreads and (c.channels > 1 or c.outputs > 1):
-            # The last expansion of a partial block may look up to a vector of lanes further, or at two vectors.
+            # The last expansion of a partial block may read up to a vector of lanes beyond it, or two vectors.
             c.plain_size = seen[2] * whole_vectors(count_blocks(c.block, c.outputs) * c.channels, kind)
             c.plain_size += whole_vectors(1, kind) * max(c.channels, <int64_t>2)
     c.streamed = c.y_in_place and blocks.nontemporal
@@ -155,7 +156,7 @@ cdef inline void describe_lanes(
     elif c.streamed:
         c.result_size = c.extent[2] * whole_vectors(c.block, kind)
     c.same_shuffle = c.channels == c.outputs and whole_vectors(1, kind) % c.channels == 0
-    # A vector's lanes are those of at most so many groups.
+    # The lanes of a vector belong to at most ceil((length - 1) / outputs) + 1 groups.
     c.two_vectors = (count_blocks(whole_vectors(1, kind) - 1, c.outputs) + 1) * c.channels <= 2 * whole_vectors(1, kind)
     c.incomplete = False
 
@@ -175,7 +176,7 @@ cdef inline void make_expansion(Lanes *c, int32_t *table, compute kind) noexcept
 
 
 cdef inline void find_lane_box(LaneBox *box, const Lanes *c, int64_t index) noexcept nogil:
-    """Box ``index`` of all: lanes innermost, then width, height, depth, images."""
+    """Find box number ``index``. Lanes vary fastest, then width, height, depth, images."""
     cdef int axis
     cdef int64_t i, end
     box.lane = index % c.blocks * c.block
@@ -197,12 +198,12 @@ cdef inline void find_lane_box(LaneBox *box, const Lanes *c, int64_t index) noex
 
 
 cdef inline int64_t whole_count(const Lanes *c) noexcept nogil:
-    """Boxes of all images, where so many bands, one below the other, count as one. With bands, rows are whole."""
+    """Boxes of all images, where ``bands`` boxes, one below the other, count as one. With bands, rows are whole."""
     return c.batch * (c.box_count if c.bands == 1 else c.boxes[0] * count_blocks(c.boxes[1], c.bands))
 
 
 cdef inline int64_t first_band(const Lanes *c, int64_t whole) noexcept nogil:
-    """The first of what counts as one."""
+    """The first box of those that count as number ``whole``."""
     cdef int64_t rows = count_blocks(c.boxes[1], c.bands)
     return whole if c.bands == 1 else whole // rows * c.boxes[1] + whole % rows * c.bands
 

@@ -1,7 +1,7 @@
-"""A piece of a row of positions, by the sliding tile or by the register tile.
+"""The products of a piece of a row of positions, by the sliding tile or by the register tile.
 
-Groups of one channel take the sliding tile (slide_template.h), in fprop and dgrad on whole rows; others the register
-tile, lane by lane, where they do not take the spreading tile (spread.pxd).
+Groups of one channel take the sliding tile (slide_template.h), in fprop and dgrad on whole rows. Groups of several
+channels take the spreading tile (spread.pxd) or, lane by lane, the register tile.
 
                         rows of a tile      columns of a tile    depth
     fprop, dgrad        positions           lanes                taps and channels
@@ -20,15 +20,15 @@ from tile.slide cimport slide, slide_shape, slide_sums
 from tile.ukernel cimport CARRIED, LANES, MOST_ROWS, NARROW_ROWS, strip_width, vectors_of
 
 cdef enum:
-    FETCH_POSITIONS = 16  # so far ahead in a row
+    FETCH_POSITIONS = 16  # distance of prefetches within a row, in positions
 
 cdef struct LaneWalk:
     conv_walk walk
     Tensor x, y  # the tensors themselves or their copies
     const Lanes *lanes
     int64_t taps, channels
-    int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
-    int64_t line, width, packed  # elements of the packed filter for a factor, and from it to the next; where it begins
+    int64_t slides  # step between positions in taps if the sliding tile supports it (1 or 2), otherwise 0
+    int64_t line, width, packed  # elements of a packed (tap, channel), stride between them; offset of the filter
     int64_t prefetch  # as in Lanes
     int64_t run_count
     ColumnRun *runs
@@ -37,24 +37,24 @@ cdef struct LaneWalk:
     int32_t *position_source
     int32_t *position_target
 
-cdef struct PositionRow:  # one row of positions: what its runs have in common
-    int64_t source, target  # where it begins: its first position and tap (height, width) 0
-    int64_t first, taps  # of the height
-    int64_t depth, depths  # taps of the depth
+cdef struct PositionRow:  # one row of positions: common values of its runs
+    int64_t source, target  # offsets of its first position, the source's at tap (height, width) 0
+    int64_t first, taps  # range of taps of the height
+    int64_t depth, depths  # range of taps of the depth
 
-cdef struct RowPart:  # of a run: what a box has of it
+cdef struct RowPart:  # the part of a run that lies in a box
     int64_t source, target
-    int64_t begin, count, table, depth  # positions; taps of the height and width, and channels
+    int64_t begin, count, table, depth  # positions; entries of the tables: taps of height and width, and channels
 
 
 cdef inline void slide_piece(
     const LaneWalk *c, const PositionRow *row, const RowPart *piece, int64_t lanes, const compute *source,
     const compute *packed, compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
-    """The sliding tile on a piece of a row. Its taps may lie the other way round than its positions."""
+    """Apply the sliding tile to a piece of a row. If taps run against positions, it starts at the last position."""
     cdef const conv_axis *width = &c.walk.axis[2]
     cdef const conv_axis *height = &c.walk.axis[1]
-    cdef conv_axis columns = width[0]  # of the source, seen as the taps of the first position
+    cdef conv_axis columns = width[0]  # columns of the source, as taps of the first position
     cdef int64_t position = width.source_step * c.x.axis[2], begin = piece.begin
     cdef slide_shape s
     s.lanes, s.positions, s.rows, s.taps = lanes, piece.count, row.taps, width.taps
@@ -86,7 +86,7 @@ cdef inline void multiply_piece(
     const LaneWalk *c, const RowPart *piece, int64_t lanes, int64_t depth, const compute *source, const compute *packed,
     compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
-    """The register tile on the piece of a run."""
+    """fprop and dgrad: apply the register tile to a piece of a run."""
     cdef int64_t lane = 0, columns
     while lane < lanes:
         columns = min(strip_width(target[0]), lanes - lane)
@@ -102,7 +102,7 @@ cdef inline void sum_piece(
     const LaneWalk *c, const PositionRow *row, const ColumnRun *run, const RowPart *piece, int64_t heights,
     int64_t lanes, const compute *source, const compute *target, compute *sums, int64_t sums_row,
 ) noexcept nogil:
-    """The sliding tile on the pieces of a run in so many rows of positions, which have the same taps."""
+    """wgrad: apply the sliding tile to the pieces of a run in ``heights`` rows of positions with the same taps."""
     cdef const conv_axis *width = &c.walk.axis[2]
     cdef const conv_axis *height = &c.walk.axis[1]
     cdef slide_shape s
@@ -120,7 +120,7 @@ cdef inline void accumulate_piece(
     const LaneWalk *c, const RowPart *piece, int64_t lanes, const compute *source, const compute *target, compute *sums,
     int64_t sums_row,
 ) noexcept nogil:
-    """The register tile on the piece of a run."""
+    """wgrad: apply the register tile to a piece of a run."""
     cdef int64_t lane = 0, i, k, columns
     cdef int64_t[NARROW_ROWS] sum_rows
     cdef int rows

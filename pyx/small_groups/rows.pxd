@@ -1,6 +1,6 @@
-"""The sums of a box of lanes, run by run of its positions, or row by row.
+"""The sums of a box of lanes, run by run or row by row of its positions.
 
-Nothing is multiplied by padding, so no infinity there can do harm.
+Padding is never multiplied, so infinite filter values cannot make NaN there.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -42,7 +42,7 @@ cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step
 
 
 cdef inline int64_t walk_tables_size(const LaneWalk *c, const Lanes *lanes) noexcept nogil:
-    """Bytes of its tables at most."""
+    """An upper bound of the bytes of its tables."""
     cdef int64_t entries = most_entries(&c.walk, c.run_count, c.channels) + lanes.extent[2]
     return in_lines((c.run_count + 1) * sizeof(ColumnRun) + 2 * entries * sizeof(int32_t))
 
@@ -74,7 +74,7 @@ cdef inline void find_row(const LaneWalk *c, int64_t d, int64_t h, PositionRow *
 cdef inline bint find_piece(
     const LaneWalk *c, const LaneBox *box, const PositionRow *row, const ColumnRun *run, RowPart *piece
 ) noexcept nogil:
-    """Whether the box has a part of a run."""
+    """Find the part of a run that lies in the box. Returns whether there is one."""
     cdef int64_t begin = max(run.begin, box.begin[2])
     piece.count = min(run.begin + run.count, box.begin[2] + box.count[2]) - begin
     piece.begin = begin
@@ -86,7 +86,11 @@ cdef inline bint find_piece(
 
 
 cdef inline int64_t rows_alike(const LaneWalk *c, int64_t h, int64_t end, const PositionRow *row) noexcept nogil:
-    """Rows from h on that have the taps of the first and are summed together, whatever boxes there are."""
+    """Number of rows from h on that are summed together. They have the same taps.
+
+    No such stretch crosses a multiple of ``heights``. Bands end at these multiples as well, so they do not change the
+    order of sums.
+    """
     cdef int64_t count = 1, first, taps
     end = min(end, (h // c.lanes.heights + 1) * c.lanes.heights)
     while h + count < end:
@@ -101,10 +105,11 @@ cdef inline void correlate_rows(
     const LaneWalk *c, const LaneBox *box, const compute *source, const compute *packed, compute *target,
     compute *sums, bint streamed
 ) noexcept nogil:
-    """target = the sums of a box. The packed filter is [tap][channel][lane]; the tables' pitch is that of its lines.
+    """target = the sums of a box.
 
-    That of the spreading tile is [vector][tap][channel][lane]. ``source`` and ``target`` point at where the coordinates
-    are zero. Where ``streamed``, those of a run are formed in ``sums`` first.
+    The packed filter is [tap][channel][lane], and for the spreading tile [vector][tap][channel][lane]. The tables'
+    pitch is the length of its lines. ``source`` and ``target`` point at coordinate zero. If ``streamed``, the sums of a
+    run are formed in ``sums`` and then written with non-temporal stores.
     """
     cdef int64_t d, h, r, t, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.lanes.words * c.width
     cdef int64_t step = c.walk.axis[2].target_step * c.y.axis[2], tap = c.walk.axis[0].source_tap * c.x.axis[0]
@@ -112,7 +117,7 @@ cdef inline void correlate_rows(
     cdef compute *made = sums
     cdef PositionRow row
     cdef RowPart piece
-    cdef ColumnRun whole  # of a row: tiles that leave out taps themselves
+    cdef ColumnRun whole  # a whole row, for tiles that skip taps in padding themselves
     cdef bint spreads = c.lanes.spreads, leaves_out = c.slides or spreads
     cdef const ColumnRun *runs = &whole if leaves_out else c.runs
     whole.begin, whole.count, whole.first, whole.taps, whole.table = 0, c.walk.axis[2].positions, 0, 0, 0
@@ -149,8 +154,7 @@ cdef inline void accumulate_rows(
 ) noexcept nogil:
     """sums[tap, channel][lane] += the products of a box; the tables' pitch is one.
 
-    Those of the spreading tile are [vector][tap, channel][lane]. ``source`` and ``target`` point at where the
-    coordinates are zero.
+    The sums of the spreading tile are [vector][tap, channel][lane]. ``source`` and ``target`` point at coordinate zero.
     """
     cdef int64_t d, h, r, t, heights, area = c.walk.axis[1].taps * c.walk.axis[2].taps * c.channels * c.width
     cdef int64_t tap = c.walk.axis[0].source_tap * c.x.axis[0]

@@ -1,8 +1,8 @@
-"""Rows of positions cut into runs: neighbours along the width under which the same taps lie inside the source.
+"""Runs: neighbouring positions of a row that have the same taps of the width in the source.
 
-Where a source is read in place, taps in padding are left out. Those of the depth and of the height are a range for a
-whole row of positions; those of the width are a range for each run. Tables give, for the taps (height, width) of a run
-and the channels of a group, in this order, where they are in the source and which they are in the filter.
+Taps in padding are skipped. The taps of the depth and of the height that lie in the source are one range for a whole
+row of positions, and the taps of the width are one range per run. Two tables list the (height, width) taps of a run and
+the channels of a group, in this order: their offsets in the source and in the filter.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
@@ -13,15 +13,15 @@ from base.tensor cimport Tensor
 from copy.window cimport first_from
 
 cdef struct ColumnRun:
-    int64_t begin, count  # positions
-    int64_t first, taps  # of the width
-    int64_t table  # its first entry in the tables
+    int64_t begin, count  # range of positions
+    int64_t first, taps  # range of taps of the width
+    int64_t table  # its first tap in the tables
 
 
 cdef inline void find_taps(const conv_axis *a, int64_t position, int64_t *first, int64_t *count) noexcept nogil:
-    """The taps of a position that lie inside the source."""
+    """Set the range of taps of a position that lie in the source."""
     cdef int64_t source = conv_source(a, position, 0), step = a.source_tap
-    if step < 0:  # seen from the other end of the axis
+    if step < 0:  # mirror the axis
         source = a.source_size - 1 - source
         step = -step
     first[0] = min(first_from(source, 0, max(step, 1)), a.taps)
@@ -29,13 +29,13 @@ cdef inline void find_taps(const conv_axis *a, int64_t position, int64_t *first,
 
 
 cdef inline int64_t find_runs(const conv_walk *walk, ColumnRun *runs) noexcept nogil:
-    """How many runs there are, with ``runs`` NULL, or these; the last one is followed by the tables' length."""
+    """List the runs unless ``runs`` is NULL; behind the last, ``table`` has the length of all. Returns their number."""
     cdef const conv_axis *a = &walk.axis[2]
     cdef int64_t position = 0, number = 0, table = 0, next, first, count, next_first, next_count
     while position < a.positions:
         find_taps(a, position, &first, &count)
         next = position + 1
-        if count == a.taps:  # until the first position whose last tap is outside
+        if count == a.taps:  # skip to the first position whose last tap is outside
             if a.source_tap >= 0:
                 next += first_from(conv_source(a, next, a.taps - 1), a.source_size, a.source_step)
             else:
@@ -59,7 +59,7 @@ cdef inline int64_t find_runs(const conv_walk *walk, ColumnRun *runs) noexcept n
 
 
 cdef inline bint fits_tables(const conv_walk *walk, const Tensor *x, const Tensor *y, int64_t positions) noexcept nogil:
-    """Whether the offsets fit into 32 bits, for rows of so many positions."""
+    """Whether the offsets fit into 32 bits, for rows of ``positions`` positions."""
     cdef int axis
     cdef int64_t reach = 0
     cdef const conv_axis *a
@@ -71,7 +71,7 @@ cdef inline bint fits_tables(const conv_walk *walk, const Tensor *x, const Tenso
 
 
 cdef inline int64_t most_entries(const conv_walk *walk, int64_t runs, int64_t channels) noexcept nogil:
-    """An upper limit of the tables' length."""
+    """An upper bound of the tables' length."""
     return runs * walk.axis[1].taps * walk.axis[2].taps * channels
 
 

@@ -1,4 +1,4 @@
-"""A piece of a row of positions of groups of several channels, by the spreading tile (spread_template.h)."""
+"""The products of a piece of a row, for groups of several channels, by the spreading tile (spread_template.h)."""
 
 from libc.stdint cimport int64_t
 
@@ -13,7 +13,7 @@ from tile.spread cimport SPREAD_TAPS, spread, spread_part, spread_shape, spread_
 cdef inline void describe_spread(
     const LaneWalk *c, const RowPart *piece, int64_t lanes, spread_shape *s
 ) noexcept nogil:
-    """What both directions have in common."""
+    """Set the values that both directions have in common."""
     cdef const conv_axis *width = &c.walk.axis[2]
     s.vectors, s.channels, s.order = count_blocks(lanes, c.lanes.y_vector), c.lanes.words, c.lanes.expansion
     s.x_vector, s.y_vector = c.lanes.x_vector, c.lanes.y_vector
@@ -27,8 +27,11 @@ cdef inline void describe_spread(
 cdef inline void list_parts(
     const conv_axis *width, int64_t begin, bint turned, spread_shape *s
 ) noexcept nogil:
-    """The taps of the width, three together where they lie like positions; the columns of all, from ``begin`` on."""
-    cdef conv_axis columns = width[0]  # of the source, seen as taps of the first position
+    """List the taps of the width and their columns, three taps together if they have the spacing of positions.
+
+    ``begin`` is the position of the first column.
+    """
+    cdef conv_axis columns = width[0]  # columns of the source, as taps of the first position
     cdef int64_t t = 0
     cdef spread_part *part = s.part
     columns.source_tap = -width.source_step if turned else width.source_step
@@ -48,7 +51,7 @@ cdef inline void spread_piece(
     const LaneWalk *c, const PositionRow *row, const RowPart *piece, int64_t lanes, const compute *source,
     const compute *packed, compute *target, int64_t target_step, bint fresh,
 ) noexcept nogil:
-    """fprop and dgrad. Where taps lie the other way round than positions, these are taken from the last one on."""
+    """Add the products of fprop or dgrad. If taps run against positions, it starts at the last position."""
     cdef const conv_axis *width = &c.walk.axis[2]
     cdef bint turned = width.source_tap < 0
     cdef int64_t last = piece.count - 1 if turned else 0
@@ -67,7 +70,7 @@ cdef inline void sum_spread(
     const LaneWalk *c, const PositionRow *row, const ColumnRun *run, const RowPart *piece, int64_t heights,
     int64_t lanes, const compute *source, const compute *target, compute *sums,
 ) noexcept nogil:
-    """wgrad: the pieces of a run in so many rows of positions, which have the same taps."""
+    """Add the products of wgrad: the pieces of a run in ``heights`` rows of positions with the same taps."""
     cdef const conv_axis *height = &c.walk.axis[1]
     cdef spread_shape s
     describe_spread(c, piece, lanes, &s)

@@ -17,7 +17,7 @@ from small_groups.lanes cimport (
 )
 from small_groups.rows cimport LaneWalk, accumulate_rows, describe_walk, make_walk_tables, walk_tables_size
 
-cdef struct LaneSumsJob:  # what all tasks of a call share, beside the source
+cdef struct LaneSumsJob:  # parameters that all tasks of a call share, in addition to the source
     const Lanes *c
     const LaneWalk *walk
     int64_t slices
@@ -53,7 +53,7 @@ cdef inline void accumulate_lane_box(
 cdef inline void sum_lanes_task(
     const LaneSumsJob *job, const scalar *source, compute *scratch, int64_t task
 ) noexcept nogil:
-    """partial[block][slice] = the sums of its boxes."""
+    """partial[block][slice] = the sums of the slice's boxes."""
     cdef const Lanes *c = job.c
     cdef int64_t slices = job.slices, size = job.size
     cdef int64_t block = task // slices, slice = task % slices, boxes = whole_count(c), i
@@ -61,7 +61,7 @@ cdef inline void sum_lanes_task(
     cdef LaneBox box, before
     memset(sums, 0, size * sizeof(compute))
     memset(&before, 0, sizeof(before))
-    before.source[1] = INT64_MAX  # nothing is below
+    before.source[1] = INT64_MAX  # no box lies below this one, so the first box keeps no rows
     for i in range(first_band(c, boxes * slice // slices), first_band(c, boxes * (slice + 1) // slices)):
         if is_stopped(c.workers):
             return
@@ -73,7 +73,7 @@ cdef inline void sum_lanes_task(
 cdef inline void store_lanes(
     const Lanes *c, const LaneWalk *walk, int64_t first, int64_t lanes, const compute *sums, scalar *filter
 ) noexcept nogil:
-    """Of so many lanes: sums[t][i][lane]."""
+    """Store sums[t][i][lane] of ``lanes`` lanes in the filter."""
     cdef int64_t t, _channel, lane
     cdef scalar *to
     for t in range(walk.taps):
@@ -98,7 +98,7 @@ cdef inline void store_lanes_task(
     for slice in range(1, job.slices):
         for i in range(size):
             sums[i] += sums[slice * size + i]
-    # The spreading tile has the sums of one vector after the other.
+    # The sums of the spreading tile are [vector][t][i][lane].
     lanes = c.y_vector if c.spreads else c.block
     for v in range(c.vectors if c.spreads else 1):
         store_lanes(c, walk, l0 + v * lanes, min(lanes, min(l0 + c.block, c.lanes) - l0 - v * lanes),

@@ -1,4 +1,4 @@
-"""Products of any number of rows with at most a strip of columns, tile by tile."""
+"""Matrix products of any number of rows by at most one strip of columns, tile by tile."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -10,29 +10,29 @@ from tile.ukernel cimport (
     vector_length, vectors_of,
 )
 
-cdef enum:  # of one product, whose depth and rows are those of a zone
-    TALL_RUN = 8  # steps of a run, from which on they are worth walking along it
-    LONG_DEPTH = 64  # from which on it is worth fetching what the next tile begins with, if its rows are lines apart,
-    LONGER_DEPTH = 96  # and more of it, where half of a strip makes so few products that they would wait for it
+cdef enum:  # limits of one product, whose depth and rows belong to a zone
+    TALL_RUN = 8  # least steps of a run for tall tiles
+    LONG_DEPTH = 64  # least depth for prefetching the beginning of the next tile's rows, if they are lines apart
+    LONGER_DEPTH = 96  # least depth for prefetching more of them, if columns and thus products per load are few
 
-# A product is c[r][j] += sum over k of a[r][k] * b[k][j]. Where its elements are, counted from a, b and c:
+# A product is c[r][j] += sum over k of a[r][k] * b[k][j]. The structs below give the offsets of its elements.
 
 cdef struct Depth:  # k
     int way  # SCALARS, LANES or PAIRS
-    int64_t steps, run  # runs of so many steps, in each of which the tables of a and b rise evenly
+    int64_t steps, run  # ``steps`` in runs of ``run`` steps; inside a run both tables rise evenly
 
 cdef struct Rows:  # a[r][k] = a[row[r] + depth[k]]
     const int32_t *row
     const int32_t *depth
     int64_t count
-    int64_t pitched  # so many rows lie evenly, and the next so many, and so on: for multiply_rows
-    bint far  # a may be in memory, as it was not written just now
+    int64_t pitched  # rows per stretch; inside a stretch row[i + 1] - row[i] is constant (for multiply_rows)
+    bint far  # whether a may have to come from memory: it was not written just now
 
 cdef struct Columns:  # b[k][j] = b[line[k] + j]
     const int32_t *line
     int64_t count
 
-cdef struct Sums:  # c[r][j] = c[first + place[r] + j], or where there is no table c[first + r * pitch + j]
+cdef struct Sums:  # c[r][j] = c[first + place[r] + j], or c[first + r * pitch + j] without the table ``place``
     int64_t first
     const int64_t *place
     int64_t pitch
@@ -56,14 +56,14 @@ cdef inline Sums sums_from(Sums sums, int64_t r) noexcept nogil:
 
 
 cdef inline void list_multiples(int64_t *places, int64_t pitch, int64_t count) noexcept nogil:
-    """The table of so many rows that have none."""
+    """places[r] = r * pitch, the table of rows that have none."""
     cdef int64_t r
     for r in range(count):
         places[r] = r * pitch
 
 
 cdef inline Sums with_table(Sums sums, const int64_t *places) noexcept nogil:
-    """Sums with their own table, or the one of a tile's rows that ``list_multiples`` made."""
+    """Sums with their own table or, without one, with the table that ``list_multiples`` made for a tile."""
     if sums.place == NULL:
         sums.place = places
     return sums
@@ -72,7 +72,7 @@ cdef inline Sums with_table(Sums sums, const int64_t *places) noexcept nogil:
 cdef inline void multiply_tile(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """One tile, of at most MOST_ROWS and a strip. Sums have a table here and below."""
+    """Compute one tile of at most MOST_ROWS rows and one strip. Sums must have a table here and below."""
     cdef int count = <int>rows.count, vectors = vectors_of(columns.count, c[0])
     cdef bint channelwise = k.way == LANES
     c += sums.first
@@ -93,7 +93,7 @@ cdef inline void multiply_tile(
 cdef inline void multiply_half(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """``multiply_tile`` with half of a vector."""
+    """Compute one tile of half a vector of columns."""
     cdef int count = <int>rows.count
     c += sums.first
     if compute is float and k.way == PAIRS:
@@ -110,7 +110,7 @@ cdef inline void multiply_half(
 cdef inline void multiply_tall(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """``multiply_tile`` with one vector, and rows of a that lie evenly."""
+    """Compute one tile of one vector of columns, for evenly spaced rows of a."""
     cdef int count = <int>rows.count
     cdef int64_t pitch = rows.row[1] - rows.row[0]
     a += rows.row[0]
@@ -127,28 +127,28 @@ cdef inline void multiply_tall(
 
 
 cdef inline int rows_of_tile(int64_t rows, int64_t most) noexcept nogil:
-    """Rows of the next tile, of the many that are left.
+    """Rows of the next tile if ``rows`` rows are left.
 
-    The last tiles share theirs: one of few rows would leave the multipliers waiting for each other.
+    The last tiles share their rows evenly, because a tile of few rows has too few independent sums.
     """
     if rows <= most or rows >= 3 * most:
         return <int>min(rows, most)
-    return <int>(rows // 2 if rows <= 2 * most else rows // 3)  # no division, which would take as long as many products
+    return <int>(rows // 2 if rows <= 2 * most else rows // 3)  # constant divisors: a division takes long
 
 
 cdef inline void multiply_strip(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """The product, of at most a strip of columns.
+    """Compute a product with at most one strip of columns.
 
-    b may be read, and c is written, up to whole_columns(columns); of LANES, up to whole vectors.
+    b is read and c is written up to whole_columns(columns), with LANES up to whole vectors.
     """
     cdef int64_t i
     cdef int vectors = vectors_of(columns.count, c[0])
     cdef bint half = k.way != LANES and fit_half(columns.count, c[0])
     cdef int64_t most = HALF_ROWS if half and k.run > 1 else MOST_ROWS(vectors)
     cdef int64_t[NARROW_ROWS] places
-    # By vectors narrower than a line a tile takes so long that what lies in the second cache is there in time.
+    # With vectors narrower than a cache line, a tile takes so long that data in the L2 cache need no prefetch.
     cdef bint fetches = ((rows.far or VECTOR_BYTES >= LINE_BYTES) and k.steps >= LONG_DEPTH and rows.count > 1
                          and (rows.row[1] - rows.row[0]) * <int64_t>sizeof(compute) >= LINE_BYTES)
     cdef bint fetches_more = fetches and k.steps >= LONGER_DEPTH and 2 * vectors <= TILE_VECTORS
@@ -171,7 +171,7 @@ cdef inline void multiply_strip(
 
 
 cdef inline int64_t count_pitched(const int32_t *row, int64_t stretch, int64_t count) noexcept nogil:
-    """How many of all rows, in stretches of so many that lie evenly, do: all, or those of a stretch."""
+    """Rows.pitched for rows whose stretches of ``stretch`` rows are evenly spaced: ``count`` if all rows are."""
     cdef int64_t i = stretch
     if stretch < 2:
         return stretch
@@ -183,7 +183,7 @@ cdef inline int64_t count_pitched(const int32_t *row, int64_t stretch, int64_t c
 
 
 cdef inline bint fits_tall(int64_t pitched, int64_t columns, int64_t run, compute kind) noexcept nogil:
-    """Whether tall tiles take so many rows that lie evenly: more than others have."""
+    """Whether tall tiles can take stretches of ``pitched`` rows, and these have more rows than other tiles."""
     return (NARROW_ROWS < TALL_ROWS and pitched > NARROW_ROWS and run >= TALL_RUN and columns <= vector_length(kind)
             and not fit_half(columns, kind))
 
@@ -191,7 +191,7 @@ cdef inline bint fits_tall(int64_t pitched, int64_t columns, int64_t run, comput
 cdef inline void multiply_pitched(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """``multiply_strip`` of one vector by tall tiles: the rows, more than NARROW_ROWS, lie evenly."""
+    """``multiply_strip`` with tall tiles: one vector of columns, more than NARROW_ROWS evenly spaced rows."""
     cdef int64_t i, pitch = rows.row[1] - rows.row[0]
     cdef int64_t[MOST_TALL_ROWS] places
     cdef bint fetches = k.run >= LONG_DEPTH and pitch * <int64_t>sizeof(compute) >= LINE_BYTES
@@ -211,7 +211,7 @@ cdef inline void multiply_pitched(
 cdef inline void multiply_rows(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """``multiply_strip``, of rows that lie evenly by tall tiles."""
+    """``multiply_strip``, with tall tiles for evenly spaced rows."""
     cdef Rows stretch = rows
     while fits_tall(min(rows.pitched, rows.count), columns.count, k.run, c[0]):
         stretch.row, stretch.count = rows.row, min(rows.pitched, rows.count)

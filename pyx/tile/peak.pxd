@@ -1,4 +1,4 @@
-"""The rate of the register tile alone, on panels in the cache: what the kernels can reach at most."""
+"""The speed of the register tile alone, on panels in the cache: an upper bound of the kernels' speed."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
@@ -16,7 +16,7 @@ cdef struct PeakJob:
 
 
 cdef inline void repeat_tile(const PeakJob *job, const void *source, compute *a, int64_t task) noexcept nogil:
-    """All tiles of one thread, with the scratch memory's panels."""
+    """Compute all tiles of one thread, with panels in its scratch memory."""
     cdef int way = job.way
     cdef int64_t i, _repetition, depth = job.depth, width = strip_width(a[0])
     cdef compute *b = a + TILE_ROWS * depth

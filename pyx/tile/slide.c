@@ -3,16 +3,17 @@
 #include "tile/spread.h"
 #include "tile/ukernel.h"
 
-/* Taps of a row, positions of a chunk and rows of a block of sums: all are in registers, beside one for a column. */
+/* Limits of taps of a row, positions of a chunk and rows of a block of sums. Their vectors stay in registers, in
+ * addition to one for a column of x. */
 #define SLIDE_MOST 12
 #define SLIDE_ROWS 4
 #define SLIDE_AT_MOST_(most, count) ((count) < (most) ? (count) : (most))
 #define SLIDE_POSITIONS(step, taps) SLIDE_AT_MOST_((step) == 1 ? SLIDE_MOST : 8, REGISTERS - 1 - (taps))
-/* What CASE makes of each number of taps. */
+/* One CASE for each number of taps. */
 #define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
-/* Positions whose products with a block of sums are formed together: they are in registers, too. With few of these, and
-   of few taps that are two apart, loads of x in the products themselves are as fast. */
+/* Positions of y whose products with a block of sums are formed together. Their vectors stay in registers as well. With
+ * few registers, or with few taps at step 2, loading x in each product is as fast. */
 #define SLIDE_COLUMNS (REGISTERS > 16 ? 4 : 1)
 #define SLIDE_SHARED(step, rows, taps)                                                                                 \
     SLIDE_AT_MOST_((step) == 1  ? SLIDE_COLUMNS                                                                        \
@@ -20,7 +21,8 @@
                                 : 1,                                                                                   \
                    REGISTERS - 1 - (rows) * (taps))
 
-/* A vector of its own: not a part of the instructions that use it. With CONVGRAD_WIDE, no register may hold one. */
+/* Keeps a vector in a register, so that the instructions that use it do not load it again. With CONVGRAD_WIDE a vector
+ * may be wider than registers. */
 #if defined(CONVGRAD_WIDE)
 #define KEEP_VECTOR(vector)
 #elif defined(__x86_64__)
@@ -49,7 +51,7 @@
 #undef TYPE
 #undef SLIDE
 
-/* Positions of a chunk and taps of a block of sums of the spreading tile: all are in registers. */
+/* Limits of positions of a chunk and taps of a block of sums of the spreading tile. Their vectors stay in registers. */
 #define SPREAD_POSITIONS (REGISTERS > 16 ? 10 : 6)
 #if REGISTERS > 16
 #define SPREAD_SUM_TAPS SPREAD_TAPS
@@ -57,7 +59,7 @@
 #define SPREAD_SUM_TAPS 2
 #endif
 #define SPREAD_LANES (VECTOR_BYTES / (int)sizeof(float))
-/* Channels that are taken together: all parts of a group have as many. */
+/* Channels that are taken together, a divisor of a group's channels. */
 #define SPREAD_TOGETHER(channels) ((channels) % 4 == 0 ? 4 : (channels) % 3 == 0 ? 3 : (channels) % 2 == 0 ? 2 : 1)
 
 typedef float spread_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));

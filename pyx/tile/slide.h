@@ -1,26 +1,26 @@
-/* The sliding tile of each compute type, which is compiled in slide.c. */
+/* The sliding tile of each compute type, compiled in slide.c. */
 #ifndef CONVGRAD_SLIDE_H
 #define CONVGRAD_SLIDE_H
 
 #include <stdint.h>
 
-/* What it visits, in elements. */
+/* Extents and strides of a call, in elements. */
 typedef struct {
     int64_t lanes;
-    int64_t heights, positions; /* of y; heights in sums only */
+    int64_t heights, positions; /* of y; `heights` is only for slide_*_sums */
     int64_t rows, taps;         /* of the filter */
     int64_t step;               /* between positions, in taps */
-    int64_t begin, end;         /* columns of a row of x that there are; others are left out */
-    int64_t new_row, new_rows;  /* those that no row of y has seen before, where x is far away: they are fetched, */
-    int64_t ahead;              /* so many elements ahead */
+    int64_t begin, end;         /* range of columns that lie in a row of x; others are padding and are skipped */
+    int64_t new_row, new_rows;  /* rows of x that the row of y before has not read; prefetched if x is in memory */
+    int64_t ahead;              /* distance of the prefetch */
     int64_t x_height, x_position, x_row, x_tap;
     int64_t y_height, y_position;
     int64_t w_row, w_tap;
 } slide_shape;
 
-#define SLIDE_TAPS 7 /* of a row, at most */
+#define SLIDE_TAPS 7 /* greatest number of taps of a row */
 
-/* What slide_template.h defines for one compute type. */
+/* The functions that slide_template.h defines for one compute type. */
 #define DECLARE_SLIDE(name, type)                                                                                      \
     void name(const slide_shape *s, const type *x, const type *w, type *y, int fresh);                                 \
     void name##_sums(const slide_shape *s, const type *x, const type *y, type *w);

@@ -1,4 +1,4 @@
-"""Rows of a depthwise problem, by the sliding tile: of long ones, a few taps at a time."""
+"""Rows of a depthwise problem by the sliding tile, at most SLIDE_TAPS taps of a row at a time."""
 
 from libc.stdint cimport int64_t
 
@@ -27,7 +27,7 @@ cdef extern from "tile/slide.h" nogil:
 
 
 cdef inline int64_t next_taps(int64_t taps) noexcept nogil:
-    """Taps that the tile takes next, of so many that are left of a row: nearly equal parts."""
+    """Taps that the tile takes next if ``taps`` taps of a row are left; the parts are nearly equal."""
     cdef int64_t parts = (taps + SLIDE_TAPS - 1) // SLIDE_TAPS
     return (taps + parts - 1) // parts
 
@@ -35,7 +35,7 @@ cdef inline int64_t next_taps(int64_t taps) noexcept nogil:
 cdef inline void slide_part(
     const slide_shape *s, const compute *x, const compute *w, compute *y, bint fresh
 ) noexcept nogil:
-    """``slide`` with at most SLIDE_TAPS in a row."""
+    """``slide`` for at most SLIDE_TAPS taps in a row."""
     if compute is float:
         slide_f32(s, x, w, y, fresh)
     elif compute is double:
@@ -47,7 +47,7 @@ cdef inline void slide_part(
 cdef inline void slide(
     const slide_shape *s, const compute *x, const compute *w, compute *y, bint fresh
 ) noexcept nogil:
-    """One row of positions: y = or += the products of its taps, row after row of them."""
+    """Compute one row of positions: y += the products of all taps, row after row of taps; y = them if ``fresh``."""
     cdef slide_shape part
     cdef int64_t r, t
     if s.taps <= SLIDE_TAPS:
@@ -60,13 +60,13 @@ cdef inline void slide(
         while t < s.taps:
             part.taps = next_taps(s.taps - t)
             part.begin, part.end = s.begin - t, s.end - t
-            part.new_rows = s.new_rows if r == t == 0 else 0  # fetched once
+            part.new_rows = s.new_rows if r == t == 0 else 0  # prefetched once
             slide_part(&part, x + r * s.x_row + t * s.x_tap, w + r * s.w_row + t * s.w_tap, y, fresh and r == t == 0)
             t += part.taps
 
 
 cdef inline void slide_sums(const slide_shape *s, const compute *x, const compute *y, compute *w) noexcept nogil:
-    """Rows of positions: w += their products, for each tap."""
+    """w += the products of rows of positions, for each tap."""
     cdef slide_shape part = s[0]
     cdef int64_t t = 0
     while t < s.taps:

@@ -1,11 +1,11 @@
-/* The sliding tile for one compute type: rows of a depthwise convolution, each lane for itself.
+/* The sliding tile for one compute type: rows of a depthwise convolution.
  *
- *     y[p][l] += sum over r, t of x[r][p * step + t][l] * w[r][t][l]        SLIDE, or = where it is fresh
+ *     y[p][l] += sum over r, t of x[r][p * step + t][l] * w[r][t][l]        SLIDE, or = if fresh
  *     w[r][t][l] += sum over h, p of x[h, r][p, t][l] * y[h][p][l]          SLIDE_SUMS
  *
- * Neighbouring positions see the same columns of x, so SLIDE loads each column once for all of its products: with the taps
- * of a row in registers, three of them need one load, where a tile of vectors would need three. For one y the products
- * follow each other in the order of r and t, as everywhere. Columns outside x, which is padding, are left out.
+ * Neighbouring positions read the same columns of x, so SLIDE loads each column once for all of its products. The taps
+ * of a row are in registers: three taps need one load, but in a register tile of lanes they would need three. The
+ * products of one y are added in the order of r and t, as in all tiles. Columns in padding are skipped.
  */
 #define SLIDE_JOIN_(a, b) a##b
 #define SLIDE_JOIN(a, b) SLIDE_JOIN_(a, b)
@@ -20,11 +20,12 @@
 #define SUM_STEP SLIDE_JOIN(SLIDE, _block_step)
 #define SLIDE_SUMS SLIDE_JOIN(SLIDE, _sums)
 #define LOAD(address) (*(const VECTOR *)(address))
-#define LINE (64 / (int)sizeof(TYPE)) /* of the cache */
+#define LINE (64 / (int)sizeof(TYPE)) /* elements of a cache line */
 
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
-/* step, taps and positions are constants in every call, so that the loops over them disappear. */
+/* The sums of a chunk of positions. step, taps and positions are constants in every call, so that loops are unrolled.
+ * */
 static inline __attribute__((always_inline)) void
 CHUNK(const int step, const int taps, const int positions, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y,
       int64_t begin, int64_t end, int fresh)
@@ -33,7 +34,7 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
         VECTOR sum[SLIDE_MOST], factor[SLIDE_TAPS];
         const TYPE *x_row = x + lane, *w_row = w + lane;
         TYPE *made = y + lane;
-        if (s->new_rows && lane % LINE == 0) /* what later positions see */
+        if (s->new_rows && lane % LINE == 0) /* prefetch columns that later positions read */
             for (int64_t r = s->new_row; r < s->new_row + s->new_rows; r++) {
                 const TYPE *next = x_row + r * s->x_row + s->ahead;
                 for (int i = 0; i < positions * step; i++, next += s->x_tap)
@@ -51,7 +52,7 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
             for (int i = 0; i < (positions - 1) * step + taps; i++) {
                 if (i >= begin && i < end) {
                     VECTOR seen = LOAD(column);
-                    KEEP_VECTOR(seen); /* else each product would load it again */
+                    KEEP_VECTOR(seen); /* otherwise each product would load it again */
 #pragma GCC unroll 16
                     for (int t = 0; t < taps; t++)
                         if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
@@ -79,7 +80,7 @@ TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const 
 {
     int64_t left = s->positions, chunks = (left + SLIDE_POSITIONS(step, taps) - 1) / SLIDE_POSITIONS(step, taps);
     int64_t begin = s->begin, end = s->end;
-    for (; chunks > 0; chunks--) { /* nearly alike: one of few positions would wait for its sums */
+    for (; chunks > 0; chunks--) { /* of nearly equal length: a short chunk has too few independent sums */
         int64_t count = (left + chunks - 1) / chunks;
         switch (count) {
             CASE(1)
@@ -117,7 +118,7 @@ STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y
 
 #undef CASE
 
-/* One row of positions. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
+/* Computes one row of positions. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
 void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
     if (s->step == 1)
@@ -126,7 +127,7 @@ void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fres
         STEP(2, s, x, w, y, fresh);
 }
 
-/* The products of a block of sums with a position. */
+/* Adds the products of one position to a block of sums. */
 static inline __attribute__((always_inline)) void
 ADD(const int rows, const int taps, const slide_shape *s, const TYPE **row, const TYPE *grad,
     VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
@@ -141,7 +142,7 @@ ADD(const int rows, const int taps, const slide_shape *s, const TYPE **row, cons
     }
 }
 
-/* The same with several neighbours: each column of x is loaded once for all of them. */
+/* Adds the products of several neighbouring positions to a block of sums. Each column of x is loaded once for all. */
 static inline __attribute__((always_inline)) void
 ADD_SHARED(const int step, const int rows, const int taps, const int positions, const slide_shape *s, const TYPE **row,
            const TYPE *grad, VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
@@ -166,7 +167,7 @@ ADD_SHARED(const int step, const int rows, const int taps, const int positions, 
         row[r] += positions * s->x_position;
 }
 
-/* A block of rows x taps sums. These, step and positions are constants in every call. */
+/* Computes a block of rows x taps sums. These, step and positions are constants in every call. */
 static inline __attribute__((always_inline)) void
 SUMS(const int step, const int positions, const int rows, const int taps, const slide_shape *s, const TYPE *x,
      const TYPE *y, TYPE *w)
@@ -198,7 +199,7 @@ SUMS(const int step, const int positions, const int rows, const int taps, const 
     }
 }
 
-/* Rows of few positions do not pay for a second loop. */
+/* ADD_SHARED needs a second loop for the remainder, so it is not used for rows of few positions. */
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
         if (count > SLIDE_BLOCK(taps))                                                                                 \
@@ -239,7 +240,8 @@ SUM_STEP(const int step, const int shared, const slide_shape *s, const TYPE *x, 
     }
 }
 
-/* Rows of positions, heights of them. 1 <= taps <= SLIDE_TAPS; step is 1 or 2, or 0 where positions share no column. */
+/* Computes the sums of `heights` rows of positions. 1 <= taps <= SLIDE_TAPS. step is 1 or 2, or 0 if positions share no
+ * column. */
 void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 {
     if (s->step == 1)

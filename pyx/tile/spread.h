@@ -1,4 +1,4 @@
-/* The spreading tile, which slide.c compiles: groups of a few channels, side by side in vectors. */
+/* The spreading tile, compiled in slide.c: vectors hold the channels of several neighbouring groups. */
 #ifndef CONVGRAD_SPREAD_H
 #define CONVGRAD_SPREAD_H
 
@@ -6,28 +6,28 @@
 
 #include "tile/ukernel.h"
 
-/* Taps of the width that are taken together: three neighbours whose columns the next positions see, too, or one. */
+/* Taps of the width that are taken together if neighbouring positions read the same columns; otherwise one. */
 #define SPREAD_TAPS 3
-/* Taps of the width at most, for each may be a part of its own. */
+/* Greatest number of taps of the width, because each may be a part of its own. */
 #define SPREAD_PARTS 16
-/* Channels for which a column is loaded once. */
+/* Greatest number of channels that share one load of a column. */
 #define SPREAD_CHANNELS 4
 
 typedef struct {
     int64_t taps;       /* SPREAD_TAPS or 1 */
-    int64_t x, w;       /* where they begin */
-    int64_t begin, end; /* the columns that lie inside x, counted from the first position's first tap */
+    int64_t x, w;       /* offsets of the first tap */
+    int64_t begin, end; /* range of columns that lie in x; column 0 is the first position's first tap */
 } spread_part;
 
-/* What the tile visits, in elements. */
+/* Extents and strides of a call, in elements. */
 typedef struct {
-    int64_t vectors, channels; /* channels of a group, or pairs of them */
+    int64_t vectors, channels; /* channels of a group, or pairs of channels */
     int64_t heights, positions;
     int64_t rows, taps;
     int64_t x_vector, x_height, x_position, x_row, x_tap;
     int64_t y_vector, y_height, y_position;
     int64_t w_vector, w_row, w_tap;
-    const int32_t *order; /* [channel][lane]: the element of a vector of x that a lane takes */
+    const int32_t *order; /* [channel][lane]: index of the lane's channel in a vector of x */
     int64_t part_count;
     spread_part part[SPREAD_PARTS];
 } spread_shape;

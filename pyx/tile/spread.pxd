@@ -1,4 +1,4 @@
-"""Rows of small groups side by side, by the spreading tile."""
+"""Rows of small groups by the spreading tile."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -6,8 +6,8 @@ from base.scalar cimport compute
 
 cdef extern from "tile/spread.h" nogil:
     enum:
-        SPREAD_TAPS  # that are taken together, where neighbouring positions see the same columns
-        SPREAD_PARTS  # at most
+        SPREAD_TAPS  # taps that are taken together if neighbouring positions read the same columns
+        SPREAD_PARTS  # greatest number of parts
     ctypedef struct spread_part:
         int64_t taps
         int64_t x, w
@@ -30,7 +30,7 @@ cdef extern from "tile/spread.h" nogil:
 cdef inline void spread(
     const spread_shape *s, bint pairs, const compute *x, const compute *w, compute *y, bint fresh
 ) noexcept nogil:
-    """One row of positions: y = or += the products of its taps, row after row of them. Of float alone."""
+    """Compute one row of positions: y += the products of all taps, row after row; y = them if ``fresh``. Float only."""
     if compute is float:
         if pairs:
             spread_pairs(s, x, w, y, fresh)
@@ -39,6 +39,6 @@ cdef inline void spread(
 
 
 cdef inline void spread_sums(const spread_shape *s, const compute *x, const compute *y, compute *w) noexcept nogil:
-    """Rows of positions: w += their products, for each tap. Of float alone."""
+    """w += the products of rows of positions, for each tap. Float only."""
     if compute is float:
         spread_f32_sums(s, x, y, w)

@@ -1,9 +1,9 @@
-/* The sums of wgrad by the spreading tile (spread_template.h): lanes are output channels of neighbouring groups.
+/* wgrad by the spreading tile (spread_template.h). Lanes are output channels of neighbouring groups.
  *
  *     w[r][t][i][l] += sum over h, p of x[h, r][p, t][group of l][i] * y[h][p][l]
  */
 
-/* A block of sums in registers; taps and channels are constants in every call. */
+/* Computes a block of sums in registers. taps and channels are constants in every call. */
 static inline __attribute__((always_inline)) void
 spread_block(const int taps, const int channels, const spread_shape *s, const int32_t *order, const float *x,
              const float *y, float *w)
@@ -61,7 +61,7 @@ spread_taps(const int channels, const spread_shape *s, const float *x, const flo
             }
 }
 
-/* Rows of positions, heights of them, all of whose taps lie inside x. */
+/* Computes the sums of `heights` rows of positions. All taps must lie in x. */
 void spread_f32_sums(const spread_shape *s, const float *x, const float *y, float *w)
 {
     switch (SPREAD_TOGETHER(s->channels)) {

@@ -1,12 +1,13 @@
-/* The spreading tile: rows of a convolution of small groups, lanes being output channels of neighbouring groups.
+/* The spreading tile: rows of a convolution of small groups. Lanes are output channels of neighbouring groups.
  *
- *     y[p][l] += sum over r, t, i of x[r][p, t][group of l][i] * w[r][t][i][l]        SPREAD, or = where it is fresh
+ *     y[p][l] += sum over r, t, i of x[r][p, t][group of l][i] * w[r][t][i][l]        SPREAD, or = if fresh
  *
- * A vector of x has all channels of the groups that a vector of lanes has; a permutation for each channel i brings it to the
- * lanes. So x is as it lies in memory, and three taps need one load and a permutation for each channel. Columns outside x,
- * which is padding, are left out.
+ * A vector of x has all channels of the groups that a vector of lanes has. One permutation for each channel i brings
+ * the channel to the lanes. So x is read in place, and three taps need one load and one permutation for each channel.
+ * Columns in padding are skipped.
  *
- * Included with SPREAD defined (the function's name), and ADD_SPREAD(sum, a, b), which adds the products of two vectors.
+ * Included with two macros defined: SPREAD (the function's name) and ADD_SPREAD(sum, a, b), which adds the products of
+ * two vectors.
  */
 #define SPREAD_JOIN_(a, b) a##b
 #define SPREAD_JOIN(a, b) SPREAD_JOIN_(a, b)
@@ -14,7 +15,8 @@
 #define CHUNK SPREAD_JOIN(SPREAD, _chunk)
 #define POSITIONS SPREAD_JOIN(SPREAD, _positions)
 
-/* taps, channels and positions are constants in every call, so that the loops over them disappear. */
+/* Adds the products of a part's columns. taps, channels and positions are constants in every call, so that loops are
+ * unrolled. */
 static inline __attribute__((always_inline)) TARGET void
 COLUMNS(const int taps, const int channels, const int positions, const float *x, int64_t x_position, const float *w,
         int64_t w_tap, const int32_t *order, spread_vector *sum, int64_t begin, int64_t end)
@@ -33,7 +35,7 @@ COLUMNS(const int taps, const int channels, const int positions, const float *x,
         if (c < begin || c >= end)
             continue;
         spread_vector seen = *(const spread_vector *)x;
-        KEEP_VECTOR(seen); /* else each permutation would load it again */
+        KEEP_VECTOR(seen); /* otherwise each permutation would load it again */
 #pragma GCC unroll 4
         for (int i = 0; i < channels; i++) {
             spread_vector line = PERMUTE(seen, by[i]);
@@ -84,7 +86,7 @@ static inline __attribute__((always_inline)) TARGET void
 POSITIONS(const int channels, const spread_shape *s, const float *x, const float *w, float *y, int fresh)
 {
     int64_t first = 0, chunks = (s->positions + SPREAD_POSITIONS - 1) / SPREAD_POSITIONS;
-    for (; chunks > 0; chunks--) { /* nearly alike: one of few positions would wait for its sums */
+    for (; chunks > 0; chunks--) { /* of nearly equal length: a short chunk has too few independent sums */
         int64_t count = (s->positions - first + chunks - 1) / chunks;
         switch (count) {
             CASE(1)
@@ -106,7 +108,7 @@ POSITIONS(const int channels, const spread_shape *s, const float *x, const float
 
 #undef CASE
 
-/* One row of positions. */
+/* Computes one row of positions. */
 TARGET void SPREAD(const spread_shape *s, const float *x, const float *w, float *y, int fresh)
 {
     switch (SPREAD_TOGETHER(s->channels)) {

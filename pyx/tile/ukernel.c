@@ -1,7 +1,7 @@
 /* The register tiles, compiled once for each instruction set. */
 #include "tile/ukernel.h"
 
-/* Store a vector past the cache. */
+/* Stores a vector with a non-temporal store. */
 #if defined(__AVX512F__)
 #define STREAM_VECTOR(to, vector) _mm512_stream_si512((__m512i *)(to), (__m512i)(vector))
 #elif defined(__AVX__) && VECTOR_BYTES == 32

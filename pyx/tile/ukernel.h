@@ -1,12 +1,11 @@
-/* The register tile's shape on each instruction set, and the tiles of each compute type, which are compiled in ukernel.c.
+/* The shape of the register tile on each instruction set, and the tiles of each compute type, compiled in ukernel.c.
  *
- * With CONVGRAD_WIDE the shape is that of AVX-512 whatever the instructions are: slow, but so all that follows from the
- * shape (windows, plans, masks, pairs) can be tested on a machine without AVX-512.
+ * With CONVGRAD_WIDE, tiles have the shape for AVX-512 on any instruction set. This is slow, but a machine without
+ * AVX-512 can then test everything that follows from the shape (windows, plans, masks, pairs).
  *
- * A full tile has TILE_ROWS x TILE_VECTORS sums in registers, beside TILE_VECTORS registers for a line of b and one for
- * an element of a. A tile of fewer vectors has at most NARROW_ROWS rows: more independent sums, since each waits for its
- * last product.
- */
+ * A full tile has TILE_ROWS x TILE_VECTORS sums in registers, and needs TILE_VECTORS registers for a line of b and one
+ * for an element of a. A tile of fewer vectors has more rows, at most NARROW_ROWS, because each sum waits for its last
+ * product and more sums are independent. */
 #ifndef CONVGRAD_UKERNEL_H
 #define CONVGRAD_UKERNEL_H
 
@@ -45,22 +44,24 @@
 #define NARROW_ROWS 8
 #define MOST_ROWS(vectors) ((vectors) == TILE_VECTORS ? TILE_ROWS : NARROW_ROWS)
 #endif
-/* A tile of one vector whose rows of a lie evenly needs fewer registers for them, and has more sums. */
+/* A tall tile has one vector of columns and evenly spaced rows of a, whose addresses need fewer registers. So it has
+ * more rows. */
 #define MOST_TALL_ROWS 16
 #define TALL_ROWS (VECTOR_BYTES >= 64 ? MOST_TALL_ROWS : 0)
-/* Tiles of few columns have vectors of half the size, which some processors multiply at twice the rate. Through runs they walk
- * with fewer rows, or GCC would keep the loop's variables in vector registers: on Zen 4 eight reach 85 % of the rate that the
- * full tile has, nine or ten 70 %. */
+/* Tiles of few columns use vectors of half the size, which some processors multiply 2x faster. When they walk runs,
+ * they have fewer rows, because GCC would otherwise keep loop variables in vector registers. On Zen 4, tiles of eight
+ * rows reach 85 % of the full tile's speed, and tiles of nine or ten rows 70 %. */
 #define HALF_ROWS 8
 #define HALF_VECTORS (VECTOR_BYTES >= 64)
-/* Loads bound tiles of one vector, and of 32 bytes wider ones have few products for an instruction, too. The ends of runs
- * of fewer steps are branches that are not foreseen. */
+/* WALKS_RUNS: whether a tile walks through runs without reading the depth tables. Loads limit tiles of one vector; with
+ * vectors of 32 bytes, wider tiles have few products per instruction as well. LONG_RUN: the least length of such a run.
+ * The ends of shorter runs are mispredicted branches. */
 #define WALKS_RUNS(vectors) (VECTOR_BYTES == 32 || ((vectors) == 1 && VECTOR_BYTES > 32))
 #define LONG_RUN(vectors) ((vectors) == 1 ? 8 : 64)
 
-enum { CARRIED, FRESH, ADDED, STREAMED }; /* how a tile's sums begin and end */
+enum { CARRIED, FRESH, ADDED, STREAMED }; /* beginning and end of a tile's sums, see ukernel_template.h */
 
-/* The first lines of a row that the next tile will read: from there on the processor sees where it leads. */
+/* Prefetches the first lines of a row that the next tile reads. The processor's own prefetcher fetches the rest. */
 #define FIRST_BYTES 256
 static inline void prefetch_lines(const void *first)
 {
@@ -69,14 +70,15 @@ static inline void prefetch_lines(const void *first)
         __builtin_prefetch((const char *)first + i, 0, 3);
 }
 
-/* Some processors multiply pairs of bfloat16 and add both products in one instruction. It takes subnormal numbers for zero. */
+/* Some processors multiply pairs of bfloat16 and add both products in one instruction. It flushes subnormal numbers to
+ * zero. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
 #define PAIRS_TARGET __attribute__((target("avx512bf16,avx512vl")))
 #define ADD_PAIRS_OF(sum, a, b) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)(a), (__m512bh)(b))
 #define ADD_PAIRS(sum, factor, line) add_pairs((__m512)(sum), factor, (__m512)(line))
 #define ADD_HALF_PAIRS(sum, factor, line) add_half_pairs((__m256)(sum), factor, (__m256)(line))
-/* An element that an instruction of its own makes a vector, as GCC does, takes a third of a product's time; an operand in memory
- * takes none. */
+/* Assembly, because GCC broadcasts the element with a separate instruction, which takes a third as long as the product.
+ * A broadcast memory operand is free. */
 #define DEFINE_ADD_PAIRS(name, vector, count)                                                                          \
     PAIRS_TARGET static inline __attribute__((always_inline)) vector name(vector sum, const float *factor,             \
                                                                           vector line)                                 \
@@ -105,7 +107,7 @@ static inline int has_pairs(void)
     }                                                                                                                  \
     static inline name##_floats name##_pairs(name##_floats sum, float factor, name##_floats line)                      \
     {                                                                                                                  \
-        uint32_t bits; /* as a float it may be a NaN, which arithmetic would change */                                 \
+        uint32_t bits; /* as a float they may be a NaN, which arithmetic would change */                               \
         memcpy(&bits, &factor, sizeof bits);                                                                           \
         return pairs_of_##name(sum, (name##_words){0} + bits, (name##_words)line);                                     \
     }
@@ -122,7 +124,7 @@ static inline int has_pairs(void)
 }
 #endif
 
-/* What ukernel_template.h defines for one compute type. */
+/* The functions that ukernel_template.h defines for one compute type. */
 #define DECLARE_TILES(name, type)                                                                                      \
     void name(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const type *a, const int32_t *a_row, \
               const int32_t *a_depth, const type *b, const int32_t *b_depth, type *c, const int64_t *c_row, int sums); \
@@ -132,7 +134,7 @@ static inline int has_pairs(void)
     void name##_tall(int rows, int64_t depth, int64_t run, const type *a, int64_t a_pitch, const int32_t *a_depth,     \
                      const type *b, const int32_t *b_depth, type *c, const int64_t *c_row, int sums);
 
-/* int32 is computed without a sign: its sums wrap modulo 2^32, which signed arithmetic in C does not promise. */
+/* int32 is computed as uint32_t: sums wrap modulo 2^32, which signed arithmetic in C does not guarantee. */
 DECLARE_TILES(tile_f32, float)
 DECLARE_TILES(tile_f64, double)
 DECLARE_TILES(tile_u32, uint32_t)

@@ -13,13 +13,13 @@ cdef extern from "tile/ukernel.h" nogil:
         NARROW_ROWS
         HALF_ROWS
         MOST_TALL_ROWS
-        TALL_ROWS  # or 0, where there are no tall tiles
-        FIRST_BYTES  # of a row, that prefetch_lines fetches
+        TALL_ROWS  # 0 if there are no tall tiles
+        FIRST_BYTES  # bytes of a row that prefetch_lines prefetches
         HALF_VECTORS  # whether there are tiles of half a vector
-        CARRIED  # how a tile's sums begin and end: going on from those that are there,
-        FRESH  # in their place,
-        ADDED  # or added to them when they are complete;
-        STREAMED  # as FRESH, stored past the cache: whole vectors, aligned
+        CARRIED  # sums of a tile continue the sums in c,
+        FRESH  # replace them,
+        ADDED  # or are added to them when complete
+        STREAMED  # as FRESH, with non-temporal stores of whole, aligned vectors
     int MOST_ROWS(int vectors)
     ctypedef unsigned int uint32_t
     void tile_f32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const float *a,
@@ -62,14 +62,14 @@ cdef extern from "tile/ukernel.h" nogil:
                        const int64_t *c_row, int sums)
 
 
-cdef enum:  # how a tile multiplies
-    SCALARS = 0  # an element of a with a vector of b
-    LANES = 1  # a vector of a with a vector of b
-    PAIRS = 2  # as SCALARS, the elements being pairs of bfloat16
+cdef enum:  # operands of a tile's products
+    SCALARS = 0  # an element of a and a vector of b
+    LANES = 1  # a vector of a and a vector of b
+    PAIRS = 2  # as SCALARS; elements are pairs of bfloat16
 
 
 cdef enum:
-    LINE_BYTES = 64  # of the cache
+    LINE_BYTES = 64  # of a cache line
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:
@@ -87,17 +87,17 @@ cdef inline int64_t whole_vectors(int64_t columns, compute kind) noexcept nogil:
 
 
 cdef inline bint fit_half(int64_t columns, compute kind) noexcept nogil:
-    """Whether there are tiles of half a vector, which hold the columns."""
+    """Whether a tile of half a vector holds the columns, and such tiles exist."""
     return HALF_VECTORS and 2 * columns <= vector_length(kind)
 
 
 cdef inline int64_t whole_columns(int64_t columns, compute kind) noexcept nogil:
-    """columns, rounded up to those that tiles read and write: whole vectors, or half of one."""
+    """columns, rounded up to the columns that tiles read and write: whole vectors, or half a vector."""
     return vector_length(kind) // 2 if fit_half(columns, kind) else whole_vectors(columns, kind)
 
 
 cdef inline int64_t packed_width(int64_t columns, compute kind) noexcept nogil:
-    """Elements of a line of a packed strip of so many columns in all: those of a full tile, or of a narrower one."""
+    """Elements of a line of a packed strip, for ``columns`` columns in all: the width of a full tile, or less."""
     return min(strip_width(kind), whole_columns(max(columns, 1), kind))
 
 

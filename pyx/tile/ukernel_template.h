@@ -1,24 +1,24 @@
-/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = where the sums are FRESH.
- * Where it is channelwise, a has an element for each column: c[r][j] += sum over k of a[r][k][j] * b[k][j].
+/* The register tile for one compute type: c[r][j] += sum over k of a[r][k] * b[k][j], or = if the sums are FRESH.
+ * If channelwise, a has an element for each column: c[r][j] += sum over k of a[r][k][j] * b[k][j].
  *
- * Included twice for each type with TYPE and TILE (the function's name) defined: first with HALF, for the tile of half a
- * vector, then without, for all others. It knows no convolution: where the elements are, tables of offsets say.
+ * Included twice for each type with TYPE and TILE (the function's name) defined: first with HALF, for the tile of half
+ * a vector, then without, for all others. The tile knows nothing of convolutions. Tables give the offsets of elements:
  *
  *     a[r][k] = a[a_row[r] + a_depth[k]]      one element at a time, or from there on whole vectors, unaligned
  *     b[k][j] = b[b_depth[k] + j]             whole vectors, unaligned
  *     c[r][j] = c[c_row[r] + j]               whole vectors, unaligned
  *
- * A *tall* tile is one vector wide, of rows of a that lie evenly.
+ * A *tall* tile is one vector wide, and its rows of a are evenly spaced.
  *
- * The depth is made of runs of so many steps, in each of which both tables rise evenly: where WALKS_RUNS, tiles walk
- * through long ones without them, which saves two loads in each step.
+ * The depth consists of runs of `run` steps. Inside a run both tables rise evenly. If WALKS_RUNS, tiles walk through
+ * long runs without the tables, which saves two loads per step.
  *
- * With PAIRS an element of a or b is two neighbours of the depth as bfloat16 in the 32 bits of a float, and both of its
- * products are added.
+ * With PAIRS an element of a or b is a pair of neighbours along the depth, as bfloat16 in the 32 bits of a float. Both
+ * products of a pair are added.
  *
- * CARRIED sums go on from what is in c, in the order of k: cutting the depth into blocks changes no bit. ADDED ones are
- * summed by themselves and then added to c: of a long depth, cut into blocks, they have the smaller error. FRESH ones take
- * the place of what is there, STREAMED ones, too, but are stored past the cache: whole vectors, aligned.
+ * CARRIED sums continue the sums in c in the order of k, so cutting the depth into blocks changes no bit. ADDED sums
+ * start at zero and are added to c at the end; for a long depth in blocks, they have the smaller error. FRESH sums
+ * replace the sums in c. STREAMED sums replace them with non-temporal stores of whole, aligned vectors.
  */
 #define TILE_JOIN_(a, b) a##b
 #define TILE_JOIN(a, b) TILE_JOIN_(a, b)
@@ -85,7 +85,7 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, int
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++) {
         row[r] = a + a_row[r];
-        __asm__("" : "+r"(row[r])); /* else a and a_row[r] would take a register each, and be spilled in the loop */
+        __asm__("" : "+r"(row[r])); /* otherwise a and a_row[r] take a register each and are spilled in the loop */
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[r][v] = sums != CARRIED ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
@@ -182,12 +182,12 @@ NAME(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const T
 #define TALL TILE_JOIN(NAME, _tall)
 #define TALL_SUM TILE_JOIN(NAME, _tall_sum)
 
-/* rows is a constant in every call. Of four rows one has an address of its own. */
+/* The sums of a tall tile. rows is a constant in every call. Four neighbouring rows share one address register. */
 static inline __attribute__((always_inline)) TARGET void
 TALL_SUM(const int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pitch, const int32_t *a_depth,
          const TYPE *b, const int32_t *b_depth, TYPE *c, const int64_t *c_row, int sums)
 {
-    const int quarters = (rows + 3) / 4, channelwise __attribute__((unused)) = 0; /* as ADD_PRODUCT asks */
+    const int quarters = (rows + 3) / 4, channelwise __attribute__((unused)) = 0; /* channelwise: for ADD_PRODUCT */
     const int64_t a_step = a_depth[1] - a_depth[0], b_step = b_depth[1] - b_depth[0];
     VECTOR sum[MOST_TALL_ROWS];
     const TYPE *row[MOST_TALL_ROWS / 4];
@@ -199,7 +199,7 @@ TALL_SUM(const int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pi
 #pragma GCC unroll 4
         for (int q = 0; q < quarters; q++) {
             row[q] = a + a_depth[k] + 4 * q * a_pitch;
-            __asm__("" : "+r"(row[q])); /* else GCC would add up all rows of a in every step */
+            __asm__("" : "+r"(row[q])); /* otherwise GCC updates the addresses of all rows in every step */
         }
         for (int64_t steps = run; steps > 0; steps--, line += b_step) {
             const VECTOR values = *(const VECTOR *)line;

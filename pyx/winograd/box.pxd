@@ -1,4 +1,4 @@
-"""fprop and dgrad by Winograd's algorithm, a box of tiles: transformed, multiplied point by point, transformed back.
+"""One task of fprop or dgrad by Winograd's algorithm: transforms a box of tiles, multiplies, transforms back.
 
     values[point][tile][channel]       sums[point][tile][output]
 """
@@ -23,10 +23,10 @@ from winograd.transform cimport (
 )
 
 
-cdef struct TiledTask:  # a box of tiles and a block of outputs, in the groups of a bundle
+cdef struct TiledTask:  # a box of tiles and a block of outputs in each group of a bundle
     Box tiles
-    int64_t count  # of the tiles
-    int64_t g, groups, o, outputs  # groups from g on, and in each of them outputs from o on, of those computed now
+    int64_t count  # number of tiles
+    int64_t g, groups, o, outputs  # groups g .. and outputs o .. in each; o counts from the first output computed now
     float *sums
 
 
@@ -34,10 +34,10 @@ cdef inline void multiply_points(
     const TiledCorrelation *c, const TiledTask *t, const float *values, const float *filters, int64_t first,
     int64_t last,
 ) noexcept nogil:
-    """sums += values * filters of each point and the chunks from ``first`` to ``last``, whose values follow each other.
+    """sums += values * filters, for each point and the chunks first .. last - 1, whose values are consecutive.
 
-    Chunk after chunk of one point: its sums stay in the cache. ``filters`` is the first strip; of all channels, or
-    where tasks transform their own, of one chunk.
+    All chunks of one point follow each other, so that its sums stay in the cache. ``filters`` points at the first
+    strip. A strip has all channels or, if tasks transform their own filters, the channels of one chunk.
     """
     cdef int64_t p, i, g, strip, j, c0, channels, columns, width = c.filters.width
     cdef int64_t strips = count_blocks(t.outputs, width)
@@ -68,7 +68,7 @@ cdef inline uint32_t store_tiles(
     const TiledCorrelation *c, const Box *tiles, const float *sums, stored *target, int64_t outputs, float *rows,
     float *buffer,
 ) noexcept nogil:
-    """Transform the sums back, row of tiles by row, and store what lies within the target; its largest magnitude."""
+    """Transform the sums back by rows of tiles, and store the part inside the target. Returns its largest magnitude."""
     cdef const Tiling *t = &c.tiling
     cdef const conv_walk *walk
     cdef int64_t part, o, n, d, h, w, i, tile, count, channels, lanes, columns = tiles.count[3] * t.outputs[2], column
@@ -99,7 +99,7 @@ cdef inline uint32_t store_tiles(
             adjoin = walk.axis[1].target_step * c.y.axis[1] == count * walk.axis[2].target_step * c.y.axis[2]
             for d in range(tiles.count[1]):
                 for h in range(tiles.count[2]):
-                    # What a tile has beyond the row lies where the next row begins, and is written over.
+                    # A tile's columns beyond the row lie where the next row begins, and are overwritten.
                     for w in range(tiles.count[3] - 1, -1, -1):
                         transform_one(&c.result, sums + (tile + w) * c.sum_row + o, pitch,
                                       rows + w * t.outputs[2] * lanes, to_pitch, lanes // WINOGRAD_LANES, buffer)
@@ -134,7 +134,7 @@ cdef inline void transform_chunk(
     const TiledCorrelation *c, const Box *tiles, const stored *source, int64_t groups, int64_t chunk, float *values,
     float *window, float *buffer,
 ) noexcept nogil:
-    """The values of a box of tiles and a chunk of the channels of one step; those of all steps are counted through.
+    """Transform a box of tiles and one chunk of channels. Chunks of all added steps are numbered consecutively.
 
     ``source`` points at the first of the groups.
     """
@@ -159,9 +159,9 @@ cdef inline void find_task(
 cdef inline uint32_t correlate_tiles(
     const TiledJob *job, const TiledCorrelation *c, const stored *source, Extremes *seen, int64_t task
 ) noexcept nogil:
-    """One task of a part; the largest magnitude of what it stores.
+    """Run one task of a part. Returns the largest magnitude of the results that it stores.
 
-    ``seen``: that of filters which it transforms; its memory.
+    ``seen`` collects the magnitudes of filters that it transforms. The task's scratch memory lies behind ``seen``.
     """
     cdef const stored *filter = <const stored *>job.filter
     cdef int64_t i, c0, span, first, last, chunks = c.added * c.chunks, box_index = task % c.tiling.box_count

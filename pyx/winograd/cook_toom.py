@@ -16,12 +16,12 @@ transform of the source serves F(4, 3), F(3, 4) and F(2, 5). In two dimensions t
 from fractions import Fraction
 from math import prod
 
-#: A point, too: a polynomial's value there is its leading coefficient.
+#: The point at infinity: a polynomial's value there is its leading coefficient.
 INFINITY = None
-#: Pairs of opposite sign share half of the arithmetic. The magnitudes are those of the smallest error in float32 among
-#: fractions of small integers; reciprocal pairs keep the transformed values alike in size. (For six points the usual
-#: 1 and 2 lose twice as much.) Seven points are three pairs: infinity would leave one without its opposite, which costs
-#: half as much error again.
+#: Pairs of opposite sign share half of the arithmetic. Among fractions of small integers, these magnitudes have the
+#: smallest error in float32. Reciprocal pairs keep the transformed values similar in size. (For six points, the usual 1
+#: and 2 have twice the error.) Seven points are zero and three pairs. With infinity one point would have no opposite,
+#: and the error would be 1.5x larger.
 POINTS = {
     1: (INFINITY,),
     4: (0, 1, -1, INFINITY),
@@ -39,7 +39,7 @@ def times_linear(polynomial, root):
 
 
 def vanishing_at(points):
-    """The monic polynomial whose roots the points are."""
+    """The monic polynomial that has the points as roots."""
     polynomial = [Fraction(1)]
     for point in points:
         polynomial = times_linear(polynomial, Fraction(point))
@@ -47,24 +47,24 @@ def vanishing_at(points):
 
 
 def evaluation(points, length):
-    """V: the values at the points of a polynomial with ``length`` coefficients."""
+    """V: the values of a polynomial with ``length`` coefficients at the points."""
     leading = [Fraction(int(power == length - 1)) for power in range(length)]
     return [leading if point is INFINITY else [Fraction(point) ** power for power in range(length)] for point in points]
 
 
 def finite_others(points, point):
-    """The points beside this one at which a polynomial can be made to vanish."""
+    """All other points except infinity, where a polynomial cannot be made to vanish by a root."""
     return [other for other in points if other not in (point, INFINITY)]
 
 
 def source_matrix(points):
-    """B^T: of each point the polynomial that vanishes at all others."""
+    """B^T: row i has the coefficients of the polynomial that vanishes at all points except point i."""
     rows = [vanishing_at(finite_others(points, point)) for point in points]
     return [[*row, *[Fraction(0)] * (len(points) - len(row))] for row in rows]
 
 
 def filter_matrix(points, taps):
-    """G."""
+    """G: V with a column for each tap, row i divided by N[i]."""
     rows = []
     for point, row in zip(points, evaluation(points, taps), strict=True):
         finite = point is not INFINITY
@@ -74,5 +74,5 @@ def filter_matrix(points, taps):
 
 
 def result_matrix(points, outputs):
-    """A^T."""
+    """A^T: the transpose of V with a column for each output."""
     return [list(row) for row in zip(*evaluation(points, outputs), strict=True)]

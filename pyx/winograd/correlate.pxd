@@ -1,12 +1,12 @@
 """fprop and dgrad by Winograd's algorithm: a tile is transformed, multiplied point by point, and transformed back.
 
-A task is a box of tiles and a block of outputs, of one group or a bundle of small ones (box.pxd). Chunk after
-chunk of the channels it fills a window, transforms its tiles and adds, of each point and group, the product
-(tiles x channels) * (channels x outputs) to its sums. Outputs whose filters would take too much memory at once are
-computed group after group.
+A task is a box of tiles and a block of outputs, of one group or of a bundle of small groups (box.pxd). For each chunk
+of channels it fills a window and transforms its tiles. Then it adds the product (tiles x channels) * (channels x
+outputs) of each point and group to its sums. If the transformed filters of all outputs would take too much memory, some
+outputs at a time are computed.
 
-The result has parts: the stride phases of dgrad. Some of them together are a round, whose tasks are those of three
-loops: all parts' tiles that are kept, then their filters, then their products.
+The parts of the result are the stride phases of dgrad. A round computes several parts in three loops: the first
+transforms tiles that are kept for all blocks of outputs, the second filters, and the third multiplies.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -25,7 +25,7 @@ from winograd.transform cimport stored
 
 
 cdef inline const TiledCorrelation *part_of(const TiledJob *job, int64_t *task) noexcept nogil:
-    """The part that a task of the loop belongs to; which of its tasks it is."""
+    """The part that a task of the loop belongs to. Sets ``task`` to its number within the part."""
     cdef const TiledCorrelation *c = job.parts
     while task[0] >= c.tasks[job.loop]:
         task[0] -= c.tasks[job.loop]
@@ -68,19 +68,19 @@ cdef inline void products_task(const TiledJob *job, const stored *source, Extrem
         seen.result = max(seen.result, correlate_tiles(job, c, source, seen, task))
 
 
-cdef struct Round:  # parts whose tasks are those of the same loops
+cdef struct Round:  # parts whose tasks run in the same loops
     TiledCorrelation *parts
     int64_t count
     int64_t[LOOPS] tasks
     int64_t filters_size, values_size  # elements that all tasks share
-    int64_t scratch, box_tiles  # of the part that needs most
+    int64_t scratch, box_tiles  # the maximum over all parts
 
 
 cdef inline int64_t describe_round(
     Round *r, const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter,
     const stored[:, :, :, :, :, :] target, const int64_t[:, ::1] step_array, int64_t first, const TileBlocks *blocks,
 ) noexcept nogil:
-    """The parts from step number ``first`` on; the first step after them."""
+    """Describe the parts from step number ``first`` on. Returns the first step after them."""
     cdef TiledCorrelation *c = r.parts
     cdef int64_t strips
     r.count = r.filters_size = r.values_size = r.scratch = r.box_tiles = 0
@@ -100,9 +100,10 @@ cdef inline int64_t describe_round(
 
 
 cdef inline int64_t count_tasks(Round *r, int64_t outputs) noexcept nogil:
-    """Of each part and loop, where so many outputs are computed now; those of the longest loop.
+    """Set the number of tasks of each part and loop for ``outputs`` outputs. Returns the tasks of the longest loop.
 
-    Tiles are kept for all blocks of outputs, or transformed by the tasks that multiply; so are filters.
+    Without ``tiles_kept``, the tasks that multiply also transform tiles. Without ``filters_kept``, they also transform
+    filters.
     """
     cdef int64_t i, strips, boxes, most = 0
     cdef int loop
@@ -127,7 +128,7 @@ cdef inline int64_t count_tasks(Round *r, int64_t outputs) noexcept nogil:
 cdef inline int run_round(
     Round *r, team *workers, TiledJob *job, const stored *source, int32_t *tables, const TileBlocks *blocks
 ) except -1:
-    """All outputs of its parts, group after group."""
+    """Compute all outputs of a round, ``filters_kept`` outputs at a time."""
     cdef int64_t i, o, outputs = r.parts.outputs, kept = blocks.filters_kept if blocks.filters_kept else outputs
     for i in range(r.count):
         r.parts[i].workers = workers
@@ -150,7 +151,7 @@ cdef inline int correlate_tiled(
     const stored[:, :, :, :, :, :] source, const stored[:, :, :, :, :, :] filter, stored[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before,
 ) except -1:
-    """Whether the result stands; if not, operands or results were out of the algorithm's range."""
+    """Compute fprop or dgrad. Returns False if operands or results were out of the algorithm's range."""
     cdef TiledJob job
     cdef Round r
     cdef team all

@@ -1,4 +1,4 @@
-"""What all tasks of fprop or dgrad by Winograd's algorithm share: steps whose sums are added, and where values are."""
+"""Parameters that all tasks of fprop or dgrad by Winograd's algorithm share."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -12,14 +12,14 @@ from winograd.tiling cimport TileBlocks, TileStep, Tiling, describe_tiling, lay_
 from winograd.transform cimport LINE_LANES, WINOGRAD_LANES, Transform, describe_transform, stored, tile_size
 
 cdef enum:
-    RESULT_CHANNELS = 32  # transformed back together: a row of tiles of them stays in the L1 cache
+    RESULT_CHANNELS = 32  # channels that are transformed back together, so that a row of tiles stays in the L1 cache
 
 cdef enum:  # the loops of a round of parts, one after the other
     TILES, FILTERS, PRODUCTS, LOOPS
 
-cdef struct TiledCorrelation:  # of a part of the result
+cdef struct TiledCorrelation:  # a part of the result
     int64_t[LOOPS] tasks
-    int64_t first_filter, first_value  # elements before those of this part, among the shared ones
+    int64_t first_filter, first_value  # offsets of this part in the shared filters and values
     Tiling tiling
     team *workers
     TileBlocks blocks
@@ -29,22 +29,22 @@ cdef struct TiledCorrelation:  # of a part of the result
     Tensor x, y
     int64_t groups, channels, outputs
     int64_t bundles  # of groups
-    int64_t added, chunks  # of steps, and of the channels of each
-    int64_t value_point, sum_point, sum_row  # elements from point to point, and from tile to tile
+    int64_t added, chunks  # steps whose sums are added, and chunks of channels of each step
+    int64_t value_point, sum_point, sum_row  # elements between points, and between the sums of tiles
     int64_t window_size, values_size, sums_size, rows_size, buffer_size, bank_size  # elements
     int64_t scratch  # of one thread, in bytes
-    const int32_t *tile_rows  # multiples of the chunk
-    const int32_t *channel  # 0, 1, 2 ..
-    const int32_t *filter_rows  # multiples of the strip's width
+    const int32_t *tile_rows  # table: i * chunk
+    const int32_t *channel  # table: i
+    const int32_t *filter_rows  # table: i * width of a strip
 
-cdef struct TiledJob:  # what all tasks of a loop share, beside the source
+cdef struct TiledJob:  # parameters that all tasks of a loop share, in addition to the source
     const TiledCorrelation *parts
     int loop
     const void *filter
     void *target
     float *filters  # transformed
     float *shared  # transformed tiles, for all blocks of outputs
-    int64_t first_output, outputs  # of each group, that are computed now
+    int64_t first_output, outputs  # the outputs of each group that are computed now
 
 
 cdef inline void describe_tiled(
@@ -80,7 +80,7 @@ cdef inline void describe_tiled(
     c.sums_size = c.tiling.point_count * c.sum_point
     c.rows_size = c.result.given[0] * c.result.given[1] * c.result.given[2] * c.tiling.tiles[2] * RESULT_CHANNELS
     c.buffer_size = max(row_size(&c.tiling, &c.source), tile_size(&c.result, RESULT_CHANNELS // WINOGRAD_LANES))
-    # One buffer serves all transforms, the filters' included.
+    # One buffer serves all transforms, including the filters' transform.
     c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
     c.bank_size = 0 if blocks.filters_kept else count_blocks(blocks.outputs, c.filters.width) * c.filters.strip
     values = 0 if blocks.tiles_kept else blocks.chunks_at_once * c.values_size

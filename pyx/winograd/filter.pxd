@@ -1,4 +1,4 @@
-"""The filters of fprop and dgrad, transformed: all channels once for all tiles, or a chunk for the tiles of one task.
+"""Transforms of the filters of fprop and dgrad: once for all tiles, or a chunk of channels for the tiles of one task.
 
     filters[group][strip of outputs][point][added step, channel][output of the strip]
 """
@@ -13,22 +13,22 @@ from tile.ukernel cimport VECTOR_BYTES, strip_width, whole_vectors
 from winograd.tiling cimport TileStep, is_held
 from winograd.transform cimport LINE_LANES, Transform, magnitudes, stored, tile_size, transform_one, winograd_note
 
-cdef enum:  # of a filter as it lies in memory, which a plan does not know
-    MOST_CHANNELS = 16  # a line of the cache, that are loaded together,
-    MOST_LINES = 432  # if they have no more taps: of 3 x 3 x 3
-    CHANNELS_AHEAD = 4  # that are fetched: where a channel is a run of outputs, the next one is in another page
+cdef enum:  # constants that depend on the filter's layout in memory, which a plan does not know
+    MOST_CHANNELS = 16  # channels of a cache line, which are loaded together
+    MOST_LINES = 432  # limit of channels x taps that are loaded together: MOST_CHANNELS of 3 x 3 x 3 taps
+    CHANNELS_AHEAD = 4  # distance of prefetches: if a channel is a run of outputs, the next one is in another page
 
 cdef struct FilterBank:
     Transform transform
     Tensor w
-    int64_t channels, taps, width  # of a strip in memory; of a step; outputs of a line
-    int64_t point, strip  # elements from point to point, and of a strip
-    int64_t volume  # taps of the whole filter, if those of a channel lie side by side; else 0
+    int64_t channels, taps, width  # channels of a strip; taps of a step; outputs of a line
+    int64_t point, strip  # elements between points, and elements of a strip
+    int64_t volume  # taps of the whole filter if the taps of a channel are adjacent, otherwise 0
 
-cdef struct FilterPart:  # what is transformed together: these channels and outputs, of steps whose sums are added
+cdef struct FilterPart:  # channels and outputs that are transformed together, of all steps whose sums are added
     const TileStep *steps
     int64_t added
-    int64_t step_channels  # the channels of one step lie so many behind those of the one before
+    int64_t step_channels  # channel offset between consecutive steps
     int64_t channels, outputs
 
 
@@ -45,41 +45,41 @@ cdef inline int64_t find_volume(const Tensor *w, const Py_ssize_t *kernel) noexc
 cdef inline void describe_filters(
     FilterBank *f, const TileStep *step, const Py_ssize_t *kernel, int64_t points, int64_t outputs
 ) noexcept nogil:
-    """All that follows from transform, tensor and channels; ``kernel`` is the filter's shape."""
+    """Set all values that follow from transform, tensor and channels. ``kernel`` is the filter's spatial shape."""
     cdef float kind = 0
     f.width = min(strip_width(kind), whole_vectors(max(outputs, 1), kind))
     f.taps = count_taps(&step.walk)
     f.volume = find_volume(&f.w, kernel)
-    # A distance that is no power of two: the points of a channel otherwise share their place in the cache.
+    # One extra line keeps the distance from being a power of two, so that points do not fall into the same cache sets.
     f.point = f.channels * f.width + LINE_LANES
     f.strip = points * f.point
 
 
 cdef inline int64_t loaded_strips(const FilterBank *f) noexcept nogil:
-    """Strips of outputs that are loaded together: where outputs are adjacent in memory, two lines of the cache."""
+    """Strips that are loaded together: two cache lines if outputs are adjacent in memory, otherwise one strip."""
     return max(<int64_t>1, 2 * LINE_LANES // f.width) if f.w.batch == 1 else 1
 
 
 cdef inline int64_t loaded_channels(const FilterBank *f) noexcept nogil:
-    """Channels that are loaded together: where they are adjacent in memory, two lines of the cache, too."""
+    """Channels that are loaded together: at most one cache line, or two if channels are adjacent in memory."""
     cdef int64_t lines = 2 if f.w.channel == 1 else 1
     return max(<int64_t>1, lines * min(<int64_t>MOST_CHANNELS, MOST_LINES // max(f.volume, f.taps)))
 
 
 cdef inline int64_t lines_size(const FilterBank *f) noexcept nogil:
-    """Elements of the taps that are loaded together."""
+    """Elements of the filters that are loaded together."""
     return loaded_channels(f) * max(f.volume, f.taps) * loaded_strips(f) * f.width
 
 
 cdef inline int64_t filter_scratch(const FilterBank *f) noexcept nogil:
-    """Elements that a task needs."""
+    """Elements of scratch memory that a task needs."""
     return (lines_size(f) + f.taps * f.width + tile_size(&f.transform, f.width * sizeof(float) // VECTOR_BYTES))
 
 
 cdef inline void load_volume(
     const FilterBank *f, float *lines, int64_t row, const stored *filter, int64_t channels, int64_t outputs
 ) noexcept nogil:
-    """lines[channel][tap of the whole filter][output]"""
+    """Load lines[channel][tap of the whole filter][output]."""
     cdef int64_t c
     if f.w.channel == f.volume:
         load_block(lines, row, 1, filter, 1, f.w.batch, channels * f.volume, outputs)
@@ -94,7 +94,7 @@ cdef inline void load_taps(
     const FilterBank *f, const TileStep *step, float *lines, int64_t row, const stored *filter, int64_t channels,
     int64_t outputs,
 ) noexcept nogil:
-    """lines[channel][tap of the step][output]"""
+    """Load lines[channel][tap of the step][output], with zeros for taps that the filter does not have."""
     cdef int64_t t
     for t in range(f.taps):
         if is_held(step, t):
@@ -112,7 +112,7 @@ cdef inline bint holds_all(const TileStep *step) noexcept nogil:
 cdef inline void pick_taps(
     const FilterBank *f, const TileStep *step, float *lines, const float *volume, int64_t row
 ) noexcept nogil:
-    """lines[tap of the step] of one channel and one strip, from those of the whole filter."""
+    """Copy lines[tap of the step] of one channel and one strip from the lines of the whole filter."""
     cdef int64_t t
     for t in range(f.taps):
         if is_held(step, t):
@@ -125,7 +125,7 @@ cdef inline void transform_step(
     const FilterBank *f, const TileStep *step, const float *lines, int64_t row, float *to, int64_t channels,
     int64_t strips, float *scratch,
 ) noexcept nogil:
-    """The taps of one of the added steps, of channels and strips that are loaded."""
+    """Transform the taps of one of the added steps, for all loaded channels and strips."""
     cdef int64_t j, c, axis, first = 0, channel = f.taps * row, near = row, vectors
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
@@ -156,7 +156,7 @@ cdef inline void transform_step(
 cdef inline void transform_part(
     const FilterBank *f, FilterPart part, const stored *filter, float *to, float *scratch, magnitudes *seen
 ) noexcept nogil:
-    """Channels of strips that are loaded together, whose first output and channel ``filter`` points at."""
+    """Transform strips that are loaded together. ``filter`` points at their first output and channel."""
     cdef int64_t strips = count_blocks(part.outputs, f.width), row = strips * f.width, together = loaded_channels(f)
     cdef int64_t c0 = 0, some, step, loaded = f.volume if f.volume else f.taps
     cdef float *lines = scratch
@@ -180,10 +180,10 @@ cdef inline void transform_part(
 cdef inline void transform_filters(
     const FilterBank *f, FilterPart whole, const stored *filter, float *to, float *scratch, magnitudes *seen
 ) noexcept nogil:
-    """Channels of one strip or several, likewise.
+    """Transform any number of strips. ``filter`` points at their first output and channel.
 
-    Of outputs that are adjacent in memory, all strips of some channels are read one after the other: they are in the
-    same pages.
+    If outputs are adjacent in memory, all strips of a few channels are read one after the other, because they are in
+    the same pages.
     """
     cdef int64_t some = MOST_CHANNELS if f.w.batch == 1 else whole.channels, c0 = 0, j
     cdef int64_t width = f.width, together = loaded_strips(f)

@@ -1,15 +1,17 @@
-"""The range in which results of Winograd's algorithm stand; outside of it, each is formed from its own terms alone.
+"""The range in which results of Winograd's algorithm are valid. Outside of it they are recomputed directly.
 
-Above, NaN, infinity and overflow reach every result of a tile. Below, what the transforms and products give is rounded
-to multiples of 2^-149, the least subnormal number. Each rounding reaches a result through the other operand::
+Above the range: NaN, infinity and overflow reach every result of a tile. A result that is infinite only in float16 is
+also above the range, because it may be so great that errors relative to it are useless.
+
+Below the range: transforms and products round to multiples of 2^-149, the least subnormal number. Each rounding error
+reaches a result multiplied by the other operand::
 
     error  <=  A * 2^-149 * max(1, greatest source, greatest filter)
 
-A counts the terms of a sum and what the transforms make of them: 2^49 is more than any problem has. So this error is
-below 2^-20 of the greatest result where that is at least 2^-80 of the maximum. Transforms of an operand round nothing
-where its least magnitude that is not zero is far from the subnormal numbers; so the source need not be looked at then.
-
-A result that only float16 makes infinite is above, too: it may be so great that errors relative to it are of no use.
+A bounds the number of terms of a sum times their growth by the transforms. It is less than 2^49 for any problem. So the
+error is below 2^-20 of the greatest result, if that is at least 2^-80 of the maximum above. The transform of an operand
+rounds nothing if its least nonzero magnitude is far above the subnormal numbers. In this case the greatest magnitude of
+the source is not needed.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -21,11 +23,11 @@ from winograd.transform cimport magnitudes, stored
 
 cdef enum:
     INFINITE_BITS = 255 << 23
-    F16_INFINITE_BITS = 0x477ff000  # of the least float that is rounded to infinity
-    FAR_BITS = 27 << 23  # of 2^-100: differences are multiples of 2^-123, and their quotients exact enough
+    F16_INFINITE_BITS = 0x477ff000  # the least float that float16 rounds to infinity
+    FAR_BITS = 27 << 23  # 2^-100: differences are multiples of 2^-123, and their quotients are exact enough
 
-# What a worker has seen, as bits of floats, at the head of its scratch memory: whole cache lines, the one that is
-# fetched with the first included.
+# Magnitudes that a worker has met, as bits of floats, at the head of its scratch memory. The struct fills two cache
+# lines, because processors fetch lines in pairs.
 cdef struct Extremes:
     magnitudes operand  # the filter, or the target in wgrad
     uint32_t result
@@ -44,7 +46,7 @@ cdef inline void clear_extremes(const team *t, int workers) noexcept nogil:
 
 
 cdef inline bint are_infinite(uint32_t operand, uint32_t result, const stored *kind) noexcept nogil:
-    """Whether the greatest magnitude of an operand, or of sums that are stored in the type of ``kind``, is."""
+    """Whether an operand's greatest magnitude is infinite, or a result's after rounding to the type of ``kind``."""
     if stored is f16:
         return operand >= INFINITE_BITS or result >= F16_INFINITE_BITS
     else:
@@ -52,7 +54,7 @@ cdef inline bint are_infinite(uint32_t operand, uint32_t result, const stored *k
 
 
 cdef inline bint is_lost(const Extremes *seen, const stored *kind) noexcept nogil:
-    """Whether what a worker has seen is not finite: no result will stand, so the rest of its tasks is left out."""
+    """Whether a worker has met a nonfinite value, which makes the result invalid. Further tasks are skipped then."""
     return are_infinite(seen.operand.most, seen.result, kind)
 
 
@@ -63,7 +65,7 @@ cdef inline float float_of(uint32_t bits) noexcept nogil:
 
 
 cdef inline float least_result(float greatest) noexcept nogil:
-    """The least that the greatest result may be, beside operands of this magnitude."""
+    """The least valid magnitude of the greatest result, for operands with this greatest magnitude."""
     return max(<float>1, greatest) * <float>2.0**-80
 
 
@@ -86,7 +88,7 @@ cdef inline float greatest_of(const stored[:, :, :, :, :, :] tensor) noexcept no
 
 
 cdef inline bint stands(const team *t, int workers, const stored[:, :, :, :, :, :] other) noexcept nogil:
-    """Whether the result is in the algorithm's range; ``other`` is the operand that nobody has looked at."""
+    """Whether the result is in the algorithm's range. ``other`` is the operand whose magnitudes were not collected."""
     cdef int i
     cdef const Extremes *seen
     cdef uint32_t most = 0, least = <uint32_t>-1, result = 0
@@ -96,7 +98,7 @@ cdef inline bint stands(const team *t, int workers, const stored[:, :, :, :, :, 
         result = max(result, seen.result)
     if are_infinite(most, result, &other[0, 0, 0, 0, 0, 0]):
         return False
-    if most == 0:  # of zeros alone
+    if most == 0:  # the operand is zero everywhere
         return True
     if result == 0:
         return greatest_of(other) == 0

@@ -1,8 +1,8 @@
-"""Boxes of Winograd's tiles, which tensors they see, and the windows that hold it.
+"""Boxes of Winograd's tiles, and the windows that hold their parts of the tensors.
 
-A window is that of window.pxd, filled for all tiles of a box. The walks here have taps one element apart, counted as
-positions are: ``source_tap == source_step``. Siblings, which differ in positions alone, count as images: image n of a
-tiling is image n // siblings of the batch, along the walk of sibling n % siblings.
+A window (window.pxd) is filled for all tiles of a box. Taps of the walks here have the spacing of positions:
+``source_tap == source_step``. Siblings are steps that differ only in their positions. They count as images: image n of
+a tiling is image n // siblings of the batch, with the walk of sibling n % siblings.
 """
 
 from libc.stdint cimport int64_t
@@ -18,9 +18,9 @@ cdef struct TileStep:  # a row of winograd.TilePlan.steps, field for field
     int64_t points[3]  # n of each axis
     int64_t outputs[3]  # m of each axis
     int64_t tiles[3]  # of a whole box
-    int64_t held[3]  # taps that the filter has; the walk's further taps are zeros
-    int64_t added  # number of consecutive steps summed into one result
-    int64_t siblings  # number of such results that share one filter; they differ in positions
+    int64_t held[3]  # number of taps that the filter has; the walk's further taps are zero
+    int64_t added  # number of consecutive steps that are added to one result
+    int64_t siblings  # number of such results that share one filter and differ only in their positions
 
 cdef struct TileBlocks:  # TileBlocks of cpu/plan/steps.py, field for field
     int64_t threads
@@ -32,13 +32,13 @@ cdef struct TileBlocks:  # TileBlocks of cpu/plan/steps.py, field for field
     int64_t slices  # slices of the boxes in wgrad, each a task; their sums are added in order
     int64_t chunks_at_once  # chunks, of all added steps, that a task of fprop or dgrad transforms before it multiplies
     int64_t groups  # groups that a task takes, with all their channels in a chunk and all their outputs in a block
-    int64_t nontemporal  # whether a target of whole lines is stored past the cache
-    int64_t filter_strips  # strips of outputs and
-    int64_t filter_channels  # channels of a group, whose filters a task transforms that has no products
-    int64_t together  # parts of the result in fprop and dgrad whose tasks are those of the same loops
+    int64_t nontemporal  # whether non-temporal stores write a target of whole cache lines
+    int64_t filter_strips  # strips of outputs of a task that only transforms filters
+    int64_t filter_channels  # channels of such a task
+    int64_t together  # parts of the result in fprop and dgrad whose tasks run in the same loops
 
 cdef struct Tiling:  # the boxes of a step and its siblings
-    const TileStep *steps  # the step; it has most positions
+    const TileStep *steps  # the first step, which has the most positions
     int64_t points[3]
     int64_t outputs[3]
     int64_t tiles[3]  # of a box
@@ -47,11 +47,11 @@ cdef struct Tiling:  # the boxes of a step and its siblings
     int64_t boxes[4]
     int64_t box_count, box_tiles, point_count
 
-cdef struct TileOperand:  # a tensor that boxes of tiles see
+cdef struct TileOperand:  # a tensor whose tiles are transformed
     const Tensor *tensor
-    const Window *window  # for what a box sees
-    const Transform *transform  # of each of its tiles
-    bint of_target  # whether it is the target of the walk, not the source
+    const Window *window  # of a box
+    const Transform *transform  # of each tile
+    bint of_target  # whether the tensor is the target of the walk, not the source
 
 
 cdef inline void describe_tiling(Tiling *t, const TileStep *step, int64_t images, int64_t batch) noexcept nogil:
@@ -70,7 +70,7 @@ cdef inline void describe_tiling(Tiling *t, const TileStep *step, int64_t images
 
 
 cdef inline int64_t find_tiles(const Tiling *t, int64_t index, Box *box) noexcept nogil:
-    """Box number ``index``, counted in tiles; how many it has."""
+    """Find box number ``index``, in units of tiles. Returns its number of tiles."""
     cdef int axis
     cdef int64_t whole, limit
     for axis in range(3, -1, -1):
@@ -95,7 +95,7 @@ cdef inline bint is_held(const TileStep *step, int64_t t) noexcept nogil:
 
 
 cdef inline void source_walk(conv_walk *walk, const conv_walk *of) noexcept nogil:
-    """A walk of one tap through all of the source that the taps of ``of`` reach."""
+    """Set ``walk`` to ``of`` with one tap, so that its positions visit all elements under the taps of ``of``."""
     cdef int axis
     walk[0] = of[0]
     for axis in range(3):
@@ -103,7 +103,7 @@ cdef inline void source_walk(conv_walk *walk, const conv_walk *of) noexcept nogi
 
 
 cdef inline void target_walk(conv_walk *walk, const conv_walk *of) noexcept nogil:
-    """A walk of one tap whose source is the target of ``of``; beyond its positions there is nothing."""
+    """Set ``walk`` to a walk of one tap whose source is the target of ``of``, and which ends with its positions."""
     cdef int axis
     cdef conv_axis *a
     source_walk(walk, of)
@@ -114,7 +114,7 @@ cdef inline void target_walk(conv_walk *walk, const conv_walk *of) noexcept nogi
 
 
 cdef inline void elements_of(const Box *tiles, const Transform *f, Box *elements) noexcept nogil:
-    """The positions that a box of tiles sees of a tensor which ``f`` transforms."""
+    """Set ``elements`` to the positions of a box of tiles in the tensor that ``f`` transforms."""
     cdef int axis
     elements.begin[0], elements.count[0] = tiles.begin[0], tiles.count[0]
     for axis in range(3):
@@ -123,13 +123,13 @@ cdef inline void elements_of(const Box *tiles, const Transform *f, Box *elements
 
 
 cdef inline int64_t lay_out_tiles(Window *m, const Tiling *t, const Transform *f, int64_t channels) noexcept nogil:
-    """Describe the window of a whole box with channels adjacent; its elements, with a vector behind the last."""
+    """Describe the window of a whole box, channels adjacent. Returns its elements, with one vector behind the last."""
     cdef int axis
     cdef int64_t size = channels
     m.images, m.channels, m.channel_pitch, m.pairs = t.images, channels, 1, False
     for axis in range(2, -1, -1):
         m.axis[axis].positions = m.axis[axis].extent = (t.tiles[axis] - 1) * f.step[axis] + f.taken[axis]
-        # Every position is copied by itself: the one tap of the walk that the window is filled along.
+        # The window is filled along a walk of one tap, so each position is copied by itself.
         m.axis[axis].apart, m.axis[axis].step, m.axis[axis].tap, m.axis[axis].begin = 1, 1, 0, 0
         m.pitch[axis] = size
         size *= m.axis[axis].extent
@@ -141,7 +141,7 @@ cdef inline void fill_tiles(
     float *window, TileOperand x, const Tiling *t, int64_t added, const Box *tiles, const stored *tensor,
     int64_t channels,
 ) noexcept nogil:
-    """The window of a box of tiles: what they see of the source, or have of the target, in one of the added steps."""
+    """Fill the window of a box of tiles from the source or the target, for one of the added steps."""
     cdef int64_t n, image
     cdef conv_walk walk
     cdef Box elements

@@ -1,4 +1,4 @@
-/* The transforms of Winograd's algorithm, and what else of it is a loop over vectors. */
+/* The transforms of Winograd's algorithm, and its other loops over vectors. */
 #ifndef CONVGRAD_WINOGRAD_H
 #define CONVGRAD_WINOGRAD_H
 
@@ -12,15 +12,15 @@
 
 typedef float winograd_vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(float)), may_alias));
 
-/* Applies one matrix along an axis: value i of a line is the vectors at of + i * of_step, result k those at
- * to + k * to_step, and lines lie of_line and to_line apart. */
+/* Applies one matrix along an axis. Value i of line l is the vectors at of + i * of_step + l * of_line, and result k
+ * the vectors at to + k * to_step + l * to_line. */
 typedef void (*winograd_transform)(const float *of, int64_t of_step, int64_t of_line, float *to, int64_t to_step,
                                    int64_t to_line, int64_t lines, int64_t vectors);
 
 #include "winograd_transforms.h"
 
-/* Of elements: the greatest magnitude, and one less than the least that is not zero, as bits of floats. NaN and infinity are
- * greater than all others; one less than zero is, too. */
+/* Magnitudes as float bits: most = max of bits, least = min of (bits - 1). 0 - 1 wraps to the maximum, so zeros do not
+ * count in `least`. NaN and infinity exceed all finite values. */
 typedef struct {
     uint32_t most, least;
 } magnitudes;
@@ -40,7 +40,7 @@ static inline void winograd_note(magnitudes *m, const float *of, int64_t count)
     m->least = least;
 }
 
-/* The greatest magnitude alone. */
+/* The greatest magnitude as float bits, at least `largest`. */
 static inline uint32_t winograd_largest(const float *of, int64_t count, uint32_t largest)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -52,7 +52,7 @@ static inline uint32_t winograd_largest(const float *of, int64_t count, uint32_t
     return largest;
 }
 
-/* of[0] += of[slice] + .. of so many slices, in this order; ``columns``: whole vectors. */
+/* of[j] = ((of[j] + of[slice + j]) + of[2 * slice + j]) + .. over `slices` slices, for j < columns in whole vectors. */
 static inline void winograd_add_slices(float *of, int64_t slice, int64_t slices, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += WINOGRAD_LANES) {

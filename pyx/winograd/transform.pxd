@@ -1,7 +1,7 @@
 """Winograd's transforms (cook_toom.py) of one tile or a box of tiles.
 
-Transforms run across channels, axis after axis. A tile is m outputs on each axis; with r taps it sees n = m + r - 1
-elements of the source there.
+Vectors lie along channels, and axes are transformed one after the other. A tile has m outputs on an axis. With r taps
+it reads n = m + r - 1 elements of the source there.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -33,25 +33,26 @@ ctypedef fused stored:  # storage types whose compute type is float
     float
 
 cdef enum:
-    LINE_LANES = LINE_BYTES // 4  # what is written lies in whole lines of the cache, however narrow vectors are
+    LINE_LANES = LINE_BYTES // 4  # channels of a cache line; whole lines are written even with narrower vectors
 
-cdef struct Transform:  # of tiles, separably
+cdef struct Transform:  # a separable transform of tiles
     winograd_transform along[3]
-    int64_t taken[3]  # values on each axis before
-    int64_t given[3]  # and after
-    int64_t step[3]  # from tile to tile, before
+    int64_t taken[3]  # values on each axis before the transform
+    int64_t given[3]  # values on each axis after the transform
+    int64_t step[3]  # distance of neighbouring tiles before the transform
 
-cdef struct ValuePitches:  # elements of what transforms of tiles give
-    int64_t point, strip, tile  # from one to the next; a strip has as many channels as lie between tiles
+cdef struct ValuePitches:  # strides of transformed tiles, in elements
+    int64_t point, strip, tile  # a strip has ``tile`` channels
 
 
 cdef inline void transform_box(
     const Transform *f, const Box *tiles, const float *window, const Window *m, int64_t channels, float *to,
     ValuePitches pitches, float *buffer,
 ) noexcept nogil:
-    """to[point][strip][tile][channel] of all tiles of a box, in the order batch, depth, height, width.
+    """Transform all tiles of a box to to[point][strip][tile][channel]; tiles in the order batch, depth, height, width.
 
-    For a line of channels at a time and a row of tiles: neighbours share what the transforms of the outer axes give.
+    One cache line of channels and one row of tiles at a time. Neighbouring tiles of the row share the results of the
+    transforms along depth and height.
     """
     cdef int64_t part, v, n, d, h, w, i, tile, vectors, lanes, columns = (tiles.count[3] - 1) * f.step[2] + f.taken[2]
     cdef int64_t pitch[3]
@@ -97,7 +98,7 @@ cdef inline void transform_one(
     const Transform *f, const float *of, const int64_t *of_pitch, float *to, const int64_t *to_pitch, int64_t vectors,
     float *buffer,
 ) noexcept nogil:
-    """One tile of ``vectors`` vectors, from and to places with any distances on the three axes."""
+    """Transform one tile of ``vectors`` vectors, with any strides on the three axes."""
     cdef int64_t i, lanes = vectors * WINOGRAD_LANES
     cdef int64_t pitch[3]
     cdef int axis

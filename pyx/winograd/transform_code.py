@@ -1,7 +1,7 @@
 """The C code of the transforms: one function for each matrix of cook_toom.py, unrolled, on vectors of channels.
 
-setup.py writes the text to a header for transform.h. A matrix's zeros and ones cost nothing in it, and lines that
-differ in signs alone, as those of opposite points do, share their sums::
+setup.py writes the text to a header that transform.h includes. Zeros and ones of a matrix cost nothing. Rows that
+differ only in signs, as the rows of opposite points do, share their sums::
 
     p = sum of the terms of one sign       row i = p + q
     q = sum of the others                  row k = p - q
@@ -13,7 +13,7 @@ def literal(value):
 
 
 def sum_of(terms):
-    """The C expression of a sum of (coefficient, variable), those of coefficient one first."""
+    """The C expression of a sum of (coefficient, variable); terms with coefficient 1 or -1 come first."""
     text = ""
     for value, name in sorted(terms, key=lambda term: (abs(term[0]) != 1, term[0] < 0)):
         sign = "-" if value < 0 else "+" if text else ""
@@ -23,9 +23,9 @@ def sum_of(terms):
 
 
 def opposite(first, second):
-    """Where two lines are equal, and where they differ in sign: (indices, indices), or None where neither holds.
+    """The indices at which two lines are equal, and at which they differ in sign.
 
-    Both parts must be there: otherwise nothing is shared.
+    None if they differ otherwise, or if one of the two lists would be empty, because then they share no sum.
     """
     same = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a == b and a != 0]
     other = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a == -b and a != 0]
@@ -46,12 +46,12 @@ def pairs_of(lines):
 
 
 def statements(matrix):
-    """The C statements that set y0 .. from x0 .. ."""
+    """The C statements that compute y0, y1, ... from x0, x1, ..."""
     lines = []
     columns = list(zip(*matrix, strict=True))
     pairs = pairs_of(columns)
     if len(matrix) < len(columns) and pairs:
-        # A^T: the columns of opposite points are added, and subtracted, before anything else.
+        # A^T: the values of opposite points are first added and subtracted.
         rows = [[] for _ in matrix]
         paired = {index for i, k, *_ in pairs for index in (i, k)}
         for number, (i, k, same, other) in enumerate(pairs):
@@ -99,7 +99,7 @@ def function(name, matrix):
 
 
 def header(cook_toom):
-    """The whole header: the functions, and tables of them by numbers of points and of values."""
+    """The header: all functions, and tables of the functions by numbers of points and of values."""
     text = ["/* Made by transform_code.py from cook_toom.py. */", "#define WINOGRAD_MOST_POINTS 8"]
     tables = {"source": [], "filter": [], "result": []}
     for count, points in cook_toom["POINTS"].items():

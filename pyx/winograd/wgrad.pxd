@@ -1,11 +1,11 @@
-"""wgrad by Winograd's algorithm: F(taps, outputs of a tile), with the tiles of the target in the place of the filter.
+"""wgrad by Winograd's algorithm: F(taps, outputs of a tile), with tiles of the target instead of the filter.
 
     filter(o, t, c) = result transform of [sum over tiles of  source(point, tile, c) * target(point, tile, o)]
 
-A task is a chunk of input channels, a block of output channels and a slice of the boxes of tiles, of one group or a
-bundle of small ones; the products of each point are summed over the tiles, and the sums transformed back. Where there
-are several slices, these are added in order then: a filter has fewer taps than a tile has points. Where the filter has
-several blocks, the transformed tiles are kept for all of them.
+A task is a chunk of input channels, a block of output channels and a slice of the boxes of tiles, of one group or of a
+bundle of small groups. It sums the products of each point over the tiles and transforms the sums back. Slices are added
+in order after that, because a filter has fewer taps than a tile has points. If the filter has several blocks,
+transformed tiles are kept for all of them.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -27,21 +27,21 @@ from winograd.wgrad_tasks cimport (
     part_of_tiles, transform_piece,
 )
 
-cdef struct TiledSumsJob:  # what all tasks of a loop share, beside the source
+cdef struct TiledSumsJob:  # parameters that all tasks of a loop share, in addition to the source
     const TiledAccumulation *c
     void *filter
     const void *target
     float *values  # transformed tiles of the source and of the target, for all blocks of the filter
     float *gradients
-    float *partial  # [part][slice][piece] of the filter, where there are several slices
-    bint again  # the gradients are there already
+    float *partial  # [part][slice][piece] of the filter, if there are several slices
+    bint again  # an earlier step has transformed the target already
 
 
 cdef inline void transform_source(
     const TiledAccumulation *c, const Box *tiles, const stored *source, int64_t g, int64_t groups, int64_t chunk,
     float *values, float *window, float *buffer,
 ) noexcept nogil:
-    """The values of a box and a chunk of input channels."""
+    """Transform the source's tiles of a box, for a chunk of input channels."""
     cdef int64_t c0 = chunk * c.blocks.chunk, channels = groups * min(c.blocks.chunk, c.channels - c0)
     fill_tiles(window, TileOperand(&c.x, &c.window, &c.source, False), &c.tiling, 0, tiles,
                source + g * c.x.group + c0 * c.x.channel, channels)
@@ -53,7 +53,7 @@ cdef inline void transform_target(
     const TiledAccumulation *c, const Box *tiles, const stored *target, int64_t g, int64_t groups, int64_t block,
     float *gradients, float *window, float *buffer, magnitudes *seen,
 ) noexcept nogil:
-    """Those of a block of output channels, and the magnitudes of what they are made of."""
+    """Transform the target's tiles of a box, for a block of output channels, and note the target's magnitudes."""
     cdef int64_t o0 = block * c.blocks.outputs, outputs = groups * min(c.blocks.outputs, c.outputs - o0)
     cdef Box elements
     fill_tiles(window, TileOperand(&c.y, &c.target_window, &c.target, True), &c.tiling, 0, tiles,
@@ -65,7 +65,7 @@ cdef inline void transform_target(
 
 
 cdef inline void share_task(const TiledSumsJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
-    """Transform a box of a group and one chunk or block of its channels, for all parts."""
+    """Transform a box of one group, for one chunk of input channels or one block of output channels, for all parts."""
     cdef const TiledAccumulation *c = job.c
     cdef float *window = <float *>(seen + 1)
     cdef int64_t kinds = c.chunk_blocks + c.output_blocks, box = task // kinds, kind = task % kinds
@@ -86,7 +86,7 @@ cdef inline void accumulate_tiles(
     const TiledSumsJob *job, const TileFilterBlock *part, const stored *source, float *sums, float *window,
     magnitudes *seen, int64_t slice,
 ) noexcept nogil:
-    """The products of one slice of a part, and the magnitudes of the target where its tiles are not shared."""
+    """Sum the products of one slice of a part. If tiles are not shared, transform them and note the magnitudes."""
     cdef const TiledAccumulation *c = job.c
     cdef int how
     cdef int64_t p, g, strip, j, column, columns, count, pitched, box, index, width = strip_width(sums[0])
@@ -128,7 +128,7 @@ cdef inline void accumulate_tiles(
 cdef inline uint32_t store_piece(
     const TiledAccumulation *c, const TileFilterBlock *part, const FilterRows *piece, const float *block, stored *filter
 ) noexcept nogil:
-    """Store that; its largest magnitude."""
+    """Store a piece in the filter. Returns its largest magnitude."""
     cdef int64_t i, t
     cdef uint32_t largest = 0
     if piece.channels <= 0:
@@ -148,7 +148,7 @@ cdef inline uint32_t store_piece(
 
 
 cdef inline void sum_task(const TiledSumsJob *job, const stored *source, Extremes *seen, int64_t task) noexcept nogil:
-    """One slice of a part, transformed back; stored as well, where it is the only one."""
+    """Sum one slice of a part and transform it back. If it is the only slice, also store it."""
     cdef const TiledAccumulation *c = job.c
     cdef int64_t i
     cdef float *sums = <float *>(seen + 1)
@@ -189,7 +189,7 @@ cdef inline int wgrad_tiled(
     const stored[:, :, :, :, :, :] source, stored[:, :, :, :, :, :] filter, const stored[:, :, :, :, :, :] target,
     const int64_t[:, ::1] step_array, const int64_t[::1] block_array, before,
 ) except -1:
-    """Whether the result stands; if not, operands or results were out of the algorithm's range."""
+    """Compute wgrad. Returns False if operands or results were out of the algorithm's range."""
     cdef TiledAccumulation c
     cdef TiledSumsJob job
     cdef team all
@@ -224,7 +224,7 @@ cdef inline int wgrad_tiled(
             tables[i] = <int32_t>(i // LINE_LANES * c.source_line + i % LINE_LANES)
         multiples(tables + blocks.chunk, LINE_LANES, tiles)
         multiples(tables + blocks.chunk + tiles, c.target_width, tiles)
-        while step < step_array.shape[0]:  # each part has taps of its own, all the same tiles of the target
+        while step < step_array.shape[0]:  # steps have different taps, but the same tiles of the target
             describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[step, 0], blocks)
             c.channel, c.source_tiles, c.target_tiles = tables, tables + blocks.chunk, tables + blocks.chunk + tiles
             c.workers, job.again = &all, step > 0

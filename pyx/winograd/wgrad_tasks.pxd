@@ -1,11 +1,11 @@
-"""What all tasks of wgrad by Winograd's algorithm share: boxes of tiles, blocks of the filter, and where values are.
+"""Parameters that all tasks of wgrad by Winograd's algorithm share, and the layouts of transformed values:
 
     values      [group][box][chunk of input channels][point][line of channels][tile][channel]
     gradients   [group][box][block of output channels][point][strip of outputs][tile][output]
-    sums        [point][group][channel][output]       of one block of the filter, in the groups of a bundle
+    sums        [point][group][channel][output]       of one block of the filter, in each group of a bundle
 
-Tiles are the depth of the products. So what a register tile takes of neighbours lies side by side: in a row of all
-channels, these would be found in few sets of the cache.
+Tiles are the depth of the products, and a register tile reads one line of channels from each. In these layouts the
+lines of neighbouring tiles are adjacent. In a layout [tile][all channels] they would fall into few cache sets.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -22,7 +22,7 @@ from winograd.transform cimport (
 )
 
 cdef enum:
-    FINISHED_CHANNELS = 16  # of the filter that are transformed back together
+    FINISHED_CHANNELS = 16  # channels of the filter that are transformed back together
 
 cdef struct TiledAccumulation:
     Tiling tiling
@@ -32,20 +32,20 @@ cdef struct TiledAccumulation:
     Window window, target_window
     Tensor x, w, y
     int64_t groups, channels, outputs, taps, chunk_blocks, output_blocks, parts
-    int64_t pieces  # FilterRows of a block, all its groups' counted
+    int64_t pieces  # number of FilterRows of a block, over all its groups
     int64_t target_width  # outputs of a strip
     int64_t source_point, target_point, sum_point, source_line, target_strip  # elements between neighbours
-    int64_t target_row  # elements of the sums from channel to channel
+    int64_t target_row  # elements of the sums between channels
     int64_t window_size, values_size, target_size, sums_size, piece_size, scratch  # elements; the last in bytes
     bint natural  # the filter's taps, and then its input channels, are adjacent in memory
-    const int32_t *channel  # where the channels of a chunk are
-    const int32_t *source_tiles  # multiples of a line
-    const int32_t *target_tiles  # multiples of a strip's width
+    const int32_t *channel  # table: offset of channel i of a chunk
+    const int32_t *source_tiles  # table: i * elements of a line
+    const int32_t *target_tiles  # table: i * width of a strip
 
-cdef struct FilterRows:  # of a block of the filter, transformed back together: channels from c0 on of its group g
+cdef struct FilterRows:  # a piece of a block, transformed back together: channels c0 .. of the block's group g
     int64_t g, c0, channels
 
-cdef struct TileFilterBlock:  # the filter of groups g ..: in each of them, output channels o0 .., input channels c0 ..
+cdef struct TileFilterBlock:  # groups g .., and in each of them output channels o0 .. and input channels c0 ..
     int64_t g, groups, o0, outputs, c0, channels
 
 
@@ -70,7 +70,7 @@ cdef inline void transform_piece(
     const TiledAccumulation *c, const TileFilterBlock *part, const FilterRows *piece, const float *sums, float *block,
     float *buffer,
 ) noexcept nogil:
-    """block[channel][tap][output] from the sums of a part."""
+    """Transform the sums of a piece back to block[channel][tap][output]."""
     cdef int64_t i, columns = whole_vectors(part.outputs, block[0])
     cdef int64_t pitch[3]
     cdef int64_t to_pitch[3]
@@ -119,7 +119,7 @@ cdef inline void describe_tiled_sums(
     c.sums_size = c.tiling.point_count * c.sum_point
     c.scratch = c.window_size + (0 if blocks.tiles_kept else c.values_size + c.target_size)
     c.scratch += max(row_size(&c.tiling, &c.source), row_size(&c.tiling, &c.target))
-    # Behind the sums, after the products: a piece, and the buffer of the transform.
+    # After the products, a piece and the buffer of its transform use the memory behind the sums.
     c.piece_size = FINISHED_CHANNELS * c.taps * c.target_row
     t = c.piece_size + tile_size(&c.result, c.target_row // WINOGRAD_LANES)
     c.scratch = in_lines((c.sums_size + max(c.scratch, t)) * sizeof(float))

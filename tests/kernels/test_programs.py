@@ -43,7 +43,7 @@ def test_no_steps(widths):
 def test_programs_of_the_other_kind(name):
     one = np.zeros((1,) * 6, np.float32)
     wanted, given = ("a TilePlan", "a Plan") if KERNELS[name] == TILED else ("a Plan", "a TilePlan")
-    with pytest.raises(TypeError, match=f"plan must be the program of {wanted}, was that of {given}"):
+    with pytest.raises(TypeError, match=f"plan must be the program of {wanted}, not of {given}"):
         getattr(kernels, name)(2, one, one, one, program(PLAIN if KERNELS[name] == TILED else TILED))
 
 

@@ -116,7 +116,7 @@ def test_no_header_of_python(folder):
 def test_a_compiler_that_is_fast_by_itself(folder):
     """Where no flag can be dropped, the build is refused."""
     said = refused({"CC": script(folder / "compiler", 'exec gcc -ffast-math "$@"')})
-    assert said.startswith("error: convgrad_cy must be compiled without -ffast-math and the like, which ")
+    assert said.startswith("error: convgrad_cy must be compiled without -ffast-math and similar flags, but ")
 
 
 def modules_of_an_install(**variables):

@@ -97,7 +97,7 @@ def unaligned(tensor):
 
 def test_addresses_that_are_not_ours():
     """The same plan computes a call whose memory is as usual, and passes on one whose is not."""
-    x, reason = unaligned(X), "no multiple of its element's size"
+    x, reason = unaligned(X), "not a multiple of its element size"
     theirs = functional.conv2d(X, W)
     before = override.status()
     with override.enabled():

@@ -1,4 +1,4 @@
-/* The C view of convgrad_cy/problem.py, compiled by the C compiler for the CPU and by NVRTC for the GPU. */
+/* The C form of convgrad_cy/problem.py. The C compiler compiles it for the CPU, NVRTC for the GPU. */
 #ifndef CONVGRAD_PROBLEM_H
 #define CONVGRAD_PROBLEM_H
 
@@ -18,7 +18,7 @@ typedef struct {
     int64_t filter_begin, filter_step;
 } conv_axis;
 
-/* One correlation: depth, height, width. */
+/* The axes depth, height and width of one correlation. */
 typedef struct {
     conv_axis axis[3];
 } conv_walk;
