@@ -1,7 +1,7 @@
-"""``python -m bench.extremes``: layers unlike those of networks, random ones and curves, and which of them stand out.
+"""``python -m bench.extremes``: times layers unlike those of networks, and names outliers.
 
-Random geometries have up to 500 taps and 64 positions of y on an axis, each power alike, with strides, dilation,
-padding and groups. On a curve, the filter or y grows: a point stands out whose time for each FLOP rises.
+Random geometries have up to 500 taps and 64 positions of y on an axis, each power of two alike, with strides, dilation,
+padding and groups. On a curve, the filter or y grows. A point stands out if its time for each FLOP rises.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from .peers import OURS
 SETS = ("random", "taps", "positions")
 TAPS, POSITIONS, CHANNELS, IMAGES = 500, 64, 512, 8  # at most
 MOST_FLOP, MOST_ELEMENTS = 1e9, 1 << 23
-SLOWER, STEP = 0.95, 1.5  # what stands out: a ratio below the first, or a point of a curve above the second
-#: Of curves: (images, groups, channels of x and of y in a group), and how often a point is as large as the one before.
+SLOWER, STEP = 0.95, 1.5  # a ratio below the first, or a point of a curve above the second, stands out
+#: Kinds of curves: (images, groups, channels of x and of y in a group), and the growth from one point to the next.
 KINDS = ((1, 1, 64, 64), (1, 64, 1, 1), (4, 1, 16, 16), (1, 1, 4, 4), (1, 1, 128, 16))
 GROWTH = 1.3
 
 
 def line_of(name, images, groups, channels, outputs, axes, transposed=False):
-    """A layer as a line of suites.txt; the channels are those of a group."""
+    """A layer as a line of suites.txt; the channels are counted in a group."""
     names = ["iokspd"[i] + name for name in "dhw"[-len(axes) :] for i in range(6)]
     sizes = "".join(f"{name}{size}" for name, size in zip(names, chain(*axes), strict=True))
     problem = f'mb{images}g{groups}ic{groups * channels}oc{groups * outputs}{sizes}n"{name}"'
@@ -41,12 +41,12 @@ def line_of(name, images, groups, channels, outputs, axes, transposed=False):
 
 
 def axis_of(y, kernel, stride=1, dilation=1, pad=0):
-    """(x, y, kernel, stride, pad, dilation less one) of an axis; x may be less than one, which no layer has."""
+    """(x, y, kernel, stride, pad, dilation less one) of an axis; x may be less than one; then no such layer exists."""
     return (y - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, y, kernel, stride, pad, dilation - 1
 
 
 def is_affordable(images, groups, channels, outputs, axes):
-    """Whether a layer has an x, and its tensors and products stay within the bounds."""
+    """Whether x is not empty, and the tensors and products of a layer stay within the bounds."""
     x, y, taps = (prod(sizes) for sizes in list(zip(*axes, strict=True))[:3])
     tensors = images * groups * channels * x, groups * channels * outputs * taps, images * groups * outputs * y
     fits = min(axes)[0] >= 1 and max(tensors) <= MOST_ELEMENTS
@@ -74,7 +74,7 @@ def drawn(rng, name):
 
 
 def curve(which, kind, fixed):
-    """The lines of a curve in two dimensions: ``which`` of taps and positions grows, the other one is ``fixed``."""
+    """The lines of a curve in two dimensions. ``which`` is taps or positions and grows; the other one is ``fixed``."""
     most, lines, size = (TAPS if which == "taps" else POSITIONS), [], 3 if which == "taps" else 1
     while size <= most:
         axes = [axis_of(fixed, size) if which == "taps" else axis_of(size, fixed)] * 2
@@ -85,7 +85,7 @@ def curve(which, kind, fixed):
 
 
 def text_of(options):
-    """The layers that are asked for, as lines with the names of suites before them."""
+    """The layers that the options ask for, as lines after the names of their suites."""
     rng, lines = random.Random(options.seed), []
     if "random" in options.sets:
         lines += ["[random]", *(drawn(rng, f"random_{options.seed}_{i}") for i in range(options.count))]
@@ -96,7 +96,7 @@ def text_of(options):
 
 
 def steps(rows):
-    """(how many times the time for each FLOP of the point before, row) of all curves, the greatest first."""
+    """(growth of the time for each FLOP since the point before, row) of all curves, the greatest first."""
     curves, found = {}, []
     for row in rows:
         if row["suite"] != "random" and summary.seconds(row, OURS):
@@ -109,7 +109,7 @@ def steps(rows):
 
 
 def conclusion(data):
-    """The lines that say what stands out."""
+    """The lines that name the rows that stand out."""
     ratios, risen = summary.ratios(data["rows"]), steps(data["rows"])
     named = [(value, "", row) for value, row in ratios if value < SLOWER]
     named += [(value, "step ", row) for value, row in risen if value > STEP]
@@ -146,7 +146,7 @@ def arguments(argv):
 
 
 def processors():
-    """Of this process."""
+    """Processors of this process."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
 
 
@@ -155,7 +155,7 @@ def rows_of(options):
 
 
 def part(peers, options, mine, number):
-    """The result of every ``processes``-th row, measured by this process on its own processors; it prints nothing."""
+    """The result of every ``processes``-th row. This process measures it on its own processors and prints nothing."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, mine[number * options.threads :][: options.threads])
     with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
@@ -163,7 +163,10 @@ def part(peers, options, mine, number):
 
 
 def measured(peers, options):
-    """The result of all rows; of several processes, that of the first with the rows of the others between its own."""
+    """The result of all rows.
+
+    With several processes, it is the result of the first one with the rows of all in order.
+    """
     if options.processes == 1:
         return run(rows_of(options), peers, options)
     each = partial(part, peers, options, processors())

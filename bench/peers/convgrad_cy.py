@@ -26,7 +26,7 @@ def dtype_of(name):
 
 
 def poisoned(shape, dtype):
-    """An array that no correct call leaves as it is: NaN, or the least integer."""
+    """An array that every correct call changes: it holds NaN, or the least integer."""
     array = NUMPY.empty(shape, dtype)
     array[...] = np.iinfo(dtype).min if dtype.kind == "i" else np.nan
     return array
@@ -55,7 +55,7 @@ class Library:
 
         def tensor(array, in_layout=activation_in):
             made = in_layout(case.layout, array)
-            # Aligned to cache lines, as the other libraries keep theirs.
+            # Arrays are aligned to cache lines, as in the other libraries.
             aligned = NUMPY.empty(made.shape, dtype)
             aligned[...] = made
             return aligned
@@ -90,7 +90,7 @@ class Library:
         return cg.conv_backward_filter(x, y, w.shape, **options)
 
     def tile(self, dtype, seconds):
-        """FLOP per second of the bare register tile on panels in the cache: what a kernel can reach at most."""
+        """FLOP per second of the bare register tile on panels in the cache, an upper bound for every kernel."""
         row = next(row for row in dtypes.TABLE if row.name == dtype)
         best, end = 0.0, time.perf_counter() + seconds
         while True:

@@ -113,7 +113,7 @@ def test_command_line(tmp_path, capsys):
     assert data["threads"] == [1, 2, 64] and data["cores"]["memory_rate"] == 100e9
     assert [row["kernel"] for row in data["rows"]] == ["fprop", "dgrad", "wgrad"]
     assert all(set(row["threads"]) == {"1", "2", "64"} and row["threads"]["1"]["efficiency"] for row in data["rows"])
-    assert "what binds on 64 threads" in printed
+    assert "bottlenecks on 64 threads" in printed
 
 
 def test_refused(capsys):
