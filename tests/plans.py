@@ -5,7 +5,7 @@ from convgrad_cy.cpu.steps import Blocks
 
 
 def plan_of(operation, problem, dtype, positions_adjacent, machine):
-    """What small groups plan, or, where they decline, direct does."""
+    """The plan of small groups, or of direct if they decline."""
     asked = operation, problem, dtype, positions_adjacent, machine
     family = small_groups if small_groups.found(*asked).reason is None else direct.plan
     return family.plan(*asked)
