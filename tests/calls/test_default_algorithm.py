@@ -1,4 +1,4 @@
-"""The algorithm of calls that name none."""
+"""The algorithm of calls that do not name one."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ def test_environment():
 
 
 def test_shims_compute_directly():
-    """An outlier spoils nothing that it does not reach."""
+    """An outlier must change no result outside of its reach."""
     x = X.copy()
     x[0, 0, 5, 5] = 1e9
     exact = cg.conv(x.astype(float), W.astype(float), padding=1)

@@ -41,8 +41,7 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("dtype", (np.uint16, np.float32, np.int64))
 @pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
 def test_copy(order, dtype, threads):
-    """A copy must be exact, with sizes that no vector divides and more rows than a task has, and write its target
-    only."""
+    """A copy must be exact, with sizes that no vector divides and more rows than a task has, and stay in its target."""
     array = np.random.default_rng(0).integers(1, 2**15, (3, 5, 37, 43)).astype(dtype)
     memory = np.zeros([n + 2 for n in array.transpose(order).shape], dtype)
     target = memory[(slice(1, -1),) * 4].transpose(np.argsort(order))

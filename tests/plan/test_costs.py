@@ -31,8 +31,7 @@ def test_kept_tiles_count_once():
 @pytest.mark.tuning
 @pytest.mark.parametrize("channels", (256, 512))
 def test_vectors_of_a_line_have_larger_boxes(channels):
-    """Vectors of a cache line must have boxes with more sums than narrower ones, if the call or tasks have the
-    filters."""
+    """Vectors of a cache line must have boxes with more sums than narrower ones, with kept filters or tasks' own."""
     problem = problem_of(8, 1, channels, channels, (1, 25, 25), (1, 3, 3))
     wide, narrow = (winograd.choose(FPROP, problem, tilings.TILINGS[3], machine.tile) for machine in MACHINES[:2])
     sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]

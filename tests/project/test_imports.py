@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source: data moves one way through the package."""
+"""The allowed imports, read from the source: data moves one way through the package."""
 
 import ast
 import re
@@ -13,12 +13,12 @@ pytestmark = pytest.mark.checkout
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "convgrad_cy"
 
-#: Those of cpu/families.py.
+#: The families of cpu/families.py.
 _NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", "small_groups", "winograd")
 FAMILIES = {f"cpu.{name}" for name in _NAMES}
-#: What families import that bring arrays into another order.
+#: Imports of families that copy arrays to another order.
 _COPYING = {"arrays", "cpu.layouts", "cpu.reasons", "cpu.scratch", "problem"}
-#: What both families import that form the sum as the definition has it.
+#: Imports of both families that form the sum of the definition.
 _OF_SUMS = {"bounded", "problem"} | {
     f"cpu.{name}" for name in ("cache", "case", "job", "machines", "shared", "steps", "task", "tile", "views")
 }
@@ -146,7 +146,7 @@ ALLOWED = {
     "dtypes": set(),
     "data": set(),
 }
-#: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
+#: Imports of a module in addition to the standard library and NumPy. All are inside a function, never at import.
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
     "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
@@ -154,11 +154,11 @@ OPTIONAL = {
     "info": {"cupy", "ml_dtypes"},
     "run_file": {"ml_dtypes"},
 }
-#: What a module does import when it is imported itself: nobody else imports that one.
+#: Imports of a module at its own import. Nobody else imports such a module.
 ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}}
-#: Not part of the running package: makes a data file that is checked in.
+#: Scripts that are not part of the running package: this one makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
-#: Files of more than 400 lines, and why each may be.
+#: Files of more than 400 lines, and the reason for each.
 LONG = {"tests/calls/test_arguments.py": "a table: one rejected call and its message on each line"}
 BANNED = re.compile(r"(^|_)(utils?|helpers?|common|misc)(_|$)")
 SOURCES = (".py", ".pyx", ".pxd", ".c", ".h", ".cu", ".cuh")
@@ -182,7 +182,7 @@ def unit_of(module):
 
 
 def imports(tree, module, is_package):
-    """(absolute name of what is imported, whether that happens when the module itself is imported)."""
+    """(absolute name of an import, whether it happens when the module itself is imported)."""
     lazy = {
         node
         for function in ast.walk(tree)
@@ -202,7 +202,7 @@ def imports(tree, module, is_package):
 
 
 def resolved(name):
-    """A dotted name cut back to the module that it lies in, where that is one of this package."""
+    """A dotted name cut back to the module that holds it, if this is one of the package."""
     parts = name.split(".")
     while len(parts) > 1:
         path = PACKAGE.parent.joinpath(*parts)
@@ -213,7 +213,7 @@ def resolved(name):
 
 
 def violations(source, path):
-    """What a module's imports do against the rules."""
+    """The imports of a module that break the rules."""
     module = module_of(path)
     unit = unit_of(module)
     if unit not in ALLOWED:
@@ -270,7 +270,7 @@ def test_allowed_imports_pass():
 
 
 def cycle(graph):
-    """The nodes of a cycle, the first one once more at the end, or None."""
+    """The nodes of a cycle, with the first one repeated at the end, or None."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -279,7 +279,7 @@ def cycle(graph):
 
 
 def test_no_cycle():
-    """Neither among the modules as they are nor among those that the rules allow."""
+    """There must be no cycle among the modules, nor among the allowed imports."""
     graph = {}
     for path in MODULES:
         module = module_of(path)
@@ -301,6 +301,6 @@ def test_module_names():
 
 
 def test_no_long_file():
-    """No source file of more than 400 lines that is not a table."""
+    """No source file may have more than 400 lines, unless it is a table."""
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
     assert {name for name, length in lengths.items() if length > 400} == set(LONG)

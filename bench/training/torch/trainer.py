@@ -85,8 +85,7 @@ class Pair:
 
 
 def convolutions(steps, side):
-    """The share of a step's time that convolutions take, forward and backward, and the share of biases in our
-    kernels."""
+    """The share of a step's time that convolutions take, forward and backward, and that our kernels' biases take."""
     steps.restart()
     with torch.profiler.profile() as profile, kernels(side):
         begin = time.perf_counter()
