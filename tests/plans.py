@@ -1,4 +1,4 @@
-"""Plans of the sum itself, by whichever of the two families computes it."""
+"""Plans of the sum of the definition, by the one of the two families that computes it."""
 
 from convgrad_cy.cpu import direct, small_groups
 from convgrad_cy.cpu.steps import Blocks

@@ -1,6 +1,5 @@
 /* A preloaded replacement of the C library's allocator. It fails on request, counts the memory of known callers, and
-can
- * place memory before a page that nobody may touch.
+ * can place memory before a page that nobody may touch.
  *
  * A caller is known by its return address. Python's allocator is wrapped instead, since most of its memory comes from
  * pools. The names with __libc belong to GNU's C library.
