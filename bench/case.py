@@ -71,6 +71,13 @@ class Case:
         """Shape of a kernel's result."""
         return {"fprop": self.y, "dgrad": self.x, "wgrad": self.w}[kernel]
 
+    def laid_out(self, name):
+        """The shape of "x", "w" or "y" as an array in the layout."""
+        outer, inner, *axes = getattr(self, name)
+        if not self.channels_last:
+            return (outer, inner, *axes)
+        return (*axes, inner, outer) if name == "w" else (outer, *axes, inner)
+
     @property
     def itemsize(self):
         # NumPy alone does not know bfloat16.

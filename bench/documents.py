@@ -11,8 +11,10 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-from . import gpu_report, gpu_rows, results, suites, summary
+from . import results, suites, summary
 from .complaints import table as complaints_table
+from .gpu import report as gpu_report
+from .gpu import rows as gpu_rows
 from .models import MODELS
 from .peers import OURS
 from .report import markdown_table

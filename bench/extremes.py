@@ -1,105 +1,37 @@
-"""``python -m bench.extremes``: times layers unlike those of networks, and names outliers.
+"""``python -m bench.extremes``: random layers and curves that no network has, and which of them stand out.
 
-Random geometries have up to 500 taps and 64 positions of y on an axis, each power of two alike, with strides, dilation,
-padding and groups. On a curve, the filter or y grows. A point stands out if its time for each FLOP rises.
+``odd_layers.py`` draws the layers. A row stands out if another library is faster, a point of a curve if the time for
+each FLOP rises. With ``--without``, no other library is measured: a row stands out if another family or form of this
+package's kernels is faster (``without.py``).
 """
 
 import argparse
 import contextlib
 import multiprocessing
 import os
-import random
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import chain, pairwise
-from math import exp, log, prod
+from itertools import pairwise
 from pathlib import Path
 
-from . import results, suites, summary
-from .__main__ import chosen_peers, listed, run, terminated
+from . import odd_layers, results, routes, suites, summary, without
+from .__main__ import chosen_peers, listed, regex, run, terminated
 from .case import DTYPES, KERNELS, LAYOUTS
 from .peers import NAMES as PEERS
 from .peers import OURS
 
-SETS = ("random", "taps", "positions")
-TAPS, POSITIONS, CHANNELS, IMAGES = 500, 64, 512, 8  # at most
-MOST_FLOP, MOST_ELEMENTS = 1e9, 1 << 23
-SLOWER, STEP = 0.95, 1.5  # a ratio below the first, or a point of a curve above the second, stands out
-#: Kinds of curves: (images, groups, channels of x and of y in a group), and the growth from one point to the next.
-KINDS = ((1, 1, 64, 64), (1, 64, 1, 1), (4, 1, 16, 16), (1, 1, 4, 4), (1, 1, 128, 16))
-GROWTH = 1.3
-
-
-def line_of(name, images, groups, channels, outputs, axes, transposed=False):
-    """A layer as a line of suites.txt; the channels are counted in a group."""
-    names = ["iokspd"[i] + name for name in "dhw"[-len(axes) :] for i in range(6)]
-    sizes = "".join(f"{name}{size}" for name, size in zip(names, chain(*axes), strict=True))
-    problem = f'mb{images}g{groups}ic{groups * channels}oc{groups * outputs}{sizes}n"{name}"'
-    return f"{'transposed ' if transposed else ''}{problem}"
-
-
-def axis_of(y, kernel, stride=1, dilation=1, pad=0):
-    """(x, y, kernel, stride, pad, dilation less one) of an axis; x may be less than one; then no such layer exists."""
-    return (y - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, y, kernel, stride, pad, dilation - 1
-
-
-def is_affordable(images, groups, channels, outputs, axes):
-    """Whether x is not empty, and the tensors and products of a layer stay within the bounds."""
-    x, y, taps = (prod(sizes) for sizes in list(zip(*axes, strict=True))[:3])
-    tensors = images * groups * channels * x, groups * channels * outputs * taps, images * groups * outputs * y
-    fits = min(axes)[0] >= 1 and max(tensors) <= MOST_ELEMENTS
-    return fits and 2 * images * groups * channels * outputs * taps * y <= MOST_FLOP
-
-
-def drawn(rng, name):
-    """The line of a random geometry."""
-
-    def number(most):
-        return int(exp(rng.uniform(0, log(most + 1))))
-
-    while True:
-        axes = []
-        for _ in range(rng.choice((1, 1, 2, 2, 2, 3))):
-            kernel, dilation = number(TAPS), number(16) if rng.random() < 0.25 else 1
-            stride = number(kernel) if rng.random() < 0.4 else 1
-            pad = rng.choice((0, 0, (kernel - 1) * dilation // 2, kernel // 4))
-            axes.append(axis_of(number(POSITIONS), kernel, stride, dilation, pad))
-        groups = number(CHANNELS) if rng.random() < 0.3 else 1
-        most = 4 if groups > 16 else CHANNELS
-        sizes = number(IMAGES), groups, number(most), number(most)
-        if is_affordable(*sizes, axes):
-            return line_of(name, *sizes, axes, rng.random() < 0.5)
-
-
-def curve(which, kind, fixed):
-    """The lines of a curve in two dimensions. ``which`` is taps or positions and grows; the other one is ``fixed``."""
-    most, lines, size = (TAPS if which == "taps" else POSITIONS), [], 3 if which == "taps" else 1
-    while size <= most:
-        axes = [axis_of(fixed, size) if which == "taps" else axis_of(size, fixed)] * 2
-        if is_affordable(*kind, axes):
-            lines.append(line_of(f"{which}_{'_'.join(map(str, kind))}_at_{fixed}_of_{size}", *kind, axes))
-        size = max(size + 1, int(size * GROWTH))
-    return lines
-
-
-def text_of(options):
-    """The layers that the options ask for, as lines after the names of their suites."""
-    rng, lines = random.Random(options.seed), []
-    if "random" in options.sets:
-        lines += ["[random]", *(drawn(rng, f"random_{options.seed}_{i}") for i in range(options.count))]
-    for which, fixed in (("taps", (1, 2, 5, 16)), ("positions", (3, 8, 20, 50))):
-        if which in options.sets:
-            lines += [f"[{which}]", *(line for kind in KINDS for size in fixed for line in curve(which, kind, size))]
-    return "\n".join(lines)
+#: "suites" stands for all suites of suites.txt.
+SETS = (*odd_layers.SETS, "suites", *suites.NAMES)
+SLOWER, STEP = 0.95, 1.5  # what stands out: a ratio below the first, or a point of a curve above the second
 
 
 def steps(rows):
     """(growth of the time for each FLOP since the point before, row) of all curves, the greatest first."""
     curves, found = {}, []
     for row in rows:
-        if row["suite"] != "random" and summary.seconds(row, OURS):
+        if row["suite"] in odd_layers.CURVES and summary.seconds(row, OURS):
             name, _, _ = row["layer"].rpartition("_of_")
             curves.setdefault((name, row["kernel"], row["layout"], row["dtype"]), []).append(row)
     for points in curves.values():
@@ -122,12 +54,29 @@ def conclusion(data):
     return [*lines, f"{len(risen)} pairs of neighbours, {sum(value > STEP for value, _ in risen)} above {STEP}"]
 
 
+def left_out(text):
+    """The names of ``--without``: "all" stands for every one."""
+    return list(routes.NAMES) if text == "all" else listed(routes.NAMES)(text)
+
+
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m bench.extremes", description=__doc__)
     add = parser.add_argument
-    add("--sets", type=listed(SETS), default=SETS, help=f"of {', '.join(SETS)} (all)")
+    add(
+        "--sets",
+        type=listed(SETS),
+        default=odd_layers.SETS,
+        help=f"of {', '.join(SETS)} ({','.join(odd_layers.SETS)})",
+    )
+    add(
+        "--without",
+        type=left_out,
+        help=f"families and forms of plans, of {', '.join(routes.NAMES)}, or all: where a row takes one, it is timed "
+        "without it, too",
+    )
     add("--count", type=int, default=1000, help="of random geometries (%(default)s)")
     add("--seed", type=int, default=0, help="of the random geometries (%(default)s)")
+    add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
     add("--op", type=listed(KERNELS), default=KERNELS, help="of fprop, dgrad, wgrad (all)")
     add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
     add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
@@ -141,17 +90,27 @@ def arguments(argv):
     options = parser.parse_args(argv)
     if not 1 <= options.processes * options.threads <= len(processors()):
         parser.error(f"--processes times --threads must be 1 to {len(processors())}, the processors that there are")
+    if options.without and options.peers:
+        parser.error("--peers must be left out with --without, which measures this package alone")
     options.algorithm, options.passes, options.python = "auto", 1, {}
     return parser, options
 
 
 def processors():
-    """Processors of this process."""
+    """The processors that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
 
 
+def layers_of(options):
+    """The layers that are asked for; layers of suites.txt come first."""
+    whole = "suites" in options.sets
+    regular = [layer for layer in suites.LAYERS if whole or layer.suite in options.sets]
+    return regular + suites.parse("\n".join(odd_layers.lines(options.sets, options.count, options.seed)))
+
+
 def rows_of(options):
-    return suites.rows(SETS, options.op, options.layout, options.dtype, layers=suites.parse(text_of(options)))
+    layers = layers_of(options)
+    return suites.rows(SETS, options.op, options.layout, options.dtype, options.match, layers)
 
 
 def part(peers, options, mine, number):
@@ -163,10 +122,7 @@ def part(peers, options, mine, number):
 
 
 def measured(peers, options):
-    """The result of all rows.
-
-    With several processes, it is the result of the first one with the rows of all in order.
-    """
+    """The result of all rows. With several processes, the first one's result, with the rows of the others inserted."""
     if options.processes == 1:
         return run(rows_of(options), peers, options)
     each = partial(part, peers, options, processors())
@@ -185,11 +141,17 @@ def measured(peers, options):
 
 def main(argv=None):
     parser, options = arguments(argv)
-    data = measured(chosen_peers(parser, options), options)
-    print("\n" + "\n".join(conclusion(data)))
+    if options.without:
+        layers = list(dict.fromkeys(row.layer for row in rows_of(options)))
+        data = without.run(layers, processors(), options)
+        lines = without.conclusion(data["rows"])
+    else:
+        data = measured(chosen_peers(parser, options), options)
+        lines = conclusion(data)
+    print("\n" + "\n".join(lines))
     if options.json:
         results.write(data, options.json)
-    return "stopped" in data
+    return "stopped" in data or bool(options.without and without.troubles(data["rows"]))
 
 
 if __name__ == "__main__":

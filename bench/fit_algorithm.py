@@ -7,7 +7,6 @@ import json
 import math
 import os
 import sys
-import time
 
 import numpy as np
 
@@ -19,11 +18,12 @@ from convgrad_cy.cpu.winograd.work import direct_work, tiled_work
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 from .peers import ALGORITHM
-from .peers.convgrad_cy import Library, dtype_of
+from .peers.convgrad_cy import Library
+from .routes import task_of
 from .suites import NAMES, rows
 from .verify import draw
+from .worker import shortest
 
-OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
 SECONDS, ROUNDS = 0.02, 6
 #: Larger layers take long and behave as smaller ones do. The model does not cover layers with fewer channels.
 MOST_PRODUCTS, LEAST_CHANNELS = 2e10, 16
@@ -42,26 +42,6 @@ FITTED = (
 )
 #: A row whose relative error is greater than this gets less weight, in proportion to the error.
 USUAL_ERROR = 0.05
-
-
-class Found(Exception):
-    """Ends a call as soon as its problem is known. The result is not needed."""
-
-
-def problem_of(row):
-    """The problem that the package plans when it is called with the row's arrays."""
-
-    def stop(operation, problem, *rest):
-        raise Found(problem)
-
-    kept, cpu.prepare = cpu.prepare, stop
-    try:
-        arrays = [np.empty(shape, dtype_of(row.case.dtype)) for shape in shapes(row.case)]
-        call_of(row, "auto", arrays)()
-    except Found as found:
-        return found.args[0]
-    finally:
-        cpu.prepare = kept
 
 
 def shapes(case):
@@ -114,14 +94,7 @@ def times_of(row, tilings, arrays):
                 algorithm.TILINGS, call = ((), direct) if tiling is None else ((tiling,), tiled)
                 forget()
                 call()
-                end = time.perf_counter() + SECONDS
-                while True:
-                    start = time.perf_counter()
-                    call()
-                    now = time.perf_counter()
-                    best[tiling] = min(best.get(tiling, math.inf), now - start)
-                    if now >= end:
-                        break
+                best[tiling] = min(best.get(tiling, math.inf), shortest(call, SECONDS)[0])
     finally:
         algorithm.TILINGS = kept
         forget()
@@ -135,7 +108,7 @@ def measured(suites, names=("float32",)):
     by_name = {row.name: row for row in dtypes.TABLE}
     for row in rows(suites, dtypes=names):
         dtype = by_name[row.case.dtype]
-        operation, problem = OPERATIONS[row.kernel], problem_of(row)
+        operation, problem, *_ = task_of(row)
         if not tile.tuning.least_tiled_products <= problem.multiplications <= MOST_PRODUCTS:
             continue
         if min(problem.x_channels, problem.y_channels) < LEAST_CHANNELS:

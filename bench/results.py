@@ -1,8 +1,9 @@
 """Results as files: ``write`` and ``read`` keep the findings of a run. bench/results/ has the newest run of each kind.
 
 A file is JSON with one row of the result on each line. The rows of ``python -m bench`` are arrays there, and "columns"
-has the names of their fields. The measurements of a library are such an array, too. "layers" has the layers' lines of
-suites.txt at the time of the run. Shapes and FLOP follow from these lines, so the rows have only the layers' names.
+has the names of their fields. What a library needed is such an array, too. "layers" has the layers' lines of suites.txt
+as they were when they were measured: shapes and FLOP follow from them, so the rows have the layers' names alone. Other
+results may have "fields": then their rows are arrays of these, too.
 """
 
 import json
@@ -28,13 +29,21 @@ def path_of(name):
 def read(name):
     """The result in a file, in the form that the run had in memory."""
     data = json.loads(path_of(name).read_text(encoding="utf-8"))
+    if "fields" in data:
+        data["rows"] = [_without_nulls(zip(data["fields"], cells, strict=True)) for cells in data["rows"]]
     return _unpacked(data) if "columns" in data else data
+
+
+def _without_nulls(pairs):
+    return {name: value for name, value in pairs if value is not None}
 
 
 def write(data, path):
     """Write a result. The file is complete at any time, so that an interrupted run leaves its rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    if "fields" in data:
+        data = {**data, "rows": [[row.get(name) for name in data["fields"]] for row in data["rows"]]}
     unfinished.write_text(_text(_packed(data) if "layers" in data else data), encoding="utf-8")
     unfinished.replace(path)
 

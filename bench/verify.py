@@ -4,7 +4,7 @@ The expected result is this package's own in float64. Some of its elements are c
 by term and with exact summation. Otherwise a mistake of the package's float64 kernels would be the reference for all.
 """
 
-from math import fsum
+from math import fsum, prod
 
 import numpy as np
 
@@ -75,6 +75,18 @@ def element(case, kernel, index, x, w, y):
         o, i = index[:2]
         terms = x[:, o // outs * ins + i][(slice(None), *q)] * y[:, o][(slice(None), *p)]
     return fsum(terms.flat), fsum(np.abs(terms).flat)
+
+
+def is_within_rounding(case, kernel, result, expected, magnitudes):
+    """Whether each element of a float32 or float64 result is as near to the expected one as a plain sum has to be.
+
+    The contract of a sum of K terms, formed in any order, is an error of at most (K + 1)·eps·S. ``magnitudes`` has S,
+    the sum of the magnitudes of the terms. Sums of 100,000 terms may exceed ``TOLERANCES``, which are made for layers
+    of networks.
+    """
+    terms = {"fprop": case.w[1:], "dgrad": (case.w[0] // case.groups, *case.kernel), "wgrad": (case.y[0], *case.y[2:])}
+    bound = (prod(terms[kernel]) + 1) * np.finfo(case.dtype).eps * magnitudes
+    return bool((np.abs(result.astype(np.float64) - expected) <= bound).all())
 
 
 def spot_check(case, kernel, result, x, w, y, rng, elements=4):

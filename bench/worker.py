@@ -70,6 +70,23 @@ def peak_memory(call):
     return result, max(0, status_bytes("VmHWM") - before)
 
 
+def shortest(call, seconds):
+    """Call until the time is over, at least once: seconds of the shortest call, and how many there were."""
+    best, calls = float("inf"), 0
+    gc.disable()
+    try:
+        end = time.perf_counter() + seconds
+        while True:
+            start = time.perf_counter()
+            call()
+            now = time.perf_counter()
+            best, calls = min(best, now - start), calls + 1
+            if now >= end:
+                return best, calls
+    finally:
+        gc.enable()
+
+
 def one_line(error):
     """The message of an exception with its type, or the message alone for an exception of this suite."""
     kind = "" if isinstance(error, Unsupported) else f"{type(error).__name__}: "
@@ -104,18 +121,8 @@ class Worker:
         return {"seconds": seconds, "error": error, "memory": memory}
 
     def time(self, seconds):
-        """Call until the time is over, at least once, and return the time of the fastest call."""
-        call, best, calls = self.call, float("inf"), 0
-        gc.disable()
-        end = time.perf_counter() + seconds
-        while True:
-            start = time.perf_counter()
-            call()
-            now = time.perf_counter()
-            best, calls = min(best, now - start), calls + 1
-            if now >= end:
-                break
-        gc.enable()
+        """The shortest of the calls of ``seconds``."""
+        best, calls = shortest(self.call, seconds)
         return {"seconds": best, "calls": calls}
 
     def reference(self, folder, case, kernel):

@@ -162,6 +162,21 @@ def explain(function, shapes, dtype=None, **keywords):
     winograd: there are fewer than 2000000 products
     small_groups: there is one group
     """
+    found = [_explained(*part) for part in _parts(function, shapes, dtype, keywords)]
+    return found[0] if len(found) == 1 else Explanations(*found)
+
+
+def tasks(function, shapes, dtype=None, **keywords):
+    """The ``Task`` of each result of a call on this machine's CPU, for the arguments of `explain`.
+
+    For benchmarks, which plan and run one call in several ways.
+    """
+    parts = _parts(function, shapes, dtype, keywords)
+    return [cpu.task_of(*prepared.cpu_arguments(*part)) for part in parts]
+
+
+def _parts(function, shapes, dtype, keywords):
+    """For each result of a call: the function that has it alone, its geometry, and arrays like its inputs and it."""
     name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
     if name not in _ALL:
         raise ValueError(f"function must be one of {', '.join(_ALL)}, not {name}{_meant(name, _ALL)}")
@@ -173,11 +188,11 @@ def explain(function, shapes, dtype=None, **keywords):
     arrays = [untouched(*named) for named in zip(called.names, shapes, types, strict=True)]
     own = tuple(keywords.pop(key, value) for key, value in asked.items())
     geometries = calls.geometries_of(NUMPY, called, arrays, own, Options(**keywords))
-    found = [
-        _explained(part.function, geometry, arrays[part.first], arrays[part.second])
-        for part, geometry in zip(called.parts, geometries, strict=True)
+    targets = [np.empty(geometry.shape, arrays[0].dtype) for geometry in geometries]
+    return [
+        (part.function, geometry, (arrays[part.first], arrays[part.second], target))
+        for part, geometry, target in zip(called.parts, geometries, targets, strict=True)
     ]
-    return found[0] if len(found) == 1 else Explanations(*found)
 
 
 def _types(shapes, dtype):
@@ -200,13 +215,10 @@ def _check_keywords(name, keywords, known):
         raise TypeError(f"{name} has no keyword {unknown[0]!r}{_meant(unknown[0], sorted(known))}")
 
 
-def _explained(called, geometry, first, second):
+def _explained(called, geometry, arrays):
     """The explanation of a function with one result."""
-    name, target = called.name, np.empty(geometry.shape, first.dtype)
-    if target.size == 0:
+    name = called.name
+    if 0 in geometry.shape:
         return Explanation(name, geometry.shape, geometry.dtype.name, (), None, {})
-    operation, _, places = prepared.part_of(called, geometry)
-    tensors = prepared.tensors_of(geometry, places, (first, second, target))
-    task = cpu.task_of(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors)
-    declined, family, details = cpu.explained(task)
+    declined, family, details = cpu.explained(cpu.task_of(*prepared.cpu_arguments(called, geometry, arrays)))
     return Explanation(name, geometry.shape, geometry.dtype.name, tuple(declined), family, dict(details))

@@ -30,14 +30,19 @@ def tensors_of(geometry, places, seen):
     return [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
 
 
+def cpu_arguments(function, geometry, arrays):
+    """The arguments of ``cpu.prepare`` and ``cpu.task_of`` for a part, on arrays like its two inputs and its result."""
+    operation, geometry, places = part_of(function, geometry)
+    tensors = tensors_of(geometry, places, arrays)
+    return operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors
+
+
 def prepare(function, geometry, arrays, threads=None):
     """The work of a part on a CPU, on arrays like its two inputs and its result, which is not empty.
 
     ``threads``: the number of the call, or None for the one here and now.
     """
-    operation, geometry, places = part_of(function, geometry)
-    tensors = tensors_of(geometry, places, arrays)
-    return cpu.prepare(operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors, threads)
+    return cpu.prepare(*cpu_arguments(function, geometry, arrays), threads)
 
 
 def too_little(function, shape, dtype, error):

@@ -32,6 +32,41 @@ def poisoned(shape, dtype):
     return array
 
 
+def tensors_of(case, kernel):
+    """Which of "x", "w" and "y" are the two arrays and the result of the function that computes a kernel."""
+    return {"fprop": "xwy", "dgrad": "ywx", "wgrad": "yxw" if case.transposed else "xyw"}[kernel]
+
+
+def keywords_of(case, kernel):
+    """The keywords of that function, but for ``out``."""
+    keywords = {
+        "stride": case.stride,
+        "padding": case.padding,
+        "dilation": case.dilation,
+        "groups": case.groups,
+        "data_format": case.layout,
+        "filter_format": "XIO" if case.channels_last else "OIX",
+        "algorithm": os.environ.get(ALGORITHM, "auto"),
+    }
+    if kernel == "dgrad":
+        keywords["output_shape" if case.transposed else "x_shape"] = case.laid_out("x")
+    elif kernel == "wgrad":
+        keywords["w_shape"] = case.laid_out("w")
+    return keywords
+
+
+def arrays_of(case, kernel, x, w, y):
+    """The arrays of that function, aligned to cache lines as those of other libraries are; the result is poisoned."""
+    dtype, tensors = dtype_of(case.dtype), {"x": x, "w": w, "y": y}
+    *inputs, result = tensors_of(case, kernel)
+    arrays = []
+    for name in inputs:
+        array = NUMPY.empty(case.laid_out(name), dtype)
+        array[...] = (filter_in if name == "w" else activation_in)(case.layout, tensors[name])
+        arrays.append(array)
+    return *arrays, poisoned(case.laid_out(result), dtype)
+
+
 class Library:
     #: The result is written into an array that exists before the call.
     allocates_result = False
@@ -42,40 +77,9 @@ class Library:
         self.version = f"{cg.__version__}, {cpu.isa}, {cpu.openmp()}"
 
     def operation(self, case, kernel, x, w, y):
-        dtype = dtype_of(case.dtype)
-        options = {
-            "stride": case.stride,
-            "padding": case.padding,
-            "dilation": case.dilation,
-            "groups": case.groups,
-            "data_format": case.layout,
-            "filter_format": "XIO" if case.channels_last else "OIX",
-            "algorithm": os.environ.get(ALGORITHM, "auto"),
-        }
-
-        def tensor(array, in_layout=activation_in):
-            made = in_layout(case.layout, array)
-            # Arrays are aligned to cache lines, as in the other libraries.
-            aligned = NUMPY.empty(made.shape, dtype)
-            aligned[...] = made
-            return aligned
-
-        def result_like(array, in_layout=activation_in):
-            return poisoned(in_layout(case.layout, np.broadcast_to(np.int8(0), array.shape)).shape, dtype)
-
-        if kernel == "fprop":
-            x, w, out = tensor(x), tensor(w, filter_in), result_like(y)
-            function = cg.conv_transpose_backward_data if case.transposed else cg.conv
-            return lambda: function(x, w, out=out, **options)
-        if kernel == "dgrad":
-            y, w, out = tensor(y), tensor(w, filter_in), result_like(x)
-            if case.transposed:
-                return lambda: cg.conv_transpose(y, w, output_shape=out.shape, out=out, **options)
-            return lambda: cg.conv_backward_data(y, w, out.shape, out=out, **options)
-        x, y, out = tensor(x), tensor(y), result_like(w, filter_in)
-        if case.transposed:
-            return lambda: cg.conv_transpose_backward_filter(y, x, out.shape, out=out, **options)
-        return lambda: cg.conv_backward_filter(x, y, out.shape, out=out, **options)
+        first, second, out = arrays_of(case, kernel, x, w, y)
+        function, keywords = getattr(cg, case.function(kernel)), keywords_of(case, kernel)
+        return lambda: function(first, second, out=out, **keywords)
 
     def plain(self, case, kernel, result):
         return written_plainly(case.layout, kernel, result)

@@ -27,11 +27,11 @@ def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None)
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
 
 
-def explained(task):
+def explained(task, preference=families.PREFERENCE):
     """What ``details.explained`` says of a task; no family and no details where the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    declined, family, details = explained_task(reached(task))
+    declined, family, details = explained_task(reached(task), preference)
     return declined, family, [("instruction set", isa), *details]
 
 
@@ -50,9 +50,14 @@ def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None)
     """
     if not problem.has_products:
         return Zeros()
-    asked = task_of(operation, problem, dtype, algorithm, places, tensors, threads)
-    if problem.multiplications >= asked.machine.tuning.serial_products:
+    task = task_of(operation, problem, dtype, algorithm, places, tensors, threads)
+    if problem.multiplications >= task.machine.tuning.serial_products:
         warn_if_serial()
-    task = reached(asked)
-    work = families.job(task).ready()
-    return work if task is asked else Narrowed.of(work, asked)
+    return ready(task)
+
+
+def ready(task, preference=families.PREFERENCE):
+    """The work of a task that has products, by the first family of ``preference`` that suits."""
+    narrowed = reached(task)
+    work = families.job(narrowed, preference).ready()
+    return work if narrowed is task else Narrowed.of(work, task)

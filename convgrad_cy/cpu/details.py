@@ -10,7 +10,7 @@ import numpy as np
 from ..problem import WGRAD, AxisWalk
 from .columns import Columned
 from .exchanged import Exchanged
-from .families import declined, job, name_of
+from .families import PREFERENCE, declined, job, name_of
 from .layouts import Reordered
 from .long_sums import LongSums
 from .overlaps import Overlapped
@@ -25,11 +25,11 @@ from .winograd.walks import points_of, tile_walks, tiles_of_box
 _NAMES = ("x", "w", "y")
 
 
-def explained(task):
+def explained(task, preference=PREFERENCE):
     """(pairs of a family that declines and its reason, the family that takes the task, pairs of a name and a value)."""
-    reasons, family = declined(task)
+    reasons, family = declined(task, preference)
     named = [(name_of(other), str(reason)) for other, reason in reasons]
-    return named, name_of(family), _details(job(task), task)
+    return named, name_of(family), _details(job(task, preference), task)
 
 
 def _bytes(axes, itemsize):

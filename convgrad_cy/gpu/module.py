@@ -8,9 +8,10 @@ _INCLUDE = re.compile(r'^#include "(.+)"$')
 
 
 def _path(name):
-    """A file beside this one, or the C header that both backends share."""
-    package = files(__package__.rpartition(".")[0])
-    return package / "include" / name if name.startswith("convgrad/") else package / "gpu" / name
+    """A file of ``cuda/``, or the C header that both backends share."""
+    if name.startswith("convgrad/"):
+        return files(__package__.rpartition(".")[0]) / "include" / name
+    return files(__package__) / "cuda" / name
 
 
 def _lines(name, seen):

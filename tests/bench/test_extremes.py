@@ -1,4 +1,4 @@
-"""Layers unlike those in networks: how they are drawn, and which of their rows stand out."""
+"""Layers that no network has: how they are drawn, and which of their rows stand out."""
 
 import sys
 from itertools import pairwise
@@ -9,13 +9,13 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import extremes, results, suites
+from bench import extremes, odd_layers, results
 from bench.peers import OURS
 
 
 def layers(*argv):
     _, options = extremes.arguments(argv)
-    return suites.parse(extremes.text_of(options))
+    return extremes.layers_of(options)
 
 
 def test_random_geometries():
@@ -29,9 +29,9 @@ def test_random_geometries():
     for layer in found:
         problem = layer.problem
         shapes = problem.x_shape, problem.w_shape, problem.y_shape
-        assert all(prod(shape) <= extremes.MOST_ELEMENTS for shape in shapes)
-        assert layer.case("NCX", "float32").flop <= extremes.MOST_FLOP
-        assert max(problem.kernel) <= extremes.TAPS and max(problem.y) <= extremes.POSITIONS
+        assert all(prod(shape) <= odd_layers.MOST_ELEMENTS for shape in shapes)
+        assert layer.case("NCX", "float32").flop <= odd_layers.MOST_FLOP
+        assert max(problem.kernel) <= odd_layers.TAPS and max(problem.y) <= odd_layers.POSITIONS
     assert {len(problem.x) for problem in problems} == {1, 2, 3}
     for values in (
         [problem.groups > 1 for problem in problems],
@@ -47,13 +47,13 @@ def test_random_geometries():
 def test_curves():
     """Curves must have three to some hundred taps, one to all positions, and no large step between points."""
     for name, at, first, most, size in (
-        ("taps", 2, 3, extremes.TAPS, lambda layer: layer.problem.kernel[0]),
-        ("positions", 3, 1, extremes.POSITIONS, lambda layer: layer.problem.y[0]),
+        ("taps", 2, 3, odd_layers.TAPS, lambda layer: layer.problem.kernel[0]),
+        ("positions", 3, 1, odd_layers.POSITIONS, lambda layer: layer.problem.y[0]),
     ):
         points = [layer for layer in layers("--sets", name) if layer.name.startswith(f"{name}_1_1_4_4_at_{at}_of")]
         sizes = [size(layer) for layer in points]
-        assert sizes[0] == first and most / extremes.GROWTH <= sizes[-1] <= most
-        assert all(before < after <= max(before + 1, extremes.GROWTH * before) for before, after in pairwise(sizes))
+        assert sizes[0] == first and most / odd_layers.GROWTH <= sizes[-1] <= most
+        assert all(before < after <= max(before + 1, odd_layers.GROWTH * before) for before, after in pairwise(sizes))
 
 
 def row(layer, ours, peer, flop=1e6, suite="taps"):

@@ -9,7 +9,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import gpu_child, gpu_ratio, gpu_report, gpu_rows, gpu_variant_calls, gpu_variant_rows, gpu_variants
+from bench.gpu import child as gpu_child
+from bench.gpu import ratio as gpu_ratio
+from bench.gpu import report as gpu_report
+from bench.gpu import rows as gpu_rows
+from bench.gpu import variant_calls, variant_rows, variants
 
 ABOUT = {"gpu": "NVIDIA H200", "cudnn": 91900}
 CEILINGS = {"bfloat16": 800e12, "float32": 50e12, "float64": 60e12, "copy": 4e12}
@@ -148,7 +152,7 @@ def test_without_a_gpu(capsys):
     with pytest.raises(SystemExit) as stopped:
         gpu_ratio.main([])
     assert stopped.value.code == 2
-    assert f"python -m bench.gpu_ratio: {gpu_ratio.missing()}" in capsys.readouterr().err
+    assert f"python -m bench.gpu.ratio: {gpu_ratio.missing()}" in capsys.readouterr().err
 
 
 # ---- every variant ----
@@ -162,19 +166,19 @@ def on_the_cpu(monkeypatch):
         result = {"fprop": case.y, "dgrad": case.x, "wgrad": case.w}[row.kernel]
         out = np.empty(result, tensors["x"].dtype)
         arrays = [tensors[name] for name in "xwy"]
-        return lambda: gpu_variant_calls.called(row.kernel, case, arrays, out=out, algorithm="direct"), out, "NCX"
+        return lambda: variant_calls.called(row.kernel, case, arrays, out=out, algorithm="direct"), out, "NCX"
 
-    monkeypatch.setattr(gpu_variant_calls, "_on_device", on_device)
-    monkeypatch.setattr(gpu_variant_calls, "to_host", lambda array, order: array.copy())
+    monkeypatch.setattr(variant_calls, "_on_device", on_device)
+    monkeypatch.setattr(variant_calls, "to_host", lambda array, order: array.copy())
     return monkeypatch
 
 
-@pytest.mark.parametrize("kernel", gpu_variant_rows.KERNELS)
-@pytest.mark.parametrize("problem", gpu_variant_rows.LAYERS)
+@pytest.mark.parametrize("kernel", variant_rows.KERNELS)
+@pytest.mark.parametrize("problem", variant_rows.LAYERS)
 def test_differences(kernel, problem, on_the_cpu):
-    """Correct results must pass, with NaN among them. One wrong element must be found, and one that changes."""
-    row = gpu_variant_rows.Row("gather", "float64", kernel, gpu_variant_rows.FORMATS[0], (problem,))
-    assert list(gpu_variant_calls.differences(row)) == []
+    """All results are right, NaN among them; one wrong element is found, and one that changes."""
+    row = variant_rows.Row("gather", "float64", kernel, variant_rows.FORMATS[0], (problem,))
+    assert list(variant_calls.differences(row)) == []
     changes = iter([None, 0.5, None, None, np.nan, np.nan, 77.0, 77.0])
 
     def spoiled(array, order):
@@ -183,26 +187,26 @@ def test_differences(kernel, problem, on_the_cpu):
             array.flat[array.size // 2] = change
         return array
 
-    on_the_cpu.setattr(gpu_variant_calls, "to_host", spoiled)
-    first, *others = gpu_variant_calls.differences(row)
+    on_the_cpu.setattr(variant_calls, "to_host", spoiled)
+    first, *others = variant_calls.differences(row)
     assert first == f"{problem}, integers: not the same twice"
-    one, other = gpu_variant_rows.READ[kernel]
+    one, other = variant_rows.READ[kernel]
     starts = (f"{problem}, {one} infinite: 1 of ", f"{problem}, NaN and infinity in {other}: 1 of ")
     assert len(others) == 2 and all(map(str.startswith, others, starts))
 
 
 def test_names_of_rows(capsys):
     with pytest.raises(SystemExit) as stopped:
-        gpu_variants.main(["--here", "gather", "float32-high"])
+        variants.main(["--here", "gather", "float32-high"])
     assert stopped.value.code == 2
     assert "--here must be a line of --list, was 'gather float32-high'" in capsys.readouterr().err
-    gpu_variants.main(["--list", "--family", "mma", "--dtype", "float32"])
+    variants.main(["--list", "--family", "mma", "--dtype", "float32"])
     assert capsys.readouterr().out.splitlines() == ["mma float32-high", "mma float32-medium"]
 
 
 @pytest.mark.skipif(gpu_ratio.missing() is None, reason="there is a GPU")
 def test_variants_without_a_gpu(capsys):
     with pytest.raises(SystemExit) as stopped:
-        gpu_variants.main([])
+        variants.main([])
     assert stopped.value.code == 2
-    assert f"python -m bench.gpu_variants: {gpu_child.missing()}" in capsys.readouterr().err
+    assert f"python -m bench.gpu.variants: {gpu_child.missing()}" in capsys.readouterr().err

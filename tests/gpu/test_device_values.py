@@ -26,8 +26,8 @@ from tensor_cores import KINDS, kernels, kinds
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import gpu_forced
-from bench.gpu_launches import watched
+from bench.gpu import forced
+from bench.gpu.launches import watched
 from convgrad_cy.gpu.work import device_of
 
 require_gpu()
@@ -73,14 +73,14 @@ def test_exact(operation, dtype, problem):
 @kinds
 @pytest.mark.parametrize("problem", [problem for problem in PROBLEMS.values() if problem.batch], ids=str)
 def test_tensor_cores(kernel, kind, problem):
-    """Exact where they would not be worth their launches; every tile of theirs is in bench/gpu_variants.py."""
+    """Exact where they would not be worth their launches; every tile of theirs is in bench/gpu/variants.py."""
     if device_of(0).arch < 80:
         pytest.skip("this GPU has no tensor cores that are used")
     dtype, precision = KINDS[kind]
     tensors, _ = integer_tensors(problem, dtype)
     operation = OPERATIONS[BY_KERNEL[kernel]]
     for formats in (("NCX", "OIX"), ("NXC", "XIO")):
-        with gpu_forced.taking("mma"), watched() as launched:
+        with forced.taking("mma"), watched() as launched:
             result = on_gpu(operation, problem, tensors, *formats, precision=precision)
         assert any(source.startswith("mma") for source, *_ in launched)
         assert_exact(result, operation.expected(problem, tensors, *formats), dtype)
@@ -211,5 +211,5 @@ def test_nonfinite_values_stay_where_they_are(operation, dtype, precision, value
 @kinds
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_nonfinite_values_on_tensor_cores(kernel, kind, value):
-    with gpu_forced.taking("mma"):
+    with forced.taking("mma"):
         test_nonfinite_values_stay_where_they_are(OPERATIONS[BY_KERNEL[kernel]], *KINDS[kind], value)

@@ -36,7 +36,7 @@ def run(*command, faults=(), **environment):
 
 
 def variants(tmp_path, *arguments, faults):
-    done = run(sys.executable, "-m", "bench.gpu_variants", "--out", tmp_path / "it.json", *arguments, faults=faults)
+    done = run(sys.executable, "-m", "bench.gpu.variants", "--out", tmp_path / "it.json", *arguments, faults=faults)
     assert (tmp_path / "it.json").exists(), done.stderr
     return done, json.loads((tmp_path / "it.json").read_text())
 
@@ -107,7 +107,7 @@ def test_variants_in_one_process(tmp_path):
 HANGS = """
 import json, sys
 from pathlib import Path
-from bench.gpu_child import Child
+from bench.gpu.child import Child
 
 child = Child("variant_calls", Path(sys.argv[1]))
 replies = [child.ask("row", patience, group="gather float32", name=name) for name, patience in json.loads(sys.argv[2])]
@@ -131,7 +131,7 @@ ROWS = "unet_64 "
 
 def test_ratio_survives_faults(tmp_path):
     faults = [("sticky", "^gather.cu wgrad.*STORAGE=float "), ("wrong", "^(gather|simt).cu .*STORAGE=double")]
-    command = ("-m", "bench.gpu_ratio", "--out", tmp_path, "--match", ROWS)
+    command = ("-m", "bench.gpu.ratio", "--out", tmp_path, "--match", ROWS)
     done = run(sys.executable, *command, faults=faults, CONVGRAD_CY_GPU="gather")
     assert done.returncode == 1, done.stderr
     data = json.loads((tmp_path / "gpu_ratio.json").read_text())
@@ -161,7 +161,7 @@ PARTS = {
 def test_all_steps(tmp_path):
     """From a machine with a fault to the last step: the family that raised is off in ratio, and all is written."""
     here = {**PARTS, "CUPY_CACHE_DIR": str(tmp_path / "cache"), "DRILL_SANITIZER": "racecheck"}
-    done = run("bash", "bench/gpu_all.sh", tmp_path, faults=[("sticky", "^simt.cu .*WGRAD=1")], **here)
+    done = run("bash", "bench/gpu/all.sh", tmp_path, faults=[("sticky", "^simt.cu .*WGRAD=1")], **here)
     assert "failed: smoke sanitize\n" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 1
     found = json.loads((tmp_path / "gpu_variants.json").read_text())
@@ -178,8 +178,8 @@ def test_all_steps(tmp_path):
 
 def test_steps_of_the_script(tmp_path):
     here = {"CUPY_CACHE_DIR": str(tmp_path / "cache")}
-    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "all", **here)
+    done = run("bash", "bench/gpu/all.sh", tmp_path, "environment", "all", **here)
     assert done.returncode == 2
     assert "a step must be one of environment, smoke, tests, ratio, sanitize, was all" in done.stderr
-    done = run("bash", "bench/gpu_all.sh", tmp_path, "environment", "ratio", **here, LIMIT="1")
+    done = run("bash", "bench/gpu/all.sh", tmp_path, "environment", "ratio", **here, LIMIT="1")
     assert done.returncode == 1 and "no time is left for: " in done.stdout

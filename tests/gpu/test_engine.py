@@ -11,7 +11,7 @@ from problems import PROBLEMS, parse
 from sim import tensor_maps
 from simulated import CHANNELS_FIRST, CHANNELS_LAST, H200, OPERATIONS, Case, task_without_memory
 
-from bench import gpu_forced
+from bench.gpu import forced
 from convgrad_cy.gpu import engine, mma, tensor_map, tiles, work
 from convgrad_cy.gpu.pack import pack
 from convgrad_cy.gpu.plan import FILTER, SOURCE, TARGET, WORKSPACE
@@ -150,7 +150,7 @@ def test_the_driver_takes_every_map():
             continue
         for tile in (*tiles.tiles(KIND, H200, task.operation == WGRAD), *tiles.by_engine(KIND, H200)):
             if tile.engine:
-                with gpu_forced.taking("mma", gpu_forced.Product(tile, 1)):
+                with forced.taking("mma", forced.Product(tile, 1)):
                     plan = mma.launches(task)
                 for launch in plan.launches:
                     tensor_maps.encoded(launch.maps, [1 << 20] * len(launch.pointers))

@@ -61,6 +61,8 @@ def test_text_has_each_file_once_with_its_own_line_numbers():
             continue
         seen[file, number] = line
         number += 1
-    for number, line in enumerate(Path(gather.__file__).with_name("gather.cu").read_text().splitlines(), 1):
+    for number, line in enumerate(
+        Path(gather.__file__).with_name("cuda").joinpath("gather.cu").read_text().splitlines(), 1
+    ):
         if not line.startswith("#include"):
             assert seen["gather.cu", number] == line

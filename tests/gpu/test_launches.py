@@ -25,7 +25,8 @@ from convgrad_cy.gpu.plan import Launch
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import gpu_rows, suites
+from bench import suites
+from bench.gpu import rows as gpu_rows
 
 KB = 1 << 10
 both_parts = work._ask_for_shared

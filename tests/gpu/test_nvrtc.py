@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(nvrtc.disassembler() is None, reason="nvidia-cuda-cuobjdump and -nvdisasm are not installed"),
 ]
 
-SOURCES = sorted(path.name for path in Path(gpu.__file__).parent.glob("*.cu"))
+SOURCES = sorted(path.name for path in Path(gpu.__file__).with_name("cuda").glob("*.cu"))
 ARCHITECTURES = {"sm_75": 75, "sm_80": 80, "sm_86": 86, "sm_89": 89, "sm_90": 90, "sm_90a": 90}
 #: The one for which all is compiled; of the others, whose texts are much the same, every eighth.
 MAIN = "sm_90a"

@@ -1,4 +1,4 @@
-"""Every variant of every kernel, forced as bench/gpu_variants.py forces it on a GPU, on the simulator."""
+"""Every variant of every kernel, forced as bench/gpu/variants.py forces it on a GPU, on the simulator."""
 
 import sys
 from itertools import product
@@ -13,23 +13,23 @@ from tensor_cores import TILES_ALONE
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from bench import gpu_forced, gpu_variant_rows
+from bench.gpu import forced, variant_rows
 from convgrad_cy.gpu import mma, module, reduce, simt_tiles, tiles
 
-FAMILIES = gpu_forced.FAMILIES
+FAMILIES = forced.FAMILIES
 #: All that mma.variants() knows, and a GPU without such tensor cores.
 DEVICES = {device.arch: device for device in mma._DEVICES} | {75: H200._replace(arch=75, shared_bytes=64 << 10)}
-GROUPS = [group.split() for group in gpu_variant_rows.GROUPS]
+GROUPS = [group.split() for group in variant_rows.GROUPS]
 
 
-def rows_of(family, kind, device, kernels=gpu_variant_rows.KERNELS, formats=gpu_variant_rows.FORMATS):
+def rows_of(family, kind, device, kernels=variant_rows.KERNELS, formats=variant_rows.FORMATS):
     """The forced rows on a device, and of gather.cu, whose blocks depend on the sum, one for each of these."""
 
     def task_of(kernel, problem, kind, formats):
-        problem = gpu_variant_rows.LAYERS[problem].problem
-        return task_without_memory(kernel, problem, *gpu_variant_rows.KINDS[kind], formats, device)
+        problem = variant_rows.LAYERS[problem].problem
+        return task_without_memory(kernel, problem, *variant_rows.KINDS[kind], formats, device)
 
-    for row in gpu_variant_rows.rows(family, kind, task_of):
+    for row in variant_rows.rows(family, kind, task_of):
         is_forced = row.problems[0].startswith("sum_of_") if family == "gather" else row.choice is not None
         if is_forced and row.kernel in kernels and row.formats in formats:
             yield row
@@ -37,23 +37,23 @@ def rows_of(family, kind, device, kernels=gpu_variant_rows.KERNELS, formats=gpu_
 
 def simulated(row, problem, tensors, device):
     """A case, and its plan."""
-    problem = gpu_variant_rows.LAYERS[problem].problem
-    precision = gpu_variant_rows.KINDS[row.kind][1]
+    problem = variant_rows.LAYERS[problem].problem
+    precision = variant_rows.KINDS[row.kind][1]
     case = Case(row.kernel, problem, tensors, precision=precision, formats=row.formats, device=device)
-    with gpu_forced.taking(row.family, row.choice):
+    with forced.taking(row.family, row.choice):
         return case, FAMILIES[row.family].launches(case.task)
 
 
 def check(row, device, schedules=SCHEDULES):
     """That its results are exact, in each order of warps the same bits, and that it ran what it forces."""
-    for problem, _, what, tensors in gpu_variant_rows.calls_of(row):
+    for problem, _, what, tensors in variant_rows.calls_of(row):
         tensors = Tensors(**tensors)
         case, plan = simulated(row, problem, tensors, device)
-        assert gpu_variant_rows.is_taken(row, [(one.source, one.kernel, one.macros) for one in plan.launches]), row.name
+        assert variant_rows.is_taken(row, [(one.source, one.kernel, one.macros) for one in plan.launches]), row.name
         result, *others = [case.run(plan, one) for one in (schedules if what == "integers" else schedules[:1])]
         assert all(bits(other) == bits(result) for other in others), row.name
-        problem = gpu_variant_rows.LAYERS[problem].problem
-        expected = reference_kernel(row.kernel, problem, tensors).astype(dtype_of(gpu_variant_rows.KINDS[row.kind][0]))
+        problem = variant_rows.LAYERS[problem].problem
+        expected = reference_kernel(row.kernel, problem, tensors).astype(dtype_of(variant_rows.KINDS[row.kind][0]))
         np.testing.assert_array_equal(
             result.astype(np.float64), expected.astype(np.float64), err_msg=f"{row.name}, {what}"
         )
@@ -68,10 +68,10 @@ def launched(device):
     for family, kind in GROUPS:
         for row in rows_of(family, kind, device):
             for problem in row.problems:
-                kernel, precision = row.kernel, gpu_variant_rows.KINDS[row.kind]
-                layer = gpu_variant_rows.LAYERS[problem].problem
+                kernel, precision = row.kernel, variant_rows.KINDS[row.kind]
+                layer = variant_rows.LAYERS[problem].problem
                 task = task_without_memory(kernel, layer, *precision, row.formats, device)
-                with gpu_forced.taking(row.family, row.choice):
+                with forced.taking(row.family, row.choice):
                     launches = FAMILIES[row.family].launches(task).launches
                 found.update((one.source, one.kernel, one.macros) for one in launches)
     return found
@@ -91,7 +91,7 @@ def test_every_variant_is_reached(arch):
 
     for storage, size in (("f16", 4), ("bf16", 4), ("float", 4), ("int", 4), ("double", 8)):
         for tile, wgrad, partials in product(simt_tiles.TILES[size], (0, 1), (0, 1)):
-            macros = gpu_forced.Product(tile, 1).macros()
+            macros = forced.Product(tile, 1).macros()
             assert has("simt.cu", STORAGE=storage, WGRAD=wgrad, PARTIALS=partials, **macros)
         for threads in (32, 64, 128, 256):
             assert has("gather.cu", STORAGE=storage, THREADS=threads)
@@ -102,12 +102,12 @@ def test_every_variant_is_reached(arch):
 
 def test_what_is_forced_is_what_is_planned():
     """A tile, splits and a shape that no plan of these problems has; and after that, plans are as before."""
-    task = task_without_memory("fprop", gpu_variant_rows.LAYERS["tails_fprop"].problem, "float16", device=H200)
+    task = task_without_memory("fprop", variant_rows.LAYERS["tails_fprop"].problem, "float16", device=H200)
     before = mma.launches(task), FAMILIES["simt"].launches(task)
     for family, name in (("mma", "mma"), ("simt", "simt.cu")):
-        for choice in gpu_forced.choices(family, task):
-            with gpu_forced.taking(family, choice):
-                plan = gpu_forced.families.plan(task)
+        for choice in forced.choices(family, task):
+            with forced.taking(family, choice):
+                plan = forced.families.plan(task)
             (launch,) = (launch for launch in plan.launches if launch.source.startswith(name))
             assert choice.macros().items() <= dict(launch.macros).items()
             assert (plan.launches[-1].kernel == "reduce") == (choice.splits > 1)
@@ -119,13 +119,13 @@ def test_what_is_forced_is_what_is_planned():
 
 @pytest.mark.simulator
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", gpu_variant_rows.KERNELS)
+@pytest.mark.parametrize("kernel", variant_rows.KERNELS)
 @pytest.mark.parametrize(
     "family, kind, formats",
     [
         pytest.param(family, kind, formats, id="-".join((family, kind, *formats)))
         for family, kind in GROUPS
-        for formats in gpu_variant_rows.FORMATS_OF[family]
+        for formats in variant_rows.FORMATS_OF[family]
     ],
 )
 def test_variants(family, kind, formats, kernel):
@@ -138,11 +138,11 @@ def test_variants(family, kind, formats, kernel):
 @pytest.mark.simulator
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", [arch for arch in DEVICES if arch not in (75, 90)])
-@pytest.mark.parametrize("kind", gpu_variant_rows.KINDS_OF["mma"])
+@pytest.mark.parametrize("kind", variant_rows.KINDS_OF["mma"])
 def test_stages_of_other_devices(kind, arch):
     """Tiles of tensor cores of which shared memory holds another number of stages than on H100 and H200."""
     device = DEVICES[arch]
-    for row in rows_of("mma", kind, device, formats=gpu_variant_rows.FORMATS[1:2]):
+    for row in rows_of("mma", kind, device, formats=variant_rows.FORMATS[1:2]):
         by_depth, task_kind = row.kernel == "wgrad", mma_kind(kind)
         here, there = (tiles.stages(task_kind, row.choice.tile, one, by_depth) for one in (device, H200))
         if here != there and row.kernel != "dgrad":
@@ -150,21 +150,21 @@ def test_stages_of_other_devices(kind, arch):
 
 
 def mma_kind(kind):
-    problem = gpu_variant_rows.LAYERS["vectors"].problem
-    return mma.kind_of(task_without_memory("fprop", problem, *gpu_variant_rows.KINDS[kind]))
+    problem = variant_rows.LAYERS["vectors"].problem
+    return mma.kind_of(task_without_memory("fprop", problem, *variant_rows.KINDS[kind]))
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("family, kind", [("mma", "float16"), ("simt", "int32"), ("depthwise", "float32")])
 def test_a_wrong_kernel_is_seen(family, kind):
     """With another tap in the place of each, the first row is not right: the part of these tests for every change."""
-    row = next(rows_of(family, kind, H200, ("fprop",), gpu_variant_rows.FORMATS[1:2]))
+    row = next(rows_of(family, kind, H200, ("fprop",), variant_rows.FORMATS[1:2]))
     row = row._replace(problems=row.problems[-1:])
     check(row, H200)
-    problem, _, _, tensors = next(gpu_variant_rows.calls_of(row))
+    problem, _, _, tensors = next(variant_rows.calls_of(row))
     moved = {**tensors, "w": tensors["w"][..., ::-1]}
     case, plan = simulated(row, problem, Tensors(**moved), H200)
-    expected = reference_kernel("fprop", gpu_variant_rows.LAYERS[problem].problem, Tensors(**tensors))
+    expected = reference_kernel("fprop", variant_rows.LAYERS[problem].problem, Tensors(**tensors))
     assert not np.array_equal(case.run(plan).astype(np.float64), expected)
 
 
@@ -180,12 +180,12 @@ def test_a_wrong_kernel_is_seen(family, kind):
 )
 def test_a_wrong_narrow_tile_is_seen(columns, old, new):
     """Too few columns are copied, or more read than there are."""
-    rows = rows_of("mma", "bfloat16", H200, ("fprop",), gpu_variant_rows.FORMATS[1:2])
+    rows = rows_of("mma", "bfloat16", H200, ("fprop",), variant_rows.FORMATS[1:2])
     row = next(row for row in rows if row.choice.tile.columns == columns)
-    problem, _, _, tensors = next(gpu_variant_rows.calls_of(row))
+    problem, _, _, tensors = next(variant_rows.calls_of(row))
     tensors = Tensors(**tensors)
     case, plan = simulated(row, problem, tensors, H200)
-    expected = reference_kernel("fprop", gpu_variant_rows.LAYERS[problem].problem, tensors)
+    expected = reference_kernel("fprop", variant_rows.LAYERS[problem].problem, tensors)
     assert np.array_equal(case.run(plan, text=TILES_ALONE).astype(np.float64), expected)
     assert old in module.text("mma.cu")
     try:

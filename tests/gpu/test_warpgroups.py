@@ -9,7 +9,7 @@ from problems import parse
 from sim.executor import SCHEDULES, SimulationError
 from simulated import CHANNELS_LAST, H200, Case
 
-from bench import gpu_forced
+from bench.gpu import forced
 from convgrad_cy.gpu import mma, module, tiles
 
 pytestmark = pytest.mark.simulator
@@ -28,7 +28,7 @@ PROBLEMS = {
 
 def run(kernel, problem, tensors, tile, splits, schedule="ascending", text=module.text):
     case = Case(kernel, problem, tensors, formats=CHANNELS_LAST, device=H200)
-    with gpu_forced.taking("mma", gpu_forced.Product(tile, splits)):
+    with forced.taking("mma", forced.Product(tile, splits)):
         plan = mma.launches(case.task)
     assert any(dict(launch.macros).get("WARPGROUPS") == str(tile.warpgroups) for launch in plan.launches)
     return case.run(plan, schedule, text=text).astype(np.float64)

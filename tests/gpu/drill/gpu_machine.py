@@ -1,4 +1,4 @@
-"""In the place of bench.gpu_machine: what a machine could be like."""
+"""In the place of bench.gpu.machine: what a machine could be like."""
 
 
 def about():

@@ -1,8 +1,8 @@
-"""In the place of bench.gpu_measure: times are made up; what is right is found by a small call of the row's kind."""
+"""In the place of bench.gpu.measure: times are made up; what is right is found by a small call of the row's kind."""
 
-from bench.gpu_launches import watched
-from bench.gpu_variant_calls import differences
-from bench.gpu_variant_rows import FORMATS, Row
+from bench.gpu.launches import watched
+from bench.gpu.variant_calls import differences
+from bench.gpu.variant_rows import FORMATS, Row
 
 
 def release():

@@ -6,12 +6,13 @@ from pathlib import Path
 
 
 class Finder:
-    """Finds bench.gpu_machine and bench.gpu_measure beside this file."""
+    """Finds bench.gpu.machine and bench.gpu.measure beside this file."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name in ("bench.gpu_machine", "bench.gpu_measure"):
-            return spec_from_file_location(name, Path(__file__).with_name(f"{name.partition('.')[2]}.py"))
+        if name in ("bench.gpu.machine", "bench.gpu.measure"):
+            file = name.removeprefix("bench.").replace(".", "_")
+            return spec_from_file_location(name, Path(__file__).with_name(f"{file}.py"))
         return None
 
 

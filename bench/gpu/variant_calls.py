@@ -1,4 +1,4 @@
-"""The process that runs rows of bench.gpu_variants: each call on the GPU and on the CPU, and what is not the same."""
+"""The process that runs rows of bench.gpu.variants: each call on the GPU and on the CPU, and what is not the same."""
 
 from functools import cache
 
@@ -7,9 +7,9 @@ import numpy as np
 import convgrad_cy as cg
 from convgrad_cy.gpu import mma, reduce, work
 
-from . import gpu_forced
-from .gpu_launches import name_of, watched
-from .gpu_variant_rows import KINDS, Row, calls_of, case_of, inputs, is_taken, rows
+from . import forced
+from .launches import name_of, watched
+from .variant_rows import KINDS, Row, calls_of, case_of, inputs, is_taken, rows
 
 #: Numbers that no result is, in bytes: large in every floating type.
 _POISON = b"\x7b"
@@ -71,7 +71,7 @@ def task_on_device(kernel, problem, kind, formats):
     case = case_of(problem, kind)
     (_, tensors), *_ = inputs(kernel, case)
     call, *_ = _on_device(Row("", kind, kernel, formats, (problem,)), case, tensors)
-    return gpu_forced.task_of(call)
+    return forced.task_of(call)
 
 
 def differences(row):
@@ -120,7 +120,7 @@ class Worker:
     def row(self, group, name):
         """What is wrong with a row, and the variants that it launched."""
         row = self._rows(group)[name]
-        with gpu_forced.taking(row.family, row.choice), watched() as launched:
+        with forced.taking(row.family, row.choice), watched() as launched:
             wrong = list(differences(row))
         if not is_taken(row, launched):
             wrong.append("no kernel of this family with this choice was launched")

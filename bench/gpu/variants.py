@@ -1,6 +1,6 @@
-"""Every variant of every kernel on one GPU, exact against the CPU: python -m bench.gpu_variants [--family ...].
+"""Every variant of every kernel on one GPU, exact against the CPU: python -m bench.gpu.variants [--family ...].
 
-A row forces one choice of a family (bench/gpu_forced.py) on problems with tails in all sizes: integers, then NaN and
+A row forces one choice of a family (bench/gpu/forced.py) on problems with tails in all sizes: integers, then NaN and
 infinity where padding touches, which must reach exactly the results that the definition says. Results are poisoned
 before, and formed twice. A row that raises names its launch; after an error that takes the GPU from a process the next
 row has a new one. Needs CuPy and ml_dtypes.
@@ -16,11 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
-from . import gpu_forced, results
-from .gpu_child import STICKY, Answers, Child, missing
-from .gpu_variant_calls import Worker
-from .gpu_variant_rows import GROUPS, KINDS, KINDS_OF
-from .report import markdown_table
+from .. import results
+from ..report import markdown_table
+from . import forced
+from .child import STICKY, Answers, Child, missing
+from .variant_calls import Worker
+from .variant_rows import GROUPS, KINDS, KINDS_OF
 
 #: The status if the rows that there was time for were right.
 _LEFT_OUT = 4
@@ -55,7 +56,7 @@ class Results:
 
     def save(self):
         raised = {group.split()[0] for group, states in self.data["groups"].items() if "RAISED" in states}
-        self.data["families"] = ",".join(name for name in gpu_forced.FAMILIES if name not in raised or name == "gather")
+        self.data["families"] = ",".join(name for name in forced.FAMILIES if name not in raised or name == "gather")
         if self.path is not None:
             results.write(self.data, self.path)
 
@@ -137,7 +138,7 @@ def run(groups, options, folder):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.gpu_variants", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu.variants", description=__doc__.splitlines()[0])
     parser.add_argument("--family", choices=list(KINDS_OF), action="append", help="can be repeated")
     parser.add_argument("--dtype", choices=list(KINDS), action="append", help="float32 is each precision of it")
     parser.add_argument("--match", default="", help="a regular expression, searched in the names of rows")
@@ -164,7 +165,7 @@ def main(argv=None):
         return
     reason = missing()
     if reason is not None:
-        parser.exit(2, f"python -m bench.gpu_variants: {reason}\n")
+        parser.exit(2, f"python -m bench.gpu.variants: {reason}\n")
     with tempfile.TemporaryDirectory() as folder:
         data = run(groups, options, Path(folder))
     print(table(data))
@@ -172,7 +173,7 @@ def main(argv=None):
 
 
 def status(data, options):
-    """0 if all is right, 4 if all is that time was left for, that of ``gpu_child`` if the GPU is gone, else 1."""
+    """0 if all is right, 4 if all is that time was left for, that of ``child`` if the GPU is gone, else 1."""
     if options.here and any("exit" in reply for reply in data["faults"].values()):
         return STICKY
     if data["faults"] or data["unreached"] or not data["groups"]:

@@ -1,14 +1,14 @@
-"""A result of ``bench.gpu_ratio`` as a table and a plot: python -m bench.gpu_report FILE.json [--out FOLDER]."""
+"""A result of ``bench.gpu.ratio`` as a table and a plot: python -m bench.gpu.report FILE.json [--out FOLDER]."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from . import results
-from .gpu_rows import GROUPS
-from .report import markdown_table
-from .summary import geometric_mean, grouped
-from .table import number
+from .. import results
+from ..report import markdown_table
+from ..summary import geometric_mean, grouped
+from ..table import number
+from .rows import GROUPS
 
 COLOURS = {"dgrad": "#ee6677", "wgrad": "#228833"}
 
@@ -143,7 +143,7 @@ def write(data, folder, name):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.gpu_report", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu.report", description=__doc__.splitlines()[0])
     parser.add_argument("file", type=results.path_of, help="or the name of a result in bench/results/")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the table and the plot there")
     options = parser.parse_args(argv)

@@ -1,10 +1,11 @@
-"""What bench.gpu_variants runs: which choice of which family on which problems, and the numbers in their tensors."""
+"""What bench.gpu.variants runs: which choice of which family on which problems, and the numbers in their tensors."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from . import gpu_forced, suites
+from .. import suites
+from . import forced
 
 KERNELS = ("fprop", "dgrad", "wgrad")
 READ = {"fprop": "xw", "dgrad": "yw", "wgrad": "xy"}
@@ -101,11 +102,11 @@ def rows(family, kind, task_of):
     for kernel in KERNELS:
         for formats in FORMATS_OF[family]:
             for problems in forced_problems(family, kernel):
-                if gpu_forced.can(family, task := task_of(kernel, problems[0], kind, formats)):
-                    choices = gpu_forced.choices(family, task)
+                if forced.can(family, task := task_of(kernel, problems[0], kind, formats)):
+                    choices = forced.choices(family, task)
                     found += [Row(family, kind, kernel, formats, problems, choice) for choice in choices]
             for problem in PLANNED:
-                if gpu_forced.can(family, task_of(kernel, problem, kind, formats)):
+                if forced.can(family, task_of(kernel, problem, kind, formats)):
                     found.append(Row(family, kind, kernel, formats, (problem,)))
     return found
 

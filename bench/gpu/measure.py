@@ -14,7 +14,7 @@ import torch
 import convgrad_cy as cg
 from convgrad_cy import calls
 
-from .gpu_launches import watched
+from .launches import watched
 
 TORCH = {
     "bfloat16": torch.bfloat16,

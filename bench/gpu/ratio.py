@@ -1,4 +1,4 @@
-"""Our gradients against cuDNN's on one GPU: python -m bench.gpu_ratio --out FOLDER (under 8 minutes on an H200).
+"""Our gradients against cuDNN's on one GPU: python -m bench.gpu.ratio --out FOLDER (under 8 minutes on an H200).
 
 Needs CuPy and PyTorch. Writes gpu_ratio.json after each row, .md and .png at the end, and prints the table. A process
 of its own measures: where an error takes the GPU from it, the next row has a new one.
@@ -12,7 +12,10 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from . import gpu_child, gpu_report, gpu_rows, results
+from .. import results
+from . import child as gpu_child
+from . import report
+from . import rows as gpu_rows
 
 #: Seconds after which a row hangs.
 PATIENCE = 60
@@ -48,9 +51,9 @@ class Worker:
     """What a process with the GPU is asked for."""
 
     def __init__(self):
-        from . import gpu_machine, gpu_measure
+        from . import machine, measure
 
-        self.machine, self.measure = gpu_machine, gpu_measure
+        self.machine, self.measure = machine, measure
 
     def about(self):
         return {"about": self.machine.about(), "ceilings": self.machine.ceilings()}
@@ -71,9 +74,9 @@ def finished(row, reply):
 def line(found, name):
     """What is printed of a row."""
     times = " ".join(f"{found.get(side, float('nan')):9.1f}" for side in ("ours_us", "cudnn_us"))
-    value = gpu_report.ratio(found)
+    value = report.ratio(found)
     launch = f"\n    launch: {found['launch']}" if found.get("launch") else ""
-    return f"{times} {'-' if value is None else format(value, '.2f'):>6} {name} {gpu_report.remark(found)}{launch}"
+    return f"{times} {'-' if value is None else format(value, '.2f'):>6} {name} {report.remark(found)}{launch}"
 
 
 def measure(rows, end, path, child):
@@ -96,7 +99,7 @@ def measure(rows, end, path, child):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m bench.gpu_ratio", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu.ratio", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for JSON, table, plot")
     parser.add_argument("--name", default="gpu_ratio", help="of these files")
     parser.add_argument("--minutes", type=float, default=7.5, help="rows that would begin later are left out")
@@ -111,15 +114,15 @@ def main(argv=None):
         return
     reason = missing()
     if reason is not None:
-        parser.exit(2, f"python -m bench.gpu_ratio: {reason}\n")
+        parser.exit(2, f"python -m bench.gpu.ratio: {reason}\n")
 
     end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
         child = gpu_child.Child("ratio", Path(folder))
         data = measure(rows, end, options.out / f"{options.name}.json", child)
         child.end()
-    gpu_report.write(data, options.out, options.name)
-    print(gpu_report.by_group(data))
+    report.write(data, options.out, options.name)
+    print(report.by_group(data))
     if not all(row["right"] for row in data["rows"]):
         sys.exit("some results were wrong")
 

@@ -1,6 +1,6 @@
 """A process that has the GPU and is asked for one row after another, so that what one breaks is whole for the next.
 
-``python -m bench.gpu_child NAME THREADS`` is such a process, with the ``Worker`` of ``bench.gpu_NAME``; ``Child`` is
+``python -m bench.gpu.child NAME THREADS`` is such a process, with the ``Worker`` of ``bench.gpu.NAME``; ``Child`` is
 what its parent sees of it. The parent itself never touches the GPU.
 """
 
@@ -9,9 +9,9 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 
-from .gpu_launches import PREFIX, is_sticky, noted
-from .processes import PATIENCE, Lost, Process
-from .worker import one_line, serve
+from ..processes import PATIENCE, Lost, Process
+from ..worker import one_line, serve
+from .launches import PREFIX, is_sticky, noted
 
 #: The status with which a process ends that an error has taken the GPU from.
 STICKY = 3
@@ -57,7 +57,7 @@ class Child:
     def __init__(self, name, folder):
         folder.mkdir(parents=True, exist_ok=True)
         # As many threads as there are processors, so that it is not kept to some of them.
-        self.process = Process(name, sys.executable, os.cpu_count(), folder, "bench.gpu_child")
+        self.process = Process(name, sys.executable, os.cpu_count(), folder, "bench.gpu.child")
 
     def ask(self, do, patience=PATIENCE, **fields):
         """The reply, as of ``Answers``; ``failed`` and ``launch`` too where the process ended or fell silent."""
@@ -81,7 +81,7 @@ class Child:
 
 def _made(name, threads):
     noted.log = sys.stderr
-    return Answers(import_module(f"bench.gpu_{name}").Worker())
+    return Answers(import_module(f"bench.gpu.{name}").Worker())
 
 
 if __name__ == "__main__":

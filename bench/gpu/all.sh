@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All that a machine with a GPU can tell, in three calls of less than ten minutes: bash bench/gpu_all.sh [FOLDER] [STEP...]
+# All that a machine with a GPU can tell, in three calls of less than ten minutes: bash bench/gpu/all.sh [FOLDER] [STEP...]
 #
 #   call  steps                     seconds at most                                               together
 #   1     environment smoke tests   environment 30, build 20, smoke 150, tests 200 + 60 + 60           520
@@ -7,24 +7,24 @@
 #   3     sanitize                  build 20, sanitize 490                                             510
 #                                                                    26 minutes, and what starting takes
 #
-# Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu_carry.sh makes
+# Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu/carry.sh makes
 # beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
 # is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Where there is less time, say so by
 # LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else .gpu/results).
 # gpu_ratio.json may be kept as bench/results/GPU-ratio.json.
 #
-# smoke      every variant of every kernel (bench/gpu_variants.py); where it raised, its family is off in ratio
+# smoke      every variant of every kernel (bench/gpu/variants.py); where it raised, its family is off in ratio
 # tests      tests/gpu/test_device_*.py
-# ratio      against cuDNN (bench/gpu_ratio.py)
+# ratio      against cuDNN (bench/gpu/ratio.py)
 # sanitize   every variant under memcheck and racecheck
 #
-# More arguments, or other ones: VARIANTS for bench.gpu_variants, RATIO for bench.gpu_ratio, TESTS for what pytest runs.
+# More arguments, or other ones: VARIANTS for bench.gpu.variants, RATIO for bench.gpu.ratio, TESTS for what pytest runs.
 #
 # Needs Python with NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis (with pytest-xdist, tests are faster), cython,
 # setuptools and a C compiler for a build, and compute-sanitizer. Nothing is downloaded or installed; settings of the GPU
 # stay as they are. A step that fails does not stop those after it.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 folder=${1:-${OUT:-.gpu/results}}
 shift || true
 LIMIT=${LIMIT:-$(($# ? 570 : 1680))}
@@ -87,7 +87,7 @@ build() {
 smoke() {
     local status file=$folder/gpu_variants.json
     # shellcheck disable=SC2086
-    CUDA_LAUNCH_BLOCKING=1 within 150 "$python" -m bench.gpu_variants \
+    CUDA_LAUNCH_BLOCKING=1 within 150 "$python" -m bench.gpu.variants \
         --jobs 20 --seconds "$(($(seconds 150) - 25))" --out "$file" $VARIANTS
     status=$?
     [ ! -e "$file" ] || cp "$file" "$CUPY_CACHE_DIR"
@@ -134,7 +134,7 @@ ratio() {
     export CONVGRAD_CY_GPU
     echo "families: ${CONVGRAD_CY_GPU:-all}"
     # shellcheck disable=SC2086
-    within 500 "$python" -m bench.gpu_ratio \
+    within 500 "$python" -m bench.gpu.ratio \
         --out "$folder" --minutes "$(printf '%d.%02d' $((most / 60)) $((most % 60 * 100 / 60)))" ${RATIO:-}
 }
 
@@ -142,7 +142,7 @@ ratio() {
 sanitized() {
     local log=$logs/$1-$2-$3 status summary
     # shellcheck disable=SC2086
-    within 160 compute-sanitizer --tool "$1" --error-exitcode 1 "$python" -m bench.gpu_variants \
+    within 160 compute-sanitizer --tool "$1" --error-exitcode 1 "$python" -m bench.gpu.variants \
         $VARIANTS --here "$2" "$3" --seconds 110 > "$log" 2>&1
     status=$?
     summary=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY:' "$log" | tail -n 1)
@@ -167,7 +167,7 @@ sanitize() {
     export -f sanitized within seconds
     for tool in memcheck racecheck; do
         # shellcheck disable=SC2086
-        "$python" -m bench.gpu_variants --list $VARIANTS | sed "s/^/$tool /"
+        "$python" -m bench.gpu.variants --list $VARIANTS | sed "s/^/$tool /"
     done > "$logs/all"
     xargs -P "$(nproc)" -n 3 bash -c 'sanitized "$@"' bash < "$logs/all"
     cat "$logs"/*.result
@@ -176,7 +176,7 @@ sanitize() {
 
 for step in "$@"; do
     case $step in environment | smoke | tests | ratio | sanitize) ;; *)
-        echo "gpu_all.sh: a step must be one of environment, smoke, tests, ratio, sanitize, was $step" >&2
+        echo "bench/gpu/all.sh: a step must be one of environment, smoke, tests, ratio, sanitize, was $step" >&2
         exit 2
         ;;
     esac

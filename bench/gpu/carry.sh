@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the CPU's kernels into .gpu/, to be taken along to a machine with a GPU, which then need not: bash bench/gpu_carry.sh
+# Builds the CPU's kernels into .gpu/, to be taken along to a machine with a GPU, which then need not: bash bench/gpu/carry.sh
 #
 # For Python 3.12, as such machines have it (another: PYTHON=python3.13), which is looked for on the path and, with its
 # latest patch, in pyenv. Needs a C compiler and pip; takes some minutes.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3.12}
 if command -v pyenv > /dev/null; then
     PYENV_VERSION=$(pyenv versions --bare | grep -E "^${python#python}\.[0-9]+$" | sort -V | tail -n 1 || true)

@@ -1,12 +1,12 @@
-"""What is timed on a GPU: layers of gpu_layers.txt in types and layouts, in groups with the ratio each has to reach."""
+"""What is timed on a GPU: layers of layers.txt in types and layouts, in groups with the ratio each has to reach."""
 
 from pathlib import Path
 from typing import NamedTuple
 
-from . import suites
-from .case import Case
+from .. import suites
+from ..case import Case
 
-LAYERS = suites.parse(Path(__file__).with_name("gpu_layers.txt").read_text(encoding="utf-8"))
+LAYERS = suites.parse(Path(__file__).with_name("layers.txt").read_text(encoding="utf-8"))
 #: dgrad and wgrad are what training adds to a forward pass, and what CuPy has not had.
 KERNELS = ("dgrad", "wgrad")
 #: Layers for types that are there to be complete.
