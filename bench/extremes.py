@@ -1,4 +1,4 @@
-"""``python -m bench.extremes``: random layers and curves that no network has, and which of them stand out.
+"""``python -m bench.extremes``: times random layers and curves that no network has, and names those that stand out.
 
 ``odd_layers.py`` draws the layers. A row stands out if another library is faster, a point of a curve if the time for
 each FLOP rises. With ``--without``, no other library is measured: a row stands out if another family or form of this
@@ -24,7 +24,7 @@ from .peers import OURS
 
 #: "suites" stands for all suites of suites.txt.
 SETS = (*odd_layers.SETS, "suites", *suites.NAMES)
-SLOWER, STEP = 0.95, 1.5  # what stands out: a ratio below the first, or a point of a curve above the second
+SLOWER, STEP = 0.95, 1.5  # a ratio below the first, or a point of a curve above the second, stands out
 
 
 def steps(rows):

@@ -1,9 +1,9 @@
 """Results as files: ``write`` and ``read`` keep the findings of a run. bench/results/ has the newest run of each kind.
 
 A file is JSON with one row of the result on each line. The rows of ``python -m bench`` are arrays there, and "columns"
-has the names of their fields. What a library needed is such an array, too. "layers" has the layers' lines of suites.txt
-as they were when they were measured: shapes and FLOP follow from them, so the rows have the layers' names alone. Other
-results may have "fields": then their rows are arrays of these, too.
+has the names of their fields. The measurements of a library are such an array, too. "layers" has the layers' lines of
+suites.txt at the time of the run. Shapes and FLOP follow from these lines, so the rows have only the layers' names.
+Other results may have "fields": their rows are then arrays of these, too.
 """
 
 import json

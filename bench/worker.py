@@ -71,7 +71,7 @@ def peak_memory(call):
 
 
 def shortest(call, seconds):
-    """Call until the time is over, at least once: seconds of the shortest call, and how many there were."""
+    """Call until the time is over, at least once: seconds of the fastest call, and the number of calls."""
     best, calls = float("inf"), 0
     gc.disable()
     try:
@@ -121,7 +121,7 @@ class Worker:
         return {"seconds": seconds, "error": error, "memory": memory}
 
     def time(self, seconds):
-        """The shortest of the calls of ``seconds``."""
+        """The time of the fastest call within ``seconds``."""
         best, calls = shortest(self.call, seconds)
         return {"seconds": best, "calls": calls}
 

@@ -56,7 +56,7 @@ def keywords_of(case, kernel):
 
 
 def arrays_of(case, kernel, x, w, y):
-    """The arrays of that function, aligned to cache lines as those of other libraries are; the result is poisoned."""
+    """The arrays of that function, aligned to cache lines as in other libraries; the result is poisoned."""
     dtype, tensors = dtype_of(case.dtype), {"x": x, "w": w, "y": y}
     *inputs, result = tensors_of(case, kernel)
     arrays = []
