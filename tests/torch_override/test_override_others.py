@@ -20,7 +20,7 @@ OPERATORS = ("_convolution", "convolution_backward")
 
 
 class Other:
-    """A package that counts its calls and calls the kernel below. FlagGems registers itself in this way."""
+    """A package that counts its calls and calls the kernel below, in place of one such as FlagGems."""
 
     def __init__(self):
         self.calls = dict.fromkeys(OPERATORS, 0)

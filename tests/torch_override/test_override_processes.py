@@ -22,8 +22,7 @@ import convgrad_cy.torch as override
 torch.set_num_threads(2)
 override.enable()
 generator = torch.Generator().manual_seed(0)
-# Large enough for two threads in our kernels, and small enough for one in PyTorch's own: no team of its survives a
-# fork.
+# Large enough for two threads in our kernels, small enough for one in PyTorch's own, whose teams survive no fork.
 x, w = torch.randn(1, 32, 28, 28, generator=generator), torch.randn(32, 32, 3, 3, generator=generator)
 
 def step():
