@@ -164,7 +164,7 @@ fast() {
 kernels_with() { # VARIABLE=VALUE...
     printf '%s\n' "$*"
     env "$@" "$python" "${pytest[@]}" --share "$SHARE" "${kernel_tests[@]}" \
-        tests/kernels/test_streams.py tests/plan/test_algorithm.py tests/threads/test_invariance.py
+        tests/kernels/test_nontemporal.py tests/plan/test_algorithm.py tests/threads/test_invariance.py
 }
 
 threads() {

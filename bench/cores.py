@@ -66,7 +66,7 @@ def here():
     for threads in (1, count):
         with cg.num_threads(threads):
             rates.append(Library(threads).copy(COPY_SECONDS))
-    return Cores("this machine", count, count, cpu.machine().cache_bytes, *rates, team_seconds())
+    return Cores("this machine", count, count, cpu.this_machine().cache_bytes, *rates, team_seconds())
 
 
 def cores_of(options):

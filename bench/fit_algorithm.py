@@ -104,7 +104,7 @@ def times_of(row, tilings, arrays):
 def measured(suites, names=("float32",)):
     """(name, operation, problem, type, ``times_of``) of every row of these types that the model covers."""
     random = np.random.default_rng(0)
-    tile = cpu.machine().tile
+    tile = cpu.this_machine().tile
     by_name = {row.name: row for row in dtypes.TABLE}
     for row in rows(suites, dtypes=names):
         dtype = by_name[row.case.dtype]
@@ -155,7 +155,7 @@ def not_negative(table, wanted):
 
 def fit(found):
     """The table of costs. A name in two fits has the cost of the first one."""
-    machine, costs = cpu.machine(), {}
+    machine, costs = cpu.this_machine(), {}
     for direct, operations, names in FITTED:
         samples = [
             (work_of(operation, problem, dtype, tiling, machine.tile), seconds * machine.threads)
@@ -171,7 +171,7 @@ def fit(found):
 
 def judge(found):
     """Print the time that the package's choices lose against the best ones."""
-    lost, machine = [], cpu.machine()
+    lost, machine = [], cpu.this_machine()
     for name, operation, problem, dtype, times in found:
         tiling = algorithm.tiling_of(operation, problem, dtype, False, machine.tile)
         chosen = times[None]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from convgrad_cy import problem_text
+from convgrad_cy.cli import problem_text
 
 from .case import KERNELS, LAYOUTS, Case
 

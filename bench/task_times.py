@@ -7,8 +7,8 @@ import numpy as np
 
 import convgrad_cy as cg
 from convgrad_cy import calls
-from convgrad_cy.cpu.job import Job
-from convgrad_cy.cpu.kernels import compiled
+from convgrad_cy.cpu.machine.kernels import compiled
+from convgrad_cy.cpu.plan.job import Job
 
 from .peers.convgrad_cy import Library
 from .schedule import Timed, bytes_of

@@ -6,16 +6,16 @@ from .api import conv_backward_filter as conv_backward_filter
 from .api import conv_transpose as conv_transpose
 from .api import conv_transpose_backward_data as conv_transpose_backward_data
 from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
-from .both import conv_backward as conv_backward
-from .both import conv_transpose_backward as conv_transpose_backward
-from .default_algorithm import get_default_algorithm as get_default_algorithm
-from .default_algorithm import set_default_algorithm as set_default_algorithm
+from .api.both import conv_backward as conv_backward
+from .api.both import conv_transpose_backward as conv_transpose_backward
 from .explanation import explain as explain
-from .scratch_limit import get_scratch_limit as get_scratch_limit
-from .scratch_limit import set_scratch_limit as set_scratch_limit
-from .threads import get_num_threads as get_num_threads
-from .threads import num_threads as num_threads
-from .threads import set_num_threads as set_num_threads
+from .settings.algorithm import get_default_algorithm as get_default_algorithm
+from .settings.algorithm import set_default_algorithm as set_default_algorithm
+from .settings.scratch import get_scratch_limit as get_scratch_limit
+from .settings.scratch import set_scratch_limit as set_scratch_limit
+from .settings.threads import get_num_threads as get_num_threads
+from .settings.threads import num_threads as num_threads
+from .settings.threads import set_num_threads as set_num_threads
 
 __all__ = [
     "__version__",

@@ -4,28 +4,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import arguments, calls, cpu, prepared
+from . import calls, cpu
 from .arrays import NUMPY
-from .keywords import Options, closest
-from .untouched import is_array, stored, untouched
+from .calls import prepared
+from .checks import functions
+from .checks.keywords import Options, closest
+from .checks.untouched import is_array, stored, untouched
 
 _OUTPUT = {"output_padding": None, "output_shape": None}
 
 #: The functions by name, with the defaults of the keywords that only they have, None where one has to be given.
 _FUNCTIONS = {
-    "conv": (arguments.CONV, {}),
-    "conv_backward_data": (arguments.CONV_BACKWARD_DATA, {"x_shape": None}),
-    "conv_backward_filter": (arguments.CONV_BACKWARD_FILTER, {"w_shape": None}),
-    "conv_transpose": (arguments.CONV_TRANSPOSE, _OUTPUT),
-    "conv_transpose_backward_data": (arguments.CONV_TRANSPOSE_BACKWARD_DATA, _OUTPUT),
-    "conv_transpose_backward_filter": (arguments.CONV_TRANSPOSE_BACKWARD_FILTER, _OUTPUT | {"w_shape": None}),
+    "conv": (functions.CONV, {}),
+    "conv_backward_data": (functions.CONV_BACKWARD_DATA, {"x_shape": None}),
+    "conv_backward_filter": (functions.CONV_BACKWARD_FILTER, {"w_shape": None}),
+    "conv_transpose": (functions.CONV_TRANSPOSE, _OUTPUT),
+    "conv_transpose_backward_data": (functions.CONV_TRANSPOSE_BACKWARD_DATA, _OUTPUT),
+    "conv_transpose_backward_filter": (functions.CONV_TRANSPOSE_BACKWARD_FILTER, _OUTPUT | {"w_shape": None}),
 }
 #: The functions with one result.
 FUNCTIONS = tuple(_FUNCTIONS)
 
 _PAIRS = {
-    "conv_backward": (arguments.CONV_BACKWARD, {}),
-    "conv_transpose_backward": (arguments.CONV_TRANSPOSE_BACKWARD, _OUTPUT),
+    "conv_backward": (functions.CONV_BACKWARD, {}),
+    "conv_transpose_backward": (functions.CONV_TRANSPOSE_BACKWARD, _OUTPUT),
 }
 _ALL = _FUNCTIONS | _PAIRS
 

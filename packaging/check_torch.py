@@ -59,7 +59,8 @@ def check_threads(conv, relu):
     """Check that PyTorch and convgrad_cy use the same number of threads, and only the caller's thread if it is one."""
     import torch
 
-    from convgrad_cy import cpu, threads
+    from convgrad_cy import cpu
+    from convgrad_cy.settings import threads
 
     torch.set_num_threads(1)
     before = len(os.listdir("/proc/self/task"))

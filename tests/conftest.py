@@ -11,7 +11,8 @@ from shutil import which
 import pytest
 from hypothesis import settings
 
-from convgrad_cy import _repeat, without_openmp
+from convgrad_cy import _repeat
+from convgrad_cy.settings import without_openmp
 
 # A build without OpenMP warns once if several threads would be used, and tests treat warnings as errors. A user who
 # asks for one thread gets no warning. The variable holds for the processes that tests start.
@@ -60,10 +61,10 @@ def machine_with(monkeypatch):
     """A function that plans later calls for this machine with other fields, such as ``own_tuning``."""
     from convgrad_cy import calls, cpu
 
-    machine = cpu.machine
+    machine = cpu.this_machine
 
     def use(**fields):
-        monkeypatch.setattr(cpu, "machine", lambda *count: machine(*count)._replace(**fields))
+        monkeypatch.setattr(cpu, "this_machine", lambda *count: machine(*count)._replace(**fields))
         calls.forget()
 
     yield use

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from convgrad_cy.problem_text import Problem as Problem
-from convgrad_cy.problem_text import parse as parse
+from convgrad_cy.cli.problem_text import Problem as Problem
+from convgrad_cy.cli.problem_text import parse as parse
 
 
 def load(path):

@@ -1,27 +1,33 @@
 """The CPU backend: ``prepare`` plans the work of a call.
 
-A ``Task`` (task.py) is one result of one call. The first of the families that suits it (families.py) makes a ``Job`` of
-it (job.py): a kernel, a plan as integers, and the operands. What is ``ready`` runs on any arrays like the call's.
+A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) makes a
+``Job`` of it (plan/job.py): a kernel, a plan as integers, and the operands. ``Job.ready`` gives the work, which runs on
+any arrays that lie in memory like the call's.
+
+- ``machine/``: the register tile, the caches, the kernels and the numbers that decide what is faster.
+- ``plan/``: the stages of a plan that all families share.
+- ``rewrites/``: families that make another problem of a task, with copies around it.
+- ``direct/``, ``winograd/``, ``small_groups/``, ``long_sums/``: families that plan a kernel of ``pyx/``.
 """
 
-from ..without_openmp import warn_if_serial
+from ..settings.without_openmp import warn_if_serial
 from . import families
 from .details import explained as explained_task
-from .kernels import available_isas as available_isas
-from .kernels import isa as isa
-from .kernels import machine as machine
-from .kernels import openmp as openmp
-from .kernels import run_tiles as run_tiles
-from .kernels import threads as threads
-from .reached import Narrowed, reached
-from .task import Task
-from .winograd import refusal as refused_by_winograd
+from .machine.kernels import available_isas as available_isas
+from .machine.kernels import isa as isa
+from .machine.kernels import openmp as openmp
+from .machine.kernels import run_tiles as run_tiles
+from .machine.kernels import this_machine as this_machine
+from .machine.kernels import threads as threads
+from .plan.task import Task
+from .rewrites.reached import Narrowed, reached
+from .winograd import problem_refusal as refused_by_winograd
 from .zeros import Zeros
 
 
 def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None):
     """The ``Task`` on this machine; ``threads`` None takes the number of a call here and now."""
-    here = machine(threads)
+    here = this_machine(threads)
     if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
         here = here._replace(multiplies_pairs=False)
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
@@ -31,15 +37,15 @@ def explained(task, preference=families.PREFERENCE):
     """What ``details.explained`` says of a task; no family and no details where the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    declined, family, details = explained_task(reached(task), preference)
-    return declined, family, [("instruction set", isa), *details]
+    refusals, family, details = explained_task(reached(task), preference)
+    return refusals, family, [("instruction set", isa), *details]
 
 
 def refusal(operation, problem, dtype):
     """Why Winograd's algorithm cannot be asked for, or None: zeros need no algorithm."""
     if not problem.has_products:
         return None
-    return refused_by_winograd(operation, problem, dtype, machine().tile)
+    return refused_by_winograd(operation, problem, dtype, this_machine().tile)
 
 
 def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None):

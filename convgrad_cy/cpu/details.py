@@ -8,15 +8,15 @@ from math import prod
 import numpy as np
 
 from ..problem import WGRAD, AxisWalk
-from .columns import Columned
-from .exchanged import Exchanged
-from .families import PREFERENCE, declined, job, name_of
-from .layouts import Reordered
+from .families import PREFERENCE, chosen, job, name_of
 from .long_sums import LongSums
-from .overlaps import Overlapped
-from .patches import Patched
-from .shared import packed_outputs, side_by_side, slice_bytes
-from .steps import PACKS, Blocks, Reads, WindowAxis
+from .plan.shared import packed_outputs, side_by_side, slice_bytes
+from .plan.steps import PACKS, Blocks, Reads, WindowAxis
+from .rewrites.columns import Columned
+from .rewrites.copies import Reordered
+from .rewrites.exchanged import Exchanged
+from .rewrites.overlaps import Overlapped
+from .rewrites.patches import Patched
 from .winograd import decide_for
 from .winograd.cuts import Cutting
 from .winograd.memory import shared_bytes
@@ -26,8 +26,8 @@ _NAMES = ("x", "w", "y")
 
 
 def explained(task, preference=PREFERENCE):
-    """(pairs of a family that declines and its reason, the family that takes the task, pairs of a name and a value)."""
-    reasons, family = declined(task, preference)
+    """(pairs of a family that refuses and its reason, the family that takes the task, pairs of a name and a value)."""
+    reasons, family = chosen(task, preference)
     named = [(name_of(other), str(reason)) for other, reason in reasons]
     return named, name_of(family), _details(job(task, preference), task)
 
@@ -231,7 +231,7 @@ def _direct(job, task):
     return [
         ("kernel", job.kernel),
         ("form", job.plan.form),
-        ("not", [f"{name}, since {reason}" for name, reason in job.plan.declined]),
+        ("not", [f"{name}, since {reason}" for name, reason in job.plan.refusals]),
         ("tile", _tile(blocks)),
         ("walks", len(rows)),
         ("box (batch, depth, height, width)", [blocks.images, *rows.box()]),
@@ -241,7 +241,7 @@ def _direct(job, task):
         ("slices of a sum", blocks.slices),
         ("stride phases of a task", _phases(job, blocks, rows)),
         ("filter packed by", _packed(job, blocks, rows.reads)),
-        ("target stored past the cache", bool(blocks.streams)),
+        ("target stored past the cache", bool(blocks.nontemporal)),
         ("tasks", _tasks(job, blocks, rows)),
         ("threads", blocks.threads),
         ("copied", _copied(job, blocks, rows.reads)),

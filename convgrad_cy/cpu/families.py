@@ -2,10 +2,12 @@
 
 from functools import partial
 
-from . import columns, direct, exchanged, long_sums, overlaps, patches, small_groups, winograd
+from . import direct, long_sums, small_groups, winograd
+from .rewrites import columns, exchanged, overlaps, patches
 
-#: Each has ``suits(task)``, which is None or the reason why it declines, and ``job(task, rest)``, which gives what is
-#: made ``ready()`` to run; ``rest(task)`` does so for what it leaves to those after it. The last declines nothing.
+#: Each has ``refusal(task)``, which is None or the reason why the family does not take the task, and
+#: ``job(task, rest)``, which gives an object whose ``ready()`` runs. ``rest(task)`` does so for a part that is left to
+#: the families after this one. The last family refuses nothing.
 PREFERENCE = (patches, overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
 
 
@@ -13,11 +15,11 @@ def name_of(family):
     return family.__name__.rpartition(".")[2]
 
 
-def declined(task, families=PREFERENCE):
-    """The families before the one that takes a task, each with its reason; and that one."""
+def chosen(task, families=PREFERENCE):
+    """The families that refuse a task, each with its reason; and the one that takes it."""
     reasons = []
     for family in families:
-        reason = family.suits(task)
+        reason = family.refusal(task)
         if reason is None:
             return reasons, family
         reasons.append((family, reason))
@@ -25,8 +27,8 @@ def declined(task, families=PREFERENCE):
 
 
 def job(task, families=PREFERENCE):
-    """What the first family that suits makes of a task."""
+    """What the first family makes of a task that does not refuse it."""
     for number, family in enumerate(families, 1):
-        if family.suits(task) is None:
+        if family.refusal(task) is None:
             return family.job(task, partial(job, families=families[number:]))
     raise ValueError("no family takes this task")

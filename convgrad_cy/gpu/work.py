@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from ..bounded import count
-from ..locks import ForkSafeLock
+from ..memo.bounded import count
+from ..memo.locks import ForkSafeLock
 from .joined import joined
 from .module import is_grouped, text
 from .plan import Device

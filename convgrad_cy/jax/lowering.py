@@ -12,7 +12,7 @@ from jax.interpreters import mlir
 
 from .._xla_ffi import handler
 from ..dtypes import BFLOAT16_BITS
-from ..threads import get_num_threads
+from ..settings.threads import get_num_threads
 from . import plans
 from .reading import Declined, order_of_filter, order_of_result, read
 

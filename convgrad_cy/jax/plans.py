@@ -8,19 +8,21 @@ import json
 
 import numpy as np
 
-from .. import arguments, calls, prepared
+from .. import calls
 from .._repeat import array_at
 from .._xla_ffi import Plan, set_planner
 from ..arrays import NUMPY
-from ..bounded import Bounded, counted
-from ..by_address import by_address
-from ..default_algorithm import on_change
+from ..calls import prepared
+from ..calls.by_address import by_address
+from ..checks import functions
 from ..dtypes import BFLOAT16_BITS, lookup
-from ..threads import get_num_threads, num_threads
+from ..memo.bounded import Bounded, counted
+from ..settings.algorithm import on_change
+from ..settings.threads import get_num_threads, num_threads
 
 _FUNCTIONS = {
     function.name: function
-    for function in (arguments.CONV, arguments.CONV_BACKWARD_DATA, arguments.CONV_BACKWARD_FILTER)
+    for function in (functions.CONV, functions.CONV_BACKWARD_DATA, functions.CONV_BACKWARD_FILTER)
 }
 
 #: Where views are while a call is planned. Nothing reads there.

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._repeat import array_at
-from ..arguments import CONV, CONV_BACKWARD_DATA, CONV_BACKWARD_FILTER, Function
+from ..checks.functions import CONV, CONV_BACKWARD_DATA, CONV_BACKWARD_FILTER, Function
 
 LHS, RHS, OUT = range(3)
 

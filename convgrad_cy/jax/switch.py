@@ -7,9 +7,9 @@ import jax
 
 from .. import cpu
 from .._xla_ffi import computed
-from ..default_algorithm import get_default_algorithm
-from ..threads import get_num_threads
-from ..wishes import Wishes
+from ..settings.algorithm import get_default_algorithm
+from ..settings.threads import get_num_threads
+from ..settings.wishes import Wishes
 from . import lowering
 
 #: The rule that ours has replaced and the algorithm of ours, or None while JAX's own rule is in place.

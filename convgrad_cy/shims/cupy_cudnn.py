@@ -4,7 +4,7 @@ The signatures are CuPy 13's, and ``docs/golden-model.md`` lists the differences
 its own kernels, and cuDNN is not called. Arguments that chose among cuDNN's algorithms are accepted and do nothing.
 """
 
-from ..documentation import inserted
+from ..api.documentation import inserted
 from .cupy_cudnn_call import (
     BACKWARD_DATA,
     BACKWARD_FILTER,

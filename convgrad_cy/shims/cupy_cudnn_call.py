@@ -6,11 +6,11 @@ from contextlib import nullcontext
 from operator import index
 from typing import NamedTuple
 
-from .. import arguments
 from ..api import conv, conv_backward_data, conv_backward_filter
 from ..arrays import NUMPY, Foreign, library_of
-from ..keywords import integer, per_axis
-from ..shapes import Axis, Tensor, check_channels, check_conv_size
+from ..checks import functions
+from ..checks.keywords import integer, per_axis
+from ..checks.shapes import Axis, Tensor, check_channels, check_conv_size
 
 #: What ``d_layout`` and ``w_layout`` may be; CuPy had them in ``cupy.cuda.cudnn``.
 CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC = 0, 1
@@ -151,10 +151,10 @@ def _bias(b, name, target):
 def _check_target(library, arrays, made):
     """The array called ``made`` can be written, and is none of the others."""
     shape = arrays[made].shape
-    target = library.seen(arguments.checked_out(library, made, "x", arrays["x"], arrays[made], shape))
+    target = library.seen(functions.checked_out(library, made, "x", arrays["x"], arrays[made], shape))
     for name, array in arrays.items():
         if name != made:
-            arguments.check_no_overlap(made, target, name, library.seen(array))
+            functions.check_no_overlap(made, target, name, library.seen(array))
 
 
 def _write(target, compute, one, other, bias):

@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes
 from ..api import conv, conv_backward_data
 from ..arrays import zeros
-from ..shapes import check_channels
+from ..checks.shapes import check_channels
 from .mindspore_rules import INTEGER_OR_TUPLE, check_choice, check_integer, check_type, checked_binding, positive_sizes
 from .shapes import checked_paddings, named, whole_numbers
 

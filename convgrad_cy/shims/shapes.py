@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ..checks.shapes import Axis, Tensor
 from ..problem import conv_size, dilated_size
-from ..shapes import Axis, Tensor
 
 
 def whole_numbers(name, value):

@@ -7,9 +7,9 @@ from functools import partial
 import torch
 
 from .._aten import Backward, Forward, Untraced
-from ..bounded import Bounded, counted
-from ..default_algorithm import on_change
-from ..threads import num_threads
+from ..memo.bounded import Bounded, counted
+from ..settings.algorithm import on_change
+from ..settings.threads import num_threads
 from . import plans
 
 logger = logging.getLogger("convgrad_cy.torch")

@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _aten, arguments, calls, prepared
+from .. import _aten, calls
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
-from ..bounded import count, counted
-from ..by_address import by_address
+from ..calls import prepared
+from ..calls.by_address import by_address
+from ..checks import functions
+from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
 from .processor import left_to_pytorch
 
@@ -89,7 +91,7 @@ def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups
 class Call(NamedTuple):
     """A call of one of our functions on two tensors, found legal."""
 
-    function: arguments.Function
+    function: functions.Function
     first: torch.Tensor
     second: torch.Tensor
     checked: Any  # the geometry of the core
@@ -149,9 +151,9 @@ def forward(x, w, bias, *geometry):
     check_tensors(x, w, *([] if bias is None else [bias]))
     geometry = geometry_of(x, *geometry)
     if geometry.transposed:
-        call = checked(arguments.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry)
+        call = checked(functions.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry)
     else:
-        call = checked(arguments.CONV, x, w, (), geometry)
+        call = checked(functions.CONV, x, w, (), geometry)
     channels = call.checked.shape[1]
     if bias is not None and bias.shape != (channels,):
         raise Declined(f"a bias of the shape {tuple(bias.shape)} for {channels} channels")
@@ -164,11 +166,11 @@ def backward(dy, x, w, bias_sizes, *geometry_and_mask):
     check_tensors(x, w, dy)
     geometry = geometry_of(x, *geometry)
     if geometry.transposed:
-        data = checked(arguments.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,), geometry)
-        filter = checked(arguments.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (None, None, w.shape), geometry)
+        data = checked(functions.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,), geometry)
+        filter = checked(functions.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (None, None, w.shape), geometry)
     else:
-        data = checked(arguments.CONV_BACKWARD_DATA, dy, w, (x.shape,), geometry)
-        filter = checked(arguments.CONV_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
+        data = checked(functions.CONV_BACKWARD_DATA, dy, w, (x.shape,), geometry)
+        filter = checked(functions.CONV_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
     if data.checked.shape != x.shape:
         raise Declined(f"a dy that belongs to the shape {data.checked.shape}, where x has {tuple(x.shape)}")
     sizes = bias_sizes if mask[2] else None

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 
 from .. import cpu
-from ..default_algorithm import get_default_algorithm
-from ..wishes import Wishes
+from ..settings.algorithm import get_default_algorithm
+from ..settings.wishes import Wishes
 from . import plans
 from .kernels import KERNELS, PASSED_ON, forget, previous
 

@@ -21,7 +21,7 @@ try:
     from tqdm import tqdm
 
     import convgrad_cy.jax
-    from convgrad_cy.demo import digits
+    from convgrad_cy.cli.demo import digits
 except ImportError as error:
     sys.exit(f"{error}\nThis example needs JAX 0.7 or newer and tqdm: pip install 'PATH_OF_THE_CLONE[jax]' tqdm")
 

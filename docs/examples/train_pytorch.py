@@ -20,7 +20,7 @@ try:
     from tqdm import tqdm
 
     import convgrad_cy.torch
-    from convgrad_cy.demo import digits
+    from convgrad_cy.cli.demo import digits
 except ImportError as error:
     sys.exit(f"{error}\nThis example needs PyTorch 2.9 or newer and tqdm: pip install 'PATH_OF_THE_CLONE[examples]'")
 

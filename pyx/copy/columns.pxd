@@ -21,7 +21,7 @@ cdef extern from "copy/add.h" nogil:
     void add_double_rows(double *to, int64_t to_row, const double *of, int64_t of_row, int64_t rows, int64_t count)
     void add_int_rows(int *to, int64_t to_row, const int *of, int64_t of_row, int64_t rows, int64_t count)
 
-cdef struct ColumnsAxis:  # a row of Columns.axes of cpu/columns.py, field for field
+cdef struct ColumnsAxis:  # a row of Columns.axes of cpu/rewrites/columns.py, field for field
     int64_t x, positions, taps, stride, dilation, pad
 
 cdef struct ColumnsJob:  # what all tasks share, beside the columns

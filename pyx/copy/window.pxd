@@ -25,7 +25,7 @@ from tile.ukernel cimport LINE_BYTES
 cdef enum:
     SHARING_BYTES = 256
 
-cdef struct WindowAxis:  # WindowAxis of cpu/steps.py, field for field
+cdef struct WindowAxis:  # WindowAxis of cpu/plan/steps.py, field for field
     int64_t positions  # of a whole box
     int64_t extent
     int64_t apart  # whether there is a part for each tap

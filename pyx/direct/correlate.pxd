@@ -91,7 +91,7 @@ cdef inline compute *locate_sums(CorrelateTask *t, scalar *target, compute *sums
             t.sums.pitch = conv.walk.axis[2].target_step * conv.y.axis[2]
             if conv.blocks.positions_across:
                 t.sums.pitch = conv.y.channel
-            t.streamed = conv.blocks.streams and stores_lines(c, &t.box, t.outputs, sums)
+            t.streamed = conv.blocks.nontemporal and stores_lines(c, &t.box, t.outputs, sums)
     if placed:
         target_steps(conv, place_step)
     elif t.zones.count > 1 and not conv.blocks.positions_across:

@@ -181,7 +181,7 @@ cdef inline void store_row(
             length += boxes[r].count[3]
         sums += row * row_length(c, whole) * c.row
         if scalar is compute:
-            if c.conv.blocks.streams and c.conv.y.channel == 1 and holds_lines(&c.conv.y, target, outputs):
+            if c.conv.blocks.nontemporal and c.conv.y.channel == 1 and holds_lines(&c.conv.y, target, outputs):
                 for w in range(length):
                     stream_lines(target + w * c.conv.y.axis[2], sums + w * c.row, outputs * sizeof(compute))
                 return
@@ -290,5 +290,5 @@ cdef inline void correlate_phases(
             repair_phase(steps + i, boxes + i, boxes + phases, t.outputs, source + g * conv.x.group,
                          filter + g * conv.w.group, sums + i * steps.sums_size, shared + g * t.outputs)
     store_phases(steps, boxes, t.groups * t.outputs, sums, made, target)
-    if conv.blocks.streams:
+    if conv.blocks.nontemporal:
         end_stream()

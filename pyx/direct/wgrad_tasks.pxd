@@ -115,7 +115,7 @@ cdef inline bint is_panel(const Accumulation *c, const Step *step, compute kind)
     cdef int64_t reach = conv.blocks.images * llabs(conv.y.batch)
     for axis in range(3):
         reach += step.axis[axis].positions * conv.walk.axis[axis].target_step * llabs(conv.y.axis[axis])
-    if conv.blocks.far and VECTOR_BYTES < LINE_BYTES and conv.outputs > strip_width(kind):
+    if conv.blocks.target_in_memory and VECTOR_BYTES < LINE_BYTES and conv.outputs > strip_width(kind):
         return False
     return (not conv.blocks.pairs and conv.y.channel == 1 and conv.outputs == whole_columns(conv.outputs, kind)
             and conv.taps * conv.blocks.chunk <= TILE_VECTORS * VECTOR_BYTES and reach < INT32_MAX)

@@ -29,7 +29,7 @@ cdef extern from "long_sums/dots.h" nogil:
 cdef enum:
     MOST_ROWS_AT_A_TIME = 64
 
-cdef struct LongBlocks:  # the fields of Blocks of cpu/long_sums.py, and their order
+cdef struct LongBlocks:  # the fields of Blocks of cpu/long_sums/__init__.py, and their order
     int64_t order[4]  # of the axes of a sum: 0 is that of channels, 1 to 3 are those of taps
     int64_t piece  # elements of a run, at most
     int64_t slices, threads

@@ -46,7 +46,7 @@ cdef struct Lanes:
     int64_t low[3]  # of the source that position 0 sees, and high, one beyond
     int64_t high[3]
     bint x_in_place, y_in_place
-    int64_t fetches  # as in Blocks, where the source is read in place
+    int64_t prefetch  # as in Blocks, where the source is read in place
     bint streamed  # the target is so large that it is stored past the cache
     bint incomplete  # the steps do not reach all of the target: it is zero there
     int64_t part_size, plain_size, result_size  # elements of a task's memory
@@ -148,8 +148,8 @@ cdef inline void describe_lanes(
             # The last expansion of a partial block may look up to a vector of lanes further, or at two vectors.
             c.plain_size = seen[2] * whole_vectors(count_blocks(c.block, c.outputs) * c.channels, kind)
             c.plain_size += whole_vectors(1, kind) * max(c.channels, <int64_t>2)
-    c.streamed = c.y_in_place and blocks.streams
-    c.fetches = blocks.fetches if c.x_in_place else 0
+    c.streamed = c.y_in_place and blocks.nontemporal
+    c.prefetch = blocks.prefetch if c.x_in_place else 0
     if not c.y_in_place:
         c.result_size = c.result.axis[0] * made[0]
     elif c.streamed:

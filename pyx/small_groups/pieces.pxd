@@ -29,7 +29,7 @@ cdef struct LaneWalk:
     int64_t taps, channels
     int64_t slides  # from one position to the next, in taps, if the sliding tile has it: 1, 2; or 0
     int64_t line, width, packed  # elements of the packed filter for a factor, and from it to the next; where it begins
-    int64_t fetches  # as in Lanes
+    int64_t prefetch  # as in Lanes
     int64_t run_count
     ColumnRun *runs
     int32_t *tap_source
@@ -60,7 +60,7 @@ cdef inline void slide_piece(
     s.lanes, s.positions, s.rows, s.taps = lanes, piece.count, row.taps, width.taps
     s.x_row, s.x_tap, s.step = height.source_tap * c.x.axis[1], width.source_tap * c.x.axis[2], c.slides
     s.w_row, s.w_tap, s.y_position = width.taps * c.line, c.line, target_step
-    s.new_rows = min(row.taps, height.source_step) if c.fetches else 0
+    s.new_rows = min(row.taps, height.source_step) if c.prefetch else 0
     s.new_row = row.taps - s.new_rows if height.source_tap > 0 else 0
     source += piece.source + row.first * s.x_row
     packed += row.first * s.w_row
@@ -72,7 +72,7 @@ cdef inline void slide_piece(
         target += (piece.count - 1) * target_step
         s.y_position = -target_step
     s.ahead = FETCH_POSITIONS * c.slides * s.x_tap
-    if c.fetches > 1 and height.positions > 1:
+    if c.prefetch > 1 and height.positions > 1:
         s.ahead = height.source_step * c.x.axis[1]
     if row.taps == 0:
         s.taps = s.step = 1

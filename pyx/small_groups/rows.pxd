@@ -35,7 +35,7 @@ cdef inline void describe_walk(LaneWalk *c, const Lanes *lanes, const Step *step
     c.y = lanes.y if lanes.y_in_place else lanes.result
     c.lanes, c.taps, c.channels = lanes, count_taps(&c.walk), lanes.channels
     c.slides = sliding_step(&c.walk.axis[2], c.channels)
-    c.fetches = lanes.fetches
+    c.prefetch = lanes.prefetch
     c.line = lanes.vectors * vector_length(kind)
     c.width = vector_length(kind) if lanes.spreads else c.line
     c.run_count = find_runs(&c.walk, NULL)

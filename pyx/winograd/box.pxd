@@ -49,7 +49,7 @@ cdef inline void multiply_points(
             channels = min(c.blocks.chunk, c.channels - c0)
             bank = filters + p * c.filters.point
             how = FRESH if i == 0 else ADDED
-            if c.blocks.group:
+            if c.blocks.filters_kept:
                 bank += (i // c.chunks * c.channels + c0) * width
             for g in range(t.groups):
                 for strip in range(strips):
@@ -85,7 +85,7 @@ cdef inline uint32_t store_tiles(
     pitch[0] = pitch[1] * t.points[1]
     column = tiles.begin[3] * t.outputs[2]
     if stored is float:
-        streamed = c.blocks.streams and c.y.channel == 1 and holds_lines(&c.y, target, outputs)
+        streamed = c.blocks.nontemporal and c.y.channel == 1 and holds_lines(&c.y, target, outputs)
     for part in range(count_blocks(outputs, RESULT_CHANNELS)):
         o = part * RESULT_CHANNELS
         channels = min(<int64_t>RESULT_CHANNELS, outputs - o)
@@ -174,29 +174,29 @@ cdef inline uint32_t correlate_tiles(
     cdef FilterPart part
     cdef TiledTask t
     find_task(job, c, task, &t)
-    t.sums = values + (0 if c.blocks.shared else c.blocks.span * c.values_size)
+    t.sums = values + (0 if c.blocks.tiles_kept else c.blocks.chunks_at_once * c.values_size)
     rows = t.sums + c.sums_size
     buffer = rows + c.rows_size
     bank = buffer + c.buffer_size
     filters += (t.g * count_blocks(job.outputs, c.filters.width) + t.o // c.filters.width) * c.filters.strip
     source += t.g * c.x.group
     filter += t.g * c.filters.w.group + (job.first_output + t.o) * c.filters.w.batch
-    for span in range(count_blocks(chunks, c.blocks.span)):
-        first = span * c.blocks.span
-        last = min(chunks, first + c.blocks.span)
+    for span in range(count_blocks(chunks, c.blocks.chunks_at_once)):
+        first = span * c.blocks.chunks_at_once
+        last = min(chunks, first + c.blocks.chunks_at_once)
         if first > 0 and is_stopped(c.workers):
             return 0
-        if c.blocks.shared:
+        if c.blocks.tiles_kept:
             values = job.shared + c.first_value
             values += ((t.g * c.tiling.box_count + box_index) * chunks + first) * c.values_size
         else:
             for i in range(first, last):
                 transform_chunk(c, &t.tiles, source, t.groups, i, values + (i - first) * c.values_size, window, buffer)
-        if not c.blocks.group:
+        if not c.blocks.filters_kept:
             c0 = first % c.chunks * c.blocks.chunk
             part.steps, part.added, part.step_channels = c.tiling.steps + first // c.chunks, 1, 0
             part.channels, part.outputs = min(c.blocks.chunk, c.channels - c0), t.outputs
             transform_filters(&c.filters, part, filter + c0 * c.filters.w.channel, bank, buffer, &seen.operand)
-        multiply_points(c, &t, values, filters if c.blocks.group else bank, first, last)
+        multiply_points(c, &t, values, filters if c.blocks.filters_kept else bank, first, last)
     return store_tiles(c, &t.tiles, t.sums, <stored *>job.target + t.g * c.y.group
                        + (job.first_output + t.o) * c.y.channel, t.groups * t.outputs, rows, buffer)

@@ -87,10 +87,10 @@ cdef inline int64_t describe_round(
     while r.count < blocks.together and first < step_array.shape[0]:
         describe_tiled(c, source, filter, target, <const TileStep *>&step_array[first, 0], blocks)
         c.first_filter, c.first_value = r.filters_size, r.values_size
-        if blocks.group:
-            strips = count_blocks(min(blocks.group, c.outputs), c.filters.width)
+        if blocks.filters_kept:
+            strips = count_blocks(min(blocks.filters_kept, c.outputs), c.filters.width)
             r.filters_size += c.groups * strips * c.filters.strip
-        if blocks.shared:
+        if blocks.tiles_kept:
             r.values_size += c.groups * c.tiling.box_count * c.added * c.chunks * c.values_size
         r.scratch, r.box_tiles = max(r.scratch, c.scratch), max(r.box_tiles, c.tiling.box_tiles)
         first += c.added * c.tiling.steps.siblings
@@ -112,9 +112,9 @@ cdef inline int64_t count_tasks(Round *r, int64_t outputs) noexcept nogil:
     for i in range(r.count):
         c = r.parts + i
         strips, boxes = count_blocks(outputs, c.filters.width), c.tiling.box_count
-        c.tasks[TILES] = c.groups * boxes * c.added * c.chunks if c.blocks.shared else 0
+        c.tasks[TILES] = c.groups * boxes * c.added * c.chunks if c.blocks.tiles_kept else 0
         c.tasks[FILTERS] = 0
-        if c.blocks.group:
+        if c.blocks.filters_kept:
             c.tasks[FILTERS] = c.groups * count_blocks(strips, c.blocks.filter_strips)
             c.tasks[FILTERS] *= count_blocks(c.channels, c.blocks.filter_channels)
         c.tasks[PRODUCTS] = c.bundles * boxes * count_blocks(outputs, c.blocks.outputs)
@@ -128,13 +128,13 @@ cdef inline int run_round(
     Round *r, team *workers, TiledJob *job, const stored *source, int32_t *tables, const TileBlocks *blocks
 ) except -1:
     """All outputs of its parts, group after group."""
-    cdef int64_t i, o, outputs = r.parts.outputs, group = blocks.group if blocks.group else outputs
+    cdef int64_t i, o, outputs = r.parts.outputs, kept = blocks.filters_kept if blocks.filters_kept else outputs
     for i in range(r.count):
         r.parts[i].workers = workers
         r.parts[i].channel, r.parts[i].filter_rows = tables, tables + blocks.chunk
         r.parts[i].tile_rows = tables + 2 * blocks.chunk
-    for o in range(0, outputs, group):
-        job.first_output, job.outputs = o, min(group, outputs - o)
+    for o in range(0, outputs, kept):
+        job.first_output, job.outputs = o, min(kept, outputs - o)
         count_tasks(r, job.outputs)
         if o == 0:
             job.loop = TILES
@@ -156,7 +156,7 @@ cdef inline int correlate_tiled(
     cdef team all
     cdef const TileBlocks *blocks = <const TileBlocks *>&block_array[0]
     cdef int64_t i = 0, tasks = 0, most_filter = 0, most_shared = 0, most_scratch = 0, most_tiles = 0
-    cdef int64_t tables_size, filters_size, group = blocks.group if blocks.group else filter.shape[1]
+    cdef int64_t tables_size, filters_size, kept = blocks.filters_kept if blocks.filters_kept else filter.shape[1]
     cdef int workers
     cdef int32_t *tables
     cdef void *parts = NULL
@@ -167,7 +167,7 @@ cdef inline int correlate_tiled(
         r.parts = <TiledCorrelation *>first_line(parts)
         while i < step_array.shape[0]:
             i = describe_round(&r, source, filter, target, step_array, i, blocks)
-            tasks = max(tasks, count_tasks(&r, min(group, r.parts.outputs)))
+            tasks = max(tasks, count_tasks(&r, min(kept, r.parts.outputs)))
             most_filter, most_shared = max(most_filter, r.filters_size), max(most_shared, r.values_size)
             most_scratch, most_tiles = max(most_scratch, r.scratch), max(most_tiles, r.box_tiles)
         tables_size = in_lines((2 * blocks.chunk + most_tiles) * sizeof(int32_t))

@@ -70,7 +70,7 @@ cdef inline void describe_tiled(
     c.groups, c.bundles = source.shape[1], count_blocks(source.shape[1], blocks.groups)
     c.channels, c.outputs = filter.shape[2], filter.shape[1]
     c.chunks = count_blocks(c.channels, blocks.chunk)
-    c.filters.channels = c.added * c.channels if blocks.group else blocks.chunk
+    c.filters.channels = c.added * c.channels if blocks.filters_kept else blocks.chunk
     describe_filters(&c.filters, step, &filter.shape[3], c.tiling.point_count, c.outputs)
     c.window_size = lay_out_tiles(&c.window, &c.tiling, &c.source, blocks.chunk)
     c.value_point = c.tiling.box_tiles * blocks.chunk + LINE_LANES
@@ -82,7 +82,7 @@ cdef inline void describe_tiled(
     c.buffer_size = max(row_size(&c.tiling, &c.source), tile_size(&c.result, RESULT_CHANNELS // WINOGRAD_LANES))
     # One buffer serves all transforms, the filters' included.
     c.buffer_size = max(c.buffer_size, filter_scratch(&c.filters))
-    c.bank_size = 0 if blocks.group else count_blocks(blocks.outputs, c.filters.width) * c.filters.strip
-    values = 0 if blocks.shared else blocks.span * c.values_size
+    c.bank_size = 0 if blocks.filters_kept else count_blocks(blocks.outputs, c.filters.width) * c.filters.strip
+    values = 0 if blocks.tiles_kept else blocks.chunks_at_once * c.values_size
     c.scratch = c.window_size + values + c.sums_size + c.rows_size + c.buffer_size + c.bank_size
     c.scratch = in_lines(c.scratch * sizeof(float))

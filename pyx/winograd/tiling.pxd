@@ -22,17 +22,17 @@ cdef struct TileStep:  # a row of winograd.TilePlan.steps, field for field
     int64_t added  # number of consecutive steps summed into one result
     int64_t siblings  # number of such results that share one filter; they differ in positions
 
-cdef struct TileBlocks:  # TileBlocks of cpu/steps.py, field for field
+cdef struct TileBlocks:  # TileBlocks of cpu/plan/steps.py, field for field
     int64_t threads
     int64_t images  # images of a box; each sibling's are counted
     int64_t chunk  # channels of a window
     int64_t outputs  # output channels of a block
-    int64_t group  # output channels whose transformed filters are in memory at a time; 0: each task transforms its own
-    int64_t shared  # whether transformed tiles of the source are kept for all blocks of outputs
+    int64_t filters_kept  # output channels whose transformed filters are kept at a time; 0: tasks transform their own
+    int64_t tiles_kept  # whether transformed tiles of the source are kept for all blocks of outputs
     int64_t slices  # slices of the boxes in wgrad, each a task; their sums are added in order
-    int64_t span  # chunks that a task of fprop or dgrad transforms before it multiplies them, all added steps' counted
+    int64_t chunks_at_once  # chunks, of all added steps, that a task of fprop or dgrad transforms before it multiplies
     int64_t groups  # groups that a task takes, with all their channels in a chunk and all their outputs in a block
-    int64_t streams  # whether a target of whole lines is stored past the cache
+    int64_t nontemporal  # whether a target of whole lines is stored past the cache
     int64_t filter_strips  # strips of outputs and
     int64_t filter_channels  # channels of a group, whose filters a task transforms that has no products
     int64_t together  # parts of the result in fprop and dgrad whose tasks are those of the same loops

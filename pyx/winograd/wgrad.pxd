@@ -99,7 +99,7 @@ cdef inline void accumulate_tiles(
         if box > first_box and is_stopped(c.workers):
             break
         count = find_tiles(&c.tiling, box, &tiles)
-        if c.blocks.shared:
+        if c.blocks.tiles_kept:
             index = part.g * boxes + box
             values = job.values + (index * c.chunk_blocks + part.c0 // c.blocks.chunk) * c.values_size
             gradients = job.gradients + (index * c.output_blocks + part.o0 // c.blocks.outputs) * c.target_size
@@ -201,7 +201,7 @@ cdef inline int wgrad_tiled(
     cdef const stored *x = &source[0, 0, 0, 0, 0, 0]
     form_team(&all, blocks.threads)
     describe_tiled_sums(&c, source, filter, target, <const TileStep *>&step_array[0, 0], blocks)
-    tiles, boxes = c.tiling.box_tiles, c.groups * c.tiling.box_count if blocks.shared else 0
+    tiles, boxes = c.tiling.box_tiles, c.groups * c.tiling.box_count if blocks.tiles_kept else 0
     shares, sums = boxes * (c.chunk_blocks + c.output_blocks), c.parts * blocks.slices
     adds = c.parts * c.pieces if blocks.slices > 1 else 0
     most_tasks = max(shares, sums, adds)

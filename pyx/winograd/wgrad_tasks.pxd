@@ -117,7 +117,7 @@ cdef inline void describe_tiled_sums(
     c.values_size = c.tiling.point_count * c.source_point
     c.target_size = c.tiling.point_count * c.target_point
     c.sums_size = c.tiling.point_count * c.sum_point
-    c.scratch = c.window_size + (0 if blocks.shared else c.values_size + c.target_size)
+    c.scratch = c.window_size + (0 if blocks.tiles_kept else c.values_size + c.target_size)
     c.scratch += max(row_size(&c.tiling, &c.source), row_size(&c.tiling, &c.target))
     # Behind the sums, after the products: a piece, and the buffer of the transform.
     c.piece_size = FINISHED_CHANNELS * c.taps * c.target_row

@@ -134,7 +134,7 @@ def test_a_call_like_an_earlier_one_is_remembered(library, monkeypatch):
     tensors = draw_integers(SAME, EXACT["float32"])
     x, w, dy = (library.array(values) for values in tensors)
     first, pair = cg.conv(x, w, **SAME.keywords), cg.conv_backward(dy, x, w, **SAME.keywords)
-    monkeypatch.setattr(calls.arguments, "geometry_of", None)
+    monkeypatch.setattr(calls.functions, "geometry_of", None)
     np.testing.assert_array_equal(library.values(cg.conv(x, w, **SAME.keywords)), library.values(first))
     for again, before in zip(cg.conv_backward(dy, x, w, **SAME.keywords), pair, strict=True):
         np.testing.assert_array_equal(library.values(again), library.values(before))

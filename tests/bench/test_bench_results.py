@@ -1,4 +1,4 @@
-"""Results as files, and the contents of bench/results/."""
+"""Results as files, and the files that bench/results/ keeps."""
 
 import sys
 from pathlib import Path

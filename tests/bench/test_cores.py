@@ -15,7 +15,7 @@ import convgrad_cy as cg
 from bench import cores, schedule, task_times
 from bench.schedule import Cores, Timed, loop_seconds, predict
 from convgrad_cy import _repeat
-from convgrad_cy.cpu.kernels import compiled
+from convgrad_cy.cpu.machine.kernels import compiled
 
 HERE = Cores("", 64, 8, 1 << 20, 1e9, 4e9, team=0.25, member=0.01)
 tasks = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=60)

@@ -17,7 +17,7 @@ from bench.peers.convgrad_cy import Library, arrays_of
 from convgrad_cy import cpu
 from convgrad_cy.cpu import families
 from convgrad_cy.cpu.direct import forms
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
 
 #: A row of suites.txt that takes each family and form on ``wide_vectors``.
 TAKEN = {

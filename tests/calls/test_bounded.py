@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy import bounded, calls, cpu, dtypes
-from convgrad_cy.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
+from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.direct.plan import PLANS_BYTES, plan
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.plan.job import Job
+from convgrad_cy.memo import bounded
+from convgrad_cy.memo.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
 from convgrad_cy.problem import DGRAD, ConvProblem
 
 LONG, LONGER = 700, 720  # strides whose plans are much larger than an entry
@@ -173,7 +174,7 @@ def test_calls_know_their_plans(monkeypatch):
 @pytest.mark.parametrize("fresh", (True, False))
 def test_large_plans_go(monkeypatch, fresh):
     """As many calls with large plans must stay as fit, whether or not their plans are remembered."""
-    largest = plan(DGRAD, problem_of(LONGER), dtypes.TABLE[2], True, cpu.machine())
+    largest = plan(DGRAD, problem_of(LONGER), dtypes.TABLE[2], True, cpu.this_machine())
     monkeypatch.setattr(calls, "_KNOWN", Bounded(6 * (largest.steps.nbytes + ENTRY_BYTES)))
     for _ in range(2):
         for stride in range(LONG, LONGER):
@@ -187,7 +188,7 @@ def test_large_plans_go(monkeypatch, fresh):
 def test_plans_are_bounded():
     plan.cache_clear()
     for stride in range(4000, 4040):
-        found = plan(DGRAD, problem_of(stride), dtypes.TABLE[2], True, cpu.machine())
+        found = plan(DGRAD, problem_of(stride), dtypes.TABLE[2], True, cpu.this_machine())
         assert found.steps.nbytes + ENTRY_BYTES <= plan.known.bytes <= PLANS_BYTES
     assert len(plan.known) < 20
     plan.cache_clear()

@@ -11,9 +11,10 @@ from layouts import INPUTS, OUTPUTS, negative
 from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, arguments, calls, cpu
-from convgrad_cy.bounded import ENTRY_BYTES, Bounded
+from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.checks import functions
 from convgrad_cy.cpu import direct
+from convgrad_cy.memo.bounded import ENTRY_BYTES, Bounded
 
 RANDOM = np.random.default_rng(5)
 X, W = RANDOM.integers(-4, 5, (2, 4, 5, 5)), RANDOM.integers(-4, 5, (6, 4, 3, 3))
@@ -35,7 +36,7 @@ def few_known(monkeypatch):
 def test_a_call_like_an_earlier_one_is_not_checked_again(monkeypatch, few_known):
     x, w = arrays()
     first = cg.conv(x, w, padding=[1, 1])
-    monkeypatch.setattr(arguments, "geometry_of", None)
+    monkeypatch.setattr(functions, "geometry_of", None)
     np.testing.assert_array_equal(cg.conv(x, w, padding=(1, 1)), first)
     subclass = x.view(type("Subclass", (np.ndarray,), {}))
     np.testing.assert_array_equal(cg.conv(subclass, w, padding=(1, 1)), first)
@@ -201,8 +202,8 @@ def test_another_number_of_threads(monkeypatch):
     """Each number of threads must have its own plan: a forked process must not start a team."""
     x, w = (RANDOM.integers(-4, 5, shape).astype(F4) for shape in ((4, 32, 32, 32), (32, 32, 3, 3)))
     seen = []
-    machine = cpu.machine
-    monkeypatch.setattr(cpu, "machine", lambda *count: seen.append(*count) or machine(*count))
+    machine = cpu.this_machine
+    monkeypatch.setattr(cpu, "this_machine", lambda *count: seen.append(*count) or machine(*count))
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     results = []
     for threads in (1, 2, 1, 2):

@@ -8,8 +8,9 @@ from operations import DTYPES, OPERATIONS, PAIRS, assert_exact, bits, integer_te
 from problems import PROBLEMS
 
 import convgrad_cy as cg
-from convgrad_cy import arguments, calls
-from convgrad_cy.bounded import Bounded
+from convgrad_cy import calls
+from convgrad_cy.checks import functions
+from convgrad_cy.memo.bounded import Bounded
 
 NAMES = ("1d_groups", "2d_same", "2d_stride2_dilation3", "2d_leftover_three", "2d_depthwise_many", "3d_mixed_stride")
 X, W, DY = np.ones((2, 4, 5), np.float32), np.ones((6, 4, 3), np.float32), np.ones((2, 6, 3), np.float32)
@@ -96,7 +97,7 @@ def test_a_call_like_an_earlier_one_is_not_checked_again(both, monkeypatch):
     expected = both(both.arrays), both(both.arrays, out=outs)
     assert len(calls._KNOWN) == 2
     for name in ("geometry_of", "checked_out", "check_no_overlap"):
-        monkeypatch.setattr(arguments, name, None)
+        monkeypatch.setattr(functions, name, None)
     for out, results in zip((None, outs), expected, strict=True):
         for result, array in zip(both(both.arrays, out=out), results, strict=True):
             np.testing.assert_array_equal(result, array)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy.cpu.kernels import compiled
+from convgrad_cy.cpu.machine.kernels import compiled
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pages are counted as Linux does")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu, prepared, scratch_limit, threads
-from convgrad_cy.bounded import Bounded
-from convgrad_cy.cpu import kernels
+from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.calls import prepared
+from convgrad_cy.cpu.machine import kernels
+from convgrad_cy.memo.bounded import Bounded
+from convgrad_cy.settings import scratch, threads
 
 random = np.random.default_rng(0)
 #: A layer that "auto" computes by Winograd's algorithm, with other bits than direct.
@@ -23,7 +25,7 @@ CALLS = {
 #: Functions that run while a call is planned. The first one runs before a setting is read.
 MOMENTS = {
     "it is checked": (calls, "checked"),
-    "the machine is asked": (cpu, "machine"),
+    "the machine is asked": (cpu, "this_machine"),
     "a part is planned": (prepared, "prepare"),
     "it is planned": (calls, "on_cpu"),
 }
@@ -125,11 +127,11 @@ def test_a_setting_is_read_once(monkeypatch):
     job = cpu.families.job
 
     def alone(task, families=cpu.families.PREFERENCE):
-        taken.add(cpu.families.name_of(cpu.families.declined(task, families)[1]))
+        taken.add(cpu.families.name_of(cpu.families.chosen(task, families)[1]))
         with monkeypatch.context() as inner:
             for owner, name in ((kernels, "threads"), (kernels, "get_scratch_limit"), (threads, "_number_here")):
                 inner.setattr(owner, name, None)
-            inner.setattr(scratch_limit, "_limit", "no number")
+            inner.setattr(scratch, "_limit", "no number")
             return job(task, families)
 
     monkeypatch.setattr(cpu.families, "job", alone)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from convgrad_cy.__main__ import main
+from convgrad_cy.cli.main import main
 
 #: A stand-in for matplotlib, for tests of the file and not of the picture.
 PLOT_STAND_IN = Path(__file__).parent / "plot_stand_in"

@@ -11,9 +11,10 @@ import pytest
 from commands import assert_one_line, start, status_of
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, info
-from convgrad_cy.__main__ import main
-from convgrad_cy.operations import OPERATIONS
+from convgrad_cy import _repeat
+from convgrad_cy.cli import info
+from convgrad_cy.cli.main import main
+from convgrad_cy.cli.operations import OPERATIONS
 
 
 def integers(*shape):

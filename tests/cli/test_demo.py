@@ -9,8 +9,8 @@ import pytest
 from commands import assert_one_line, start
 
 import convgrad_cy as cg
-from convgrad_cy.__main__ import main
-from convgrad_cy.demo import digits, gradient_check, training
+from convgrad_cy.cli.demo import digits, gradient_check, training
+from convgrad_cy.cli.main import main
 
 
 def test_digits():

@@ -7,7 +7,7 @@ import pytest
 from commands import assert_one_line, start, status_of
 from conformance import replay
 
-from convgrad_cy.operations import OPERATIONS
+from convgrad_cy.cli.operations import OPERATIONS
 from convgrad_cy.shims import mindspore, onednn
 from convgrad_cy.shims.tensorflow import raw_ops
 

@@ -10,9 +10,9 @@ import pytest
 from commands import status_of
 
 import convgrad_cy as cg
-from convgrad_cy import run_file
-from convgrad_cy.demo import training
-from convgrad_cy.problem_text import LETTERS
+from convgrad_cy.cli import run
+from convgrad_cy.cli.demo import training
+from convgrad_cy.cli.problem_text import LETTERS
 
 
 @pytest.mark.parametrize("command", [(), ("info",), ("demo",), ("explain",), ("run",)])
@@ -46,7 +46,7 @@ def interrupt(*arguments):
     "module, function, command",
     [
         (training, "train", ("demo",)),
-        (run_file, "read_arrays", ("run", "conv", "in.npz", "out.npz")),
+        (run, "read_arrays", ("run", "conv", "in.npz", "out.npz")),
     ],
 )
 def test_an_interrupted_command(module, function, command, monkeypatch, capsys):

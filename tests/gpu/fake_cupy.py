@@ -13,8 +13,8 @@ from fake_streams import Device, Stream, current_device, get_current_stream, pro
 from sim import tensor_maps
 from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
-from convgrad_cy.bounded import Bounded
 from convgrad_cy.gpu.plan import Launch
+from convgrad_cy.memo.bounded import Bounded
 
 DEVICES = 2
 

@@ -10,8 +10,9 @@ from problems import PROBLEMS
 from sim.executor import COMPILER
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, prepared
+from convgrad_cy import _repeat, calls
 from convgrad_cy.arrays import reach
+from convgrad_cy.calls import prepared
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++ to compile kernels for the simulator")
 
@@ -35,7 +36,7 @@ def test_out_of_a_known_call_is_not_checked_again(monkeypatch):
         for result, kernel in ((y, "fprop"), (dx, "dgrad"), (dw, "wgrad")):
             np.testing.assert_array_equal(result.get(), expected[kernel])
         for name in ("checked_out", "check_no_overlap", "geometry_of"):
-            monkeypatch.setattr(calls.arguments, name, None)
+            monkeypatch.setattr(calls.functions, name, None)
 
 
 def test_out_of_a_known_call_that_overlaps():

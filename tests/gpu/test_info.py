@@ -4,7 +4,8 @@ import sys
 
 import fake_cupy
 
-from convgrad_cy import dtypes, info
+from convgrad_cy import dtypes
+from convgrad_cy.cli import info
 from convgrad_cy.gpu import families
 
 

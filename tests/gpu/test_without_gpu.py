@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from convgrad_cy import info
+from convgrad_cy.cli import info
 
 ON_THE_CPU = """
 import numpy as np
@@ -81,7 +81,7 @@ def test_without_cupy(no_cupy):
 
 def rows(*path):
     """The report of ``python -m convgrad_cy info``."""
-    return eval(run("from convgrad_cy import info; print(info.lines())", *path))
+    return eval(run("from convgrad_cy.cli import info; print(info.lines())", *path))
 
 
 def test_an_array_of_another_library_with_cupy(tmp_path):

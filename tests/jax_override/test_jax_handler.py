@@ -10,10 +10,11 @@ import scripts
 
 import convgrad_cy as cg
 import convgrad_cy.jax as override
-from convgrad_cy import _xla_ffi, bounded
-from convgrad_cy.arguments import CONV
+from convgrad_cy import _xla_ffi
+from convgrad_cy.checks.functions import CONV
 from convgrad_cy.jax import plans
 from convgrad_cy.jax.reading import read
+from convgrad_cy.memo import bounded
 
 pytestmark = pytest.mark.jax
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import export
 
 import convgrad_cy.jax as override
-from convgrad_cy import prepared
+from convgrad_cy.calls import prepared
 from convgrad_cy.jax import lowering
 
 pytestmark = pytest.mark.jax

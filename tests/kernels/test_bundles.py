@@ -8,8 +8,8 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
 from convgrad_cy.cpu import winograd as winograd_family
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.dtypes import TABLE
@@ -36,12 +36,12 @@ EIGHTS = (  # groups of eight outputs, which Winograd's algorithm takes together
 )
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 #: Pairs of bfloat16, if the machine multiplies them, and all types by the sum of single products.
-PAIRED = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.machine().multiplies_pairs else []
+PAIRED = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.this_machine().multiplies_pairs else []
 WAYS = [*((dtype, "direct") for dtype in DTYPES), *PAIRED]
 
 
 #: Bundles of as many groups as there are, or of three.
-BUNDLES = cpu.machine().tuning._replace(
+BUNDLES = cpu.this_machine().tuning._replace(
     wanted_tasks=1, thread_tasks=1, bundle_bytes=1 << 20, adjacent_bundle_bytes=1 << 20, wanted_tile_tasks=1
 )
 
@@ -55,7 +55,7 @@ def bundles(machine_with):
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_are_planned(operation):
     """Bundles must be planned channels last, if enough tasks are left."""
-    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=2)
+    machine = cpu.this_machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=2)
     for batch, groups, adjacent, expected in ((8, 64, False, 4), (8, 64, True, 1), (1, 2, False, 1)):
         problem = ConvProblem(batch, groups, 16, 16, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
         assert Blocks(*plan_of(operation, problem, TABLE[2], adjacent, machine).blocks).groups == expected
@@ -65,7 +65,7 @@ def test_are_planned(operation):
 @pytest.mark.parametrize("threads, expected", ((1, 4), (2, 4), (3, 2), (4, 2), (100, 1)))
 def test_leave_tasks_for_each_thread(threads, expected):
     """wgrad of 32 groups in one slice must bundle 256 bytes of channels, or fewer if each thread needs four tasks."""
-    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=threads)
+    machine = cpu.this_machine()._replace(vector_bytes=64, tile_column_bytes=256, threads=threads)
     problem = ConvProblem(8, 32, 16, 16, (1, 28, 28), (1, 14, 14), (1, 3, 3), stride=(1, 2, 2), pad_begin=(0, 1, 1))
     assert Blocks(*plan_of(WGRAD, problem, TABLE[2], False, machine).blocks).groups == expected
 
@@ -73,7 +73,7 @@ def test_leave_tasks_for_each_thread(threads, expected):
 @pytest.mark.tuning
 def test_are_whole_lines():
     """A bundle must be whole cache lines: four groups of 48 bytes make three lines, although five would fit."""
-    machine = cpu.machine()._replace(vector_bytes=64, tile_column_bytes=256)
+    machine = cpu.this_machine()._replace(vector_bytes=64, tile_column_bytes=256)
     problem = ConvProblem(8, 64, 12, 12, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))
     assert Blocks(*plan_of(FPROP, problem, TABLE[2], False, machine).blocks).groups == 4
 
@@ -164,7 +164,7 @@ def test_are_planned_by_winograd(operation):
 
     The outputs of other groups do not fill vectors.
     """
-    machine = cpu.machine()._replace(vector_bytes=32, tile_column_bytes=64)
+    machine = cpu.this_machine()._replace(vector_bytes=32, tile_column_bytes=64)
     for groups, outputs, expected in ((32, 8, 2), (32, 6, 1), (32, 16, 1), (1, 8, 1)):
         channels = (outputs, 8) if operation == DGRAD else (8, outputs)
         problem = ConvProblem(1, groups, *channels, (1, 28, 28), (1, 28, 28), (1, 3, 3), pad_begin=(0, 1, 1))

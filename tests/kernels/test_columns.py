@@ -18,7 +18,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu import columns
+from convgrad_cy.cpu.rewrites import columns
 from convgrad_cy.problem import ConvProblem
 
 #: Problems of one to three axes, several images, groups, strides, dilation, padding, and x with elements without a tap.
@@ -47,13 +47,13 @@ def forced(request, machine_with, monkeypatch):
     """Force columns for all data gradients, also with a few bytes of columns at a time, and collect the gradients."""
     counted, run = [], columns.Columned.run
     if request.param:
-        machine_with(own_tuning=cpu.machine().tuning._replace(column_bytes=request.param))
+        machine_with(own_tuning=cpu.this_machine().tuning._replace(column_bytes=request.param))
 
     def counting(self, *arrays):
         counted.append(self)
         run(self, *arrays)
 
-    monkeypatch.setattr(columns, "suits", lambda task: None if task.operation == "dgrad" else "not here")
+    monkeypatch.setattr(columns, "refusal", lambda task: None if task.operation == "dgrad" else "not here")
     monkeypatch.setattr(columns.Columned, "run", counting)
     calls.forget()
     yield counted
@@ -116,7 +116,7 @@ def test_parts(images, channels, most, part):
     """
     one, axes = (1, 1, 1), {"x": (1, 1, 53), "y": (1, 1, 4), "kernel": (1, 1, 50)}
     problem = ConvProblem(images, 1, channels, 8, **axes, stride=one, dilation=one, pad_begin=(0, 0, 0))
-    assert columns.part_of(problem, 4, cpu.machine().tuning._replace(column_bytes=most)) == part
+    assert columns.part_of(problem, 4, cpu.this_machine().tuning._replace(column_bytes=most)) == part
 
 
 @pytest.mark.tuning
@@ -159,9 +159,9 @@ def test_any_geometry(drawn, last):
     """Any geometry must give the exact result. ``last``: the filter's channels are adjacent."""
     w = np.moveaxis(np.ascontiguousarray(np.moveaxis(drawn.w, 1, -1)), -1, 1) if last else drawn.w
 
-    def result(suits):
+    def result(refusal):
         calls.forget()
-        patch.setattr(columns, "suits", suits)
+        patch.setattr(columns, "refusal", refusal)
         return cg.conv_backward_data(drawn.y, w, drawn.x.shape, **drawn.keywords)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,7 @@ from test_segments import terms
 from convgrad_cy import calls
 from convgrad_cy.cpu import direct
 from convgrad_cy.cpu.direct.padding import without_ends
-from convgrad_cy.cpu.tuning import WIDE
+from convgrad_cy.cpu.machine.tuning import WIDE
 from convgrad_cy.problem import ConvProblem, conv_size
 
 LAYERS = (

@@ -20,7 +20,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls
-from convgrad_cy.cpu import exchanged
+from convgrad_cy.cpu.rewrites import exchanged
 
 #: Problems that are exchanged in all three operations: one group, groups of one channel and of several, strides,
 #: dilation, and padding with which x is smaller than the filter.
@@ -114,9 +114,9 @@ def test_any_geometry(drawn):
         ]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exchanged, "suits", lambda task: "not here")
+        patch.setattr(exchanged, "refusal", lambda task: "not here")
         expected = results()
-        patch.setattr(exchanged, "suits", lambda task: None)
+        patch.setattr(exchanged, "refusal", lambda task: None)
         found = results()
         reverses = {"fprop": prod(keywords["stride"]) == 1}
         patch.setattr(exchanged, "_is_reversed", lambda task: reverses.get(task.operation, False))

@@ -13,9 +13,9 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Blocks
-from convgrad_cy.cpu.tile import tile_cycles
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.machine.register_tile import tile_cycles
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
@@ -158,7 +158,7 @@ def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
     sizes = (1, 28, width), (1, 28, width), (1, 3, 3)
     problem = ConvProblem(8, 64, channels, outputs, *sizes, pad_begin=(0, 1, 1))
     half = max(channels, outputs) <= vector // 8
-    machine = cpu.machine()._replace(vector_bytes=vector, tile_column_bytes=4 * vector, tile_rows=6)
+    machine = cpu.this_machine()._replace(vector_bytes=vector, tile_column_bytes=4 * vector, tile_rows=6)
     made = plan_of(operation, problem, TABLE[4], False, machine)
     assert Blocks(*made.blocks).lanewise == (expected and half)
 

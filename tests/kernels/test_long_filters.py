@@ -9,11 +9,11 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.cpu import exchanged
-from convgrad_cy.cpu.case import case_of
 from convgrad_cy.cpu.direct.long_filters import cut_taps, most_taps
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.sum_problem import sum_problem_of
+from convgrad_cy.cpu.rewrites import exchanged
 from convgrad_cy.problem import WGRAD, ConvProblem
 
 WGRAD_OF = OPERATIONS["conv_backward_filter"]
@@ -32,7 +32,7 @@ FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NCX", "XIO"))
 @pytest.fixture(autouse=True)
 def not_exchanged(monkeypatch):
     """Turn the exchange off: the sum of the definition is tested here, with its own taps."""
-    monkeypatch.setattr(exchanged, "suits", lambda task: "not here")
+    monkeypatch.setattr(exchanged, "refusal", lambda task: "not here")
     calls.forget()
     yield
     calls.forget()
@@ -41,8 +41,8 @@ def not_exchanged(monkeypatch):
 @pytest.fixture
 def short(machine_with):
     """Lower the limits of the tuning so that few taps count as many."""
-    few = 32 * cpu.machine().vector_bytes
-    tuning = cpu.machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
+    few = 32 * cpu.this_machine().vector_bytes
+    tuning = cpu.this_machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
     machine_with(own_tuning=tuning)
 
 
@@ -96,9 +96,9 @@ def test_blocks_are_all_taps_once(kernel, channels, outputs, vector_bytes):
     """The blocks must cover all taps once. A block has whole rows if there is room."""
     machine = Machine(6, 4 * vector_bytes, vector_bytes, False, 32 << 20, threads=2)
     problem = ConvProblem(1, 1, channels, outputs, kernel, (1, 1, 1), kernel)
-    case = case_of(WGRAD, problem, dtypes.TABLE[2], machine.tile, False)
-    cut, ((*parts,),) = cut_taps(case, [[walk] for walk in case.walks])
-    most = most_taps(case)
+    sums = sum_problem_of(WGRAD, problem, dtypes.TABLE[2], machine.tile, False)
+    cut, ((*parts,),) = cut_taps(sums, [[walk] for walk in sums.walks])
+    most = most_taps(sums)
     assert all(prod(axis.taps for axis in walk) <= most for walk in parts) and cut.walks == parts
     assert 1 < len(parts) <= 4 * prod(kernel) / most + 4
     seen = np.zeros(kernel, int)

@@ -37,7 +37,7 @@ PROBLEMS = [
 ]
 FORWARD = {name: OPERATIONS[name] for name in ("conv", "conv_transpose_backward_data")}
 
-wide = pytest.mark.skipif(cpu.machine().vector_bytes < 64, reason="narrower vectors are filled by more axes")
+wide = pytest.mark.skipif(cpu.this_machine().vector_bytes < 64, reason="narrower vectors are filled by more axes")
 problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 forward = pytest.mark.parametrize("operation", FORWARD.values(), ids=list(FORWARD))
 
@@ -51,7 +51,7 @@ def forced(monkeypatch):
         counted.append(self)
         return ready(self)
 
-    monkeypatch.setattr(long_sums, "suits", lambda task: None if task.operation == "fprop" else "not here")
+    monkeypatch.setattr(long_sums, "refusal", lambda task: None if task.operation == "fprop" else "not here")
     monkeypatch.setattr(long_sums.LongSums, "ready", counting)
     calls.forget()
     yield counted
@@ -139,9 +139,9 @@ def test_what_is_not_finite_reaches_what_its_taps_do(problem, forced):
 @settings(max_examples=200)
 @given(geometries(20, channels=(1, 11), outputs=(1, 3), dtypes=("float16", "float32", "float64", "int32")))
 def test_any_geometry(drawn):
-    def result(suits):
+    def result(refusal):
         calls.forget()
-        patch.setattr(long_sums, "suits", suits)
+        patch.setattr(long_sums, "refusal", refusal)
         return cg.conv(drawn.x, drawn.w, **drawn.keywords)
 
     with pytest.MonkeyPatch.context() as patch:

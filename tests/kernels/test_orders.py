@@ -8,7 +8,7 @@ from layouts import INPUTS, OUTPUTS
 from operations import OPERATIONS, bits, real_tensors
 from problems import PROBLEMS, parse
 
-from convgrad_cy.cpu import layouts
+from convgrad_cy.cpu.rewrites import copies
 
 #: The tensors whose neighbours are taken apart, in all three kernels. fprop adds the sums of the walks and reads the
 #: filter for all walks at once, so it leaves the filter, unless each task of many walks reads it for itself.
@@ -27,13 +27,13 @@ kernels = pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_b
 @pytest.fixture
 def counted(monkeypatch):
     """Count the arrays that are copied to another order and back."""
-    seen, run = [], layouts.Reordered.run
+    seen, run = [], copies.Reordered.run
 
     def counting(self, *arrays):
         seen.append(len(self.orders))
         run(self, *arrays)
 
-    monkeypatch.setattr(layouts.Reordered, "run", counting)
+    monkeypatch.setattr(copies.Reordered, "run", counting)
     return seen
 
 
@@ -45,7 +45,7 @@ def test_copy(order, dtype, threads):
     array = np.random.default_rng(0).integers(1, 2**15, (3, 5, 37, 43)).astype(dtype)
     memory = np.zeros([n + 2 for n in array.transpose(order).shape], dtype)
     target = memory[(slice(1, -1),) * 4].transpose(np.argsort(order))
-    layouts.Copier(threads).copy(array, target)
+    copies.Copier(threads).copy(array, target)
     np.testing.assert_array_equal(target, array)
     assert np.count_nonzero(memory) == array.size
 
@@ -58,7 +58,7 @@ def test_copy_of_long_rows(length, dtype, threads):
     array = np.random.default_rng(0).integers(1, 2**15, (length, 16)).astype(dtype)
     memory = np.zeros((16, length + 2), dtype)
     target = memory[:, 1:-1].transpose()
-    layouts.Copier(threads).copy(array, target)
+    copies.Copier(threads).copy(array, target)
     np.testing.assert_array_equal(target, array)
     assert not memory[:, [0, -1]].any()
 
@@ -67,7 +67,7 @@ def test_copy_of_eight_axes():
     """A copy of more axes than Cython's memoryviews have must be exact."""
     array = np.random.default_rng(0).integers(0, 2**31, (2, 3, 2, 2, 3, 2, 2, 3)).astype(np.int32)
     target = np.zeros(array.shape[::-1], np.int32).transpose()
-    layouts.Copier(2).copy(array, target)
+    copies.Copier(2).copy(array, target)
     np.testing.assert_array_equal(target, array)
 
 

@@ -17,7 +17,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu import overlaps
+from convgrad_cy.cpu.rewrites import overlaps
 
 #: Problems that gain: a kernel of whole strides and not, padding within a block and beyond one, two axes, several
 #: channels, and elements of x that no tap reaches.
@@ -39,7 +39,7 @@ problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def small_ones(request, machine_with):
     """Accept problems of few products, too: they take the tests less time."""
     if "tuning" not in request.keywords:
-        machine_with(own_tuning=cpu.machine().tuning._replace(serial_products=0))
+        machine_with(own_tuning=cpu.this_machine().tuning._replace(serial_products=0))
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_any_geometry(data):
 
     expected = gradient(algorithm="direct")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "refusal", lambda *_: None)
+        patch.setattr(overlaps, "problem_refusal", lambda *_: None)
         result = gradient()
     calls.forget()
     np.testing.assert_array_equal(result, expected)
@@ -129,7 +129,7 @@ def test_all_taps_meet_padding():
     dy, w = np.ones((1, 3, 1), np.float32), np.ones((3, 1, 4), np.float32)
     out = np.full((1, 1, 2), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "refusal", lambda *_: None)
+        patch.setattr(overlaps, "problem_refusal", lambda *_: None)
         result = cg.conv_backward_data(dy, w, out.shape, stride=4, padding=((5, 0),), out=out)
     np.testing.assert_array_equal(result, np.zeros_like(out))
 

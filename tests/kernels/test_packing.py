@@ -8,8 +8,8 @@ from problems import Problem
 import convgrad_cy
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))

@@ -16,12 +16,12 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import cpu
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem
 
 pytestmark = [
-    pytest.mark.skipif(not cpu.machine().multiplies_pairs, reason="this processor or build multiplies no pairs"),
+    pytest.mark.skipif(not cpu.this_machine().multiplies_pairs, reason="this processor or build multiplies no pairs"),
     pytest.mark.skipif("bfloat16" not in DTYPES, reason="ml_dtypes is not installed"),
 ]
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -30,12 +30,12 @@ operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(
 @pytest.fixture(autouse=True)
 def direct_alone(machine_with):
     """Make Winograd's algorithm decline, since it is not exact."""
-    machine_with(own_tuning=cpu.machine().tuning._replace(least_tiled_products=1 << 60))
+    machine_with(own_tuning=cpu.this_machine().tuning._replace(least_tiled_products=1 << 60))
 
 
 def test_are_planned():
     problem = ConvProblem(1, 1, 20, 70, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    bfloat16, other = (Blocks(*plan(FPROP, problem, TABLE[i], False, cpu.machine()).blocks) for i in (1, 2))
+    bfloat16, other = (Blocks(*plan(FPROP, problem, TABLE[i], False, cpu.this_machine()).blocks) for i in (1, 2))
     assert bfloat16.pairs and not other.pairs
 
 

@@ -18,10 +18,10 @@ from operations import (
 from problems import parse
 
 from convgrad_cy import cpu
-from convgrad_cy.cpu import patches
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.steps import Blocks
-from convgrad_cy.cpu.tuning import WIDE
+from convgrad_cy.cpu.machine.tuning import WIDE
+from convgrad_cy.cpu.plan.steps import Blocks
+from convgrad_cy.cpu.rewrites import folded_taps, patches
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem, lift
 
@@ -66,7 +66,7 @@ def products(monkeypatch):
 @problems
 def test_pays(problem):
     problem = conv_problem(problem)
-    assert patches.refusal(problem, WIDE) is None
+    assert patches.problem_refusal(problem, WIDE) is None
     for other in (
         replace(problem, x=tuple(x + 1 for x in problem.x)),
         replace(problem, pad_begin=(0, 0, 1)),
@@ -78,7 +78,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert patches.refusal(other, WIDE) is not None
+        assert patches.problem_refusal(other, WIDE) is not None
 
 
 @problems
@@ -98,7 +98,7 @@ def test_exact(problem, operation, data_format, filter_format, products):
 def test_long_sums_of_few_channels(data_format):
     """A box must have one channel at a time, and therefore more positions, although it takes more with fewer taps."""
     problem, operation = parse('mb1ic3ih192oc17oh6kh32sh32n"1024_taps"'), OPERATIONS["conv"]
-    blocks = plan(FPROP, conv_problem(problem), FLOAT32, data_format == "NCX", cpu.machine()).blocks
+    blocks = plan(FPROP, conv_problem(problem), FLOAT32, data_format == "NCX", cpu.this_machine()).blocks
     assert Blocks(*blocks).chunk == 1
     tensors, _ = integer_tensors(problem, "float32")
     result = operation.call(problem, tensors, data_format, "OIX", algorithm="direct")
@@ -165,7 +165,7 @@ def test_taps_as_channels(problem, dtype, name):
 @pytest.mark.tuning
 @pytest.mark.parametrize("problem", JOINED, ids=str)
 def test_which_are_dense(problem):
-    assert patches.is_dense(conv_problem(problem)) == (problem.name in ("one_position", "one_output", "many_taps"))
+    assert folded_taps.is_dense(conv_problem(problem)) == (problem.name in ("one_position", "one_output", "many_taps"))
 
 
 @pytest.mark.parametrize("filter_format", FILTER_FORMATS)
@@ -174,7 +174,7 @@ def test_which_are_dense(problem):
 def test_one_image_is_dense(dtype, data_format, filter_format):
     """With one image and one position, a filter of any size must count as dense: a sum has one product."""
     problem = parse('mb1ic3ih150oc4oh1kh150n"one_image"')
-    assert patches.is_dense(conv_problem(problem))
+    assert folded_taps.is_dense(conv_problem(problem))
     tensors, operation = real_tensors(problem, dtype), OPERATIONS["conv_backward_filter"]
     x, _, y = (each.astype(np.float64) for each in tensors)
     expected = (y.reshape(-1, 1, 1, 1) * x).astype(tensors[0].dtype)
@@ -205,7 +205,7 @@ def test_which_taps_are_channels(name, data_format, filter_format, kernel, chann
         w = np.moveaxis(np.ascontiguousarray(np.moveaxis(w, (0, 1), (-1, -2))), (-1, -2), (0, 1))
     x = x.reshape(x.shape[0], 1, x.shape[1], *lift(problem.x, 1))
     filter = w.reshape(1, *w.shape[:2], *lift(problem.kernel, 1)).swapaxes(1, 2)
-    joined, joined_filter, joined_x = patches.taps_as_channels(conv_problem(problem), filter, x)
+    joined, joined_filter, joined_x = folded_taps.taps_as_channels(conv_problem(problem), filter, x)
     assert joined.kernel == kernel and joined.x_channels == channels
     assert joined_x.shape == (x.shape[0], 1, channels, *joined.x)
     assert joined_filter.shape == (1, channels, problem.y_channels, *kernel)

@@ -7,15 +7,15 @@ from problems import Problem
 
 from convgrad_cy import cpu
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NXC", "OIX"))
 DGRAD_OF = OPERATIONS["conv_backward_data"]
 #: bfloat16 also with "auto", which multiplies pairs of channels if the processor can.
-PAIRS = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.machine().multiplies_pairs else []
+PAIRS = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.this_machine().multiplies_pairs else []
 ways = pytest.mark.parametrize("dtype, algorithm", [("float32", "direct"), *PAIRS])
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad_cy.cpu.kernels import compiled as kernels
-from convgrad_cy.cpu.steps import Blocks, Reads, TileBlocks, WindowAxis
+from convgrad_cy.cpu.machine.kernels import compiled as kernels
+from convgrad_cy.cpu.plan.steps import Blocks, Reads, TileBlocks, WindowAxis
 from convgrad_cy.problem import AxisWalk
 
 ROOT = Path(__file__).parents[2]

@@ -16,8 +16,8 @@ from convgrad_cy import calls
 from convgrad_cy.cpu import direct
 from convgrad_cy.cpu.direct import padding
 from convgrad_cy.cpu.direct.padding import without_padding
-from convgrad_cy.cpu.steps import PACKS, Blocks
-from convgrad_cy.cpu.tuning import WIDE
+from convgrad_cy.cpu.machine.tuning import WIDE
+from convgrad_cy.cpu.plan.steps import PACKS, Blocks
 from convgrad_cy.problem import ConvProblem, conv_size
 
 #: Layers with at least a quarter of their products in padding.

@@ -9,8 +9,8 @@ from problems import parse
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import small_groups
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Blocks
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
@@ -40,8 +40,8 @@ WIDE_LAYERS = (
     "mb1g6ic30ih8iw14oc48kh3sh2ph1n",
 )
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
-wide = cpu.machine().vector_bytes >= 64
-pytestmark = pytest.mark.skipif(cpu.machine().vector_bytes < 32, reason="such vectors are not permuted")
+wide = cpu.this_machine().vector_bytes >= 64
+pytestmark = pytest.mark.skipif(cpu.this_machine().vector_bytes < 32, reason="such vectors are not permuted")
 layers = pytest.mark.parametrize("text", LAYERS + (WIDE_LAYERS if wide else ()))
 operations = pytest.mark.parametrize("operation", KERNELS)
 
@@ -89,7 +89,7 @@ def test_places_have_the_same_bits(machine_with, operation, text):
 
 
 def test_are_in_place_and_copied(monkeypatch):
-    text, machine = "mb2g32ic64ih9iw23oc64kh3ph1n", cpu.machine()
+    text, machine = "mb2g32ic64ih9iw23oc64kh3ph1n", cpu.this_machine()
     for cache_bytes, expected in ((0, 1), (1 << 40, 2)):
         for operation in KERNELS:
             for dtype, data_format, places in (
@@ -98,7 +98,8 @@ def test_are_in_place_and_copied(monkeypatch):
                 ("bfloat16", "NXC", 1),
                 ("float64", "NXC", 0),
             ):
-                monkeypatch.setattr(cpu, "machine", lambda *count, size=cache_bytes: machine._replace(cache_bytes=size))
+                here = machine._replace(cache_bytes=cache_bytes)
+                monkeypatch.setattr(cpu, "this_machine", lambda *_, here=here: here)
                 assert spreads(monkeypatch, operation, text, dtype, data_format) == places
     calls.forget()
 

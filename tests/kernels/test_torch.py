@@ -13,8 +13,8 @@ import pytest
 
 import convgrad_cy as cg
 from convgrad_cy import _repeat, calls
-from convgrad_cy.bounded import Bounded
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.plan.job import Job
+from convgrad_cy.memo.bounded import Bounded
 
 pytestmark = pytest.mark.torch
 

@@ -20,9 +20,10 @@ from operations import (
 )
 from problems import PROBLEMS, parse
 
-from convgrad_cy import bounded, calls, cpu, dtypes
+from convgrad_cy import calls, cpu, dtypes
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
+from convgrad_cy.memo import bounded
 from convgrad_cy.problem import WGRAD, ConvProblem
 
 PYX = Path(__file__).parents[2] / "pyx" / "winograd"
@@ -146,7 +147,7 @@ def test_code_is_the_matrices(count):
 
 @pytest.mark.checkout
 def test_points_that_the_choice_knows():
-    for table in (tilings.SMALL, tilings.LARGE, tilings.LARGEST):
+    for table in (tilings.SMALL, tilings.LARGE, tilings.TILES_8):
         assert all(points in POINTS and points >= taps for taps, points in enumerate(table) if taps)
 
 
@@ -174,8 +175,8 @@ def test_values_of_phases(kernel, problem, data_format, filter_format):
 @pytest.mark.parametrize("problem", SLICED, ids=str)
 def test_slices(problem, data_format, filter_format):
     """A single element of the last slice, finite or not, must reach the same results as in the direct algorithm."""
-    taken = tilings.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.machine().tile)
-    assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.machine().tile).chosen.slices > 1
+    taken = tilings.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.this_machine().tile)
+    assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.this_machine().tile).chosen.slices > 1
     tensors = real_tensors(problem, "float32")
     expected = OPERATIONS[BY_KERNEL["wgrad"]].expected(problem, tensors, data_format, filter_format)
     assert_close(call("wgrad", problem, tensors, data_format, filter_format), expected, "float32")

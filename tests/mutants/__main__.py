@@ -85,7 +85,7 @@ def main():
         from convgrad_cy import _mutant, cpu
 
         assert _mutant.names == [mutant.name for mutant in MUTANTS], f"{folder} was built from another table"
-        lacks = missing(cpu.machine())
+        lacks = missing(cpu.this_machine())
         wanted = {k: one for k, one in every.items() if any(text in f"{one.file}: {one.name}" for text in asked.only)}
         wanted = {k: one for k, one in wanted.items() if k % asked.every == asked.first % asked.every}
         mutants = {k: one for k, one in wanted.items() if not lacks[one.needs]}

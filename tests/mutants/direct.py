@@ -7,7 +7,6 @@ PHASES = "test_phases.py::test_exact"
 ZEROS = "test_values.py::test_zeros_come_before_sums"
 INFINITE = "test_nonfinite.py::test_every_weight_or_gradient_infinite"
 MANY_VALUES = "test_nonfinite.py::test_many_values"
-STREAMS = "test_streams.py::test_exact test_streams.py::test_rows_are_exact test_streams.py::test_all_problems"
 CHUNKS = "test_values.py::test_exact[2d_depth1200 test_packing.py::test_exact"
 PAIRS = "test_pairs.py::test_formats test_pairs.py::test_exact"
 
@@ -145,7 +144,7 @@ DIRECT_MUTANTS = [
     ),
     *mutants_of(
         "pyx/copy/stream.pxd",
-        "test_streams.py::test_targets_between_lines",
+        "test_nontemporal.py::test_targets_between_lines",
         ("targets between lines are stored past the cache", "<int64_t>first % 64 == 0", "True"),
     ),
     *mutants_of(

@@ -6,13 +6,13 @@ BYTES = "test_scratch_bytes.py"
 
 LIMIT_MUTANTS = [
     *mutants_of(
-        "convgrad_cy/cpu/scratch.py",
+        "convgrad_cy/cpu/plan/scratch.py",
         BYTES,
         ("a limit of ten times as many bytes", "asked", "10 * asked", "None else asked"),
         ("parts of a task have the whole limit", "max(0, most - size)", "most"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/exchanged.py",
+        "convgrad_cy/cpu/rewrites/exchanged.py",
         BYTES,
         (
             "the packed array of the exchange is not counted",
@@ -30,7 +30,7 @@ LIMIT_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/reached.py",
+        "convgrad_cy/cpu/rewrites/reached.py",
         "test_reached.py::test_winograd_by_name",
         ("taps are cut where Winograd's algorithm is asked for", 'task.algorithm == "winograd"', "False"),
     ),
@@ -51,7 +51,7 @@ LIMIT_MUTANTS = [
         ("MindSpore's results by any algorithm", '"direct"', '"auto"'),
     ),
     *mutants_of(
-        "convgrad_cy/run_file.py",
+        "convgrad_cy/cli/run.py",
         "test_max_bytes.py",
         ("an array of the file may not be as large as the bound", "size > max_bytes", "size >= max_bytes"),
     ),

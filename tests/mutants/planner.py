@@ -61,9 +61,9 @@ PLANNER_MUTANTS = [
         ("phases begin a shared window together", "axis.source_begin - begin", "0"),
         (
             "groups of positions that lie side by side are bundled",
-            "setting.positions_adjacent",
+            "placement.positions_adjacent",
             "False",
-            "if setting.positions_adjacent:\n        if",
+            "if placement.positions_adjacent:\n        if",
         ),
     ),
     *mutants_of(
@@ -108,17 +108,17 @@ PLANNER_MUTANTS = [
         f"{PHASES} {EXACT} {PLAN}",
         (
             "phases that lack one are joined",
-            "1 < case.every.extents[2] == case.walks[0][2].target_step",
-            "1 < case.every.extents[2]",
+            "1 < sums.every.extents[2] == sums.walks[0][2].target_step",
+            "1 < sums.every.extents[2]",
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/case.py",
+        "convgrad_cy/cpu/plan/sum_problem.py",
         f"{PHASES} {EXACT} {PLAN}",
         ("dgrad has the channels of fprop", "problem.channels(backward)", "problem.channels()"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/machines.py",
+        "convgrad_cy/cpu/machine/__init__.py",
         f"{PHASES} {EXACT} {PLAN}",
         ("pairs of every type are multiplied", 'dtype.name == "bfloat16"', "True"),
     ),
@@ -142,14 +142,14 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/direct/reads.py",
         "test_reads.py",
-        ("few outputs have a window", "blocks.outputs >= case.tuning.window_outputs", "True"),
+        ("few outputs have a window", "blocks.outputs >= sums.tuning.window_outputs", "True"),
         ("boxes of few positions have a window", "blocks.images * positions > tuning.one_box_positions", "True"),
         ("strides need no window", "shared or width.source_step > 1", "shared"),
         ("pairs are read from the filter", "blocks.packs and not blocks.pairs", "blocks.packs"),
-        ("few channels are transposed", "wide or case.channels < case.tuning.transposed_channels", "wide"),
+        ("few channels are transposed", "wide or sums.channels < sums.tuning.transposed_channels", "wide"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/steps.py",
+        "convgrad_cy/cpu/plan/steps.py",
         "test_segments.py::test_exact test_phases.py::test_exact",
         ("walks use the filter of the first", "first", "0", "== PACKS, 0, first"),
         (
@@ -160,16 +160,16 @@ PLANNER_MUTANTS = [
         ("parts use the filter of the first part", "_row(*each, reads, 0)", "_row(*each, reads, 1)"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/walks.py",
+        "convgrad_cy/cpu/plan/walks.py",
         "test_walks.py",
-        ("walks begin where the last of their kind does", "made[:, _COLUMNS] += shifts", DROPPED),
-        ("each walk is of its own kind", "i not in _BEGINS", "True"),
+        ("walks begin where the last of their shape class does", "made[:, _COLUMNS] += shifts", DROPPED),
+        ("each walk is of its own shape class", "i not in _BEGINS", "True"),
         ("the walk that comes first is one of the others", "numbers[before:] += before", DROPPED),
-        ("the last axis decides the kind", "numbers[before:] * len(axis.kinds)", "0"),
+        ("the last axis decides the shape class", "numbers[before:] * len(axis.shapes)", "0"),
         ("rows after a walk's first are like it", "np.arange(len(first)) - first", "0"),
     ),
     *mutants_of(
-        "convgrad_cy/bounded.py",
+        "convgrad_cy/memo/bounded.py",
         "test_bounded.py test_calls.py::test_not_without_end",
         ("remembered entries are never forgotten", "self.bytes > self.most", "False"),
         ("an entry that is too large drives all others out", "size > self.most", "False", "if size > self.most"),
@@ -190,13 +190,13 @@ PLANNER_MUTANTS = [
         (
             "slices depend on the threads",
             "-(-tuning.wanted_tasks // (blocks * pieces))",
-            "-(-8 * case.tile.threads // blocks)",
+            "-(-8 * sums.tile.threads // blocks)",
         ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/order.py",
         "test_scratch_limit.py::test_slices_are_fewer",
-        ("slices ignore the limit on memory", "case.most_scratch", "(1 << 60)"),
+        ("slices ignore the limit on memory", "sums.most_scratch", "(1 << 60)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/long_filters.py",
@@ -221,12 +221,12 @@ PLANNER_MUTANTS = [
         ("one strip's filters are one task's", "channels * strips // wanted", "channels"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/columns.py",
+        "convgrad_cy/cpu/rewrites/columns.py",
         "test_columns.py::test_no_part_copies_a_filter_larger_than_columns",
         ("columns are whole, however many", "prod(problem.y) <= problem.y_channels", "True"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/patches.py",
+        "convgrad_cy/cpu/rewrites/folded_taps.py",
         "test_patches.py::test_one_image_is_dense",
         ("one image is cut as several are", "images == 1", "images == 0"),
     ),
@@ -242,22 +242,22 @@ PLANNER_MUTANTS = [
             "blocks have chunks of their own",
             "chunk",
             "max(1, chunk // 2)",
-            "images, chunk, block, 1, streams",
+            "images, chunk, block, 1, nontemporal",
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/small_groups/refusal.py",
+        "convgrad_cy/cpu/small_groups/limits.py",
         "test_order.py::test_layouts_have_the_same_bits test_order.py::test_plans_keep_the_order",
-        ("each layout goes its own way", "last if differ and not order_of(case).is_plain(case) else own", "own"),
+        ("each layout goes its own way", "last if differ and not order_of(sums).is_plain(sums) else own", "own"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/small_groups/boxes.py",
         "test_groups.py::test_lines_are_copied",
         (
             "copies of lines leave threads without tasks",
-            "max(case.tuning.wanted_tasks, threads)",
+            "max(sums.tuning.wanted_tasks, threads)",
             "1",
-            "if tasks >= max(case.tuning.wanted_tasks, threads)",
+            "if tasks >= max(sums.tuning.wanted_tasks, threads)",
         ),
         (
             "channels first, lines are copied, too",
@@ -271,19 +271,19 @@ PLANNER_MUTANTS = [
         "test_bundles.py::test_exact",
         (
             "groups of several chunks are bundled",
-            "chunk == case.channels",
+            "chunk == sums.channels",
             "True",
-            "if chunk == case.channels and block",
+            "if chunk == sums.channels and block",
         ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",
-        "test_streams.py::test_are_planned",
+        "test_nontemporal.py::test_are_planned",
         (
             "sums of several chunks are stored past the cache",
-            "chunk == case.channels",
+            "chunk == sums.channels",
             "True",
-            "whole = chunk == case.channels and case.tile",
+            "whole = chunk == sums.channels and sums.tile",
         ),
     ),
     *mutants_of(

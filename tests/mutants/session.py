@@ -125,10 +125,12 @@ class Session:
 
 def choose(number):
     """Let this mutant run, in a forked process."""
-    from convgrad_cy import _mutant, _repeat, cpu, threads
+    from convgrad_cy import _mutant, _repeat
+    from convgrad_cy.cpu.machine import kernels
+    from convgrad_cy.settings import threads
 
     _mutant.number = number
-    for module in (_repeat, cpu.kernels.compiled):
+    for module in (_repeat, kernels.compiled):
         library = ctypes.CDLL(module.__file__)
         if hasattr(library, "convgrad_mutant"):  # other modules have no mutants
             ctypes.c_int.in_dll(library, "convgrad_mutant").value = number

@@ -8,7 +8,7 @@ WINOGRAD = "test_winograd.py::test_values[ test_winograd.py::test_values_of_phas
 
 WORK_MUTANTS = [
     *mutants_of(
-        "convgrad_cy/cpu/layouts.py",
+        "convgrad_cy/cpu/rewrites/copies.py",
         "test_orders.py",
         (
             "axes nest if they do in the target",
@@ -24,18 +24,22 @@ WORK_MUTANTS = [
         ("an array's axes in the order of its shape", "np.argsort(axes)", "axes", "made.transpose(np.argsort(axes))"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/patches.py",
+        "convgrad_cy/cpu/rewrites/folded_taps.py",
         f"{PATCHES}::test_pays {PATCHES}::test_exact {PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("patches with padding", "problem.pad_begin[axis] == 0", "True"),
         ("patches with dilation", "problem.dilation[axis] == 1", "True"),
         ("patches that lie apart", "(problem.stride[axis] == kernel or positions == 1)", "True"),
         ("patches of an axis with a rest", "size == positions * kernel", "True"),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/rewrites/patches.py",
+        f"{PATCHES}::test_pays {PATCHES}::test_exact {PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("a filter's elements in the other order", "1 if channels == (0,) else -1", "-1 if channels == (0,) else 1"),
         ("dgrad's patches are not brought back", "self.copier.copy(patches, x)", DROPPED),
         ("groups of patches", "problem.groups > 1", "False", 'problem.groups > 1:\n        return "there'),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/columns.py",
+        "convgrad_cy/cpu/rewrites/columns.py",
         "test_columns.py",
         ("a copied filter is not filled", "self.copier.copy(filter[:, :, part.channels], own)", DROPPED),
         (
@@ -58,13 +62,13 @@ WORK_MUTANTS = [
         ("parts are not stored", "self.copier.copy(added, x)", DROPPED),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/long_sums.py",
+        "convgrad_cy/cpu/long_sums/__init__.py",
         "test_long_sums.py",
         ("vectors along any axis", "tensor.strides[axis] == tensor.itemsize", "True"),
         ("the batch cuts sums", "terms // tuning.least_long_slice", "problem.batch"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/long_sums.py",
+        "convgrad_cy/cpu/long_sums/__init__.py",
         "test_long_sums.py::test_declines",
         ("vectors along elements that are apart", "axis > 0 and problem.dilation[axis - 1] > 1", "False"),
     ),
@@ -116,7 +120,7 @@ WORK_MUTANTS = [
         ("the last piece of a row is left out", "memcpy(to + last, &end, sizeof(piece))", "memcpy(to + last, &end, 0)"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/exchanged.py",
+        "convgrad_cy/cpu/rewrites/exchanged.py",
         "test_exchanged.py::test_any_geometry test_exchanged.py::test_exact",
         ("strides stay strides", "problem.dilation", "problem.stride", "stride=problem.dilation"),
         ("the batch stays the batch", "x.swapaxes(0, 2)", "x"),
@@ -175,7 +179,7 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/task.py",
+        "convgrad_cy/cpu/plan/task.py",
         f"{EXACT} {FORMATS}",
         ("x and y keep their places in dgrad", "places[::-1]", "places"),
         ("the filter is not turned", "filter.swapaxes(1, 2)", "filter"),
@@ -192,7 +196,7 @@ WORK_MUTANTS = [
         needs="pairs",
     ),
     *mutants_of(
-        "convgrad_cy/calls.py",
+        "convgrad_cy/calls/__init__.py",
         f"{CALLS} test_arguments.py test_bounded.py test_conv_backward.py",
         ("results are not compared with inputs", "(out is None or are_apart(out, first, second))", "True"),
         ("results of several parts are not looked at", "found.are_apart(arrays, outs)", "True"),
@@ -200,7 +204,7 @@ WORK_MUTANTS = [
         ("the gradient of the input is checked first", "-1 if library is NUMPY else 1", "1"),
     ),
     *mutants_of(
-        "convgrad_cy/prepared.py",
+        "convgrad_cy/calls/prepared.py",
         f"{CALLS} test_arguments.py test_conv_backward.py",
         ("unaligned inputs are read as they are", "not (is_addressable(first) and is_addressable(second))", "False"),
         ("an empty result has a kernel", "0 in self.shape", "False"),
@@ -252,12 +256,12 @@ WORK_MUTANTS = [
         ("an array of negative strides begins at its first element", "begin[0] += span", DROPPED),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/layouts.py",
+        "convgrad_cy/cpu/rewrites/copies.py",
         f"{PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("axes that lie apart are taken as one", "outer != size * inner", "False"),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/patches.py",
+        "convgrad_cy/cpu/rewrites/folded_taps.py",
         f"{PATCHES}::test_taps_as_channels",
         (
             "taps that are not one in memory are channels",
@@ -266,7 +270,7 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/patches.py",
+        "convgrad_cy/cpu/rewrites/patches.py",
         f"{PATCHES}::test_layouts",
         ("a copied filter is empty", "arrays[filter_place][...] = filter", DROPPED),
     ),
@@ -280,7 +284,7 @@ WORK_MUTANTS = [
         ),
     ),
     *mutants_of(
-        "convgrad_cy/cpu/views.py",
+        "convgrad_cy/cpu/rewrites/views.py",
         "test_plan.py::test_layouts_are_seen",
         (
             "another axis says whether positions are adjacent",

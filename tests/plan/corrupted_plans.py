@@ -15,10 +15,11 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import dtypes
-from convgrad_cy.cpu import families, kernels, task_of
-from convgrad_cy.cpu.layouts import Reordered
+from convgrad_cy.cpu import families, task_of
 from convgrad_cy.cpu.long_sums import LongSums
-from convgrad_cy.cpu.plan_checks import check_long
+from convgrad_cy.cpu.machine import kernels
+from convgrad_cy.cpu.plan.checks import check_long
+from convgrad_cy.cpu.rewrites.copies import Reordered
 from convgrad_cy.problem import ConvProblem
 
 #: A family, a problem and an operation that it takes: all forms of the direct algorithm whose rows differ.
@@ -73,7 +74,7 @@ def made_of(name, text, algorithm):
     task = task_of(
         {"x": "dgrad", "w": "wgrad", "y": "fprop"}[operation.makes], whole, dtypes.TABLE[2], algorithm, places, tensors
     )
-    return families.declined(task)[1], families.job(task), arrays
+    return families.chosen(task)[1], families.job(task), arrays
 
 
 def corrupted_jobs(job):

@@ -5,11 +5,13 @@ import pytest
 from convgrad_cy._repeat import Work
 from problems import parse
 
-from convgrad_cy import arguments, calls, prepared
+from convgrad_cy import calls
 from convgrad_cy.arrays import NUMPY
-from convgrad_cy.by_address import by_address
+from convgrad_cy.calls import prepared
+from convgrad_cy.calls.by_address import by_address
+from convgrad_cy.checks import functions as arguments
+from convgrad_cy.checks.keywords import Options
 from convgrad_cy.cpu import Zeros
-from convgrad_cy.keywords import Options
 
 #: A layer and a function whose work is more than one kernel on the caller's arrays, and the type of this work.
 LAYERS = {

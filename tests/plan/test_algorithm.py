@@ -13,7 +13,7 @@ from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.cpu.winograd import walks as tile_walks
@@ -167,7 +167,7 @@ def test_plans(operation, problem, machine, tiling):
     outputs = problem.x_channels if operation == DGRAD else problem.y_channels
     lanes, strip = machine.vector_bytes // 4, machine.tile_column_bytes // 4
     assert made.chosen.outputs % min(strip, -(-outputs // lanes) * lanes) == 0
-    assert made.chosen.group % made.chosen.outputs == 0
+    assert made.chosen.filters_kept % made.chosen.outputs == 0
     assert min(made.chosen.images, made.chosen.chunk, made.chosen.outputs, made.chosen.slices) >= 1
 
 
@@ -206,4 +206,4 @@ def test_filters_of_a_task(channels, outputs, groups, threads, strips, together)
     """Tasks that transform filters must have few strips and channels, so that there are enough tasks."""
     problem = problem_of(256, groups, channels, outputs, (1, 28, 28), (1, 3, 3))
     chosen = winograd.plan(FPROP, problem, tilings.TILINGS[0], MACHINES[0]._replace(threads=threads)).chosen
-    assert chosen.group > 0 and (chosen.filter_strips, chosen.filter_channels) == (strips, together)
+    assert chosen.filters_kept > 0 and (chosen.filter_strips, chosen.filter_channels) == (strips, together)

@@ -10,8 +10,8 @@ from test_plan import FLOAT32, TILES, problem_of, problems, unpacked
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.boxes import box_of, compact_box_of, window_axis
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.tuning import WIDE
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.machine.tuning import WIDE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, backward_axis_phases, conv_size, forward_axis
 
 

@@ -8,9 +8,9 @@ from test_plan import unpacked
 
 import convgrad_cy
 from convgrad_cy import cpu, dtypes
-from convgrad_cy.cpu.cache import cache_sizes
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.machine.caches import cache_sizes
 from convgrad_cy.problem import FPROP, ConvProblem
 
 KIB = 1 << 10
@@ -40,7 +40,7 @@ def test_common_sizes_where_the_system_does_not_say(tmp_path, caches):
 
 
 def test_they_are_the_machines():
-    machine = cpu.machine()
+    machine = cpu.this_machine()
     assert (machine.l1_bytes, machine.l2_bytes, machine.cache_bytes) == cache_sizes()
 
 

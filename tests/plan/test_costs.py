@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_algorithm import MACHINES, problem_of
 
-from convgrad_cy.cpu.tuning import NARROW, WIDE
+from convgrad_cy.cpu.machine.tuning import NARROW, WIDE
 from convgrad_cy.cpu.winograd import costs, tilings
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.work import tiled_work
@@ -20,10 +20,10 @@ CUBES = tilings.TILINGS[2]  # six points on each axis for three taps
 def test_kept_tiles_count_once():
     """In wgrad, transformed tiles must count once if they are kept for many blocks."""
     small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
-    assert winograd.choose(WGRAD, small, CUBES, MACHINES[0].tile).chosen.shared
+    assert winograd.choose(WGRAD, small, CUBES, MACHINES[0].tile).chosen.tiles_kept
     assert tiled_work(WGRAD, small, CUBES, MACHINES[0].tile)["wgrad value"] == 6**3 * 4**3 * (128 + 128)
     again = winograd.choose(WGRAD, large, CUBES, MACHINES[0].tile).chosen
-    assert not again.shared
+    assert not again.tiles_kept
     work = tiled_work(WGRAD, large, CUBES, MACHINES[0].tile)["wgrad value"]
     assert work == 6**3 * 4**3 * (1024 * -(-128 // again.outputs) + 128 * -(-1024 // again.chunk))
 
@@ -52,7 +52,7 @@ def test_chunks_whose_filters_stay_in_the_cache(operation, size, kernel, stride,
     """Chunks must double if tasks transform their filters, vectors are lines, and the filters stay in the L2 cache."""
     problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), (1, stride, stride))
     made = winograd.choose(operation, problem, tilings.TILINGS[3], MACHINES[machine].tile)
-    assert made.chosen.group == 0 and made.chosen.chunk == chunk
+    assert made.chosen.filters_kept == 0 and made.chosen.chunk == chunk
 
 
 def test_fit(monkeypatch, capsys):

@@ -11,9 +11,9 @@ from plans import plan_of
 from test_plan import FLOAT32, TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.cuts import Tasks, best_cut, halves, seconds_of
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.tuning import WIDE
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.machine.tuning import WIDE
+from convgrad_cy.cpu.plan.cuts import Tasks, best_cut, halves, seconds_of
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.tilings import TILINGS
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
@@ -80,7 +80,7 @@ def test_direct(operation, problem, tile, dtype, adjacent, threads):
     two, many = (unpacked(plan_of(operation, problem, dtype, adjacent, tile._replace(threads=n))) for n in (2, threads))
     (walks, windows, blocks), (own_walks, own_windows, own) = two, many
     assert walks == own_walks
-    same = dict.fromkeys(("images", "outputs", "groups", "threads", "chunk", "streams", "pack_channels"), 1)
+    same = dict.fromkeys(("images", "outputs", "groups", "threads", "chunk", "nontemporal", "pack_channels"), 1)
     assert own._replace(**same) == blocks._replace(**same)
     assert own.pack_channels <= blocks.pack_channels and (own.pack_channels > 0 or own.lanewise or operation == WGRAD)
     assert 1 <= own.outputs <= blocks.outputs and own.images >= 1 and 1 <= own.chunk <= blocks.chunk
@@ -105,10 +105,12 @@ def test_winograd(problem, tiling, tile, threads):
     machine = Machine(*tile, threads=1)
     for operation in (FPROP, DGRAD, WGRAD):
         one, many = (winograd.plan(operation, problem, tiling, machine._replace(threads=n)) for n in (1, threads))
-        same = {"threads": 1, "outputs": 1, "shared": False, "group": 0, "filter_strips": 1, "filter_channels": 1}
+        same = dict.fromkeys(("threads", "outputs", "filter_strips", "filter_channels"), 1)
+        same |= {"tiles_kept": False, "filters_kept": 0}
         same |= {"chunk": 1} if operation == WGRAD else {"images": 1}
         assert many.chosen._replace(**same) == one.chosen._replace(**same)
-        assert 1 <= many.chosen.outputs <= one.chosen.outputs and (many.chosen.group > 0) == (one.chosen.group > 0)
+        assert 1 <= many.chosen.outputs <= one.chosen.outputs
+        assert (many.chosen.filters_kept > 0) == (one.chosen.filters_kept > 0)
         if threads <= min(WIDE.tuned_threads, winograd.choose(operation, problem, tiling, machine.tile).tasks):
             assert many.chosen._replace(threads=1) == one.chosen
         if operation == WGRAD:

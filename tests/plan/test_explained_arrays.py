@@ -7,7 +7,7 @@ from problems import PROBLEMS
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.plan.job import Job
 
 SAME = PROBLEMS["2d_same"]
 

@@ -8,7 +8,7 @@ import pytest
 from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
-from convgrad_cy.cpu.kernels import compiled
+from convgrad_cy.cpu.machine.kernels import compiled
 
 MOST = 1 << 16  # tasks
 

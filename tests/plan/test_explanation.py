@@ -8,12 +8,12 @@ from problems import PROBLEMS
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, explanation
-from convgrad_cy.__main__ import main
+from convgrad_cy.cli.main import main
+from convgrad_cy.cli.problem_text import parse
 from convgrad_cy.cpu import families
 from convgrad_cy.cpu.direct import forms
-from convgrad_cy.cpu.job import Job
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.problem_text import parse
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.job import Job
 
 COMMON = "mb8ic64ih56oc64kh3ph1"
 CONV = [(1, 2, 9), (4, 2, 3)]
@@ -165,7 +165,7 @@ def test_families_and_reasons(text, function, keywords, family, reasons):
 )
 def test_forms_and_reasons(capsys, monkeypatch, form, function, text, data_format):
     """Direct's plans must name the form that is taken, and why the forms before it are not."""
-    monkeypatch.setattr(cpu, "machine", lambda *count: Machine(6, 256, 64, False, 32 << 20, threads=2))
+    monkeypatch.setattr(cpu, "this_machine", lambda *count: Machine(6, 256, 64, False, 32 << 20, threads=2))
     options = (function, "--problem", text, "--data-format", data_format, "--algorithm", "direct", "--json")
     details = json.loads(explained(capsys, *options))["details"]
     names = [each.name for each in forms.PREFERENCE]
@@ -174,11 +174,11 @@ def test_forms_and_reasons(capsys, monkeypatch, form, function, text, data_forma
 
 
 def test_the_last_form_suits_whatever_there_is():
-    assert forms.PREFERENCE[-1].suits(None) is None
+    assert forms.PREFERENCE[-1].refusal(None) is None
 
 
 def test_the_last_family_declines_nothing():
-    assert [family.suits(None) for family in families.PREFERENCE[-1:]] == [None]
+    assert [family.refusal(None) for family in families.PREFERENCE[-1:]] == [None]
 
 
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS.values() if len(p.x) == 2][:12], ids=str)

@@ -1,6 +1,6 @@
 """The work of the first call of a shape before its kernel runs, as the number of calls of Python functions.
 
-The number is small for any filter, stride and dilation, since walks of a kind are planned once.
+The number is small for any filter, stride and dilation, since walks of a shape class are planned once.
 """
 
 import sys

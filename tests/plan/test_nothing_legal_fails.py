@@ -13,10 +13,10 @@ import convgrad_cy as cg
 from convgrad_cy import cpu
 from convgrad_cy.cpu import details, families
 from convgrad_cy.cpu.direct.plan import plan as plan_of_direct
-from convgrad_cy.cpu.reached import reached
+from convgrad_cy.cpu.plan.walks import walks_of
+from convgrad_cy.cpu.rewrites.reached import reached
 from convgrad_cy.cpu.small_groups.plan import found as found_of_groups
 from convgrad_cy.cpu.small_groups.plan import plan as plan_of_groups
-from convgrad_cy.cpu.walks import walks_of
 from convgrad_cy.cpu.winograd.plan import choose
 from convgrad_cy.cpu.winograd.tilings import decide
 from convgrad_cy.cpu.winograd.walks import tile_walks
@@ -36,7 +36,7 @@ class Planner:
 
     def __init__(self, patch):
         self.counts, self.wrong, self.patch = Counter(), [], patch
-        self.machine, self.explained, self.task = cpu.machine(), cpu.explained, None
+        self.machine, self.explained, self.task = cpu.this_machine(), cpu.explained, None
         patch.setattr(cpu, "explained", self._explained)
 
     def _explained(self, task):
@@ -47,7 +47,7 @@ class Planner:
         """Plan a geometry in every way. If an algorithm cannot compute it, plan it by the others."""
         drawn = draw(Random(f"{SEED} {number}"))
         here = self.machine._replace(**drawn.machine)
-        self.patch.setattr(cpu, "machine", lambda *count: here)
+        self.patch.setattr(cpu, "this_machine", lambda *count: here)
         self.task = None
         try:
             said = self._soon(number, drawn, partial(self._said, drawn))
@@ -80,7 +80,7 @@ class Planner:
             return
         task = reached(self.task)
         for number, family in enumerate(families.PREFERENCE, 1):
-            reason = family.suits(task)
+            reason = family.refusal(task)
             assert reason is None or str(reason)
             if reason is None:
                 rest = partial(families.job, families=families.PREFERENCE[number:])

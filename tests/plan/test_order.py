@@ -15,25 +15,25 @@ from problems import parse
 from test_plan import TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.case import Case, case_of
 from convgrad_cy.cpu.direct.long_filters import cut_taps
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
-from convgrad_cy.cpu.machines import Machine, Tile
+from convgrad_cy.cpu.machine import Machine, RegisterTile
+from convgrad_cy.cpu.plan.sum_problem import SumProblem, sum_problem_of
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
-#: The functions that decide it. Each takes a ``Case``, or a problem with the ``Tile``.
+#: The functions that decide it. Each takes a ``SumProblem``, or a problem with the ``RegisterTile``.
 FIRST_STAGE = {
-    order_of: ["case"],
-    box_order_of: ["case", "pieces"],
-    cut_taps: ["case", "parts"],
-    case_of: ["operation", "problem", "dtype", "tile", "backward"],
+    order_of: ["sums"],
+    box_order_of: ["sums", "pieces"],
+    cut_taps: ["sums", "parts"],
+    sum_problem_of: ["operation", "problem", "dtype", "tile", "backward"],
     tilings.decide.__wrapped__: ["operation", "problem", "dtype", "forced", "tile"],
     winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],
 }
 #: Names that no such type has.
-UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "threads", "machine", "setting")
+UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "threads", "machine", "placement")
 UNSEEN += ("cache_bytes", "l1_bytes", "l2_bytes")
 
 
@@ -51,7 +51,13 @@ class Blind:
 @pytest.mark.parametrize(("stage", "names"), FIRST_STAGE.items(), ids=lambda value: getattr(value, "__name__", ""))
 def test_signatures(stage, names):
     assert list(signature(stage).parameters) == names
-    seen = {*ConvProblem.__dataclass_fields__, *Case._fields, *Tile._fields, *dir(Case), *dir(Tile)}
+    seen = {
+        *ConvProblem.__dataclass_fields__,
+        *SumProblem._fields,
+        *RegisterTile._fields,
+        *dir(SumProblem),
+        *dir(RegisterTile),
+    }
     assert not seen & set(UNSEEN)
     assert set(UNSEEN) & set(Machine._fields)  # so these are names of hidden fields
 
@@ -61,7 +67,8 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
     """The first stage must not find other data elsewhere: only the own fields of its tile can be read."""
     tile = Machine(*tile, threads=2).tile
     for operation in (FPROP, DGRAD, WGRAD):
-        seen, blind = (case_of(operation, problem, dtype, one, operation == DGRAD) for one in (tile, Blind(tile)))
+        tiles = tile, Blind(tile)
+        seen, blind = (sum_problem_of(operation, problem, dtype, one, operation == DGRAD) for one in tiles)
         decide = box_order_of if operation == WGRAD else order_of
         assert decide(blind) == decide(seen)
         assert type(decide(seen)) is (BoxOrder if operation == WGRAD else Order)
@@ -144,16 +151,16 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
     for operation in (FPROP, DGRAD):
         if problem.groups == 1:
             problem = replace(problem, **{"x_channels" if operation == FPROP else "y_channels": channels})
-        case = case_of(operation, problem, dtype, Machine(*tile, 2).tile, operation == DGRAD)
-        order = order_of(case)
+        sums = sum_problem_of(operation, problem, dtype, Machine(*tile, 2).tile, operation == DGRAD)
+        order = order_of(sums)
         every = [
             unpacked(plan_of(operation, problem, dtype, adjacent, machine))[2]
             for adjacent in (False, True)
             for machine in machines(tile, 1, 7, 64)
         ]
         # Lanes add all terms one by one.
-        assert order.is_plain(case) or len({blocks.lanewise for blocks in every}) == 1
-        one_tap = case.taps <= 1 and not order.pairs  # channels follow each other, however they are cut
+        assert order.is_plain(sums) or len({blocks.lanewise for blocks in every}) == 1
+        one_tap = sums.taps <= 1 and not order.pairs  # channels follow each other, however they are cut
         for blocks in every:
             assert blocks.lanewise or (blocks.pairs == order.pairs and (blocks.chunk == order.chunk or one_tap))
     orders = []
@@ -189,9 +196,9 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
             unpacked(plan_of(operation, problem, dtypes.TABLE[2], adjacent, machine))
             for machine in (few, few._replace(l1_bytes=more.l1_bytes), more)
         )
-        case = case_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
-        halves = not adjacent and 2 * case.outputs == case.lanes  # the cache decides about the form
-        free = {"threads": 1, "streams": False, "fetches": 0, "far": False}
+        sums = sum_problem_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
+        halves = not adjacent and 2 * sums.outputs == sums.lanes  # the cache decides about the form
+        free = {"threads": 1, "nontemporal": False, "prefetch": 0, "target_in_memory": False}
         if not adjacent:
             free["groups"] = 1
         if not halves:
@@ -201,9 +208,9 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
             assert one == other
         free |= {"images": 1, "groups": 1}
         assert one[0] == other[0] and one[2]._replace(**free) == other[2]._replace(**free)
-        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= case.tuning.serial_products
+        worth = problem.multiplications * (8 if many[2].lanewise else 1) >= sums.tuning.serial_products
         taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-        assert many[2].threads == (2 if worth or 4 * taps >= case.tuning.large_filter_bytes else 1)
+        assert many[2].threads == (2 if worth or 4 * taps >= sums.tuning.large_filter_bytes else 1)
 
 
 #: Problems that layouts have treated differently. Small groups side by side channels last add all terms one by one;

@@ -14,11 +14,11 @@ from convgrad_cy import calls, dtypes
 from convgrad_cy.cpu import direct, small_groups
 from convgrad_cy.cpu.direct.mirrored import is_better_mirrored
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Blocks, WindowAxis
-from convgrad_cy.cpu.tile import tile_cycles
-from convgrad_cy.cpu.tuning import tuning_of
-from convgrad_cy.cpu.views import are_positions_adjacent
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.machine.register_tile import tile_cycles
+from convgrad_cy.cpu.machine.tuning import tuning_of
+from convgrad_cy.cpu.plan.steps import Blocks, WindowAxis
+from convgrad_cy.cpu.rewrites.views import are_positions_adjacent
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
 FLOAT32 = dtypes.TABLE[2]

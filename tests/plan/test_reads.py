@@ -4,8 +4,8 @@ import pytest
 
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.steps import Reads
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.plan.steps import Reads
 from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
 BFLOAT16, FLOAT32 = dtypes.TABLE[1:3]

@@ -9,8 +9,8 @@ import pytest
 import convgrad_cy as cg
 from convgrad_cy import calls
 from convgrad_cy.cpu import families
-from convgrad_cy.cpu.reasons import Ratio, Reason
-from convgrad_cy.cpu.small_groups import refusal as of_small_groups
+from convgrad_cy.cpu.plan.reasons import Ratio, Reason
+from convgrad_cy.cpu.small_groups import limits as of_small_groups
 from convgrad_cy.cpu.winograd import tilings
 
 #: Sizes of x, taps, padding, dilation. The filter is larger than x, but not than y: an exchange would gain nothing.

@@ -17,8 +17,8 @@ from problems import Problem, parse
 import convgrad_cy as cg
 from convgrad_cy import dtypes
 from convgrad_cy.cpu import task_of
-from convgrad_cy.cpu.kernels import machine
-from convgrad_cy.cpu.scratch import left_by
+from convgrad_cy.cpu.machine.kernels import this_machine
+from convgrad_cy.cpu.plan.scratch import left_by
 from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 
 NAMES = {"conv": "xw", "conv_backward_data": "yw", "conv_backward_filter": "xy"}
@@ -89,7 +89,7 @@ def sizes_of(problem):
 
 def packed(problem, itemsize, family):
     """Most bytes of the filter that the sum of the definition packs. Small groups may begin another block."""
-    lanes, strip = machine().vector_bytes // itemsize, machine().tile_column_bytes // itemsize
+    lanes, strip = this_machine().vector_bytes // itemsize, this_machine().tile_column_bytes // itemsize
     ins, outs = problem.x_channels // problem.groups, problem.y_channels // problem.groups
 
     def filled(count):

@@ -9,8 +9,8 @@ from plans import blocks_of
 
 import convgrad_cy
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.machines import Machine
-from convgrad_cy.cpu.tuning import NARROW, TABLE, WIDE, tuning_of
+from convgrad_cy.cpu.machine import Machine
+from convgrad_cy.cpu.machine.tuning import NARROW, TABLE, WIDE, tuning_of
 from convgrad_cy.problem import FPROP, WGRAD, ConvProblem
 
 PLANNER = Path(convgrad_cy.__file__).parent / "cpu"
@@ -24,23 +24,23 @@ MACHINE = Machine(6, 256, 64, False, 32 << 20, threads=2)
 ELSEWHERE = {
     "direct/long_filters.py": {"LEAST_CHANNELS"},
     "direct/plan.py": {"PLANS_BYTES"},
-    "cache.py": {"_COMMON"},
-    "dgrad_costs.py": {"_FITTED_BYTES"},
-    "machines.py": {"LINE_BYTES"},
-    "plan_checks.py": {"FEW_ROWS", "MOST", "POINTS"},
-    "patches.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
+    "machine/caches.py": {"_COMMON"},
+    "rewrites/dgrad_costs.py": {"_FITTED_BYTES"},
+    "machine/__init__.py": {"LINE_BYTES"},
+    "plan/checks.py": {"FEW_ROWS", "MOST", "POINTS"},
+    "rewrites/folded_taps.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups/plan.py": {"_LATEST_CALLS"},
-    "small_groups/refusal.py": {"MOST_TABLE"},
+    "small_groups/limits.py": {"MOST_TABLE"},
     "small_groups/spread.py": {"SPREAD_PARTS"},
-    "scratch.py": {"OF_ANY", "OF_ARRAYS"},
-    "steps.py": {"PACKS"},
-    "tile.py": {"HALF_ROWS"},
-    "walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
+    "plan/scratch.py": {"OF_ANY", "OF_ARRAYS"},
+    "plan/steps.py": {"PACKS"},
+    "machine/register_tile.py": {"HALF_ROWS"},
+    "plan/walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
     "winograd/costs.py": {"FEW_TILES", "SMALL_PRODUCTS"},
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
     "winograd/memory.py": {"FINISHED_CHANNELS", "LINE"},
     "winograd/tilings.py": {
-        *("SMALL", "LARGE", "LARGER", "LARGEST"),  # the existing sets of points
+        *("SMALL", "LARGE", "TILES_7", "TILES_8"),  # the existing sets of points
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),
     },
     "winograd/work.py": {"LEFT_OUT"},

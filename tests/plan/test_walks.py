@@ -1,4 +1,4 @@
-"""Walks that are planned once for each kind expand to all walks of the definition."""
+"""Walks that are planned once for each shape class expand to all walks of the definition."""
 
 from itertools import product
 from math import prod
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.cpu import walks
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.walks import walks_of
+from convgrad_cy.cpu.plan import walks
+from convgrad_cy.cpu.plan.walks import walks_of
 from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 
 AXES = st.tuples(st.integers(1, 30), st.integers(1, 12), st.integers(1, 9), st.integers(1, 7), st.integers(0, 5))
@@ -29,7 +29,7 @@ def problem_of(axes):
 @settings(max_examples=150)
 @given(axes=st.tuples(AXES, AXES, AXES))
 def test_rows_are_those_of_all_walks(few, axes):
-    """The rows must expand to all walks, also if a kind has several rows. The first of them identifies the kind."""
+    """The rows must expand to all walks, also if a shape class has several rows. The first one identifies it."""
     problem = problem_of(axes)
     if problem is None:
         return
@@ -43,14 +43,14 @@ def test_rows_are_those_of_all_walks(few, axes):
     extents = [len(phases) for phases in problem.backward_phases()]
     assert problem.count_backward_phases() == prod(extents)
     assert every.extents == (extents if prod(extents) else [1, 1, 1])  # without phases, one walk leaves zeros
-    rows, first = every.rows([[[*sum(walk, ()), i]] for i, walk in enumerate(every.kinds)])
+    rows, first = every.rows([[[*sum(walk, ()), i]] for i, walk in enumerate(every.shapes)])
     assert rows[:, :-1].tolist() == [list(sum(walk, ())) for walk in defined]
     assert np.array_equal(np.arange(len(defined)), np.zeros(1) if len(defined) == 1 else first)
     assert np.bincount(rows[:, -1]).tolist() == every.counts
-    assert rows[-1, -1] == len(every.kinds) - 1
-    lengths = [1 + i % 3 for i in range(len(every.kinds))]
+    assert rows[-1, -1] == len(every.shapes) - 1
+    lengths = [1 + i % 3 for i in range(len(every.shapes))]
     many, first = every.rows(
-        [[[*sum(w, ()), i, j] for j in range(n)] for i, (w, n) in enumerate(zip(every.kinds, lengths, strict=True))]
+        [[[*sum(w, ()), i, j] for j in range(n)] for i, (w, n) in enumerate(zip(every.shapes, lengths, strict=True))]
     )
     expected = [[*row, j] for row in rows.tolist() for j in range(lengths[row[-1]])]
     assert many.tolist() == expected
@@ -60,11 +60,11 @@ def test_rows_are_those_of_all_walks(few, axes):
 
 
 def test_kinds_are_few():
-    """1024 phases must have few kinds: at most for the two ends of rows and columns."""
+    """1024 phases must have few shape classes: at most for the two ends of rows and columns."""
     problem = problem_of(((1, 1, 1, 1, 0), (568, 64, 32, 1, 5), (560, 70, 32, 1, 0)))
     every = walks_of(problem, True)
     assert len(every) == 1024
-    assert len(every.kinds) <= 16 and len(set(every.kinds)) == len(every.kinds)
+    assert len(every.shapes) <= 16 and len(set(every.shapes)) == len(every.shapes)
 
 
 @pytest.mark.parametrize("rank", (1, 2))
@@ -96,6 +96,6 @@ def test_too_many_phases():
         cg.conv_transpose(y, w, stride=stride, padding=[(1, 0)], out=out, algorithm="direct")
     assert (out == 7).all()
     problem = ConvProblem(1, 1, 1, 1, (1, 1, stride), (1, 1, 1), (1, 1, stride - 2), (1, 1, stride))
-    assert len(plan(DGRAD, problem, dtypes.TABLE[2], True, cpu.machine()).steps) == stride - 1  # one for zeros
+    assert len(plan(DGRAD, problem, dtypes.TABLE[2], True, cpu.this_machine()).steps) == stride - 1  # one for zeros
     plan.cache_clear()
     assert cg.conv_transpose(y, w, stride=stride).sum() == 2 * stride  # no phases if taps are channels

@@ -48,7 +48,7 @@ def test_results(case, dtype, algorithm):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_family_is_asked(case, monkeypatch):
     monkeypatch.setattr(families, "job", None)
-    monkeypatch.setattr(families, "declined", None)
+    monkeypatch.setattr(families, "chosen", None)
     calls.forget()
     assert not called(case).any()
     name, shapes, keywords = case

@@ -13,146 +13,53 @@ pytestmark = pytest.mark.checkout
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "convgrad_cy"
 
-#: The families of cpu/families.py.
-_NAMES = ("columns", "direct", "exchanged", "long_sums", "overlaps", "patches", "small_groups", "winograd")
-FAMILIES = {f"cpu.{name}" for name in _NAMES}
-#: Imports of families that copy arrays to another order.
-_COPYING = {"arrays", "cpu.layouts", "cpu.reasons", "cpu.scratch", "problem"}
-#: Imports of both families that form the sum of the definition.
-_OF_SUMS = {"bounded", "problem"} | {
-    f"cpu.{name}" for name in ("cache", "case", "job", "machines", "shared", "steps", "task", "tile", "views")
-}
 #: Module -> the modules that it may import, as names below convgrad_cy ("" is the package itself). A folder stands for
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
 ALLOWED = {
-    "": {"api", "both", "default_algorithm", "explanation", "scratch_limit", "threads"},
-    "__main__": {"", "demo", "explain_command", "info", "operations", "report", "run_file"},
-    "explain_command": {"dtypes", "explanation", "keywords", "layer", "problem_text", "report"},
-    "layer": {"", "keywords"},
-    "demo": {"", "report", "whole_file"},
-    "info": {"", "cpu", "dtypes", "gpu", "problem", "report", "without_openmp", "_repeat"},
-    "run_file": {"operations", "report", "whole_file", "_repeat"},
-    "report": set(),
-    "whole_file": set(),
-    "operations": {"", "shims"},
-    "shims": {"", "api", "arguments", "arrays", "documentation", "dtypes", "keywords", "problem", "shapes"},
-    "api": {"arguments", "calls", "documentation"},
-    "both": {"arguments", "calls", "documentation"},
-    "explanation": {"arguments", "arrays", "calls", "cpu", "keywords", "prepared", "untouched"},
-    "untouched": {"arrays", "dtypes", "keywords"},
-    "problem_text": set(),
-    "calls": {"arguments", "arrays", "bounded", "cpu", "default_algorithm", "prepared", "_repeat"},
-    "prepared": {"arrays", "cpu", "dtypes", "gpu", "problem", "_repeat"},
-    "arguments": {"arrays", "dtypes", "geometry", "keywords"},
-    "geometry": {"default_algorithm", "keywords", "shapes", "dtypes", "problem"},
-    "bounded": {"locks"},
-    "locks": set(),
-    "default_algorithm": {"keywords"},
-    "scratch_limit": {"default_algorithm", "keywords", "problem"},
-    "keywords": {"problem"},
-    "shapes": {"problem", "keywords"},
+    "__main__": {"cli"},
+    "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
+    "shims": {"", "api", "arrays", "checks", "checks.keywords", "dtypes", "problem"},
+    "jax": {"_repeat", "_xla_ffi", "arrays", "calls", "checks", "cpu", "dtypes", "memo", "settings"},
+    "torch": {"_aten", "_cpu_features", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
+    "": {"api", "explanation", "settings"},
+    "explanation": {"arrays", "calls", "checks", "checks.keywords", "cpu"},
+    "api": {"calls", "checks"},
+    "calls": {"_repeat", "arrays", "checks", "cpu", "dtypes", "gpu", "memo", "problem", "settings"},
+    "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
     "arrays": {"_aten", "_repeat", "dtypes"},
-    "cpu": {f"cpu.{name}" for name in ("details", "families", "kernels", "reached", "task", "winograd", "zeros")}
-    | {"without_openmp"},
-    "cpu.details": FAMILIES - {"cpu.small_groups"}
-    | {"cpu.direct.boxes", "cpu.families", "cpu.layouts", "cpu.shared", "cpu.steps", "problem"},
-    "cpu.families": FAMILIES,
-    "cpu.columns": _COPYING | {"cpu.dgrad_costs", "cpu.kernels", "cpu.machines", "cpu.winograd"},
-    "cpu.dgrad_costs": set(),
-    "cpu.long_sums": _COPYING | {"cpu.exchanged", "cpu.kernels", "cpu.plan_checks", "_repeat"},
-    "cpu.exchanged": _COPYING | {"cpu.dgrad_costs", "cpu.direct", "cpu.patches", "cpu.small_groups", "cpu.task"},
-    "cpu.overlaps": _COPYING,
-    "cpu.patches": _COPYING,
+    "gpu": {"dtypes", "memo", "problem"},
+    # The families, and what explains them: details.py.
+    "cpu": {
+        *("cpu.direct", "cpu.long_sums", "cpu.small_groups", "cpu.winograd"),
+        *("cpu.rewrites", "cpu.rewrites.columns", "cpu.rewrites.exchanged"),
+        *("cpu.machine", "cpu.plan", "problem", "settings"),
+    },
+    # These two rewrites ask how long the kernels of the task itself would take.
+    "cpu.rewrites.columns": {"arrays", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.winograd", "problem"},
+    "cpu.rewrites.exchanged": {"arrays", "cpu.direct", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "problem"},
+    "cpu.long_sums": {
+        *("_repeat", "arrays", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "problem"),
+    },
     "cpu.winograd": {
-        "arrays",
-        "bounded",
-        "cpu.cache",
-        "cpu.cuts",
-        "cpu.job",
-        "cpu.layouts",
-        "cpu.machines",
-        "cpu.reasons",
-        "cpu.scratch",
-        "cpu.shared",
-        "cpu.small_groups",
-        "cpu.steps",
-        "cpu.tile",
-        "cpu.walks",
-        "problem",
+        *("arrays", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "memo", "problem"),
     },
-    "cpu.small_groups": _OF_SUMS | {"cpu.direct", "cpu.direct.boxes", "cpu.reasons"},
-    "cpu.direct.boxes": {"cpu.machines", "cpu.steps", "problem"},
-    "cpu.direct": _OF_SUMS | {"cpu.cuts", "cpu.direct.boxes", "cpu.once", "cpu.patches"},
-    "cpu.layouts": {"arrays", "cpu.kernels", "dtypes"},
-    "cpu.reached": {"cpu.layouts", "problem"},
-    "cpu.job": {"cpu.kernels", "cpu.plan_checks", "cpu.task", "_repeat"},
-    "cpu.plan_checks": {"cpu.shared", "cpu.steps", "problem"},
-    "cpu.task": {"cpu.machines", "problem"},
-    "cpu.case": {"cpu.cache", "cpu.machines", "cpu.once", "cpu.scratch", "cpu.walks", "problem"},
-    "cpu.scratch": {"cpu.cache", "cpu.reasons"},
-    "cpu.shared": {"cpu.machines"},
-    "cpu.reasons": set(),
-    "cpu.zeros": set(),
-    "cpu.kernels": {"cpu.cache", "cpu.machines", "scratch_limit", "threads", "_cpu_features", "_kernels"},
-    "cpu.cuts": set(),
-    "cpu.machines": {"cpu.once", "cpu.tuning"},
-    "cpu.once": set(),
-    "cpu.tuning": set(),
-    "cpu.cache": set(),
-    "cpu.steps": set(),
-    "cpu.tile": set(),
-    "cpu.views": {"problem"},
-    "cpu.walks": {"problem"},
-    "threads": {"keywords", "processors", "_repeat"},
-    "without_openmp": {"threads", "_repeat"},
-    "processors": set(),
-    "by_address": {"_repeat"},
-    "wishes": {"default_algorithm", "keywords", "locks"},
-    "jax": {
-        "_repeat",
-        "_xla_ffi",
-        "arguments",
-        "arrays",
-        "bounded",
-        "by_address",
-        "calls",
-        "cpu",
-        "default_algorithm",
-        "dtypes",
-        "prepared",
-        "threads",
-        "wishes",
-    },
-    "torch": {
-        "_aten",
-        "_cpu_features",
-        "_repeat",
-        "arguments",
-        "arrays",
-        "bounded",
-        "by_address",
-        "calls",
-        "cpu",
-        "default_algorithm",
-        "dtypes",
-        "prepared",
-        "threads",
-        "wishes",
-    },
-    "gpu": {"bounded", "locks", "problem", "dtypes"},
-    "documentation": set(),
+    "cpu.small_groups": {"cpu.direct", "cpu.machine", "cpu.plan", "cpu.rewrites", "memo", "problem"},
+    "cpu.direct": {"cpu.machine", "cpu.plan", "cpu.rewrites", "memo", "problem"},
+    "cpu.rewrites": {"arrays", "cpu.machine", "cpu.plan", "dtypes", "problem"},
+    "cpu.plan": {"_repeat", "cpu.machine", "memo", "problem"},
+    "cpu.machine": {"_cpu_features", "_kernels", "memo", "settings"},
+    "settings": {"_repeat", "checks.keywords", "memo", "problem"},
+    "checks.keywords": {"problem"},
     "problem": {"phases"},
     "phases": set(),
     "dtypes": set(),
-    "data": set(),
+    "memo": set(),
 }
 #: Imports of a module in addition to the standard library and NumPy. All are inside a function, never at import.
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
     "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
-    "demo": {"matplotlib"},
-    "info": {"cupy", "ml_dtypes"},
-    "run_file": {"ml_dtypes"},
+    "cli": {"cupy", "matplotlib", "ml_dtypes"},
 }
 #: Imports of a module at its own import. Nobody else imports such a module.
 ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}}
@@ -245,14 +152,14 @@ def test_only_allowed_imports(path):
     [
         ("problem.py", "from .dtypes import lookup"),
         ("problem.py", "from . import dtypes"),
-        ("cpu/cache.py", "import convgrad_cy.api"),
+        ("cpu/machine/caches.py", "import convgrad_cy.api"),
         ("cpu/direct/plan.py", "def f():\n    from convgrad_cy import cpu"),
-        ("cpu/machines.py", "from .direct import plan"),
-        ("geometry.py", "from .cpu.winograd import tilings"),
+        ("cpu/machine/__init__.py", "from ..direct import plan"),
+        ("checks/geometry.py", "from ..cpu.winograd import tilings"),
         ("shims/tensorflow.py", "from ..cpu import dgrad"),
         ("shims/tensorflow.py", "import tensorflow"),
-        ("api.py", "import cupy"),
-        ("api.py", "def f():\n    from . import torch"),
+        ("api/__init__.py", "import cupy"),
+        ("api/__init__.py", "def f():\n    from .. import torch"),
         ("torch/module.py", "import cupy"),
         ("arrays/of_torch.py", "def f():\n    import torch"),
         ("arrays/of_jax.py", "def f():\n    import jax"),
@@ -265,8 +172,8 @@ def test_forbidden_imports_are_seen(file, source):
 
 
 def test_allowed_imports_pass():
-    source = "import os\nimport numpy as np\nfrom . import dtypes\nfrom .problem import ConvProblem"
-    assert violations(source, PACKAGE / "geometry.py") == []
+    source = "import os\nimport numpy as np\nfrom .. import dtypes\nfrom ..problem import ConvProblem"
+    assert violations(source, PACKAGE / "checks" / "geometry.py") == []
 
 
 def cycle(graph):

@@ -13,8 +13,11 @@ from collections import OrderedDict
 import numpy as np
 
 import convgrad_cy as cg
-from convgrad_cy import bounded, calls, default_algorithm, prepared
-from convgrad_cy.cpu.machines import Tile
+from convgrad_cy import calls
+from convgrad_cy.calls import prepared
+from convgrad_cy.cpu.machine import RegisterTile
+from convgrad_cy.memo import bounded
+from convgrad_cy.settings import algorithm
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns that a process with threads forks
 
@@ -48,9 +51,9 @@ class Sizes(OrderedDict):
 STOPS = {
     "keep": (Sizes, "__setitem__", lambda: conv(20)),
     "clear": (Sizes, "clear", calls.forget),
-    "property": (Tile, "pairs", lambda: conv(20)),
+    "property": (RegisterTile, "pairs", lambda: conv(20)),
     "planning": (prepared, "prepare", lambda: conv(20)),
-    "setter": (default_algorithm, "changed", lambda: cg.set_default_algorithm("auto")),
+    "setter": (algorithm, "changed", lambda: cg.set_default_algorithm("auto")),
 }
 
 

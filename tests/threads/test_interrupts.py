@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convgrad_cy as cg
-from convgrad_cy.cpu.kernels import compiled
+from convgrad_cy.cpu.machine.kernels import compiled
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
 

@@ -12,8 +12,8 @@ from operations import DTYPES, dtype_of
 
 import convgrad_cy as cg
 from convgrad_cy import calls
-from convgrad_cy.cpu import kernels
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.machine import kernels
+from convgrad_cy.cpu.plan.job import Job
 
 THREADS = (2, 3, 5, 8, 16, 33, 64, 128)
 #: Numbers of threads that really run. Plans for other numbers run on one thread, as timed tasks do.

@@ -7,7 +7,8 @@ import pytest
 from test_invariance import run_python
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, processors, threads
+from convgrad_cy import _repeat
+from convgrad_cy.settings import processors, threads
 
 
 def written(folder, **files):
@@ -91,7 +92,7 @@ def test_hyperthreads(monkeypatch):
 def test_environment(environment, counts):
     """Cores must be counted if the user sets neither the number of threads nor their places."""
     environment = {"OMP_NUM_THREADS": "", "OMP_PROC_BIND": "", "OMP_PLACES": "", **environment}
-    code = "from convgrad_cy import threads; print(len(threads._processors), threads.get_num_threads())"
+    code = "from convgrad_cy.settings import threads; print(len(threads._processors), threads.get_num_threads())"
     child = run_python("-c", code, **environment)
     assert child.returncode == 0, child.stderr
     found, number = map(int, child.stdout.split())

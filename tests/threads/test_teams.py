@@ -11,9 +11,10 @@ from loops import CALLS, results
 from test_invariance import run_python
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu
-from convgrad_cy.bounded import Bounded
-from convgrad_cy.cpu.job import Job
+from convgrad_cy import _repeat, calls
+from convgrad_cy.cpu.machine import kernels
+from convgrad_cy.cpu.plan.job import Job
+from convgrad_cy.memo.bounded import Bounded
 
 HERE = Path(__file__).parent
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
@@ -39,9 +40,9 @@ def test_calls_have_a_team(monkeypatch):
         seen.append(("rearrange", number))
         return usual_rearrange(source, target, number)
 
-    usual_ready, usual_rearrange = Job.ready, cpu.kernels.compiled.rearrange
+    usual_ready, usual_rearrange = Job.ready, kernels.compiled.rearrange
     monkeypatch.setattr(Job, "ready", ready)
-    monkeypatch.setattr(cpu.kernels.compiled, "rearrange", rearrange)
+    monkeypatch.setattr(kernels.compiled, "rearrange", rearrange)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     for name, call in CALLS.items():
         seen.clear()

@@ -10,7 +10,8 @@ import pytest
 from test_invariance import run_python
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, cpu, threads
+from convgrad_cy import _repeat, cpu
+from convgrad_cy.settings import threads
 
 needs_openmp = pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
 
@@ -25,7 +26,7 @@ def default_number():
 def test_set():
     default = cg.get_num_threads()
     cg.set_num_threads(3)
-    assert cg.get_num_threads() == cpu.threads() == cpu.machine().threads == 3
+    assert cg.get_num_threads() == cpu.threads() == cpu.this_machine().threads == 3
     cg.set_num_threads(np.int64(2))
     assert cg.get_num_threads() == 2
     cg.set_num_threads(None)
@@ -117,7 +118,7 @@ def test_always_one(name, value, monkeypatch):
     monkeypatch.setattr(threads, name, value)
     cg.set_num_threads(3)
     with cg.num_threads(4):
-        assert cg.get_num_threads() == cpu.machine().threads == 1
+        assert cg.get_num_threads() == cpu.this_machine().threads == 1
 
 
 FORK = """

@@ -7,9 +7,11 @@ import pytest
 from test_invariance import run_python
 
 import convgrad_cy as cg
-from convgrad_cy import _repeat, calls, cpu, info, threads, without_openmp
+from convgrad_cy import _repeat, calls, cpu
+from convgrad_cy.cli import info
+from convgrad_cy.settings import threads, without_openmp
 
-LARGE = cpu.machine().tuning.serial_products
+LARGE = cpu.this_machine().tuning.serial_products
 #: The least number of products for which a call has several threads, and one less.
 X, W, FEWER = np.ones((1, 1, LARGE), np.float32), np.ones((1, 1, 1), np.float32), np.ones((1, 1, LARGE - 1), np.float32)
 

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.9")
 
 import convgrad_cy.torch as override  # noqa: E402
-from convgrad_cy import prepared  # noqa: E402
+from convgrad_cy.calls import prepared  # noqa: E402
 from convgrad_cy.torch import kernels  # noqa: E402
 
 pytestmark = pytest.mark.torch

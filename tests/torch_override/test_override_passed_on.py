@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", minversion="2.9")
 from exact_network import assert_same, integers  # noqa: E402
 
 import convgrad_cy.torch as override  # noqa: E402
-from convgrad_cy.bounded import ENTRY_BYTES  # noqa: E402
+from convgrad_cy.memo.bounded import ENTRY_BYTES  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -94,7 +94,7 @@ for number in map(int, os.environ["NUMBERS"].split()):
 def test_threads_that_are_started(tmp_path, numbers, started):
     """As many threads must start as torch.set_num_threads says, for any number of convgrad_cy: with one, none starts.
 
-    The number in convgrad_cy.threads holds for each call. libgomp ends threads that a smaller team lacks.
+    settings/threads.py must give each call its number. libgomp ends threads that a smaller team lacks.
     """
     printed = scripts.run(tmp_path, THREADS, NUMBERS=numbers, OMP_NUM_THREADS="4")
     if started[-1] == "-1":  # it may also keep them

@@ -22,8 +22,8 @@ from watched import Note
 
 import convgrad_cy as cg
 from bench.suites import LAYERS
-from convgrad_cy.cpu import tuning
-from convgrad_cy.cpu.kernels import compiled
+from convgrad_cy.cpu.machine import tuning
+from convgrad_cy.cpu.machine.kernels import compiled
 
 #: Layers that are large enough for a team, and have few tasks.
 SMALL = [

@@ -10,7 +10,7 @@ from operations import OPERATIONS
 from watched import built, needs_linux, run_child
 
 from convgrad_cy import calls, cpu
-from convgrad_cy.cpu.job import Job
+from convgrad_cy.cpu.plan.job import Job
 
 pytestmark = needs_linux
 #: The cases that always run.

@@ -1,14 +1,14 @@
 """The sum as the definition has it, in windows of the source and blocks of the filter (``pyx/``).
 
-The last family: it declines nothing.
+The last family: it refuses nothing.
 """
 
 from ...problem import DGRAD, WGRAD
-from ..case import case_of
-from ..job import Job
-from ..patches import is_dense, taps_as_channels
-from ..task import Task
-from ..views import are_positions_adjacent, merged
+from ..plan.job import Job
+from ..plan.sum_problem import sum_problem_of
+from ..plan.task import Task
+from ..rewrites.folded_taps import is_dense, taps_as_channels
+from ..rewrites.views import are_positions_adjacent, merged
 from .mirrored import is_better_mirrored
 from .order import order_of
 from .packed import most_shared as most_shared
@@ -22,7 +22,7 @@ def _with_fewer_taps(task):
     return task._replace(problem=problem, tensors=(source, joined.swapaxes(1, 2), target))
 
 
-def suits(task):
+def refusal(task):
     """None: the definition computes whatever there is."""
     return None
 
@@ -40,7 +40,7 @@ def job(task, rest=None):
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
         if joined != problem:  # the order of each sum stays as it is for other layouts
-            order = order_of(case_of(operation, problem, dtype, here.tile, True))
+            order = order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)
     made = make_plan(operation, problem, dtype, are_positions_adjacent(source), here, mirrored, order)

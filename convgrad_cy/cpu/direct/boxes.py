@@ -3,8 +3,8 @@
 from math import gcd, prod
 
 from ...problem import WGRAD, even
-from ..machines import LINE_BYTES
-from ..steps import WindowAxis
+from ..machine import LINE_BYTES
+from ..plan.steps import WindowAxis
 
 
 def window_axis(axis, positions, contiguous=False):
@@ -81,16 +81,16 @@ def shared_windows(walks, positions):
     return [[own[axis] for own, axis in zip(shared, walk, strict=True)] for walk in walks]
 
 
-def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compact=False, shared=False):
+def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compact=False, shared=False):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
 
-    ``case``: a ``case.Case``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
+    ``sums``: a ``SumProblem``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
     ``least`` channels. ``across``: rows are cut at whole vectors. ``paired``: in pairs of positions. ``compact``: with
     a rim as small as can be; the chunk is the same. ``shared``: one window for all walks, which are stride phases.
     """
-    walks, batch, tuning = case.walks, case.batch, case.tuning
+    walks, batch, tuning = sums.walks, sums.batch, sums.tuning
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
-    multiple = case.tile.vector_bytes // itemsize if across else 1
+    multiple = sums.tile.vector_bytes // itemsize if across else 1
 
     def windows_of(box):
         if shared:
@@ -108,10 +108,10 @@ def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compac
         if elements * chunk * itemsize <= tuning.window_bytes or (chunk <= least and most == 1):
             break
         # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
-        long = chunk // 2 * case.taps >= tuning.long_sum
+        long = chunk // 2 * sums.taps >= tuning.long_sum
         few = tuning.kept_positions_of_long_sums if long else tuning.kept_positions
         if chunk > least and (chunk > 4 or most <= few):
-            chunk = even(case.channels, chunk // 2, 4 if chunk > 4 else 1)
+            chunk = even(sums.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
             most = max(1, most // 2)
     if compact:
@@ -120,32 +120,32 @@ def boxed(case, chunk, least, most, itemsize, across=False, paired=False, compac
     return box[0], windows, chunk
 
 
-def count_boxes(case, images, windows):
+def count_boxes(sums, images, windows):
     """Boxes of the walk that has fewest."""
-    return -(-case.batch // images) * min(
+    return -(-sums.batch // images) * min(
         prod(-(-axis.positions // part.positions) for axis, part in zip(walk, window, strict=True))
-        for walk, window in zip(case.walks, windows, strict=True)
+        for walk, window in zip(sums.walks, windows, strict=True)
     )
 
 
-def bundled(case, setting, images, windows, tasks):
+def bundled(sums, placement, images, windows, tasks):
     """Groups that a task takes together, of which each has so many tasks.
 
     Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache. So are the lines
     of a window to which pairs of channels are transposed. Groups are computed each by itself, however many a task
     takes, so their number may depend on that of threads.
     """
-    elements, tuning = images * max(prod(axis.extent for axis in window) for window in windows), case.tuning
+    elements, tuning = images * max(prod(axis.extent for axis in window) for window in windows), sums.tuning
     bundle_bytes = tuning.bundle_bytes
-    if setting.positions_adjacent:
-        if case.operation == WGRAD or not case.multiplies_pairs:
+    if placement.positions_adjacent:
+        if sums.operation == WGRAD or not sums.multiplies_pairs:
             return 1
         bundle_bytes = tuning.adjacent_bundle_bytes
     most = min(
-        bundle_bytes // (case.channels * case.dtype.itemsize),
-        tuning.window_bytes // (elements * case.channels * case.itemsize),
-        case.groups * tasks // (tuning.thread_tasks * setting.machine.threads),
-        case.groups,
+        bundle_bytes // (sums.channels * sums.dtype.itemsize),
+        tuning.window_bytes // (elements * sums.channels * sums.itemsize),
+        sums.groups * tasks // (tuning.thread_tasks * placement.machine.threads),
+        sums.groups,
     )
-    lines = LINE_BYTES // gcd(LINE_BYTES, case.channels * case.dtype.itemsize)  # groups of which whole lines consist
+    lines = LINE_BYTES // gcd(LINE_BYTES, sums.channels * sums.dtype.itemsize)  # groups of which whole lines consist
     return max(1, most - most % lines if most > lines else most)

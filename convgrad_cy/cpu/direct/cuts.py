@@ -1,4 +1,4 @@
-"""The sum cut for many threads (``cpu/cuts.py``): smaller boxes and blocks of fprop and dgrad, more blocks of wgrad.
+"""The sum cut for many threads (``plan/cuts.py``): smaller boxes and blocks of fprop and dgrad, more blocks of wgrad.
 
 The order of sums is given: chunks in fprop and dgrad, boxes and slices in wgrad.
 """
@@ -7,40 +7,40 @@ from itertools import product
 from math import prod
 
 from ...problem import even
-from ..cuts import Tasks, best_cut, halves, shrinking
-from ..tile import tile_cycles
+from ..machine.register_tile import tile_cycles
+from ..plan.cuts import Tasks, best_cut, halves, shrinking
 from .boxes import count_boxes
 from .order import sums_bytes_of_slice
 
 
-def _boxes(case, images, window, walk):
-    return -(-case.batch // images) * prod(
+def _boxes(sums, images, window, walk):
+    return -(-sums.batch // images) * prod(
         -(-axis.positions // part.positions) for axis, part in zip(walk, window, strict=True)
     )
 
 
-def _cycles(case, sizes, block, images, window, walk, pairs):
+def _cycles(sums, sizes, block, images, window, walk, pairs):
     """Of a task: one box of one walk."""
-    tuning = case.tuning
+    tuning = sums.tuning
     positions, terms = (
         images * prod(part.positions for part in window),
-        case.channels * prod(axis.taps for axis in walk),
+        sums.channels * prod(axis.taps for axis in walk),
     )
     rows, columns = (block, positions) if sizes.across else (positions, block)
-    products = terms * tile_cycles(rows, columns, case.tile, case.itemsize) * (0.5 if pairs else 1)
-    copied = images * prod(part.extent for part in window) * case.channels
+    products = terms * tile_cycles(rows, columns, sums.tile, sums.itemsize) * (0.5 if pairs else 1)
+    copied = images * prod(part.extent for part in window) * sums.channels
     filters = (tuning.packed_cycles if sizes.packs else tuning.read_cycles) * terms * block
     return products + tuning.copied_cycles * copied + filters + tuning.box_cycles
 
 
-def correlation_loop(case, sizes, pairs, block, images, windows):
+def correlation_loop(sums, sizes, pairs, block, images, windows):
     """The ``Tasks`` of fprop or dgrad that are cut so."""
-    each = zip(case.walks, windows, case.counts, strict=True)
-    blocks = case.groups * -(-case.outputs // block)
+    each = zip(sums.walks, windows, sums.counts, strict=True)
+    blocks = sums.groups * -(-sums.outputs // block)
     kinds = [
         Tasks(
-            blocks * count * _boxes(case, images, window, walk),
-            _cycles(case, sizes, block, images, window, walk, pairs),
+            blocks * count * _boxes(sums, images, window, walk),
+            _cycles(sums, sizes, block, images, window, walk, pairs),
         )
         for walk, window, count in each
     ]
@@ -49,43 +49,43 @@ def correlation_loop(case, sizes, pairs, block, images, windows):
     return [Tasks(max(kind.count for kind in kinds), sum(kind.cycles for kind in kinds))]
 
 
-def cut_correlation(case, sizes, pairs, threads, cut, boxed):
+def cut_correlation(sums, sizes, pairs, threads, cut, boxed):
     """(block, images, windows) of fprop or dgrad for so many threads.
 
     ``cut``: the same as they are. ``boxed`` gives images and windows of boxes of at most so many positions.
     """
-    if threads <= case.tuning.tuned_threads:
+    if threads <= sums.tuning.tuned_threads:
         return cut
     whole = cut[1] * max(prod(part.positions for part in window) for window in cut[2])
-    mosts = shrinking(whole, case.tuning, case.tuning.least_cut_positions)
-    blocks = halves(cut[0], case.tile.tile_rows if sizes.across else case.strip)
+    mosts = shrinking(whole, sums.tuning, sums.tuning.least_cut_positions)
+    blocks = halves(cut[0], sums.tile.tile_rows if sizes.across else sums.strip)
     others = ((block, *boxed(most)) for block, most in product(blocks, mosts))
-    return best_cut(cut, others, lambda one: [correlation_loop(case, sizes, pairs, *one)], threads, case.tuning)
+    return best_cut(cut, others, lambda one: [correlation_loop(sums, sizes, pairs, *one)], threads, sums.tuning)
 
 
-def accumulation_loop(case, order, chunk, block):
+def accumulation_loop(sums, order, chunk, block):
     """The ``Tasks`` of wgrad with such blocks of the filter, of the walk that has most taps."""
-    tasks = order.slices * case.groups * -(-case.channels // chunk) * -(-case.outputs // block)
-    boxes = count_boxes(case, order.images, order.windows) / order.slices
+    tasks = order.slices * sums.groups * -(-sums.channels // chunk) * -(-sums.outputs // block)
+    boxes = count_boxes(sums, order.images, order.windows) / order.slices
     window = max(order.windows, key=lambda window: prod(part.positions for part in window))
     positions, seen = (order.images * prod(getattr(part, name) for part in window) for name in ("positions", "extent"))
-    products = positions * tile_cycles(case.taps * chunk, block, case.tile, case.itemsize) * (0.5 if order.pairs else 1)
-    copied = case.tuning.copied_cycles * (seen * chunk + positions * block)
-    return [Tasks(tasks, boxes * (products + copied + case.tuning.box_cycles))]
+    products = positions * tile_cycles(sums.taps * chunk, block, sums.tile, sums.itemsize) * (0.5 if order.pairs else 1)
+    copied = sums.tuning.copied_cycles * (seen * chunk + positions * block)
+    return [Tasks(tasks, boxes * (products + copied + sums.tuning.box_cycles))]
 
 
-def has_room(case, slices, chunk, block):
+def has_room(sums, slices, chunk, block):
     """Whether the sums of all slices, in such blocks of the filter, take no more than a call may."""
-    return slices == 1 or slices * sums_bytes_of_slice(case, chunk, block) <= case.most_scratch
+    return slices == 1 or slices * sums_bytes_of_slice(sums, chunk, block) <= sums.most_scratch
 
 
-def cut_accumulation(case, order, threads, chunk, block):
+def cut_accumulation(sums, order, threads, chunk, block):
     """(chunk, block) of wgrad for ``threads`` threads, with room for its sums."""
-    if threads <= case.tuning.tuned_threads:
+    if threads <= sums.tuning.tuned_threads:
         return chunk, block
     chunks = [chunk]
-    while chunks[-1] > 1 and case.taps * chunks[-1] > case.tile.tile_rows:
-        chunks.append(even(case.channels, max(1, chunks[-1] // 2)))
-    every = product(chunks, halves(block, case.lanes))
-    others = (one for one in every if has_room(case, order.slices, *one))
-    return best_cut((chunk, block), others, lambda one: [accumulation_loop(case, order, *one)], threads, case.tuning)
+    while chunks[-1] > 1 and sums.taps * chunks[-1] > sums.tile.tile_rows:
+        chunks.append(even(sums.channels, max(1, chunks[-1] // 2)))
+    every = product(chunks, halves(block, sums.lanes))
+    others = (one for one in every if has_room(sums, order.slices, *one))
+    return best_cut((chunk, block), others, lambda one: [accumulation_loop(sums, order, *one)], threads, sums.tuning)

@@ -11,11 +11,11 @@ from ...problem import even
 LEAST_CHANNELS = 4
 
 
-def most_taps(case):
+def most_taps(sums):
     """Taps that a task may have."""
-    tuning = case.tuning
-    tap = max(min(case.channels, LEAST_CHANNELS), 1) * case.itemsize
-    row = max(even(case.outputs, tuning.wgrad_outputs, case.strip), case.lanes)
+    tuning = sums.tuning
+    tap = max(min(sums.channels, LEAST_CHANNELS), 1) * sums.itemsize
+    row = max(even(sums.outputs, tuning.wgrad_outputs, sums.strip), sums.lanes)
     # What they see has to leave room for positions in a window.
     return max(1, min(tuning.long_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
 
@@ -26,11 +26,11 @@ def _cut(axis, most):
     return [axis.part(0, axis.positions, tap, min(size, axis.taps - tap)) for tap in range(0, axis.taps, size)]
 
 
-def cut_taps(case, parts):
-    """The case and the ``parts`` of its walks with their taps cut, whole rows of them as long as there is room."""
-    most = most_taps(case)
-    if case.taps <= most:
-        return case, parts
+def cut_taps(sums, parts):
+    """The sums and the ``parts`` of their walks, with taps cut, whole rows of them as long as there is room."""
+    most = most_taps(sums)
+    if sums.taps <= most:
+        return sums, parts
     cut = []
     for own in parts:
         pieces = []
@@ -41,4 +41,4 @@ def cut_taps(case, parts):
                 left = max(1, left // axes[-1][0].taps)
             pieces += product(*axes[::-1])
         cut.append(pieces)
-    return case.parted(cut), cut
+    return sums.parted(cut), cut

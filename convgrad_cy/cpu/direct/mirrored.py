@@ -2,7 +2,7 @@
 
 from math import prod
 
-from ..tile import tile_cycles
+from ..machine.register_tile import tile_cycles
 
 
 def is_better_mirrored(problem, tile, itemsize):

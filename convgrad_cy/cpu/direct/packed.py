@@ -4,8 +4,8 @@ from functools import lru_cache
 from math import prod
 
 from ...problem import DGRAD, WGRAD
-from ..case import case_of
-from ..shared import packed_outputs
+from ..plan.shared import packed_outputs
+from ..plan.sum_problem import sum_problem_of
 from .choices import crosses_positions
 
 
@@ -14,7 +14,7 @@ def most_shared(operation, problem, dtype, tile):
     """Bytes at most, in any layout, of a filter packed for all tasks; wgrad packs none."""
     if operation == WGRAD:
         return 0
-    case = case_of(operation, problem, dtype, tile, operation == DGRAD)
-    across = all(crosses_positions(case, adjacent) for adjacent in (False, True))
-    outputs = case.outputs if across else packed_outputs(case.outputs, case.lanes, case.strip)
-    return case.groups * case.channels * outputs * prod(problem.kernel) * case.itemsize
+    sums = sum_problem_of(operation, problem, dtype, tile, operation == DGRAD)
+    across = all(crosses_positions(sums, adjacent) for adjacent in (False, True))
+    outputs = sums.outputs if across else packed_outputs(sums.outputs, sums.lanes, sums.strip)
+    return sums.groups * sums.channels * outputs * prod(problem.kernel) * sums.itemsize

@@ -6,12 +6,12 @@ decided first (``order.py``), and by nothing that this second stage knows beside
 
 from math import prod
 
-from ...bounded import bounded
+from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD, even
-from ..cache import memory_ways
-from ..case import case_of, setting_of
-from ..machines import LINE_BYTES
-from ..steps import Blocks, Outline, cut_rows, whole_rows
+from ..machine import LINE_BYTES
+from ..machine.caches import memory_ways
+from ..plan.steps import Blocks, Outline, cut_rows, whole_rows
+from ..plan.sum_problem import placement_of, sum_problem_of
 from .boxes import boxed, bundled, count_boxes, has_much_rim
 from .choices import cut_walks
 from .cuts import cut_accumulation, cut_correlation, has_room
@@ -31,85 +31,86 @@ from .reads import accumulation_reads, correlation_reads
 PLANS_BYTES = 16 << 20
 
 
-def _many_positions(case, setting, chunk_bytes, phases, across, windows):
+def _many_positions(sums, placement, chunk_bytes, phases, across, windows):
     """Positions of a box where each has few products; ``chunk_bytes``: what a chunk has of a position of the source.
 
     So it has where its window, of ``windows``, is mostly rim. Across positions, a window is read for few outputs: it
     should stay in the first cache. Of small groups, channels last, a task has several.
     """
-    if case.groups > 1 and not setting.positions_adjacent:
+    if sums.groups > 1 and not placement.positions_adjacent:
         return 0
-    products, tuning = case.channels * case.taps * case.outputs * phases, case.tuning
+    products, tuning = sums.channels * sums.taps * sums.outputs * phases, sums.tuning
     many = tuning.many_positions
     if not any(has_much_rim(window, tuning) for window in windows):
         many = min(many, tuning.box_positions * tuning.few_products // max(products, 1))
-    seen = chunk_bytes * prod(axis.source_step for axis in case.walks[-1])
-    return min(many, tuning.many_l1_caches * setting.machine.l1_bytes // seen) if across else many
+    seen = chunk_bytes * prod(axis.source_step for axis in sums.walks[-1])
+    return min(many, tuning.many_l1_caches * placement.machine.l1_bytes // seen) if across else many
 
 
-def _pack_channels(case, chunk, pairs, packs, threads):
+def _pack_channels(sums, chunk, pairs, packs, threads):
     """Channels of a chunk of the filter that a task packs: few enough that there are tasks for the threads."""
-    tuning = case.tuning
+    tuning = sums.tuning
     if packs or pairs or threads <= tuning.tuned_threads:
         return chunk
-    taps = max([prod([axis.taps for axis in walk]) for walk in case.walks])
-    tasks = case.groups * -(-case.outputs // case.strip) * -(-case.channels // chunk)
-    size = taps * chunk * min(case.outputs, case.strip) * case.itemsize
+    taps = max([prod([axis.taps for axis in walk]) for walk in sums.walks])
+    tasks = sums.groups * -(-sums.outputs // sums.strip) * -(-sums.channels // chunk)
+    size = taps * chunk * min(sums.outputs, sums.strip) * sums.itemsize
     parts = min(-(-threads // tasks), size // tuning.least_packed_bytes)
     return -(-chunk // max(parts, 1))
 
 
-def correlation(given, streams):
-    """The outline of fprop or dgrad, within the order of sums that is given, in the first form that suits."""
-    walks, setting, (chunk, pairs) = given.case.walks, given.setting, given.order
-    declined, form = chosen(given)
-    case, parts, block, most, across, packs, phases = sizes = form.sizes(given)
-    compact = across and not setting.positions_adjacent  # else long rows are copied faster
-    itemsize = channel_bytes(case, pairs)
-    threads = setting.threads(case)
+def correlation(given, nontemporal):
+    """The outline of fprop or dgrad, within the order of sums that is given, in the first form without a refusal."""
+    walks, placement, (chunk, pairs) = given.sums.walks, given.placement, given.order
+    refusals, form = chosen(given)
+    sums, parts, block, most, across, packs, phases = sizes = form.sizes(given)
+    compact = across and not placement.positions_adjacent  # else long rows are copied faster
+    itemsize = channel_bytes(sums, pairs)
+    threads = placement.threads(sums)
 
     def boxes(most):
-        return boxed(case, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)[:2]
+        return boxed(sums, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)[:2]
 
     images, windows = boxes(most)
-    many = 0 if packs else _many_positions(case, setting, chunk * itemsize, phases, across, windows)
-    if many > case.tuning.box_positions and most < case.positions:
-        images, windows = boxes(box_positions(case, block, phases, many))
-    block, images, windows = cut_correlation(case, sizes, pairs, threads, (block, images, windows), boxes)
+    many = 0 if packs else _many_positions(sums, placement, chunk * itemsize, phases, across, windows)
+    if many > sums.tuning.box_positions and most < sums.positions:
+        images, windows = boxes(box_positions(sums, block, phases, many))
+    block, images, windows = cut_correlation(sums, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
-    joins = chunk == case.channels and block == case.outputs and not (pairs and chunk % 2)  # whole words of a window
+    joins = chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)  # whole words of a window
     if joins and not packs and (phases == 1 or not across):
-        groups = bundled(case, setting, images, windows, count_boxes(case, images, windows))
+        groups = bundled(sums, placement, images, windows, count_boxes(sums, images, windows))
     # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
     # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
-    few = not across and case.channels * case.taps < case.tuning.streamed_terms
-    whole = chunk == case.channels and case.tile.tile_column_bytes >= LINE_BYTES
-    streams = streams and (groups > 1 if phases > 1 else whole and not few)
-    cut = len(case.walks) > len(walks)
-    blocks = Blocks(threads, False, across, images, chunk, block, 1, streams, False, packs, pairs, groups, phases)
-    blocks = blocks._replace(pack_channels=_pack_channels(case, chunk, pairs, packs, threads))
-    reads = correlation_reads(case, blocks)
+    few = not across and sums.channels * sums.taps < sums.tuning.streamed_terms
+    whole = chunk == sums.channels and sums.tile.tile_column_bytes >= LINE_BYTES
+    nontemporal = nontemporal and (groups > 1 if phases > 1 else whole and not few)
+    cut = len(sums.walks) > len(walks)
+    blocks = Blocks(threads, False, across, images, chunk, block, 1, nontemporal, False, packs, pairs, groups, phases)
+    blocks = blocks._replace(pack_channels=_pack_channels(sums, chunk, pairs, packs, threads))
+    reads = correlation_reads(sums, blocks)
     rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
-    return Outline(case.every, rows, blocks, form.name, declined)
+    return Outline(sums.every, rows, blocks, form.name, refusals)
 
 
-def accumulation(case, parts, setting, order, far):
+def accumulation(sums, parts, placement, order, target_in_memory):
     """The outline of wgrad, of which ``parts`` are the walks, within the order of its sums."""
     pairs, images, windows, slices, chunk, block, most = order
-    gathered = case.tuning.gathered_bytes
-    wider = even(case.outputs, gathered // case.itemsize, case.strip)
-    gathers = case.taps == 1 and setting.positions_adjacent and case.walks[0][2].source_step > 1
-    if gathers and wider > block and most * wider * case.itemsize <= case.tuning.larger_sums_bytes:
+    gathered = sums.tuning.gathered_bytes
+    wider = even(sums.outputs, gathered // sums.itemsize, sums.strip)
+    gathers = sums.taps == 1 and placement.positions_adjacent and sums.walks[0][2].source_step > 1
+    if gathers and wider > block and most * wider * sums.itemsize <= sums.tuning.larger_sums_bytes:
         # No sum's order depends on these two, so layouts may differ.
-        other = min(chunk, chunk_of(case, gathered, case.itemsize)), wider
-        chunk, block = other if has_room(case, slices, *other) else (chunk, block)
-    threads = setting.threads(case)
-    chunk, block = cut_accumulation(case, order, threads, chunk, block)
+        other = min(chunk, chunk_of(sums, gathered, sums.itemsize)), wider
+        chunk, block = other if has_room(sums, slices, *other) else (chunk, block)
+    threads = placement.threads(sums)
+    chunk, block = cut_accumulation(sums, order, threads, chunk, block)
     groups = 1
-    if chunk == case.channels and block == case.outputs:
-        groups = bundled(case, setting, images, windows, slices)
-    blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups, far=far)
-    return Outline(case.every, whole_rows(parts, windows, accumulation_reads(case)), blocks)
+    if chunk == sums.channels and block == sums.outputs:
+        groups = bundled(sums, placement, images, windows, slices)
+    blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups)
+    blocks = blocks._replace(target_in_memory=target_in_memory)
+    return Outline(sums.every, whole_rows(parts, windows, accumulation_reads(sums)), blocks)
 
 
 def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, order=None):
@@ -120,17 +121,18 @@ def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=Fal
     where they are not to have the problem's own.
     """
     backward = operation == DGRAD or mirrored
-    case = case_of(operation, problem, dtype, machine.tile, backward)
-    setting = setting_of(problem, dtype, positions_adjacent, machine, backward)
-    streams, _, far = memory_ways(problem, dtype, machine, backward)
+    sums = sum_problem_of(operation, problem, dtype, machine.tile, backward)
+    placement = placement_of(problem, dtype, positions_adjacent, machine, backward)
+    nontemporal, _, target_in_memory = memory_ways(problem, dtype, machine, backward)
     if operation != WGRAD:
-        order = order or (adjacent_order_of if positions_adjacent else order_of)(case)
-        return correlation(Given(case, setting, order), streams)
-    parts = [[walk] for walk in case.walks]
+        order = order or (adjacent_order_of if positions_adjacent else order_of)(sums)
+        return correlation(Given(sums, placement, order), nontemporal)
+    parts = [[walk] for walk in sums.walks]
     if not mirrored:
-        case, parts = cut_walks(case)
-    whole, (case, parts) = case, cut_taps(case, parts)
-    return accumulation(case, parts, setting, box_order_of(case, len(case.walks) // len(whole.walks)), far)
+        sums, parts = cut_walks(sums)
+    whole, (sums, parts) = sums, cut_taps(sums, parts)
+    order = box_order_of(sums, len(sums.walks) // len(whole.walks))
+    return accumulation(sums, parts, placement, order, target_in_memory)
 
 
 @bounded(PLANS_BYTES)

@@ -5,8 +5,8 @@ What is legal, at the addresses and strides of a call, ``pyx/`` asks.
 
 from math import prod
 
-from ..machines import LINE_BYTES
-from ..steps import Reads, same_reads
+from ..machine import LINE_BYTES
+from ..plan.steps import Reads, same_reads
 
 
 def _pays(walk, window, blocks, tuning):
@@ -22,21 +22,21 @@ def _pays(walk, window, blocks, tuning):
     return taps > 1 and many and (shared or width.source_step > 1)
 
 
-def correlation_reads(case, blocks):
+def correlation_reads(sums, blocks):
     """What a step of fprop or dgrad with a walk and a window has for its ``Reads``."""
-    pays = blocks.outputs >= case.tuning.window_outputs
-    most = case.tuning.strip_reads * case.tile.tile_rows if blocks.packs and not blocks.pairs else 0
+    pays = blocks.outputs >= sums.tuning.window_outputs
+    most = sums.tuning.strip_reads * sums.tile.tile_rows if blocks.packs and not blocks.pairs else 0
     if not pays and not most:
         return same_reads(Reads())
 
     def reads(walk, window):
         strips = blocks.images * prod([axis.positions for axis in window]) <= most
-        return Reads(pays and _pays(walk, window, blocks, case.tuning), strips=strips)
+        return Reads(pays and _pays(walk, window, blocks, sums.tuning), strips=strips)
 
     return reads
 
 
-def accumulation_reads(case):
+def accumulation_reads(sums):
     """The same of wgrad.
 
     A tile walks along a few rows of the window. With adjacent positions it reads these few lines alone, and taps of one
@@ -44,8 +44,8 @@ def accumulation_reads(case):
     of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be moved one by
     one.
     """
-    wide = case.tile.vector_bytes >= LINE_BYTES or case.itemsize != 4
-    if wide or case.channels < case.tuning.transposed_channels:
+    wide = sums.tile.vector_bytes >= LINE_BYTES or sums.itemsize != 4
+    if wide or sums.channels < sums.tuning.transposed_channels:
         return same_reads(Reads(channels_inside=True))
 
     def reads(walk, window):

@@ -4,11 +4,12 @@ A vector for each channel is made of those of the source in registers, where vec
 """
 
 from ...problem import DGRAD, WGRAD
-from ..job import Job
-from ..task import Task
-from ..views import are_positions_adjacent, merged
-from .plan import found, plan
+from ..plan.job import Job
+from ..plan.task import Task
+from ..rewrites.views import are_positions_adjacent, merged
+from .plan import found
 from .plan import most_shared as most_shared
+from .plan import plan as make_plan
 
 
 def _seen(task):
@@ -20,7 +21,7 @@ def _seen(task):
     return seen, (operation, problem, dtype, are_positions_adjacent(source), here)
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
@@ -30,4 +31,4 @@ def suits(task):
 def job(task, rest=None):
     """The ``Job`` of a task."""
     seen, arguments = _seen(task)
-    return Job("wgrad" if task.operation == WGRAD else "correlate", plan(*arguments), seen)
+    return Job("wgrad" if task.operation == WGRAD else "correlate", make_plan(*arguments), seen)

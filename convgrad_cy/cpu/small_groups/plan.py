@@ -4,18 +4,18 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from ...bounded import bounded
+from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD
-from ..cache import memory_ways, operand_bytes
-from ..case import case_of, setting_of
 from ..direct.plan import PLANS_BYTES
-from ..reasons import Reason
-from ..steps import Blocks, Outline, WindowAxis, whole_rows
+from ..machine.caches import memory_ways, operand_bytes
+from ..plan.reasons import Reason
+from ..plan.steps import Blocks, Outline, WindowAxis, whole_rows
+from ..plan.sum_problem import placement_of, sum_problem_of
 from .boxes import cut_accumulation, cut_correlation, lanes_bytes
-from .refusal import refusal
+from .limits import refusal
 from .spread import serve_as_they_are, spread_of
 
-#: Whose outlines are kept: whether one suits is asked before it is planned.
+#: Their outlines are kept, since the refusal is asked for before the plan.
 _LATEST_CALLS = 4
 
 
@@ -32,29 +32,29 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     if problem.groups == 1:
         return Found("there is one group")
     backward = operation == DGRAD
-    case = case_of(operation, problem, dtype, machine.tile, backward)
-    setting = setting_of(problem, dtype, positions_adjacent, machine, backward)
-    spread = spread_of(case)
-    reason = refusal(case, setting, spread)
+    sums = sum_problem_of(operation, problem, dtype, machine.tile, backward)
+    placement = placement_of(problem, dtype, positions_adjacent, machine, backward)
+    spread = spread_of(sums)
+    reason = refusal(sums, placement, spread)
     if reason is not None:
         return Found(reason)
-    worth = 8 * case.multiplications >= case.tuning.serial_products
-    threads = machine.threads if worth else setting.threads(case)
-    in_place = serve_as_they_are(case, spread) and not positions_adjacent and dtype.itemsize == case.itemsize
-    near = sum(operand_bytes(problem, dtype.itemsize)) <= case.tuning.spread_in_place_part * machine.cache_bytes
+    worth = 8 * sums.multiplications >= sums.tuning.serial_products
+    threads = machine.threads if worth else placement.threads(sums)
+    in_place = serve_as_they_are(sums, spread) and not positions_adjacent and dtype.itemsize == sums.itemsize
+    near = sum(operand_bytes(problem, dtype.itemsize)) <= sums.tuning.spread_in_place_part * machine.cache_bytes
     in_place = in_place and (spread is None or near)
     cut = cut_accumulation if operation == WGRAD else cut_correlation
-    cut = cut(case, spread, positions_adjacent, in_place, threads)
+    cut = cut(sums, spread, positions_adjacent, in_place, threads)
     if cut is None:
-        return Found(Reason("a copy would take more than {} bytes", case.tuning.most_lane_bytes))
-    streams, fetches, _ = memory_ways(problem, dtype, machine, backward)
-    windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in cut.extents]] * len(case.walks)
+        return Found(Reason("a copy would take more than {} bytes", sums.tuning.most_lane_bytes))
+    nontemporal, prefetch, _ = memory_ways(problem, dtype, machine, backward)
+    windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in cut.extents]] * len(sums.walks)
     blocks = Blocks(
-        threads, True, False, 1, case.channels, cut.outputs, cut.slices, streams, fetches, False,
+        threads, True, False, 1, sums.channels, cut.outputs, cut.slices, nontemporal, prefetch, False,
         spread is not None and spread.pairs, spreads=0 if spread is None else 2 if in_place else 1,
         heights=cut.heights, bands=cut.bands,
     )  # fmt: skip
-    return Found(None, Outline(case.every, whole_rows([[walk] for walk in case.walks], windows), blocks))
+    return Found(None, Outline(sums.every, whole_rows([[walk] for walk in sums.walks], windows), blocks))
 
 
 @lru_cache(maxsize=_LATEST_CALLS)
@@ -63,9 +63,9 @@ def most_shared(operation, problem, dtype, tile):
     channels, outputs = problem.channels(operation == DGRAD)
     if problem.groups == 1 or 2 * max(channels, outputs) * dtype.compute_itemsize > tile.vector_bytes:
         return 0
-    case = case_of(operation, problem, dtype, tile, operation == DGRAD)
+    sums = sum_problem_of(operation, problem, dtype, tile, operation == DGRAD)
     # Blocks of lanes have at least half of a vector.
-    return 2 * lanes_bytes(case, spread_of(case), problem.groups * outputs, prod(problem.kernel))
+    return 2 * lanes_bytes(sums, spread_of(sums), problem.groups * outputs, prod(problem.kernel))
 
 
 @bounded(PLANS_BYTES)

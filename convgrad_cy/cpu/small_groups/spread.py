@@ -16,33 +16,33 @@ class Vectors(NamedTuple):
     pairs: bool  # the elements are pairs of bfloat16
 
 
-def spread_of(case):
+def spread_of(sums):
     """The ``Vectors`` of the spreading tile, or None where it does not serve.
 
     Of other types, and of vectors that no instruction permutes, a task copies a vector for each channel. Short rows
     have few sums, which would wait for each other; few groups leave most of a vector empty; few taps are less work than
     the copies of what they see.
     """
-    channels, outputs, rows = case.channels, case.outputs, [walk[2] for walk in case.walks]
-    if case.dtype.compute != "float32" or case.tile.vector_bytes < 32 or not 1 < max(channels, outputs) <= case.lanes:
+    channels, outputs, rows = sums.channels, sums.outputs, [walk[2] for walk in sums.walks]
+    if sums.dtype.compute != "float32" or sums.tile.vector_bytes < 32 or not 1 < max(channels, outputs) <= sums.lanes:
         return None
-    if max(row.taps for row in rows) > SPREAD_PARTS or case.taps < case.tuning.spread_taps:
+    if max(row.taps for row in rows) > SPREAD_PARTS or sums.taps < sums.tuning.spread_taps:
         return None
-    alike = case.operation != WGRAD and case.count == 1 and rows[0].source_step == 1
-    if alike and max(channels, outputs) > case.tuning.most_spread_channels:
+    alike = sums.operation != WGRAD and sums.count == 1 and rows[0].source_step == 1
+    if alike and max(channels, outputs) > sums.tuning.most_spread_channels:
         return None
-    if case.operation == WGRAD and channels % 2 and channels != 3:  # taken one by one, they have too few sums
+    if sums.operation == WGRAD and channels % 2 and channels != 3:  # taken one by one, they have too few sums
         return None
-    if max(row.positions for row in rows) < case.tuning.spread_positions:
+    if max(row.positions for row in rows) < sums.tuning.spread_positions:
         return None
-    pairs = case.multiplies_pairs and case.operation != WGRAD and channels % 2 == 0
+    pairs = sums.multiplies_pairs and sums.operation != WGRAD and channels % 2 == 0
     words = channels // 2 if pairs else channels
-    groups = case.lanes // max(words, outputs)
-    return Vectors(groups, words, pairs) if 2 * case.groups >= groups else None
+    groups = sums.lanes // max(words, outputs)
+    return Vectors(groups, words, pairs) if 2 * sums.groups >= groups else None
 
 
-def serve_as_they_are(case, spread):
+def serve_as_they_are(sums, spread):
     """Whether source and target do where lanes are adjacent: no vector of either ends inside a group."""
-    if case.channels != case.outputs or case.groups * case.outputs % case.lanes:
+    if sums.channels != sums.outputs or sums.groups * sums.outputs % sums.lanes:
         return False
-    return case.channels == 1 or (spread is not None and not spread.pairs and case.lanes % case.outputs == 0)
+    return sums.channels == 1 or (spread is not None and not spread.pairs and sums.lanes % sums.outputs == 0)

@@ -1,10 +1,11 @@
 """Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd/``)."""
 
 from ...problem import DGRAD, WGRAD
-from .. import scratch, small_groups
-from ..job import Job
-from ..layouts import Reordered
-from ..reasons import Reason
+from .. import small_groups
+from ..plan import scratch
+from ..plan.job import Job
+from ..plan.reasons import Reason
+from ..rewrites.copies import Reordered
 from .layout import gathered, reorders
 from .plan import choose
 from .plan import plan as make_plan
@@ -18,7 +19,7 @@ def decide_for(task):
     return decide(operation, problem, dtype, algorithm == "winograd", here.tile)
 
 
-def suits(task):
+def refusal(task):
     """Why another family computes a task, or None."""
     if task.algorithm == "direct":
         return "the call asks for the algorithm 'direct'"
@@ -26,12 +27,12 @@ def suits(task):
     if decision.reason is not None:
         return decision.reason
     words = _excess(task.operation, task.problem, decision.tiling, task.dtype, task.algorithm, task.machine.tile)
-    if words is None and task.algorithm == "auto" and small_groups.suits(task) is None:
+    if words is None and task.algorithm == "auto" and small_groups.refusal(task) is None:
         return "small groups fill their vectors"
     return words and Reason("it takes {}", words)
 
 
-def refusal(operation, problem, dtype, tile):
+def problem_refusal(operation, problem, dtype, tile):
     """Why a call that asks for this algorithm is refused, or None."""
     reason = cannot(operation, problem, dtype)
     if reason is not None or tile.scratch_bytes is None:
@@ -65,12 +66,12 @@ def _room(task):
 
 
 def job(task, rest):
-    """The job, with the sum itself for values that leave the algorithm's range; its arrays in an order that suits."""
+    """The job, with the sum itself for values that leave the algorithm's range; its arrays in an order that fits."""
     operation, problem, *_ = task
     tiling, here = decide_for(task).tiling, task.machine
     steps = make_plan(operation, problem, tiling, here, _room(task))
     most_reads = task.machine.tuning.most_filter_reads
-    wanted = gathered(operation, problem, task.tensors, steps.chosen.group > 0, most_reads)
+    wanted = gathered(operation, problem, task.tensors, steps.chosen.filters_kept > 0, most_reads)
     ordered = task._replace(tensors=wanted)
     # Both may have their memory at a time.
     if here.scratch_bytes is not None:

@@ -1,4 +1,4 @@
-"""Winograd's algorithm cut for many threads (``cpu/cuts.py``): smaller boxes, more blocks of outputs or of the filter.
+"""Winograd's algorithm cut for many threads (``plan/cuts.py``): smaller boxes, more blocks of outputs or of the filter.
 
 Given is what reaches a bit: tiles, chunks of fprop and dgrad, boxes and slices of wgrad.
 """
@@ -8,8 +8,8 @@ from math import prod
 from typing import NamedTuple
 
 from ...problem import DGRAD, WGRAD
-from ..cuts import Tasks, best_cut, halves, shrinking, work_of
-from ..tile import tile_cycles
+from ..machine.register_tile import tile_cycles
+from ..plan.cuts import Tasks, best_cut, halves, shrinking, work_of
 from .costs import costs_of
 from .walks import points_and_outputs, tile_walks
 
@@ -19,7 +19,7 @@ def _tiles(extents, box):
     return prod(-(-extent // n) for extent, n in zip(extents, box, strict=True))
 
 
-class Kind(NamedTuple):
+class LikeParts(NamedTuple):
     """Parts of the result that cost the same: how many, the points of a tile, tiles of an image, walks added."""
 
     count: int
@@ -40,21 +40,21 @@ class Cutting:
             [-(-axis.positions // m) for axis, m in zip(*each, strict=True)]
             for each in zip(self.walks, self.given, strict=True)
         ]
-        self.kinds = [
-            Kind(part.alike, prod(own), tiles, 1 if operation == WGRAD else part.added)
+        self.parts = [
+            LikeParts(part.alike, prod(own), tiles, 1 if operation == WGRAD else part.added)
             for part, own, tiles in zip(parts, points, extents, strict=True)
         ]
         self.channels, self.outputs = problem.channels(operation == DGRAD)
         self.batch = problem.batch * max([part.siblings for part in parts])
         self.strip = min(tile.tile_column_bytes // 4, -(-self.outputs // lanes) * lanes)
-        self.added = max([kind.added for kind in self.kinds])
+        self.added = max([part.added for part in self.parts])
 
     def cost(self, name, product_name="product"):
         return self.each[name] / self.each[product_name]
 
-    def boxes(self, images, box, kind=None):
-        """Of a part of that kind, or of the part that has most."""
-        most = max(_tiles(each.extents, box) for each in ([kind] if kind else self.kinds))
+    def boxes(self, images, box, part=None):
+        """Of one of like parts, or of the part that has most."""
+        most = max(_tiles(each.extents, box) for each in ([part] if part else self.parts))
         return -(-self.batch // images) * most
 
     def value_bytes(self, images, box):
@@ -64,32 +64,33 @@ class Cutting:
 
     def parts_together(self, blocks, box):
         """How many parts of the result share their loops: as many as have little to keep for all tasks."""
-        tuning, parts = self.tile.tuning, sum([kind.count for kind in self.kinds])
+        tuning, parts = self.tile.tuning, sum([part.count for part in self.parts])
         most = tuning.parts_together
-        if blocks.group:
-            filters = 4 * self.points * self.channels * self.added * self.groups * min(blocks.group, self.outputs)
+        if blocks.filters_kept:
+            kept = min(blocks.filters_kept, self.outputs)
+            filters = 4 * self.points * self.channels * self.added * self.groups * kept
             most = min(most, tuning.kept_filter_bytes // filters)
-        if blocks.shared:
+        if blocks.tiles_kept:
             most = min(most, tuning.kept_tiles_bytes // self.value_bytes(blocks.images, box))
         return max(1, min(parts, most))
 
     def correlation_loop(self, blocks, box):
         """The ``Tasks`` that multiply in fprop or dgrad: of all parts, or of the part that has most."""
-        loop = [self._correlation_tasks(blocks, box, kind) for kind in self.kinds]
+        loop = [self._correlation_tasks(blocks, box, part) for part in self.parts]
         return [max(loop, key=lambda tasks: work_of([tasks]))] if blocks.together == 1 else loop
 
-    def _correlation_tasks(self, blocks, box, kind):
-        """Of a kind's parts in one loop."""
-        tiles, channels = blocks.images * prod(box), self.channels * kind.added
+    def _correlation_tasks(self, blocks, box, part):
+        """Of like parts in one loop."""
+        tiles, channels = blocks.images * prod(box), self.channels * part.added
         bundles, parts = -(-self.groups // blocks.groups), -(-self.outputs // blocks.outputs)
         width = min(blocks.outputs, -(-blocks.groups * self.outputs // self.strip) * self.strip)
         products = channels * tile_cycles(tiles, min(width, self.outputs), self.tile, 4) * blocks.groups
-        values = 0 if blocks.shared else tiles * channels * blocks.groups * self.cost("value")
-        read = self.tile.tuning.read_part * self.cost("kept filter") if blocks.group else self.cost("filter")
+        values = 0 if blocks.tiles_kept else tiles * channels * blocks.groups * self.cost("value")
+        read = self.tile.tuning.read_part * self.cost("kept filter") if blocks.filters_kept else self.cost("filter")
         sums = tiles * width * (self.cost("sum") + self.cost("load") * -(-channels // blocks.chunk))
-        cycles = kind.points * (products + values + read * channels * width + sums)
-        count = bundles * parts * self.boxes(blocks.images, box, kind)
-        return Tasks(min(kind.count, blocks.together) * count, cycles)
+        cycles = part.points * (products + values + read * channels * width + sums)
+        count = bundles * parts * self.boxes(blocks.images, box, part)
+        return Tasks(min(part.count, blocks.together) * count, cycles)
 
     def accumulation_loops(self, blocks, box):
         """The loops of wgrad: all tiles are transformed, where they are kept; then the products are formed."""
@@ -102,7 +103,7 @@ class Cutting:
         products += boxes_of_slice * elements * self.cost("wgrad load", name)
         values = self.points * tiles * self.cost("wgrad value", name) * blocks.groups
         sums = self.points * elements * self.cost("wgrad sum", name)
-        if not blocks.shared:
+        if not blocks.tiles_kept:
             return [[Tasks(tasks, self.points * products + boxes_of_slice * values * (chunk + outputs) + sums)]]
         first = [
             Tasks(self.groups * boxes * chunks, values * chunk),
@@ -113,7 +114,7 @@ class Cutting:
     def tasks(self, operation, blocks, box):
         """Those of a loop that multiplies."""
         loop = self.accumulation_loops(blocks, box)[-1] if operation == WGRAD else self.correlation_loop(blocks, box)
-        return sum([kind.count for kind in loop])
+        return sum([part.count for part in loop])
 
 
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room):
@@ -129,9 +130,9 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room)
     def cut(block, size):
         images, extents = box_of(size)
         values = cutting.value_bytes(images, extents) * chosen.together
-        shared = chosen.shared or (chosen.groups == 1 and block < chosen.outputs and values <= kept_bytes)
-        group = chosen.group and max(block, chosen.group // block * block)
-        return chosen._replace(images=images, outputs=block, group=group, shared=shared), extents
+        tiles_kept = chosen.tiles_kept or (chosen.groups == 1 and block < chosen.outputs and values <= kept_bytes)
+        kept = chosen.filters_kept and max(block, chosen.filters_kept // block * block)
+        return chosen._replace(images=images, outputs=block, filters_kept=kept, tiles_kept=tiles_kept), extents
 
     least = cutting.strip if chosen.groups == 1 else chosen.outputs
     every = (cut(*each) for each in product(halves(chosen.outputs, least), sizes))
@@ -151,10 +152,10 @@ def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes, has_room)
         -(-cutting.channels // chosen.chunk) * chosen.chunk,
         -(-cutting.outputs // chosen.outputs) * chosen.outputs,
     )
-    shares = chosen.shared or 4 * cutting.points * tiles * sum(widths) <= kept_bytes
+    shares = chosen.tiles_kept or 4 * cutting.points * tiles * sum(widths) <= kept_bytes
     every = (
-        chosen._replace(chunk=chunk, outputs=block, shared=shared)
-        for shared in sorted({chosen.shared, shares})
+        chosen._replace(chunk=chunk, outputs=block, tiles_kept=tiles_kept)
+        for tiles_kept in sorted({chosen.tiles_kept, shares})
         for chunk, block in product(halves(chosen.chunk, lanes), halves(chosen.outputs, lanes))
     )
     others = (one for one in every if has_room(one, box))

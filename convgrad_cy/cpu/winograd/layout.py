@@ -4,7 +4,7 @@ import numpy as np
 
 from ...arrays import NUMPY
 from ...problem import DGRAD, FPROP
-from ..layouts import Axes
+from ..rewrites.copies import Axes
 from .walks import has_parts_of_filter, most_added, skips
 
 #: Axes from the outermost to the innermost: of a tensor (N, G, C, D, H, W) with channels last; of a filter

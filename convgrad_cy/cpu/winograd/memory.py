@@ -6,8 +6,8 @@ These are transformed filters and tiles that are kept, and the sums of the slice
 from math import prod
 
 from ...problem import DGRAD, WGRAD
-from ..machines import LINE_BYTES
-from ..shared import whole
+from ..machine import LINE_BYTES
+from ..plan.shared import whole
 from .walks import points_and_outputs, tile_walks
 
 #: Of float32. A point's values have a line behind them.
@@ -39,9 +39,9 @@ def _part(part, points, boxes, sizes, blocks, box, tile):
     groups, channels, outputs = sizes
     lanes, strip = tile.vector_bytes // 4, tile.tile_column_bytes // 4
     width = min(strip, whole(max(outputs, 1), lanes))
-    strips = -(-min(blocks.group, outputs) // width)
+    strips = -(-min(blocks.filters_kept, outputs) // width)
     elements = strips * (part.added * channels * width + LINE)
-    if blocks.shared:
+    if blocks.tiles_kept:
         chunks = part.added * -(-channels // blocks.chunk)
         elements += boxes * chunks * (blocks.images * prod(box) * blocks.chunk + LINE)
     return groups * points * elements
@@ -53,7 +53,7 @@ def _sums_of_part(part, points, boxes, sizes, blocks, box, tile):
     lanes, strip, tiles = tile.vector_bytes // 4, tile.tile_column_bytes // 4, blocks.images * prod(box)
     chunks, parts = -(-channels // blocks.chunk), -(-outputs // blocks.outputs)
     elements = 0
-    if blocks.shared:
+    if blocks.tiles_kept:
         width = whole(min(blocks.outputs, strip), LINE)
         values = chunks * (whole(blocks.chunk, LINE) * tiles + LINE)
         values += parts * (whole(blocks.outputs, width) * tiles + LINE)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...bounded import count
+from ...memo.bounded import count
 from ...problem import DGRAD, WGRAD, even
-from ..cache import is_streamed, operand_bytes
-from ..steps import TileBlocks
+from ..machine.caches import is_streamed, operand_bytes
+from ..plan.steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
 from .memory import shared_bytes
 from .walks import points_and_outputs, tile_rows, tile_walks
@@ -102,8 +102,9 @@ def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
         return blocks, tasks
     count = max(1, min(most // max(channels, outputs), tasks // wanted, groups))
     chunk, block = (-(-count * each // lanes) * lanes for each in (channels, outputs))
-    group = max(block, blocks.group // block * block) if blocks.group else 0
-    return blocks._replace(chunk=chunk, outputs=block, group=group, groups=count), -(-groups // count) * tasks // groups
+    kept = max(block, blocks.filters_kept // block * block) if blocks.filters_kept else 0
+    blocks = blocks._replace(chunk=chunk, outputs=block, filters_kept=kept, groups=count)
+    return blocks, -(-groups // count) * tasks // groups
 
 
 def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip, tuning):
@@ -138,11 +139,12 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
         block = _half(block, strip)
     values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
     most = tuning.kept_tiles_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
-    shared = outputs > block and values <= most
-    group = 0 if inside else max(block, tuning.kept_filter_bytes // filters // block * block)
+    tiles_kept = outputs > block and values <= most
+    kept = 0 if inside else max(block, tuning.kept_filter_bytes // filters // block * block)
     chunks = added * -(-channels // chunk)
-    span = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
-    blocks, tasks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1), boxes * -(-outputs // block)
+    chunks_at_once = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
+    blocks = TileBlocks(1, images, chunk, block, kept, tiles_kept, 1, chunks_at_once, 1)
+    tasks = boxes * -(-outputs // block)
     if bundle:
         blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle, tuning.wanted_tile_tasks)
     return blocks, box, tasks
@@ -166,10 +168,10 @@ def _accumulation(walks, given, count, points, groups, channels, outputs, batch,
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     many = tuning.sharing_blocks_of_walks if count > 1 else tuning.sharing_blocks
-    shared = parts >= many * groups and values <= tuning.kept_tiles_bytes
-    blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
+    tiles_kept = parts >= many * groups and values <= tuning.kept_tiles_bytes
+    blocks, tasks = TileBlocks(1, images, chunk, block, 0, tiles_kept, slices, 1, 1), parts * slices
     bundle = _bundle_channels(channels, outputs, lanes, True, tuning)
-    if bundle and not shared:
+    if bundle and not tiles_kept:
         blocks, tasks = _bundled(blocks, groups, channels, outputs, tasks, lanes, bundle, tuning.wanted_tile_tasks)
     return blocks, box, tasks
 
@@ -223,10 +225,10 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
 def _filter_part(chosen, groups, channels, outputs, tile, threads):
     """(strips, channels) whose filters a task transforms: few enough that there are tasks."""
     lanes, tuning = tile.vector_bytes // 4, tile.tuning
-    if not chosen.group:
+    if not chosen.filters_kept:
         return 1, tuning.filter_channels
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    strips, wanted = groups * -(-min(chosen.group, outputs) // strip), max(tuning.filter_tasks, threads)
+    strips, wanted = groups * -(-min(chosen.filters_kept, outputs) // strip), max(tuning.filter_tasks, threads)
     most = channels * strips // wanted  # of each strip, for as many tasks
     return (
         max(1, min(tuning.filter_strips, strips // wanted)),
@@ -249,12 +251,12 @@ def plan(operation, problem, tiling, machine, most_bytes=None):
     )
     chosen = chosen._replace(
         threads=threads,
-        streams=operation != WGRAD and is_streamed(target, machine),
+        nontemporal=operation != WGRAD and is_streamed(target, machine),
         filter_strips=strips,
         filter_channels=channels,
     )
-    every, kinds, _ = tile_walks(operation, problem)
-    each = zip(kinds, *points_and_outputs(tiling, kinds), strict=True)
-    steps, _ = every.rows([tile_rows(operation, kind, (*n, *m, *box)) for kind, n, m in each])
+    every, shapes, _ = tile_walks(operation, problem)
+    each = zip(shapes, *points_and_outputs(tiling, shapes), strict=True)
+    steps, _ = every.rows([tile_rows(operation, shape, (*n, *m, *box)) for shape, n, m in each])
     count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)

@@ -9,8 +9,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...problem import DGRAD, WGRAD
-from ..reasons import Ratio, Reason
-from ..tile import fits_half
+from ..machine.register_tile import fits_half
+from ..plan.reasons import Ratio, Reason
 from . import plan as winograd
 from .costs import FEW_TILES, costs_of, is_small
 from .walks import most_added, points_of, tile_walks
@@ -20,15 +20,15 @@ from .work import counted_parts, direct_work, least_work, tiled_work
 #: which pyx/winograd/cook_toom.py has the sets.
 SMALL = (0, 1, 4, 4, 6, 6)
 LARGE = (0, 1, 5, 6, 6, 6)
-LARGER = (0, 1, 5, 7, 7, 7)
-LARGEST = (0, 1, 5, 8, 8, 8)
+TILES_7 = (0, 1, 5, 7, 7, 7)
+TILES_8 = (0, 1, 5, 8, 8, 8)
 #: Tables for the axes depth, height, width.
 TILINGS = (
     (SMALL, SMALL, SMALL),
     (SMALL, LARGE, LARGE),
     (LARGE, LARGE, LARGE),
-    (SMALL, LARGER, LARGER),
-    (SMALL, LARGE, LARGEST),
+    (SMALL, TILES_7, TILES_7),
+    (SMALL, LARGE, TILES_8),
 )
 
 #: The accuracy contract: points of the largest tiles on their axes, in descending order, and the channels up to which
@@ -72,10 +72,10 @@ def _seconds(work, costs):
 
 def _defined(operation, problem):
     """Products of the definition, padding counted as data, of one image and pair of channels."""
-    every, kinds, _ = tile_walks(operation, problem)
+    every, shapes, _ = tile_walks(operation, problem)
     return sum(
-        count * prod([axis.whole.positions * axis.whole.taps for axis in kind])
-        for kind, count in zip(kinds, every.counts, strict=True)
+        count * prod([axis.whole.positions * axis.whole.taps for axis in shape])
+        for shape, count in zip(shapes, every.counts, strict=True)
     )
 
 

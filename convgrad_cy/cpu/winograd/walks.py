@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...problem import DGRAD, WGRAD, AxisWalk
-from ..walks import Walks, walks_of
+from ..plan.walks import Walks, walks_of
 
-#: Not for speed: taps on an axis for which there are tiles (``tilings.LARGEST``); longer filters are cut into pieces of
+#: Not for speed: taps on an axis for which there are tiles (``tilings.TILES_8``); longer filters are cut into pieces of
 #: PIECE_TAPS.
 MOST_TAPS, PIECE_TAPS = 5, 4
 #: Not for speed: beyond this many walks a plan would take too much memory.
@@ -105,7 +105,7 @@ def _tile_axis(walk):
     return TileAxis(walk, apart, phases, taps if pieces == 1 else PIECE_TAPS, siblings, phases * pieces)
 
 
-class Part(NamedTuple):
+class WalkPart(NamedTuple):
     """What alike parts of the result cost: stride phases or, in wgrad, taps.
 
     Attributes
@@ -131,13 +131,13 @@ class TileWalks(NamedTuple):
     ----------
     every : walks.Walks
         The walks as the definition has them.
-    kinds : list
-        For each of their kinds the ``TileAxis`` of its axes; none where that cannot be.
-    parts : list of Part
+    shapes : list
+        For each of their shape classes the ``TileAxis`` of its axes; none where that cannot be.
+    parts : list of WalkPart
     """
 
     every: Walks
-    kinds: list
+    shapes: list
     parts: list
 
 
@@ -151,47 +151,47 @@ def tile_walks(operation, problem):
     if operation == DGRAD and problem.count_backward_phases() > MOST_TILE_WALKS:
         return TileWalks(None, [], [])
     every = walks_of(problem, operation == DGRAD)
-    kinds = _tile_axes(every)
-    return TileWalks(every, kinds, _parts(operation, kinds, every.counts))
+    shapes = _tile_axes(every)
+    return TileWalks(every, shapes, _parts(operation, shapes, every.counts))
 
 
 def _tile_axes(every):
-    """The ``kinds`` of ``TileWalks``."""
-    axes = {axis: _tile_axis(axis) for walk in every.kinds for axis in walk}
+    """The ``shapes`` of ``TileWalks``."""
+    axes = {axis: _tile_axis(axis) for walk in every.shapes for axis in walk}
     if not all(axes.values()):
         return []
-    kinds = [tuple([axes[axis] for axis in walk]) for walk in every.kinds]
-    sizes = [prod([axis.siblings * axis.sets for axis in walk]) for walk in kinds]
-    return kinds if sum(map(mul, sizes, every.counts)) <= MOST_TILE_WALKS else []
+    shapes = [tuple([axes[axis] for axis in walk]) for walk in every.shapes]
+    sizes = [prod([axis.siblings * axis.sets for axis in walk]) for walk in shapes]
+    return shapes if sum(map(mul, sizes, every.counts)) <= MOST_TILE_WALKS else []
 
 
-def _parts(operation, kinds, counts):
-    """The ``parts`` of ``TileWalks``: kinds that differ in where they begin alone are one."""
+def _parts(operation, shapes, counts):
+    """The ``parts`` of ``TileWalks``: shape classes that differ in where they begin alone are one."""
     first, alike = {}, Counter()
-    for kind, count in zip(kinds, counts, strict=False):
-        key = tuple([(axis.whole.positions, axis.whole.taps) for axis in kind])
-        first.setdefault(key, kind)
+    for shape, count in zip(shapes, counts, strict=False):
+        key = tuple([(axis.whole.positions, axis.whole.taps) for axis in shape])
+        first.setdefault(key, shape)
         alike[key] += count
     parts = []
-    for key, kind in first.items():
-        siblings, sets = (prod([axis[i] for axis in kind]) for i in (-2, -1))
+    for key, shape in first.items():
+        siblings, sets = (prod([axis[i] for axis in shape]) for i in (-2, -1))
         added, count = (1, sets) if operation == WGRAD else (sets, alike[key])
-        parts.append(Part(tuple([axis.walk() for axis in kind]), siblings, added, count))
+        parts.append(WalkPart(tuple([axis.walk() for axis in shape]), siblings, added, count))
     return parts
 
 
-def tile_rows(operation, kind, ends):
-    """The rows of all walks of a kind: fields of its axes, taps that the filter holds, walks added, siblings.
+def tile_rows(operation, shape, ends):
+    """The rows of all walks of a shape class: fields of its axes, taps that the filter holds, walks added, siblings.
 
     ``ends``: what stands between them, ``[points, outputs, tiles of a box]`` of the axes. First come siblings, of each
     all walks that are added; in wgrad first parts of the filter, of each all siblings.
     """
-    siblings, sets = ([axis[i] for axis in kind] for i in (-2, -1))
+    siblings, sets = ([axis[i] for axis in shape] for i in (-2, -1))
     extents = sets + siblings if operation == WGRAD else siblings + sets
     of_positions, of_taps = (3, 0) if operation == WGRAD else (0, 3)
     counts = [1 if operation == WGRAD else prod(sets), prod(siblings)]
     columns, held = [], []
-    for i, axis in enumerate(kind):
+    for i, axis in enumerate(shape):
         first, tap = 0, 0
         if axis.siblings > 1:
             first = np.arange(axis.siblings).reshape([-1] + [1] * (5 - i - of_positions))

@@ -4,8 +4,8 @@ from collections import defaultdict
 from math import prod
 
 from ...problem import DGRAD, WGRAD
-from ..cache import operand_bytes
-from ..tile import tile_cycles
+from ..machine.caches import operand_bytes
+from ..machine.register_tile import tile_cycles
 from . import plan as winograd
 from .costs import is_small
 from .walks import points_of, skips, tile_walks
@@ -104,7 +104,7 @@ def tiled_work(operation, problem, tiling, tile):
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
             # Blocks of the filter transform both operands again, unless their tiles are kept.
-            again = (1, 1) if chosen.shared else (blocks, -(-channels // chosen.chunk))
+            again = (1, 1) if chosen.tiles_kept else (blocks, -(-channels // chosen.chunk))
             work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
             columns = problem.groups * channels * wide * chosen.slices
             work["wgrad sum"] += count * columns
@@ -112,13 +112,13 @@ def tiled_work(operation, problem, tiling, tile):
         else:
             box = min(plan.tiles, tiles // added)
             cycles = tile_cycles(box, min(outputs, chosen.outputs), tile, 4) / box * blocks
-            read = tiles * channels * (1 if chosen.shared else blocks)
+            read = tiles * channels * (1 if chosen.tiles_kept else blocks)
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
-            boxes = 1 if chosen.group else -(-tiles // (added * problem.groups * plan.tiles))
+            boxes = 1 if chosen.filters_kept else -(-tiles // (added * problem.groups * plan.tiles))
             # Kept filters pass through memory; of those that tasks transform, stride phases have scattered taps.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
-            name = "kept filter" if chosen.group else "scattered filter" if scattered else "filter"
+            name = "kept filter" if chosen.filters_kept else "scattered filter" if scattered else "filter"
             work[name] += count * problem.groups * added * channels * wide * boxes
             work["load"] += count * tiles * wide * -(-channels // chosen.chunk)
             work["sum"] += count * tiles // added * wide

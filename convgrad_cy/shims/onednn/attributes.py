@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...keywords import choice, integer, shown
+from ...checks.keywords import choice, integer, shown
 
 
 class GraphError(Exception):

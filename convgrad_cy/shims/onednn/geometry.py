@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from ...keywords import DATA_ORDERS, FILTER_ORDERS, shown
+from ...checks.keywords import DATA_ORDERS, FILTER_ORDERS, shown
+from ...checks.shapes import Tensor, check_channels
 from ...problem import aligned_padding, conv_size, conv_transpose_size, same_padding
-from ...shapes import Tensor, check_channels
 from ..shapes import checked_paddings, rounded_toward_zero
 from .attributes import VALID, GraphValueError
 
@@ -12,7 +12,7 @@ from .attributes import VALID, GraphValueError
 INFERENCE, PRIMITIVE = "invalid_shape", "invalid_arguments"
 
 
-class Plan(NamedTuple):
+class GraphPlan(NamedTuple):
     """A call whose shapes agree.
 
     Attributes
@@ -77,7 +77,7 @@ def planned(op, shapes, asked):
     if layout.exchanged and result is w:
         order = FILTER_ORDERS[rank][layout.core]
         shape, exchanged = w._replace(order=order).shape, order[:2]
-    return Plan(shape, 0 in (*x.sizes, *w.sizes, *y.sizes), keywords, exchanged)
+    return GraphPlan(shape, 0 in (*x.sizes, *w.sizes, *y.sizes), keywords, exchanged)
 
 
 def _checked_rank(op, shapes, asked):

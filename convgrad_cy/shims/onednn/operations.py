@@ -10,8 +10,8 @@ from inspect import Parameter, Signature
 import numpy as np
 
 from ...api import conv, conv_backward_data, conv_backward_filter
+from ...api.documentation import inserted
 from ...arrays import zeros
-from ...documentation import inserted
 from .attributes import GraphError, GraphTypeError, GraphValueError, checked
 from .geometry import INFERENCE, PRIMITIVE, planned
 

@@ -50,7 +50,7 @@ class Operation(NamedTuple):
     checks: tuple[Callable, ...]  # of the attributes, in order
 
 
-class Plan(NamedTuple):
+class KernelPlan(NamedTuple):
     """The three shapes of the convolution, the core's keywords, and whether any of the shapes has no element."""
 
     x: tuple
@@ -277,4 +277,4 @@ def _plan(attributes, x, w, y):
         "filter_format": "XIO",
         "algorithm": "direct",
     }  # fmt: skip
-    return Plan(x, w, y, keywords, empty)
+    return KernelPlan(x, w, y, keywords, empty)

@@ -7,8 +7,8 @@ import functools
 
 import convgrad_cy as cg
 
+from ...api.documentation import inserted
 from ...arrays import zeros
-from ...documentation import inserted
 from . import conversion
 from .kernels import (
     BACKPROP_FILTER,

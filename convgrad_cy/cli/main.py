@@ -1,0 +1,172 @@
+"""The parser of ``python -m convgrad_cy``, and the exit status of each command.
+
+What goes wrong is one line on standard error, never a traceback; ``STATUSES`` says what the exit status then is.
+"""
+
+import argparse
+
+import convgrad_cy
+from convgrad_cy.cli import output
+from convgrad_cy.cli.demo import plot, training
+from convgrad_cy.cli.explain import BadProblem, add_arguments, print_explanation
+from convgrad_cy.cli.info import print_info
+from convgrad_cy.cli.operations import OPERATIONS, table
+from convgrad_cy.cli.run import BadInput, run
+
+STATUSES = """\
+exit status:
+  0    all is well; of run: OUT.npz is in place, even if the report of it could not be printed
+  1    the demo found something wrong
+  2    bad input, a file that cannot be written, or a report that cannot be printed
+  130  interrupted, as by Ctrl-C; nothing is said then
+  141  nobody reads the report any more, as behind "| head"; nothing is said then
+"""
+#: What a shell makes of a process that a closed pipe has ended: 128 and the number of SIGPIPE.
+READER_LEFT = 141
+#: The same for Ctrl-C and SIGINT.
+INTERRUPTED = 130
+
+#: Of one array: more than a layer has, and less than it takes to bring a machine down.
+MAX_BYTES = 8 << 30
+#: Smaller arrays are never refused.
+LEAST_MAX_BYTES = 64 << 10
+
+RUN_DESCRIPTION = """\
+Run one operation on the arrays in IN.npz, and write its result to OUT.npz.
+
+IN.npz holds the operation's arrays under their names; other arrays in it are left alone. FILE.json holds an object
+with the operation's keywords, such as {"stride": 2, "padding": [[0, 1], [1, 1]]}. IN.npz must be a plain file, since
+an archive is read from its end; FILE.json may be a pipe, and has at most 1 MiB. bfloat16 arrays are elements of two
+bytes without a type (numpy dtype "V2"), as numpy.savez writes them; they need ml_dtypes.
+
+OUT.npz is written whole or not at all: under another name in its folder, and renamed when it is on the disk.
+
+A framework's operation takes its attributes by the framework's names. input_size of MindSpore, input_sizes and
+filter_sizes of TensorFlow, and oneDNN's shapes are among them, or else an array in IN.npz, which comes first.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        """One line and status 2; argparse would print its usage before it."""
+        output.complain(f"{self.prog}: error: {message}")
+        self.exit(2)
+
+    def print_help(self, file=None):
+        """To standard output, as a report; argparse takes no note of what cannot be printed."""
+        output.line(self.format_help(), end="")
+
+
+class Version(argparse.Action):
+    """Prints the version as a report; argparse's own action takes no note of a text that cannot be printed."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        output.line(f"{parser.prog} {convgrad_cy.__version__}")
+        parser.exit()
+
+
+def natural_number(least):
+    def parse(text):
+        number = int(text)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, not {number}")
+        return number
+
+    parse.__name__ = "whole number"  # what argparse calls the type in its message
+    return parse
+
+
+def make_parser():
+    parser = Parser(
+        prog="convgrad_cy",
+        description="Gradients of convolution for NumPy and CuPy arrays.",
+        epilog=STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version and stop")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    about = "versions, instruction set, threads, dtypes and GPU of this installation"
+    commands.add_parser("info", help=about, description=f"Print {about}.")
+
+    about = "train a small convolutional network on handwritten digits, and check every gradient"
+    command = commands.add_parser(
+        "demo",
+        help=about,
+        description=f"{about.capitalize()}. Exit status 1 if a gradient is wrong or the test accuracy is below 97%.",
+    )
+    command.add_argument("--plot", metavar="FILE", help="save learning curves and reconstructions (needs matplotlib)")
+    command.add_argument("--epochs", type=natural_number(1), default=30, help="passes over the digits (%(default)s)")
+    command.add_argument("--seed", type=natural_number(0), default=0, help="of weights and batches (%(default)s)")
+
+    about = "how a call would be computed on this machine's CPU: by which kernels, and why not by others"
+    add_arguments(commands.add_parser("explain", help=about))
+
+    command = commands.add_parser(
+        "run",
+        help="run one operation on arrays from a file",
+        description=RUN_DESCRIPTION,
+        epilog=f"operations, their arrays and result, and their attributes:\n{table()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("operation", metavar="OP", choices=OPERATIONS, help="one of those below")
+    command.add_argument("--attrs", metavar="FILE.json", help="keywords of the operation")
+    command.add_argument(
+        "--max-bytes",
+        metavar="N",
+        type=natural_number(LEAST_MAX_BYTES),
+        default=MAX_BYTES,
+        help="refuse an array, in IN.npz with its header or computed, of more bytes (%(default)s)",
+    )
+    command.add_argument("source", metavar="IN.npz")
+    command.add_argument("target", metavar="OUT.npz")
+    return parser
+
+
+def run_command(options, prefix):
+    """The exit status of ``run``. Its result is the file: where that is in place, all is well."""
+    lines = run(options.operation, options.attrs, options.source, options.target, options.max_bytes)
+    try:
+        for line in lines:
+            output.line(line)
+    except output.ReaderLeft:
+        pass
+    except output.NotPrinted as error:
+        in_place = f"{options.target!r} is in place, but the report of it cannot be printed"
+        output.complain(f"{prefix}: warning: {in_place}: {error}")
+    return 0
+
+
+def demo_command(options):
+    """The exit status of ``demo``."""
+    if options.plot is not None:
+        plot.check(options.plot)
+    return 0 if training.demo(options.epochs, options.seed, options.plot) else 1
+
+
+def main(arguments=None):
+    """Run a command and return its exit status, one of ``STATUSES``."""
+    parser = make_parser()
+    prefix = parser.prog
+    try:
+        options = parser.parse_args(arguments)
+        prefix = f"{parser.prog} {options.command}"
+        if options.command == "info":
+            print_info()
+        elif options.command == "explain":
+            print_explanation(options)
+        elif options.command == "run":
+            return run_command(options, prefix)
+        else:
+            return demo_command(options)
+    except (BadInput, BadProblem, plot.NoPlot) as error:
+        output.complain(f"{prefix}: error: {output.one_line(error)}")
+        return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except output.ReaderLeft:
+        return READER_LEFT
+    except output.NotPrinted as error:
+        output.complain(f"{prefix}: error: the report cannot be printed: {error}")
+        return 2
+    return 0

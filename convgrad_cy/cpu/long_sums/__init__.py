@@ -1,0 +1,161 @@
+"""Long sums of few outputs at few positions: vectors lie along the sum, and each operand is read where it is.
+
+In other families the lanes of a vector are outputs, or positions. Where both are few, most lanes are empty, and to
+bring positions side by side takes longer than their products: a dense layer of two outputs reads each element of x
+once. Here the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. Where
+these are not adjacent in memory, or have 16 bits, x and the filter are copied so first. Each position is multiplied
+with all outputs, and a tap that meets padding is left out.
+
+The sum is cut into slices, one task each, whose filter stays in the cache; they are added in order.
+"""
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._repeat import View, Work
+from ...arrays import NUMPY
+from ...problem import FPROP
+from ..machine.kernels import compiled
+from ..plan import scratch
+from ..plan.checks import check_long
+from ..plan.reasons import Reason
+from ..rewrites.copies import Reordered, widened
+from ..small_groups.limits import has_table
+
+#: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
+AXES = range(4)
+
+
+class LongBlocks(NamedTuple):
+    """The integers of ``LongBlocks`` of pyx/long_sums/sums.pxd, in their order.
+
+    ``order``: the axes of a sum, that of a run last. ``piece``: elements of a run at most.
+    """
+
+    order: tuple
+    piece: int
+    slices: int
+    threads: int
+
+
+def refusal(task):
+    """Why another family computes a task, or None."""
+    problem, dtype, tuning = task.problem, task.dtype, task.machine.tuning
+    if task.operation != FPROP:
+        return "the operation is not forward"
+    if task.algorithm == "winograd":
+        return "the call asks for the algorithm 'winograd'"
+    refused = problem_refusal(problem, tuning, _lanes(dtype, task.machine))
+    return refused or scratch.refusal(_taken(task), problem, dtype.itemsize, task.machine.tile)
+
+
+def _lanes(dtype, machine):
+    """Sums of a vector."""
+    return machine.vector_bytes // dtype.compute_itemsize
+
+
+def problem_refusal(problem, tuning, lanes):
+    """Why a result is not formed so, or None; it does not depend on the batch."""
+    terms, positions, outputs = prod(sizes(problem)), prod(problem.y), problem.y_channels
+    least, products = tuning.least_long_terms, tuning.least_long_products
+    axis = lane_axis(problem, tuning, lanes)
+    if problem.groups > 1:
+        least = min(least, tuning.least_long_terms_of_groups * outputs)
+    elif axis == 0 and 1 < outputs <= tuning.most_long_outputs:  # the filter is copied, whatever the layout
+        least = max(least, tuning.least_long_terms_of_outputs * outputs)
+        products = tuning.least_copied_long_products
+    if terms < least:
+        return Reason("a sum has fewer than {} terms", least)
+    if problem.groups * terms * outputs * positions < products:
+        return Reason("an image has fewer than {} products", products)
+    reads = positions * prod(problem.kernel) / prod(problem.x)
+    lone = problem.groups > 1 and problem.x_channels == outputs == 1
+    if lone and (has_table(problem) or reads > tuning.most_lone_reads):
+        return "groups of one channel fill vectors side by side"
+    if positions > tuning.most_long_positions:
+        return Reason("y has more than {} positions", tuning.most_long_positions)
+    few = outputs * positions <= tuning.most_long_sums and terms >= tuning.least_longest_terms
+    if outputs > tuning.most_long_outputs and not few:
+        return Reason("y has more than {} channels in a group", tuning.most_long_outputs)
+    if reads > tuning.most_long_reads:
+        return Reason("an element of x has more than {} products of each output", tuning.most_long_reads)
+    if filled(problem, axis, lanes) < tuning.least_long_fill:
+        return "no axis of the sum fills vectors"
+    return None
+
+
+def sizes(problem):
+    """Of the axes of a sum."""
+    return problem.x_channels, *problem.kernel
+
+
+def filled(problem, axis, lanes):
+    """The part of the vectors along an axis of the sum that its elements fill; none where x has them apart."""
+    size = sizes(problem)[axis]
+    apart = axis > 0 and problem.dilation[axis - 1] > 1
+    return 0 if apart else size / (-(-size // lanes) * lanes)
+
+
+def lane_axis(problem, tuning, lanes):
+    """The axis of the sum along which vectors lie: the longest of those that fill them."""
+    every, enough = sizes(problem), tuning.long_fill
+    return max(AXES, key=lambda axis: (min(filled(problem, axis, lanes), enough), every[axis], axis))
+
+
+def _taken(task):
+    """Bytes of copies of x and the filter, of y in another type, and of the sums of all slices."""
+    problem, dtype = task.problem, task.dtype
+    x, filter, y = scratch.array_bytes(problem, dtype.compute_itemsize)
+    slices = blocks_of(problem, dtype, task.machine).slices
+    return x + filter + (y if dtype.itemsize != dtype.compute_itemsize else 0) + slices * y
+
+
+def blocks_of(problem, dtype, machine):
+    """How the sums are cut; nothing but ``threads`` depends on the batch, the layout or the threads."""
+    tuning, lanes = machine.tuning, _lanes(dtype, machine)
+    last = lane_axis(problem, tuning, lanes)
+    order = (*(axis for axis in AXES if axis != last), last)
+    terms, length = prod(sizes(problem)), sizes(problem)[last]
+    wanted = -(-terms * problem.y_channels * dtype.compute_itemsize // tuning.long_slice_bytes)
+    wanted = max(wanted, min(-(-tuning.wanted_tasks // problem.groups), terms // tuning.least_long_slice))
+    piece = max(min(-(-length // lanes) * lanes, tuning.least_long_slice), lanes)
+    units = prod(sizes(problem)[axis] for axis in order[:3]) * -(-length // piece)
+    slices = -(-units // -(-units // max(1, wanted)))
+    threads = 1 if problem.multiplications < tuning.serial_products else machine.threads
+    return LongBlocks(order, piece, slices, threads)
+
+
+def _beside(tensor, axis):
+    """An array like a tensor in which the elements along an axis are adjacent; it, if they are."""
+    if tensor.shape[axis] == 1 or tensor.strides[axis] == tensor.itemsize:
+        return tensor
+    order = (*(other for other in range(tensor.ndim) if other != axis), axis)
+    return NUMPY.empty(tuple(tensor.shape[other] for other in order), tensor.dtype).transpose(np.argsort(order))
+
+
+def job(task, rest=None):
+    """The sums, on copies of x and the filter where vectors could not be loaded from them."""
+    own = widened(task)
+    x, filter, y = own.tensors
+    blocks = blocks_of(own.problem, own.dtype, own.machine)
+    axis = 2 + blocks.order[-1]
+    wanted = _beside(x, axis), _beside(filter, axis), y
+    return Reordered.to(wanted, LongSums(blocks, own._replace(tensors=wanted)), task)
+
+
+class LongSums(NamedTuple):
+    """The kernel ``sum_long`` of pyx/kernels.pyx and what it takes: as ``Job``."""
+
+    blocks: LongBlocks
+    task: Any
+
+    def ready(self):
+        """What runs it, on any arrays that lie in memory like the task's."""
+        _, problem, dtype, _, places, tensors, machine = self.task
+        views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
+        order, *others = self.blocks
+        plan = np.array(problem.forward_walk(), np.int64), np.array([*order, *others], np.int64)
+        check_long(plan[0], plan[1].tolist(), tensors, machine.threads)
+        return Work(compiled.sum_long, dtype.code, plan, *views, None)

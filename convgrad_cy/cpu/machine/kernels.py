@@ -1,0 +1,63 @@
+"""The kernels of the best instruction set that this machine runs, chosen at import."""
+
+import os
+from functools import lru_cache
+from importlib import import_module, util
+
+from ... import _cpu_features
+from ...settings.scratch import get_scratch_limit
+from ...settings.threads import get_num_threads as threads
+from . import Machine
+from .caches import cache_sizes
+
+_PACKAGE = __package__.partition(".")[0]
+
+
+def _is_built(name):
+    return util.find_spec(f"{_PACKAGE}._kernels_{name}") is not None
+
+
+def available_isas():
+    """The instruction sets that were built and that this machine runs, the best last."""
+    return tuple(name for name in _cpu_features.supported() if _is_built(name))
+
+
+def _chosen_isa():
+    allowed = available_isas()
+    wanted = os.environ.get("CONVGRAD_CY_ISA", "")
+    if not allowed:
+        supported = ", ".join(_cpu_features.supported()) or "no known level"
+        raise ImportError(f"convgrad_cy was built without kernels for this machine, which supports {supported}")
+    if wanted and wanted not in allowed:
+        raise ImportError(f"CONVGRAD_CY_ISA must be one of {', '.join(allowed)} on this machine, was {wanted!r}")
+    return wanted or allowed[-1]
+
+
+#: Name of the instruction set in use, and its module.
+isa = _chosen_isa()
+compiled = import_module(f"._kernels_{isa}", _PACKAGE)
+_tile = compiled.tile()
+_caches = cache_sizes()
+_splits_vectors = _cpu_features.splits_vectors()
+
+
+def openmp():
+    """The OpenMP interface that the kernels were built with."""
+    return compiled.openmp()
+
+
+@lru_cache(maxsize=16)
+def _machine(count, scratch_bytes):
+    """The same with so many threads and bytes beside the arrays."""
+    *inner, last = _caches
+    return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
+
+
+def this_machine(count=None):
+    """The machine that plans for ``count`` threads see; None takes the number of a call here and now."""
+    return _machine(threads() if count is None else count, get_scratch_limit())
+
+
+def run_tiles(dtype, depth, count):
+    """Run ``count`` full register tiles on each thread and return how many FLOP that was: the kernels' limit."""
+    return compiled.run_tiles(dtype.code, depth, count, threads())

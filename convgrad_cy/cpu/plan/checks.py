@@ -1,0 +1,276 @@
+"""Whether a plan's integers lie within its tensors: asked once for each plan, where it is made ready for a kernel.
+
+A kernel trusts its plan, and reads and writes wherever that says. A mistake of the planner becomes a RuntimeError here,
+before any memory is touched. What is checked is where memory is addressed, not whether a result would be right:
+
+- a walk: the target and the filter are met within their shapes, the source has its shape, steps are positive;
+- a window: every tap of every position of a box lies within its extents;
+- blocks of direct and small groups: sizes of a box, a chunk, a block, slices, groups, phases, packed rows, flags;
+- blocks of Winograd's algorithm: points that there are tables for, boxes, chunks of whole vectors, rows of one part;
+- long sums: the order of axes, pieces, slices, and that elements are adjacent along the last axis.
+
+The formulas take integers, of a plan with few rows, or columns of float64, which do not overflow.
+"""
+
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from ...problem import AxisWalk
+from .shared import whole
+from .steps import PACKS, Blocks, TileBlocks, WindowAxis
+
+#: Not for speed: rows up to which integers are checked one by one.
+FEW_ROWS = 4
+#: Not for speed: no count or size of a legal plan is beyond, so no product of two in a kernel overflows.
+MOST = 1 << 62
+#: Points of a tile on an axis of several taps (pyx/winograd/cook_toom.py).
+POINTS = (4, 8)
+
+
+def fail(what):
+    raise RuntimeError(f"internal error: plan with {what}")
+
+
+def need(right, what):
+    """All that is compared has to be true."""
+    if not (right if type(right) is bool else np.all(right)):
+        fail(what)
+
+
+def _rows(steps):
+    """The rows one by one as integers, or all together as columns."""
+    return steps.tolist() if len(steps) <= FEW_ROWS else [list(steps.T.astype(np.float64))]
+
+
+def _within(first, step, count, size):
+    """Whether ``count`` places, if there are any, lie in 0 .. size - 1."""
+    last = first + (count - 1) * step
+    return (count < 1) | ((first >= 0) & (first < size) & (last >= 0) & (last < size))
+
+
+def check_walk(row, source, filter, target, held=None):
+    """Three axes of a walk, by the spatial shapes; ``held``: taps that the filter has."""
+    for i in range(3):
+        a = AxisWalk._make(row[10 * i : 10 * i + 10])
+        taps = a.taps if held is None else held[i]
+        need((a.positions >= 0) & (a.positions <= target[i]), "positions beyond the target")
+        need((a.taps >= 0) & (taps >= 0) & (taps <= a.taps), "taps beyond the walk")
+        need((a.source_size == source[i]) & (a.source_step >= 1) & (a.target_step >= 1), "steps or sizes of a walk")
+        need(_within(a.target_begin, a.target_step, a.positions, target[i]), "a walk beyond the target")
+        need(_within(a.filter_begin, a.filter_step, taps, filter[i]), "a walk beyond the filter")
+        # Legal strides and dilations go up to MOST where there is one position or tap.
+        positions, taps = a.positions - 1.0, a.taps - 1.0
+        reach = abs(a.source_begin) * 1.0 + positions * a.source_step + taps * abs(a.source_tap)
+        need((reach < MOST) & (positions * a.target_step < MOST), "a walk beyond all indices")
+
+
+def check_window(row, pairs):
+    """Three axes of a window, and of the walk whose taps it holds; elements of a channel of an image."""
+    size = 1.0
+    for i in range(3):
+        a, m = AxisWalk(*row[10 * i : 10 * i + 10]), WindowAxis(*row[30 + 6 * i : 36 + 6 * i])
+        need((m.positions >= 1) & (m.extent >= 1) & (m.step >= 1), "an empty window")
+        room = m.positions + m.positions % 2 if pairs and i == 2 else m.positions
+        back, ahead = m.tap * 1.0 * (a.taps - 1) * (m.tap < 0), m.tap * 1.0 * (a.taps - 1) * (m.tap > 0)
+        last = m.begin + (room - 1.0) * m.step + ahead
+        unseen = (a.taps < 1) | (row[-1] == PACKS)  # such a row has its parts' windows, and fills none
+        need(unseen | ((m.begin + back >= 0) & (last < m.extent)), "a window smaller than its box")
+        filled = (m.positions - 1.0) * m.step + abs(m.tap) * (a.taps - 1.0) + 1
+        need(unseen | (m.apart > 0) | (filled <= m.extent), "a window smaller than what fills it")
+        need((m.apart == 0) | ((m.begin == 0) & (m.step == 1)), "taps of a window apart and shifted")
+        size = size * m.extent
+    return size
+
+
+def _flags(*values):
+    need(all(value in (0, 1) for value in values), "a flag that is none")
+
+
+def _counts(**values):
+    """Each value with the most that it may be."""
+    for name, (value, most) in values.items():
+        need(1 <= value <= most, f"{name} {value}, not 1 to {most}")
+
+
+def check_blocks(kernel, steps, blocks, shapes, lanes):
+    """The blocks of direct and small groups."""
+    b, (source, filter, target) = Blocks(*blocks), shapes
+    batch, groups, channels = source[:3]
+    outputs, sums = filter[1], kernel == "wgrad"
+    positions = [max(size, 1) for size in target[3:]]
+    _flags(b.lanewise, b.positions_across, b.nontemporal, b.packs, b.pairs, b.target_in_memory)
+    need(b.prefetch in (0, 1, 2) and b.spreads in (0, 1, 2), "a choice that there is none of")
+    _counts(
+        images=(b.images, max(batch, 1)), groups=(b.groups, max(groups, 1)),
+        chunk=(b.chunk, max(channels, 1)), slices=(b.slices, batch * prod(positions) if sums else 1),
+        outputs=(b.outputs, max(groups * outputs if b.lanewise else outputs, 1)),
+        heights=(b.heights, MOST), bands=(b.bands, positions[1]), phases=(b.phases, len(steps)),
+    )  # fmt: skip
+    need(len(steps) % b.phases == 0, "phases that do not fill its rows")
+    if b.groups > 1:
+        need(b.chunk == channels and b.outputs == outputs, "groups of part of their channels")
+    across = b.positions_across
+    need(not (across and (b.packs or b.pairs or sums)), "tiles across positions that pack or pair")
+    need(not (b.packs and (b.groups > 1 or b.phases > 1 or sums)), "tasks that pack for several groups or phases")
+    need(not (across and b.phases > 1 and b.groups > 1), "phases of several groups across positions")
+    need(not (b.lanewise and (across or b.packs or b.phases > 1 or b.groups > 1)), "lanes of another form")
+    if not (sums or b.lanewise):
+        _counts(pack_channels=(b.pack_channels, b.chunk))
+    if b.lanewise:
+        need(channels >= 1 and 2 * max(channels, outputs) <= lanes, "lanes of large groups")
+    return b
+
+
+def _packed_within(steps):
+    """Rows whose filter another one packs: it has their taps."""
+    others = steps[:, -1]
+    own = (others == PACKS) | (others == np.arange(len(steps)))
+    need((others >= PACKS) & (others < len(steps)), "a row that none packs")
+    for i in range(0 if own.all() else 3):
+        a, b = steps[~own, 10 * i : 10 * i + 10].T, steps[others[~own], 10 * i : 10 * i + 10].T
+        need(b[9] == a[9], "a row packed with other steps")
+        shift, rest = np.divmod(a[8] - b[8], np.where(b[9], b[9], 1))
+        need((rest == 0) & (shift >= 0) & (shift + a[1] <= b[1]), "a row packed without its taps")
+    packers = others[others[~own]] if not own.all() else others[:0]
+    need((packers == PACKS) | (packers == others[~own]), "a row packed by one that is packed")
+
+
+def check_direct(kernel, steps, blocks, shapes, lanes):
+    """A ``Plan``; ``lanes``: elements of a vector in the type of the sums."""
+    need(len(steps) >= 1, "no rows")
+    b, (source, filter, target) = check_blocks(kernel, steps, blocks, shapes, lanes), shapes
+    for row in _rows(steps):
+        check_walk(row, source[3:], filter[3:], target[3:])
+        need((kernel == "correlate") | (row[1] * row[11] * row[21] > 0), "a gradient of no taps")
+        if b.lanewise:
+            sizes = [row[30 + 6 * i] for i in range(3)]
+            for size, most in zip(sizes, target[3:], strict=True):
+                need((size >= 1) & (size <= max(most, 1)), "a box beyond the target")
+        else:
+            for i in range(3):
+                need(row[30 + 6 * i] <= max(target[3 + i], 1), "a box beyond the target")
+            size = check_window(row, b.pairs and kernel == "wgrad")
+            need(size * b.images * b.chunk * b.groups < 1 << 50, "a window beyond all memory")
+    if len(steps) == 1:  # most plans: nothing is compared with other rows
+        need(row[-1] in (0, PACKS), "a row that none packs")
+        need(b.bands == 1 or (row[30] == 1 and row[42] >= row[20]), "bands of parts of rows")
+        return
+    boxes = [steps[:, 30 + 6 * i] for i in range(3)]
+    if b.lanewise:
+        need(all((box == box[0]).all() for box in boxes), "boxes that differ")
+        own = steps[1:] if steps[0, 21] == 0 else steps
+        need(own[:, [4, 14, 24, 7, 17, 27]] == own[0, [4, 14, 24, 7, 17, 27]], "lanes of different steps")
+        if b.bands > 1:
+            need((boxes[0] == 1) & (boxes[2] >= steps[:, 20]), "bands of parts of rows")
+    elif b.phases > 1:
+        windows = steps[:, 30:48].reshape(-1, b.phases, 3, 6)
+        need(windows[..., :2] == windows[:, :1, :, :2], "phases of different windows")
+        need(windows[..., 2:4] == [0, 1], "phases whose taps do not share a window")
+        need(steps[:, [7, 17, 27]] == steps[0, [7, 17, 27]], "phases of different steps")
+        width = int(steps[0, 27])
+        need(len(steps) % width == 0, "phases that make no whole rows")
+        need(np.sort(steps[:, 26].reshape(-1, width)) == np.arange(width), "phases that make no whole rows")
+    if kernel == "correlate" and not b.lanewise:
+        _packed_within(steps)
+
+
+def _check_parts(steps, sums):
+    """The rows of each part agree; the number of parts. The first row of a part says how many rows it has."""
+    lengths, row = (steps[:, 42] * steps[:, 43]).tolist(), 0
+    firsts = []
+    while row < len(steps):
+        firsts.append(row)
+        row += lengths[row]
+    need(row == len(steps) and (not sums or bool((steps[firsts, 42] == 1).all())), "rows of a part")
+    leaders = steps[np.repeat(firsts, np.diff([*firsts, row]))]
+    need(steps[:, 30:39] == leaders[:, 30:39], "tiles that differ in a part")
+    need(steps[:, 42:44] == leaders[:, 42:44], "rows of a part")
+    need(steps[:, [1, 11, 21]] == leaders[:, [1, 11, 21]], "taps that differ in a part")
+    need(steps[:, [0, 10, 20]] <= leaders[:, [0, 10, 20]], "a part whose first row is not the longest")
+    return len(firsts)
+
+
+def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
+    """A ``TilePlan``."""
+    b, (source, filter, target) = TileBlocks(*blocks), shapes
+    batch, groups, channels = source[:3]
+    outputs, sums = filter[1], kernel == "winograd_wgrad"
+    need(len(steps) >= 1, "no rows")
+    for row in _rows(steps):
+        points, made, tiles, held = (row[30 + 3 * i : 33 + 3 * i] for i in range(4))
+        check_walk(row, source[3:], filter[3:], target[3:], held)
+        for i in range(3):
+            a = AxisWalk(*row[10 * i : 10 * i + 10])
+            one, several = (points[i] == 1) & (a.taps == 1), (points[i] >= POINTS[0]) & (points[i] <= POINTS[1])
+            need(one | (several & (a.taps >= 2) & (a.taps <= 5)), "points that there is no transform for")
+            need((made[i] == points[i] + 1 - a.taps) & (made[i] >= 1) & (a.positions >= 1), "outputs of a tile")
+            need((tiles[i] >= 1) & (tiles[i] <= target[3 + i]), "a box beyond the target")
+            need((a.source_step == a.source_tap) | (a.taps == 1), "taps that are not as far apart as positions")
+        size = prod(points) * 1.0 * prod(tiles) * b.images
+        need(size * (b.chunk + b.outputs) < 1 << 50, "a box beyond all memory")
+        need((row[42] >= 1) & (row[43] >= 1) & (row[42] * row[43] <= len(steps)), "rows of a part")
+    parts = 1 if len(steps) == 1 else _check_parts(steps, sums)
+    most_added, most_siblings = (1, 1) if len(steps) == 1 else steps[:, 42:44].max(0).tolist()
+    images = batch * most_siblings
+    tiles = [max(size, 1) for size in target[3:]]
+    _flags(b.tiles_kept, b.nontemporal)
+    wide = groups if b.groups > 1 else 1
+    _counts(
+        images=(b.images, images), chunk=(b.chunk, whole(wide * channels, lanes)),
+        outputs=(b.outputs, whole(wide * outputs, strip)), groups=(b.groups, groups),
+        slices=(b.slices, images * prod(tiles) if sums else 1),
+        chunks_at_once=(b.chunks_at_once, most_added * -(-channels // b.chunk) if b.chunk > 0 else 1),
+        filter_strips=(b.filter_strips, MOST), filter_channels=(b.filter_channels, MOST),
+        together=(b.together, parts),
+    )  # fmt: skip
+    need(b.chunk % lanes == 0 and b.outputs % lanes == 0, "a block of part of a vector")
+    kept = b.filters_kept
+    need(kept == 0 or (kept >= b.outputs and kept % b.outputs == 0), "a group of part of a block")
+    if b.groups > 1:
+        need(b.chunk >= b.groups * channels and b.outputs >= b.groups * outputs, "groups of part of their channels")
+
+
+def check_long(walk, blocks, views, most_threads):
+    """A plan of long sums; ``blocks`` has the order of axes, the piece, the slices and the threads."""
+    source, filter, target = views
+    *order, piece, slices, threads = blocks
+    need(sorted(order) == [0, 1, 2, 3], "an order that is none")
+    row = walk.ravel().tolist()
+    check_walk(row, source.shape[3:], filter.shape[3:], target.shape[3:])
+    for i in range(3):
+        a = AxisWalk(*row[10 * i : 10 * i + 10])
+        need(a.source_tap >= 1 and a.taps == filter.shape[3 + i], "taps of a sum")
+        need(a.positions == target.shape[3 + i] and a.target_begin == 0 and a.target_step == 1, "positions of a sum")
+    _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, MOST // (8 * prod(target.shape))))
+    last = 2 + order[-1]
+    for view in (source, filter):
+        need(view.shape[last] == 1 or view.strides[last] == view.itemsize, "elements of a run apart")
+
+
+@lru_cache(maxsize=256)
+def _checked_rows(kernel, steps, columns, blocks, shapes, *sizes):
+    """A plan of few rows, in bytes: plans are kept, and so the same ones are made ready again."""
+    rows = np.frombuffer(steps, np.int64).reshape(-1, columns)
+    _check(kernel, rows, np.frombuffer(blocks, np.int64).tolist(), shapes, *sizes)
+
+
+def _check(kernel, *arguments):
+    if kernel.startswith("winograd"):
+        check_tiles(kernel, *arguments)
+    else:
+        check_direct(kernel, *arguments[:-1])
+
+
+def check(job):
+    """Raise a RuntimeError for a ``Job`` whose plan leaves its tensors."""
+    kernel, (steps, blocks), task = job.kernel, job.plan[:2], job.task
+    itemsize, machine = task.dtype.compute_itemsize, task.machine
+    sizes = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
+    shapes = tuple([tensor.shape for tensor in task.tensors])
+    _counts(threads=(int(blocks[0]), machine.threads))
+    if len(steps) <= FEW_ROWS:
+        _checked_rows(kernel, steps.tobytes(), steps.shape[1], blocks.tobytes(), shapes, *sizes)
+    else:
+        _check(kernel, steps, blocks.tolist(), shapes, *sizes)

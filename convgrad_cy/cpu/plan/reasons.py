@@ -1,0 +1,30 @@
+"""Reasons why a family refuses a task, as data: most are only compared with None, so text is formed when one is shown.
+
+A reason without values is a plain text. ``str`` gives the text of either kind.
+"""
+
+from math import inf
+from typing import NamedTuple
+
+
+class Ratio(NamedTuple):
+    """A quotient that is formed when it is shown; infinite for a denominator of zero."""
+
+    numerator: float
+    denominator: float
+
+    def __format__(self, spec):
+        return format(self.numerator / self.denominator if self.denominator else inf, spec)
+
+
+class Reason(tuple):
+    """A text with a place for each of the values that follow: numbers, a ``Ratio``, another reason."""
+
+    __slots__ = ()
+
+    def __new__(cls, text, *values):
+        return super().__new__(cls, (text, *values))
+
+    def __str__(self):
+        text, *values = self
+        return text.format(*values)
