@@ -112,7 +112,7 @@ def activation_in(layout, array):
 
 
 def filter_in(layout, array):
-    """A filter written as OIX, in the memory order that goes with ``layout``: XIO where channels are last."""
+    """A filter written as OIX, in the memory order that goes with ``layout``: XIO if channels are last."""
     return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2)) if layout == "NXC" else array)
 
 

@@ -29,7 +29,7 @@ class Bench:
         self.prepared = {}
         #: Greatest FLOP per second of a library's slow calls, by (library, kernel, layout, type).
         self.slow_rates = {}
-        #: FLOP per second of the bare tile, by type: the best so far, for it is a constant of the machine.
+        #: FLOP per second of the bare tile, by type: the best rate so far, because it is a constant of the machine.
         self.tiles = {}
 
     def ask(self, name, do, **fields):

@@ -12,7 +12,7 @@ from convgrad_cy.cpu import families
 from .peers import convgrad_cy as library
 
 FAMILIES = {families.name_of(family): family for family in families.PREFERENCE}
-#: The family that takes whatever the others leave: no task can do without it.
+#: The family that takes all tasks that the others leave. No task can do without it.
 LAST = families.name_of(families.PREFERENCE[-1])
 
 

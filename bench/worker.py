@@ -52,7 +52,7 @@ def relative_error(result, expected):
 
 
 def status_bytes(name):
-    """A field of /proc/self/status that is written in kB; None where there is no such file."""
+    """A field of /proc/self/status that is written in kB; None if there is no such file."""
     with contextlib.suppress(OSError), open("/proc/self/status") as lines:
         return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":")), None)
 

@@ -12,5 +12,5 @@ def plan_of(operation, problem, dtype, positions_adjacent, machine):
 
 
 def blocks_of(*asked):
-    """Its blocks."""
+    """The blocks of the plan."""
     return Blocks(*plan_of(*asked).blocks.tolist())

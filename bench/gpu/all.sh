@@ -116,7 +116,7 @@ tests() {
     return $status
 }
 
-# The families whose variants did not raise, as the last smoke found; nothing, which is all of them, where there was none.
+# The families whose variants did not raise in the last smoke step; nothing, which means all of them, if there was none.
 families() {
     local place
     for place in "$folder" "$CUPY_CACHE_DIR" .gpu; do

@@ -33,7 +33,7 @@ def poisoned(shape, dtype):
 
 
 def tensors_of(case, kernel):
-    """Which of "x", "w" and "y" are the two arrays and the result of the function that computes a kernel."""
+    """The names of two arrays and of the result, "x", "w" or "y", for the function that computes a kernel."""
     return {"fprop": "xwy", "dgrad": "ywx", "wgrad": "yxw" if case.transposed else "xyw"}[kernel]
 
 
@@ -85,7 +85,7 @@ class Library:
         return written_plainly(case.layout, kernel, result)
 
     def reference(self, case, kernel, x, w, y):
-        """The result in float64, whatever the type of the case."""
+        """The result in float64, for any type of the case."""
         options = {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
         if kernel == "fprop":
             return cg.conv(x, w, **options)

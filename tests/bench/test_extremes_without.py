@@ -47,7 +47,7 @@ CALLS = [
 
 @pytest.fixture
 def wide_vectors(monkeypatch):
-    """Plans are made for one fixed machine, whichever this is."""
+    """Plan for one fixed machine on every machine."""
     monkeypatch.setattr(cpu, "machine", lambda *count: Machine(6, 256, 64, False, 32 << 20, threads=2))
 
 

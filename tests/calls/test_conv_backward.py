@@ -139,7 +139,7 @@ def test_out_of_a_known_call_that_overlaps(both, monkeypatch):
 
 
 def test_outs_between_each_other(both):
-    """They share no element."""
+    """Results that are interleaved must be accepted: they share no element."""
     expected = both(both.arrays)
     memory = np.empty(2 * max(X.size, W.size), np.float32)
     for _ in range(2):

@@ -86,7 +86,7 @@ def test_the_least_bound(elements, status, folder, capsys):
 
 @pytest.mark.parametrize("less, status", [(0, 0), (1, 2)])
 def test_an_array_in_the_file_may_be_as_large_as_the_bound(less, status, folder, capsys):
-    """With its header."""
+    """An array must pass if it and its header are exactly as large as the bound."""
     write({"x": np.ones((1, 1, 1, 1 << 15), np.float32), "w": ONE}, {})
     size = (1 << 17) + 128
     assert status_of("run", "conv", "--max-bytes", size - less, "in.npz", "out.npz") == status

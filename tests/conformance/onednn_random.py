@@ -19,7 +19,7 @@ class Call:
         self.kind, self.attributes, self.tensors, self.more = kind, attributes, tensors, []
 
     def expression(self, seed):
-        """As `replay.evaluate` takes it."""
+        """The call as an expression for `replay.evaluate`."""
         attributes = ", ".join(f"{name}={value!r}" for name, value in self.attributes.items())
         tensors = [f"t({dtype!r}, {tuple(shape)}, {seed + i})" for i, (dtype, shape) in enumerate(self.tensors)]
         return f"{self.kind}({attributes})({', '.join(tensors + self.more)})"

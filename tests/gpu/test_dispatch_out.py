@@ -74,7 +74,7 @@ def test_out_of_a_known_call_that_overlaps():
 
 
 def test_outs_between_each_other():
-    """They share no element."""
+    """Results that are interleaved must be accepted: they share no element."""
     tensors, expected = integer_tensors(SAME, "float32")
     x, w, dy = map(fake_cupy.array, tensors)
     memory = fake_cupy.empty((2 * max(x.size, w.size),), F4)

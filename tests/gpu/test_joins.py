@@ -1,4 +1,4 @@
-"""Groups and stride phases that are joined to one product: each way to join, also where it does not gain."""
+"""Groups and stride phases that are joined to one product: each way to join, also if it does not gain."""
 
 from unittest.mock import patch
 

@@ -84,7 +84,7 @@ def test_four_axes():
 
 
 def test_matrix_product_as_convolution():
-    """Without a spatial axis."""
+    """A convolution without a spatial axis must go to XLA."""
 
     def none(x, w):
         return jax.lax.conv_general_dilated(x, w, (), [])

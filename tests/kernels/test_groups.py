@@ -30,7 +30,7 @@ LAYERS = [
 ]
 #: Layers with enough tasks for each to copy whole lines of channels: all of them, or some blocks.
 LAYERS += [f"mb16g65ic65ih5iw6oc65kh3sh{s}ph1n" for s in (1, 2)] + ["mb8g600ic600ih4oc600kh3ph1n"]
-#: Long tables of taps.
+#: A layer with a long table of taps.
 LAYERS += ["mb1g5ic5iw420oc5ow221kw200n"]
 #: Layers whose wgrad, channels last, has bands: of all positions or of a part. The last band may be short, with a rim.
 BANDS = ["mb8g144ic144ih31iw28oc144kh3ph1n", "mb8g144ic144ih57iw56oc144oh28kh5sh2ph1n", "mb8g96ic96ih80oc96kh3ph1n"]

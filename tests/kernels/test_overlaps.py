@@ -125,7 +125,7 @@ def test_any_geometry(data):
 
 
 def test_all_taps_meet_padding():
-    """If all taps meet padding, x must be zero, whatever its memory held."""
+    """If all taps meet padding, x must be zero, also if its memory held other values."""
     dy, w = np.ones((1, 3, 1), np.float32), np.ones((3, 1, 4), np.float32)
     out = np.full((1, 1, 2), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:

@@ -77,7 +77,7 @@ def test_layouts(problem):
 
 @problems
 def test_taps_that_nothing_meets_reach_nothing(problem):
-    """Not even NaN does."""
+    """Taps that meet only padding must reach no result, not even with NaN."""
     x, w, y = real_tensors(problem, "float32")
     plain, spoilt = w.copy(), np.full_like(w, np.nan)
     inside = (..., *(slice(*reached_taps(*axis)) for axis in axes_of(problem)))

@@ -149,7 +149,7 @@ def run(mutants, tests, folder, jobs, tell):
     names = sorted({part.partition("::")[0] for mutant in mutants.values() for part in mutant.tests.split()})
     files = [str(path) for name in names for path in tests.rglob(name)]
     options = ["-qq", "-s", "--no-header", "--no-summary", "--hypothesis-seed=0"]
-    options += ["--assert=plain"]  # where CI is set, pytest would compare whole arrays line by line, for minutes
+    options += ["--assert=plain"]  # in CI, pytest would compare whole arrays line by line, for minutes
     for plugin in ("cacheprovider", "faulthandler", "xdist", "benchmark"):
         options += ["-p", f"no:{plugin}"]
     status = pytest.main([*options, f"--rootdir={tests.parent}", *files], [session])

@@ -46,7 +46,7 @@ def axis(x, kernel, stride, dilation, begin, end):
 
 
 def small(most):
-    """Mostly small numbers."""
+    """Numbers up to ``most``, most of them small."""
     return st.integers(1, 4) | st.integers(1, most)
 
 

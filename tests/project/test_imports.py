@@ -28,7 +28,7 @@ ALLOWED = {
     "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
     "arrays": {"_aten", "_repeat", "dtypes"},
     "gpu": {"dtypes", "memo", "problem"},
-    # The families, and what explains them: details.py.
+    # The families, and their explanation: details.py.
     "cpu": {
         *("cpu.direct", "cpu.long_sums", "cpu.small_groups", "cpu.winograd"),
         *("cpu.rewrites", "cpu.rewrites.columns", "cpu.rewrites.exchanged"),

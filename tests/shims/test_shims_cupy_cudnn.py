@@ -71,7 +71,7 @@ def test_bias(kernel, layout, dtype):
 
 @pytest.mark.parametrize("kernel", ["fprop", "dgrad"])
 def test_one_number_for_all_channels(kernel):
-    """As cuDNN takes it."""
+    """One number must be accepted as the bias of all channels, as in cuDNN."""
     problem = PROBLEMS["cudnn_3d"]
     tensors, expected = integer_tensors(problem, "float32")
     target = target_of(kernel, problem, F4)
@@ -159,7 +159,7 @@ def test_where_sigpy_looks(monkeypatch):
 
 
 def test_signatures():
-    """Those of CuPy 13."""
+    """The signatures must be the same as in CuPy 13."""
     layouts = {"d_layout": 0, "w_layout": 0}
     geometry = ["pad", "stride", "dilation", "groups"]
     for function, arrays, keywords in (

@@ -9,7 +9,7 @@ _PREFIX = "watch: "
 
 @pytest.fixture(scope="session")
 def whole(pytestconfig):
-    """Whether all is done."""
+    """Whether the tests run in full."""
     return pytestconfig.getoption("--slow")
 
 

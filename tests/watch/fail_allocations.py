@@ -93,7 +93,7 @@ def complaint(call, source, result, outs, expected):
     if not isinstance(result, MemoryError) and not (source == PYTHON and str(result) in OF_NUMPY):
         return f"{type(result).__name__}: {result}"
     if source != PYTHON and not says_of_which(call, str(result)):
-        return f"it does not say of which call: {result}"
+        return f"it does not name the call: {result}"
     touched = sum(out.nbytes - out.tobytes().count(SENTINEL) for out in outs or ())
     if touched and source == PYTHON and call.name in PAIRS and as_bytes(outs) == expected:
         return None  # both results are complete; only the pair found no memory

@@ -114,5 +114,5 @@ def _cases():
     yield Case("winograd_float16_3d", parse('mb1ic16id10ih10oc16kd3pd1n"volume"'), "float16", "winograd")
 
 
-#: By name.
+#: The cases by name.
 CASES = {case.name: case for case in _cases()}
