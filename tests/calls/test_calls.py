@@ -47,7 +47,7 @@ def test_a_call_like_an_earlier_one_is_not_checked_again(monkeypatch, few_known)
 
 
 def test_a_tuple_that_says_otherwise(few_known):
-    """A tuple with a lying iterator must be read by its items, both to find the call and to compute it."""
+    """A tuple that lies about its items must be read by its real ones, both to find the call and to compute it."""
 
     class Other(tuple):
         def __iter__(self):

@@ -76,7 +76,7 @@ def disk(monkeypatch):
 
 
 def test_a_disk_that_is_full_after_so_many_bytes(folder, disk, capsys):
-    """The disk must be allowed to fill after each number of bytes, up to the size of the result, which then fits."""
+    """The older file must stay if the disk is full after any number of bytes that is too small for the result."""
     assert status_of(*RUN) == 0
     size = os.path.getsize("out.npz")
     (folder / "out.npz").write_bytes(b"older")

@@ -58,7 +58,7 @@ def test_other_types_and_devices(kernel):
 
 @kernels
 def test_groups(kernel):
-    """Each group must have its own channels. Joined groups must have them together."""
+    """The engine must decline several groups, unless they are joined to one."""
     problem = parse('mb8g2ic128ih28oc128kh3ph1n"groups"')
     task = of(kernel, problem)
     assert "one group" in reason(task, 2) and not mma.engine_brings(task)

@@ -101,10 +101,7 @@ def test_exact(problem, operation, data_format, filter_format, forced):
 @pytest.mark.tuning
 @wide
 def test_axes():
-    """Each axis of a sum must have vectors along it in some problem.
-
-    One is cut into pieces, one into as many slices.
-    """
+    """Each axis of a sum must have vectors along it in some problem."""
     machine = explained(PROBLEMS[0])
     assert machine.details["vectors along"] == "taps of width"
     found = [explained(problem).details["vectors along"] for problem in PROBLEMS]

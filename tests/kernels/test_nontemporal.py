@@ -86,7 +86,7 @@ def test_exact(operation, dtype, text):
 def test_targets_between_lines(operation, dtype, text):
     """Targets whose rows begin within a line must be exact.
 
-    The rows are as long as whole lines; nothing is streamed.
+    The rows are as long as whole lines; no non-temporal store can reach them.
     """
     problem = parse(f'mb2{text}n"between"')
     tensors, _ = integer_tensors(problem, dtype)
