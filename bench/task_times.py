@@ -20,11 +20,11 @@ LEAST_CALLS = 3
 
 @contextmanager
 def planned(signatures):
-    """Collect the signatures of jobs' plans. A signature says only whether there is one thread or several."""
+    """Collect the signatures of jobs' plans. All numbers of threads above one have equal signatures."""
     usual = Job.ready
 
     def ready(job):
-        threads, *blocks = job.plan.blocks.tolist()  # of both kinds of blocks
+        threads, *blocks = job.plan.blocks.tolist()  # both kinds of blocks begin with the threads
         signatures.append((job.kernel, threads > 1, job.plan.steps.tobytes(), *blocks))
         return usual(job)
 

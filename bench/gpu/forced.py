@@ -23,7 +23,7 @@ _SPLITS = (1, 3)
 class Product(NamedTuple):
     """A tile, the number of splits of its sums (fewer if there are fewer stages), and the joined groups or phases."""
 
-    tile: Any  # of tiles.py or of simt_tiles.py
+    tile: Any  # from tiles.py or simt_tiles.py
     splits: int
     join: joins.Join = joins.ALONE
 

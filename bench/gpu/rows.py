@@ -23,8 +23,8 @@ class Group(NamedTuple):
     precision: str = "high"
     tf32: bool = False
     few: bool = False
-    goal: float | None = None  # of the geometric mean
-    worst: float | None = None  # of each row
+    goal: float | None = None  # least geometric mean
+    worst: float | None = None  # least ratio of each row
 
 
 #: Groups in the order of measurement. Rows that a run has no time for are the last ones.

@@ -78,7 +78,7 @@ def test_many_threads():
                 cache.get(i % 23)
                 if i % 97 == first:
                     cache.clear()
-        except Exception as error:  # whatever it is
+        except Exception as error:  # any error fails the test
             failed.append(error)
 
     threads = [threading.Thread(target=work, args=(first,)) for first in range(6)]

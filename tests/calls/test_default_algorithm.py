@@ -83,7 +83,7 @@ def test_shims_compute_directly():
     far[0, :, 4:7, 4:7] = False
     bound = 1e-3
     assert abs(cg.conv(x, W, padding=1, algorithm="auto") - exact)[far].max() > bound, "the algorithms differ here"
-    y = x  # of as many channels
+    y = x  # y has as many channels as x
     dx = cg.conv_backward_data(y.astype(float), W.astype(float), x.shape, padding=1)
     made = {
         "mindspore": mindspore.ops.Conv2DBackpropInput(64, 3, pad_mode="pad", pad=1)(y, W, x.shape),

@@ -10,7 +10,7 @@ class Geometry(NamedTuple):
 
     dtype: str
     batch: int
-    channels: tuple  # of x, of w, of y
+    channels: tuple  # channels of x, w and y
     x: tuple
     kernel: tuple
     stride: tuple

@@ -144,7 +144,7 @@ class Attributes(NamedTuple):
     """The needs of a compiled kernel, as cuFuncGetAttribute reports them."""
 
     shared: int  # bytes of static shared memory
-    registers: int  # of a thread
+    registers: int  # for each thread
     threads: int  # the most of a block
 
 

@@ -51,7 +51,7 @@ def test_are_planned(groups, channels, vector_bytes, vectors, expected):
     The source of small groups, read in place, must be prefetched.
     """
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    size = groups * channels * 8 * 8 * 4  # of source and of target
+    size = groups * channels * 8 * 8 * 4  # bytes of the source, and of the target
     cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
     for cache_bytes, nontemporal, prefetch in cases:
         tile = {"vector_bytes": vector_bytes, "tile_column_bytes": vectors * vector_bytes}

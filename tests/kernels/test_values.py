@@ -150,7 +150,7 @@ def test_every_value_is_rounded_once(kernel, dtype):
     The factors reach ties, subnormal results and overflow to infinity.
     """
     values = np.arange(2**16, dtype=np.uint16).view(dtype_of(dtype))
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
+    with np.errstate(invalid="ignore"):  # signalling NaNs raise it
         values = values[np.isfinite(values)]
     text, read, factor_of = {
         "fprop": (f"ic1oc1iw{len(values)}", "x", "w"),

@@ -38,7 +38,7 @@ def test_no_stray_access(isa, dtype, library, tmp_path, figures, whole):
 
 def test_stray_access_is_seen(tmp_path):
     ended = run_child(tmp_path, "touch_guards.py", "stray")
-    assert ended.code in (-signal.SIGSEGV, -signal.SIGBUS)  # as systems have it
+    assert ended.code in (-signal.SIGSEGV, -signal.SIGBUS)  # systems differ
     assert ended.note == "a stray read" and str(ended).startswith(signal.Signals(-ended.code).name)
 
 
