@@ -17,7 +17,8 @@ from .peers import NAMES as PEERS
 from .summary import troubles
 from .verify import Wrong
 
-#: For the time that is announced: FLOP per second of a library, and seconds of a row besides its calls.
+#: Assumptions for the announced time: FLOP per second of a library, and seconds that a row needs in addition to its
+#: calls.
 EXPECTED_RATE, OVERHEAD = 5e10, 0.15
 
 
@@ -49,7 +50,7 @@ def seconds(text):
 
 
 def new_file(text):
-    """A path to which a result can be written, looked at before the work and not after it."""
+    """A path to which a result can be written. It is checked before the work, so that no work is lost."""
     path = Path(text)
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
@@ -103,7 +104,7 @@ def arguments(argv):
 
 
 def chosen_peers(parser, options):
-    """name -> interpreter. Where the user names no libraries, those that are installed."""
+    """name -> interpreter. If the user names no libraries, all installed ones are taken."""
     pythons = {name: processes.python_of(name, options.python) for name in PEERS}
     wanted = PEERS if options.peers is None else options.peers
     present = {
@@ -172,7 +173,7 @@ def run(rows, peers, options):
 
 
 def terminated(number, frame):
-    """SIGTERM ends the run as Ctrl-C does, once: a second one must not disturb the cleaning up."""
+    """SIGTERM ends the run once, as Ctrl-C does. A second signal must not disturb the cleaning up."""
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 

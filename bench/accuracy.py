@@ -19,7 +19,7 @@ from .peers import OURS
 
 CHANNELS = (16, 64, 256, 1024, 2048)
 KINDS = ("normal", "uniform", "positive", "scaled channels", "scaled values")
-#: name -> (index of the tiling, extents of x, kernel). The package does not use the last: its errors are too great.
+#: name -> (index of the tiling, extents of x, kernel). The package does not use the last one: its errors are too great.
 TILES = {
     "F(2x2, 3x3)": (0, (18, 18), (3, 3)),
     "F(4x4, 3x3)": (1, (18, 18), (3, 3)),
@@ -56,7 +56,7 @@ def errors(channels, spatial, kernel, kind, random):
     x, w, dy = (drawn(kind, shape, random).astype(np.float32) for shape in shapes)
     calls = (
         lambda x, w, dy, how: cg.conv(x, w, padding=padding, algorithm=how),
-        # The data gradient sums over the outputs: with x and y exchanged it has as many terms as the others.
+        # The data gradient sums over the outputs. With x and y exchanged, it has as many terms as the others.
         lambda x, w, dy, how: cg.conv_backward_data(
             x, np.ascontiguousarray(w.swapaxes(0, 1)), (2, OUTPUTS, *grown(spatial, padding, kernel)),
             padding=padding, algorithm=how,
@@ -78,7 +78,7 @@ def grown(spatial, padding, kernel):
 
 
 def measured(channels=CHANNELS, kinds=KINDS, tiles=TILES):
-    """The rows of the result: for a tile and a kind of data, the errors for each number of channels."""
+    """The rows of the result: the errors of one tile and one kind of data, for each number of channels."""
     kept, contract = tilings.TILINGS, tilings.is_accurate
     try:
         tilings.is_accurate = lambda *call: True

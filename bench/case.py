@@ -12,7 +12,7 @@ KERNELS = ("fprop", "dgrad", "wgrad")
 LAYOUTS = ("NCX", "NXC")
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
-#: What a user calls, by (the layer is a transposed convolution, kernel).
+#: The function that a user calls, by (the layer is a transposed convolution, kernel).
 FUNCTIONS = {
     (False, "fprop"): "conv",
     (False, "dgrad"): "conv_backward_data",
@@ -24,15 +24,15 @@ FUNCTIONS = {
 
 
 class Unsupported(Exception):
-    """A library has no such operation; the text is the reason."""
+    """A library lacks the operation; the text is the reason."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A convolution in one layout and type. Shapes are written as NCX and OIX whatever the layout is.
+    """A convolution in one layout and type. Shapes are written as NCX and OIX in any layout.
 
-    ``padding`` holds (begin, end) pairs. ``transposed`` says that the network uses it as transposed convolution: its
-    forward operation is dgrad then, and y is its input.
+    ``padding`` holds (begin, end) pairs. ``transposed`` says that the network uses the layer as a transposed
+    convolution. Its forward operation is then dgrad, and y is its input.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Case:
         return self.layout == "NXC"
 
     def shape(self, kernel):
-        """Of the result of a kernel."""
+        """Shape of a kernel's result."""
         return {"fprop": self.y, "dgrad": self.x, "wgrad": self.w}[kernel]
 
     def laid_out(self, name):
@@ -85,7 +85,7 @@ class Case:
 
     @property
     def bytes(self):
-        """Of the three tensors together: what any of the kernels has to read or write at least."""
+        """Bytes of the three tensors together. Each of the kernels has to read or write all of them."""
         return (prod(self.x) + prod(self.w) + prod(self.y)) * self.itemsize
 
     def function(self, kernel):
@@ -93,7 +93,7 @@ class Case:
 
     @property
     def flop(self):
-        """Useful operations of any of the three kernels: products with padding are none."""
+        """Useful operations of each of the three kernels. Products with padding do not count."""
         reached = 1
         axes = zip(self.x[2:], self.y[2:], self.kernel, self.stride, self.dilation, self.padding, strict=True)
         for x, y, kernel, stride, dilation, (begin, _) in axes:
@@ -112,7 +112,7 @@ def activation_in(layout, array):
 
 
 def filter_in(layout, array):
-    """A filter written as OIX, in the memory order that goes with ``layout``: XIO where channels are last."""
+    """A filter written as OIX, in the memory order that goes with ``layout``: XIO if channels are last."""
     return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2)) if layout == "NXC" else array)
 
 

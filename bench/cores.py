@@ -1,7 +1,7 @@
-"""``python -m bench.cores``: what the layers of suites.txt gain from 1 to 128 threads, simulated from one core.
+"""``python -m bench.cores``: the gain of the layers of suites.txt from 1 to 128 threads, simulated from one core.
 
-Each task of a call is timed on one thread, with the plan for so many, and the schedule is simulated on a machine whose
-figures are given (schedule.py). ``--measure`` times real threads beside it, as far as this machine has them.
+Each task of a call is timed on one thread, with the plan for many threads. schedule.py simulates the schedule on a
+machine with given figures. ``--measure`` also times real threads, as far as this machine has them.
 """
 
 import argparse
@@ -50,16 +50,16 @@ def arguments(argv):
     add("--team", type=float, metavar="US", help="microseconds to start and end a team of two")
     add("--member", type=float, metavar="US", help="microseconds that each further thread adds")
     add("--seconds", type=float, default=0.05, help="spent on each row and plan (%(default)s)")
-    add("--measure", action="store_true", help="time real threads beside it")
+    add("--measure", action="store_true", help="time real threads, too")
     add("--json", type=Path, help="write the result to this file")
     add("--plot", type=Path, help="write the plot to this file")
     return parser, parser.parse_args(argv)
 
 
 def here():
-    """This machine: its processors share the last cache, and memory is as fast as a copy of all of them is.
+    """This machine: its processors share the last cache. Memory is as fast as a copy by all processors together.
 
-    What a team of two costs is measured, too.
+    The cost of a team of two threads is measured, too.
     """
     count = machine.about()["processors"]
     rates = []
@@ -84,7 +84,7 @@ def cores_of(options):
 
 
 def row_result(row, options, cores):
-    """What is found about a row, as plain data."""
+    """The findings about a row, as plain data."""
     call = RowCall(row)
     alone = call.tasks(1, options.seconds).seconds
     found = {
@@ -117,13 +117,16 @@ def line_of(found):
 
 
 def means(rows, threads):
-    """Those for several numbers of threads, as text."""
+    """Mean efficiencies for several numbers of threads, as text."""
     found = [mean_efficiency(rows, number) for number in threads]
     return "".join("     –" if mean is None else f"{mean:6.2f}" for mean in found)
 
 
 def slower(rows, many, few, enough):
-    """Rows that are slower on many threads than on few, of those that have enough work for many, or of the others."""
+    """Rows that are slower on many threads than on few.
+
+    ``enough``: rows with enough work for many threads, or the others.
+    """
     return [
         row
         for row in rows
@@ -133,7 +136,7 @@ def slower(rows, many, few, enough):
 
 
 def errors(rows):
-    """Relative errors of the predictions on several threads, where these were measured."""
+    """Relative errors of the predictions on several threads, for rows that were also measured on them."""
     return [
         row["alone"] / (int(threads) * one["efficiency"] * one["measured"]) - 1
         for row in rows
@@ -153,7 +156,7 @@ def conclusion(data):
     most = threads[-1]
     causes = grouped([{"binds": row["threads"][str(most)]["binds"], **row} for row in rows], "binds")
     binding = sorted(((len(own), cause) for (cause,), own in causes.items()), reverse=True)
-    yield f"what binds on {most} threads: " + ", ".join(f"{cause} {count}" for count, cause in binding)
+    yield f"bottlenecks on {most} threads: " + ", ".join(f"{cause} {count}" for count, cause in binding)
     for many, few, enough in ((64, 16, True), (64, 8, False)):
         if {many, few} <= set(threads):
             found = slower(rows, many, few, enough)
@@ -185,7 +188,7 @@ def main(argv=None):
         data["teams"] = {str(n): loop_of_nothing(n) for n in options.threads if n <= data["machine"]["processors"]}
         print("a loop of nothing: " + ", ".join(f"{n}: {t * 1e6:.1f} us" for n, t in data["teams"].items()))
     head = "".join(f"{n:6d}" for n in options.threads)
-    print(f"{'efficiency by threads':<44}{'us':>9}{head}  tasks of the largest loop and what binds, on the most\n")
+    print(f"{'efficiency by threads':<44}{'us':>9}{head}  tasks of the largest loop; bottleneck with most threads\n")
     for row in rows:
         data["rows"].append(row_result(row, options, cores))
         print(line_of(data["rows"][-1]), flush=True)

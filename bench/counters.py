@@ -1,8 +1,9 @@
-"""``python -m bench.counters ROOT ROOT...``: builds of this package compared by what the processor counts.
+"""``python -m bench.counters ROOT ROOT...``: compares builds of this package by the counters of the processor.
 
-On a machine with other users a call takes any time between one and three times its best. Cycles of one thread vary much
-less, and the lines that come from beyond its second cache hardly at all. Linux, ``perf_event_paranoid`` at most 2; the
-lines on AMD Zen 3 and later only. Each ROOT is a checkout with its kernels built in place; the benchmark is this one's.
+On a machine with other users, a call takes between one and three times its best time. Cycles of one thread vary much
+less, and cache lines that come from beyond its second cache hardly vary. This needs Linux with ``perf_event_paranoid``
+at most 2; lines are counted on AMD Zen 3 and later only. Each ROOT is a checkout with its kernels built in place. The
+benchmark itself is the one of this checkout.
 """
 
 import argparse
@@ -23,13 +24,13 @@ from .__main__ import listed, regex
 from .case import KERNELS, LAYOUTS
 from .summary import geometric_mean
 
-#: Of struct perf_event_attr: its size, and the bits that leave out the kernel and the hypervisor.
+#: Fields of struct perf_event_attr: its size, and the bits that exclude the kernel and the hypervisor.
 ATTRIBUTES_BYTES, USER_ONLY = 128, 1 << 5 | 1 << 6
-READ_TIMES = 1 | 2  # beside the count for how long it was wanted, and for how long there was a counter for it
+READ_TIMES = 1 | 2  # besides the count: the time it was wanted, and the time it had a counter
 HARDWARE, RAW = 0, 4
 SYSCALL = {"x86_64": 298, "aarch64": 241}
 EVENTS = {"cycles": (HARDWARE, 0), "instructions": (HARDWARE, 1)}
-#: Lines that came from the last cache or from memory, on demand or because a prefetcher asked for them.
+#: Lines that came from the last cache or from memory, on demand or for a prefetcher.
 LINES = {"demanded": (RAW, 0x5E44), "prefetched_cache": (RAW, 0xFF71), "prefetched_memory": (RAW, 0xFF72)}
 CALLS = 3
 
@@ -52,7 +53,7 @@ class Counters:
         return {name: struct.unpack("QQQ", os.read(file, 24)) for name, file in self.files.items()}
 
     def of(self, call):
-        """What a call counts, name -> number; where counters take turns, for all of its time."""
+        """The counts of a call, name -> number. If counters take turns, the counts are scaled to the whole call."""
         before = self._read()
         call()
         after = self._read()
@@ -61,13 +62,13 @@ class Counters:
 
 
 def events():
-    """Those that this processor has."""
+    """The events that this processor can count."""
     family, _ = machine.about()["family"]
     return EVENTS | (LINES if family in ("25", "26") else {})
 
 
 def worker(root):
-    """Count for one build: rows come as lines of JSON, and go as lines of JSON."""
+    """Count for one build. Rows come as lines of JSON, and counts go as lines of JSON."""
     sys.path.insert(0, root)
     from .peers.convgrad_cy import Library, cpu
 

@@ -1,7 +1,7 @@
 """``python -m bench.documents [--check]``: makes the tables of README.md and docs/ anew from bench/results/.
 
-A table follows a line ``<!-- NAME: made by python -m bench.documents -->``. With --check nothing is written, and the
-status is 1 where a table is not the one that the results give.
+A table follows a line ``<!-- NAME: made by python -m bench.documents -->``. With --check, nothing is written, and the
+status is 1 if a table differs from the one that the results give.
 """
 
 import argparse
@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "docs/performance.md", "docs/jax.md")
 _TABLE = re.compile(r"(<!-- (\S+): made by python -m bench\.documents -->\n)(?:\|.*\n)*")
 
-#: The machines of the tables, with the instruction set that is chosen there: title -> how the names of results begin.
+#: The machines of the tables, with the instruction set that is chosen there: title -> the beginning of its results'
+#: names.
 MACHINES = {"Zen 5": "zen5-x86_64_v4", "Zen 4": "zen4-x86_64_v4", "Zen 3": "zen3-x86_64_v3"}
 LIBRARIES = {OURS: "convgrad_cy", "torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 LAYOUTS = {"NCX": "channels first", "NXC": "channels last"}
@@ -49,9 +50,10 @@ SUITES = {
     "tiny": "tiny layers",
     "reports": "layers from public reports of slow convolutions",
 }
-#: A row is as fast as the others from here on, and slow below there: ratios are not measured more finely.
+#: A ratio counts as equal from AS_FAST on, and as slow below SLOW: ratios are not measured more finely.
 AS_FAST, SLOW = 0.95, 0.9
-#: Channels from which on a layer's products take most of its time; bytes of arrays that leave a core's own caches.
+#: A layer with at least this number of channels spends most of its time on products; bytes of arrays that leave a
+#: core's own caches.
 DENSE_CHANNELS, LARGE_BYTES = 64, 4 << 20
 
 
@@ -82,7 +84,7 @@ def by_layout(titles):
 
 
 def machines():
-    """What was measured on, what the machines can do, and which versions were compared."""
+    """The measured machines, their limits, and the versions that were compared."""
     one, two, direct = (read_all(what) for what in ("1thread", "2threads", "direct"))
     cells = []
     for title, data in read_all("float32").items():
@@ -119,7 +121,7 @@ def layers():
 
 
 def layers_by_layout():
-    """The same in each layout, and how many rows are at least as fast as the others."""
+    """Means of each suite in each layout, and the number of rows that are at least as fast as the others."""
     runs = read_all("float32")
     parts = [parted(data["rows"], "suite", "layout") for data in runs.values()]
     cells = [
@@ -138,7 +140,7 @@ def fast_rows(rows):
 
 
 def types():
-    """Means for the types other than float32."""
+    """Means for the other types than float32."""
     runs = {
         title: [row for path in sorted(results.FOLDER.glob(f"{begin}-types*.json")) for row in read(path)["rows"]]
         for title, begin in MACHINES.items()
@@ -152,7 +154,7 @@ def types():
 
 
 def share_of_tile(data):
-    """The part of the tile's rate that dense layers reach by the direct algorithm: medians of kernels and layouts."""
+    """The part of the tile's rate that dense layers reach by the direct algorithm: medians over kernels and layouts."""
     wide = {layer.name for layer in suites.parse("\n".join(data["layers"])) if is_dense(layer.problem)}
     groups = summary.grouped([row for row in data["rows"] if row["layer"] in wide], "layout", "kernel").values()
     shares = [median(summary.share_of_tile(row, data["rows"]) for row in rows) for rows in groups]
@@ -164,7 +166,7 @@ def is_dense(problem):
 
 
 def slow_layers():
-    """Rows below SLOW on one of the machines, and why."""
+    """Rows below SLOW on one of the machines, and the reasons."""
     found = {}
     for title, data in read_all("float32").items():
         for ratio, row in summary.ratios(data["rows"]):
@@ -196,7 +198,7 @@ def memory():
 
 
 def cores():
-    """Efficiency on many cores, as bench.cores simulates it: means of the rows with enough work for so many threads."""
+    """Efficiency on many cores, as bench.cores simulates it: means of the rows with enough work for all threads."""
     data = read(f"{MACHINES['Zen 4']}-cores")
     threads = data["threads"][1:]
     cells = [
@@ -219,7 +221,7 @@ def many_threads():
 
 
 def errors():
-    """Errors in millionths, the greatest of all kinds of data: Winograd's algorithm, in brackets the direct one."""
+    """Errors in millionths, the greatest of all kinds of data: Winograd's algorithm, and the direct one in brackets."""
     data = read(f"{MACHINES['Zen 4']}-errors")
     cells = []
     for (tile,), rows in summary.grouped(data["rows"], "tile").items():
@@ -286,7 +288,7 @@ TABLES = {
 
 
 def made_anew(text):
-    """A document's text with its tables as the results give them."""
+    """The text of a document with its tables as the results give them."""
     return _TABLE.sub(lambda match: match[1] + TABLES[match[2]](), text)
 
 

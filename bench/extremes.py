@@ -1,4 +1,4 @@
-"""``python -m bench.extremes``: random layers and curves that no network has, and which of them stand out.
+"""``python -m bench.extremes``: times random layers and curves that no network has, and names those that stand out.
 
 ``odd_layers.py`` draws the layers. A row stands out if another library is faster, a point of a curve if the time for
 each FLOP rises. With ``--without``, no other library is measured: a row stands out if another family or form of this
@@ -24,11 +24,11 @@ from .peers import OURS
 
 #: "suites" stands for all suites of suites.txt.
 SETS = (*odd_layers.SETS, "suites", *suites.NAMES)
-SLOWER, STEP = 0.95, 1.5  # what stands out: a ratio below the first, or a point of a curve above the second
+SLOWER, STEP = 0.95, 1.5  # a ratio below the first, or a point of a curve above the second, stands out
 
 
 def steps(rows):
-    """(how many times the time for each FLOP of the point before, row) of all curves, the greatest first."""
+    """(growth of the time for each FLOP since the point before, row) of all curves, the greatest first."""
     curves, found = {}, []
     for row in rows:
         if row["suite"] in odd_layers.CURVES and summary.seconds(row, OURS):
@@ -41,7 +41,7 @@ def steps(rows):
 
 
 def conclusion(data):
-    """The lines that say what stands out."""
+    """The lines that name the rows that stand out."""
     ratios, risen = summary.ratios(data["rows"]), steps(data["rows"])
     named = [(value, "", row) for value, row in ratios if value < SLOWER]
     named += [(value, "step ", row) for value, row in risen if value > STEP]
@@ -114,7 +114,7 @@ def rows_of(options):
 
 
 def part(peers, options, mine, number):
-    """The result of every ``processes``-th row, measured by this process on its own processors; it prints nothing."""
+    """The result of every ``processes``-th row. This process measures it on its own processors and prints nothing."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, mine[number * options.threads :][: options.threads])
     with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):

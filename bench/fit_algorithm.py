@@ -1,7 +1,6 @@
-"""``python -m bench.fit_algorithm [SUITES [TYPES]]``: measures both algorithms on layers of suites.txt and fits
-costs.Costs.each.
+"""``python -m bench.fit_algorithm [SUITES [TYPES]]``: measures both algorithms on layers and fits costs.Costs.each.
 
-Prints the table, and how well the package now chooses: the time lost by its choices, and the rows where they are wrong.
+It prints the table and the quality of the package's present choices: the time that they lose, and the wrong rows.
 """
 
 import json
@@ -26,7 +25,7 @@ from .verify import draw
 from .worker import shortest
 
 SECONDS, ROUNDS = 0.02, 6
-#: Larger layers take long and behave as smaller ones do; the model is not made for layers with fewer channels.
+#: Larger layers take long and behave as smaller ones do. The model does not cover layers with fewer channels.
 MOST_PRODUCTS, LEAST_CHANNELS = 2e10, 16
 #: A tiling that takes this many times as long as the direct algorithm is left out of the fit: it is never chosen.
 MOST_TIMES = 2.0
@@ -41,7 +40,7 @@ FITTED = (
     ),
     (False, {WGRAD}, ("wgrad product", "wgrad value", "wgrad load", "wgrad sum", "wgrad slice", "gathered")),
 )
-#: A row whose relative error is greater than this has less weight, the less the greater the error is.
+#: A row whose relative error is greater than this gets less weight, in proportion to the error.
 USUAL_ERROR = 0.05
 
 
@@ -72,7 +71,7 @@ def points_of(operation, problem, tiling):
 
 
 def candidates(operation, problem, tile):
-    """The tilings that can be chosen. Of tilings that give the same points, the first."""
+    """The tilings that can be chosen. If several tilings give the same points, the first one stands for them."""
     found = {}
     for tiling in algorithm.TILINGS:
         if not algorithm.is_accurate(operation, problem, tiling):
@@ -83,9 +82,9 @@ def candidates(operation, problem, tile):
 
 
 def times_of(row, tilings, arrays):
-    """Seconds of the direct algorithm (None) and of each tiling, in turn, the shortest call of all rounds.
+    """Seconds of the direct algorithm (None) and of each tiling, in turn: the shortest call of all rounds.
 
-    Without tilings "auto" is direct, and multiplies pairs of bfloat16, which "direct" does not.
+    Without tilings, "auto" is direct and multiplies pairs of bfloat16. "direct" does not multiply pairs.
     """
     direct, tiled, kept = call_of(row, "auto", arrays), call_of(row, "winograd", arrays), algorithm.TILINGS
     best = {}
@@ -103,7 +102,7 @@ def times_of(row, tilings, arrays):
 
 
 def measured(suites, names=("float32",)):
-    """(name, operation, problem, type, ``times_of``) of every row of these types that the model is made for."""
+    """(name, operation, problem, type, ``times_of``) of every row of these types that the model covers."""
     random = np.random.default_rng(0)
     tile = cpu.this_machine().tile
     by_name = {row.name: row for row in dtypes.TABLE}
@@ -130,9 +129,9 @@ def work_of(operation, problem, dtype, tiling, tile):
 
 
 def fitted(samples, names):
-    """Non-negative costs with the least squares of relative errors; rows with great errors have less weight.
+    """Non-negative costs with the least squares of relative errors. Rows with great errors have less weight.
 
-    ``samples`` are pairs (work, seconds that it took on one thread).
+    ``samples`` are pairs (work, its seconds on one thread).
     """
     table = np.array([[work.get(name, 0) * 1e-9 / seconds for name in names] for work, seconds in samples])
     weights = np.ones(len(table))
@@ -143,7 +142,7 @@ def fitted(samples, names):
 
 
 def not_negative(table, wanted):
-    """Least squares; a column whose factor would be negative has the factor 0."""
+    """Least squares. A column whose factor would be negative gets the factor 0."""
     free = list(range(table.shape[1]))
     while True:
         factors = np.linalg.lstsq(table[:, free], wanted, rcond=None)[0]
@@ -155,7 +154,7 @@ def not_negative(table, wanted):
 
 
 def fit(found):
-    """The table of costs. A name that stands in two fits has the cost of the first one."""
+    """The table of costs. A name in two fits has the cost of the first one."""
     machine, costs = cpu.this_machine(), {}
     for direct, operations, names in FITTED:
         samples = [
@@ -171,7 +170,7 @@ def fit(found):
 
 
 def judge(found):
-    """Print how much longer the package's choices take than the best ones."""
+    """Print the time that the package's choices lose against the best ones."""
     lost, machine = [], cpu.this_machine()
     for name, operation, problem, dtype, times in found:
         tiling = algorithm.tiling_of(operation, problem, dtype, False, machine.tile)

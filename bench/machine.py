@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""A description of the measured machine."""
 
 import os
 import platform

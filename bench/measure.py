@@ -9,12 +9,12 @@ from .peers import OURS
 from .processes import Lost
 from .worker import Operands
 
-#: Rounds in which the libraries take turns on a row. Every second one goes backwards (ABBA), so that no library is
+#: Rounds in which the libraries take turns on a row. Every second round goes backwards (ABBA), so that no library is
 #: always the first.
 ROUNDS = 4
-#: Seconds of a first call from which on it is not repeated: its time is the result.
+#: A first call that takes this many seconds is not repeated: its time is the result.
 SLOW = 2.0
-#: Seconds above which a call is left out, as estimated from the library's other slow calls.
+#: A call is left out above this many seconds, as estimated from the library's other slow calls.
 TOO_LONG = 10.0
 #: Seconds spent on the register tile in each round, and before the first row of a type.
 TILE_SECONDS, FIRST_TILE_SECONDS = 0.005, 0.2
@@ -29,11 +29,11 @@ class Bench:
         self.prepared = {}
         #: Greatest FLOP per second of a library's slow calls, by (library, kernel, layout, type).
         self.slow_rates = {}
-        #: FLOP per second of the bare tile, by type: the best so far, for it is a constant of the machine.
+        #: FLOP per second of the bare tile, by type: the best rate so far, because it is a constant of the machine.
         self.tiles = {}
 
     def ask(self, name, do, **fields):
-        """The reply of a process. A process that is lost gives a reply, too: {"failed": why}."""
+        """The reply of a process. A lost process gives a reply, too: {"failed": reason}."""
         try:
             return self.processes[name].ask(do, **fields)
         except Lost as lost:
@@ -69,7 +69,10 @@ class Bench:
         return {"folder": str(self.folder), "case": row.case.message(), "kernel": row.kernel}
 
     def verified(self, name, row):
-        """Run the row once in a worker and judge its result: the reply, which says why where it is not to be timed."""
+        """The reply to one run in a worker, with a judgement of the result.
+
+        The reply says why a row is not to be timed.
+        """
         key = (name, row.kernel, row.case.layout, row.case.dtype)
         rate = self.slow_rates.get(key, float("inf"))
         if row.case.flop / rate > TOO_LONG:
@@ -105,7 +108,7 @@ class Bench:
                 continue
             result["calls"] = 1
             if result["seconds"] < SLOW:
-                # The first call also made what later calls reuse, so its time does not count.
+                # The first call also made the plan that later calls reuse, so its time does not count.
                 result["seconds"], result["calls"] = float("inf"), 0
                 timed.append(name)
         for turn in range(ROUNDS):
@@ -123,7 +126,7 @@ class Bench:
 
 
 def best_of(before, after):
-    """A row that was measured twice: each library's faster result, or its failure if it failed once."""
+    """The results of a row that was measured twice: each library's faster result, or its failure if it failed once."""
     results = {}
     for name, result in after["results"].items():
         both = [before["results"][name], result]

@@ -1,7 +1,7 @@
 """``python -m bench.nonfinite``: how many times as long calls take if their arrays have NaN or infinity.
 
 A training run that has diverged has NaN everywhere, and must not look as if it hung. Ordinary and spoiled arrays take
-turns; the least time of each counts. Both operands of a call are spoiled alike.
+turns, and the least time of each counts. Both operands of a call are spoiled alike.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from .peers.convgrad_cy import ALGORITHM, Library
 LAYERS = "^(resnet50_2_3x3|resnet50_5_3x3|resnet50_5_3x3_stride2|resnet50_conv1|dcgan_g_16|unet_bottom_1)$"
 
 
-#: name -> what of an array becomes which value
+#: name -> a function that spoils an array
 KINDS = {
     "NaN everywhere": lambda array: array.fill(np.nan),
     "one NaN": lambda array: array.reshape(-1).__setitem__(array.size // 2, np.nan),
@@ -43,7 +43,7 @@ def least_times(calls, turns):
 
 
 def ratios(row, library, turns):
-    """kind -> how many times as long the row's call takes."""
+    """kind -> time of the row's call over its time with ordinary arrays."""
     random = np.random.default_rng(0)
     case = row.case
     plain = [random.standard_normal(shape, np.float32) for shape in (case.x, case.w, case.y)]

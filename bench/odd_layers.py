@@ -12,7 +12,7 @@ SETS = ("random", "taps", "positions")
 CURVES = SETS[1:]
 TAPS, POSITIONS, CHANNELS, IMAGES = 500, 64, 512, 8  # at most
 MOST_FLOP, MOST_ELEMENTS = 1e9, 1 << 23
-#: For each curve: (images, groups, channels of x and of y in a group), and how often a point has the size of the last.
+#: For each curve: (images, groups, channels of x and of y in a group), and the growth from one point to the next.
 KINDS = ((1, 1, 64, 64), (1, 64, 1, 1), (4, 1, 16, 16), (1, 1, 4, 4), (1, 1, 128, 16))
 GROWTH = 1.3
 
@@ -26,12 +26,12 @@ def line_of(name, images, groups, channels, outputs, axes, transposed=False):
 
 
 def axis_of(y, kernel, stride=1, dilation=1, pad=0):
-    """(x, y, kernel, stride, pad, dilation less one) of an axis; x may be less than one, which no layer has."""
+    """(x, y, kernel, stride, pad, dilation less one) of an axis. x may be less than one; then no such layer exists."""
     return (y - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad, y, kernel, stride, pad, dilation - 1
 
 
 def is_affordable(images, groups, channels, outputs, axes):
-    """Whether a layer has an x, and its tensors and products stay within the bounds."""
+    """Whether x is not empty, and the tensors and products of a layer stay within the bounds."""
     x, y, taps = (prod(sizes) for sizes in list(zip(*axes, strict=True))[:3])
     tensors = images * groups * channels * x, groups * channels * outputs * taps, images * groups * outputs * y
     fits = min(axes)[0] >= 1 and max(tensors) <= MOST_ELEMENTS
@@ -59,7 +59,7 @@ def drawn(rng, name):
 
 
 def curve(which, kind, fixed):
-    """The lines of a curve in two dimensions: ``which`` of taps and positions grows, the other one is ``fixed``."""
+    """The lines of a curve in two dimensions. ``which`` is taps or positions and grows; the other one is ``fixed``."""
     most, lines, size = (TAPS if which == "taps" else POSITIONS), [], 3 if which == "taps" else 1
     while size <= most:
         axes = [axis_of(fixed, size) if which == "taps" else axis_of(size, fixed)] * 2

@@ -15,7 +15,7 @@ COLOURS = {"fprop": "#4477aa", "dgrad": "#ee6677", "wgrad": "#228833"}
 
 
 def _figure(width, height):
-    # Not pyplot: it keeps a window system and a global state.
+    # Figure, not pyplot: pyplot keeps a window system and a global state.
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -27,7 +27,7 @@ def _about(data):
 
 
 def ratios(data, path):
-    """One bar for each row, one panel for each suite: how many times faster than the fastest of the others."""
+    """One bar for each row and one panel for each suite: how many times faster than the fastest of the others."""
     groups = summary.grouped([row for row in data["rows"] if summary.ratio(row)], "suite", "dtype", "layout")
     columns = 2
     lines = max(1, -(-len(groups) // columns))
@@ -56,7 +56,10 @@ def ratios(data, path):
 
 
 def errors(data, path):
-    """Errors over the number of channels, a panel for each tile: Winograd's solid, the direct algorithm's dashed."""
+    """Errors over the number of channels, a panel for each tile.
+
+    Winograd's are solid, the direct algorithm's dashed.
+    """
     groups = summary.grouped(data["rows"], "tile")
     columns = 3
     lines = -(-len(groups) // columns)
@@ -106,7 +109,7 @@ def roofline(data, path):
 
 
 def cores(data, path):
-    """Efficiency over threads, a panel for each kernel: a line for each row, and their geometric mean."""
+    """Efficiency over threads, a panel for each kernel. It has a line for each row, and their geometric mean."""
     figure = _figure(12, 4)
     panels = figure.subplots(1, len(COLOURS), squeeze=False, sharex=True, sharey=True).flat
     for panel, (kernel, colour) in zip(panels, COLOURS.items(), strict=True):

@@ -1,9 +1,9 @@
 """The worker processes as the parent sees them: start, ask, stop, end.
 
-Each library has a process of its own. In one process, two libraries would share an OpenMP runtime and its number of
-threads, or have two runtimes, whose waiting threads take processors from each other. (This package, built from source,
-shares PyTorch's `libgomp.so.1`.) Only the process that was asked runs. The others are stopped by a signal, so that
-threads which still spin take no processor.
+Each library has its own process. In one process, two libraries would share an OpenMP runtime and its number of threads,
+or have two runtimes whose waiting threads take processors from each other. (This package, built from source, shares
+PyTorch's `libgomp.so.1`.) Only the process that was asked runs. A signal stops the others, so that threads that still
+spin take no processor.
 """
 
 import contextlib
@@ -26,29 +26,29 @@ class Lost(Exception):
 
 
 def python_of(name, given=None):
-    """The interpreter that has a library: as given, or from the environment, or this one."""
+    """The interpreter that has a library: the given one, one from the environment, or this one."""
     variable = f"CONVGRAD_CY_BENCH_PYTHON_{name.upper()}"
     return (given or {}).get(name) or os.environ.get(variable) or sys.executable
 
 
 def has_library(python, name):
-    """Whether an interpreter finds a library; it is not imported."""
+    """Whether an interpreter finds a library. The library is not imported."""
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
     try:
-        # Away from the checkout, whose folders could be taken for packages.
+        # Run elsewhere than in the checkout: its folders could be taken for packages.
         return subprocess.run([python, "-c", code], cwd="/", stderr=subprocess.DEVNULL).returncode == 0
     except OSError:
         return False
 
 
 def environment(threads):
-    """For a worker: every library that reads its number of threads from the environment finds it."""
+    """The environment of a worker. Libraries that read their number of threads from the environment find it."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NPROC")
     return {**os.environ, **dict.fromkeys(names, str(threads)), "TF_CPP_MIN_LOG_LEVEL": "2", "GLOG_v": "3"}
 
 
 class Process:
-    """The worker of one library. It starts when it is first asked, and again after it was lost."""
+    """The worker of one library. It starts with the first request, and again after it was lost."""
 
     def __init__(self, name, python, threads, log, module="bench.worker"):
         self.name = name
@@ -100,7 +100,7 @@ class Process:
             self.child.send_signal(getattr(signal, name))
 
     def _lost(self, what):
-        """The exception that tells how the process was lost; it is gone then."""
+        """End the process and return the exception that tells how it was lost."""
         # A process that has closed its pipe is about to end by itself: its status says why.
         status = self._gone(patience=5.0 if what == "ended" else 0.0)
         lines = self.log.read_text(errors="replace").split("\n")
@@ -109,7 +109,7 @@ class Process:
         return Lost(f"the process {how}; last on its standard error: {last[:200]}")
 
     def _gone(self, patience=0.0):
-        """The exit status of the process, which is killed if it is still there after some seconds."""
+        """The exit status of the process. The process is killed if it still runs after ``patience`` seconds."""
         child, self.child = self.child, None
         try:
             child.wait(patience)
@@ -121,7 +121,10 @@ class Process:
         return child.wait()
 
     def end(self, patience=0.0):
-        """Stopped or not, the process is gone afterwards; its exit status, for which it may have some seconds."""
+        """End the process, stopped or not, and return its exit status.
+
+        It may take ``patience`` seconds to exit itself.
+        """
         if self.child is None:
             return None
         if patience:
@@ -130,7 +133,7 @@ class Process:
 
 
 def asked_once(name, module, threads, folder, do, patience, **fields):
-    """The reply of a process that is started for one request; what goes wrong is a reply too."""
+    """The reply of a process that is started for one request. An error is a reply, too."""
     process = Process(name, sys.executable, threads, folder, module)
     try:
         return process.ask(do, patience, **fields)

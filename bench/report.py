@@ -1,7 +1,7 @@
 """A result of ``python -m bench --json`` as Markdown and plots: python -m bench.report FILE.json [--out FOLDER].
 
-A result in bench/results/ is named without folder and ending. Without --out the Markdown goes to standard output. With
-it the folder gets NAME.md, NAME_ratios.png and NAME_roofline.png.
+A result in bench/results/ is named without folder and ending. Without --out, the Markdown goes to standard output. With
+it, the folder gets NAME.md, NAME_ratios.png and NAME_roofline.png.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from .peers import OURS
 
 
 def markdown_table(header, rows):
-    """Cells as Markdown; the first column is text, the others are numbers."""
+    """Cells as Markdown. The first column is text, the others are numbers."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(map(str, cells)) + " |" for cells in lines) + "\n"
 
@@ -86,7 +86,7 @@ def by_row(data):
 
 
 def accuracy(data):
-    """The greatest error of each library, relative to the greatest element of a result, and where it is."""
+    """The greatest error of each library, relative to the greatest element of a result, and its row."""
     cells = []
     for name in data["libraries"]:
         for (dtype,), rows in summary.grouped(data["rows"], "dtype").items():
@@ -99,7 +99,7 @@ def accuracy(data):
 
 
 def reasons(data):
-    """Why cells are empty: each reason once, with the number of rows."""
+    """The reasons of empty cells, each with its number of rows."""
     counts = {}
     for row in data["rows"]:
         for name, result in row["results"].items():
@@ -131,7 +131,7 @@ def main(argv=None):
     if options.out is None:
         sys.stdout.write(markdown(data))
         return
-    # matplotlib is needed for this alone.
+    # Only this function needs matplotlib.
     from . import plots
 
     options.out.mkdir(parents=True, exist_ok=True)

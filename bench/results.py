@@ -1,9 +1,9 @@
-"""Results as files: ``write`` and ``read`` what a run found. bench/results/ keeps the newest run of each kind.
+"""Results as files: ``write`` and ``read`` keep the findings of a run. bench/results/ has the newest run of each kind.
 
 A file is JSON with one row of the result on each line. The rows of ``python -m bench`` are arrays there, and "columns"
-has the names of their fields. What a library needed is such an array, too. "layers" has the layers' lines of suites.txt
-as they were when they were measured: shapes and FLOP follow from them, so the rows have the layers' names alone. Other
-results may have "fields": then their rows are arrays of these, too.
+has the names of their fields. The measurements of a library are such an array, too. "layers" has the layers' lines of
+suites.txt at the time of the run. Shapes and FLOP follow from these lines, so the rows have only the layers' names.
+Other results may have "fields": their rows are then arrays of these, too.
 """
 
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 from . import measure, suites, summary
 
 FOLDER = Path(__file__).with_name("results")
-#: Significant digits of the numbers in a file: more than a time has.
+#: Significant digits of the numbers in a file. Times are less accurate.
 DIGITS = 5
-#: The fields that stand at the beginning of a row, and those of a library's measurement.
+#: The fields at the beginning of a row, and the fields of a library's measurement.
 ROW = ("layer", "kernel", "layout", "dtype")
 MEASURED = ("seconds", "error", "memory", "calls")
 
@@ -27,7 +27,7 @@ def path_of(name):
 
 
 def read(name):
-    """The result in a file, as the run had it in memory."""
+    """The result in a file, in the form that the run had in memory."""
     data = json.loads(path_of(name).read_text(encoding="utf-8"))
     if "fields" in data:
         data["rows"] = [_without_nulls(zip(data["fields"], cells, strict=True)) for cells in data["rows"]]
@@ -39,7 +39,7 @@ def _without_nulls(pairs):
 
 
 def write(data, path):
-    """Write a result. The file is whole at any time, so that a run that is interrupted leaves what it had."""
+    """Write a result. The file is complete at any time, so that an interrupted run leaves its rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     if "fields" in data:
@@ -49,7 +49,7 @@ def write(data, path):
 
 
 def _text(data):
-    """JSON with one field on a line, and of the longest fields one item."""
+    """JSON with one field on a line. The longest fields have one item on a line."""
 
     def value(name, content):
         if name not in ("rows", "layers") or not content:
@@ -72,7 +72,7 @@ def _rounded(value):
 
 
 def _packed(data):
-    """The same result with rows as arrays, and without what ``layers`` says."""
+    """The result with rows as arrays, without the fields that follow from ``layers``."""
     names, rows = list(data["libraries"]), data["rows"]
     dtypes = dict.fromkeys(row["dtype"] for row in rows)
     return {
@@ -87,7 +87,7 @@ def _packed(data):
 
 
 def _measurement(found):
-    """A library's numbers as an array; an object says why there are none."""
+    """A library's numbers as an array, or an object with the reason if there are none."""
     return [found.get(field) for field in MEASURED] if "seconds" in found else found
 
 

@@ -12,7 +12,7 @@ from convgrad_cy.cpu import families
 from .peers import convgrad_cy as library
 
 FAMILIES = {families.name_of(family): family for family in families.PREFERENCE}
-#: The family that takes whatever the others leave: no task can do without it.
+#: The family that takes all tasks that the others leave. No task can do without it.
 LAST = families.name_of(families.PREFERENCE[-1])
 
 
@@ -43,11 +43,11 @@ NAMES = (*(name for name in FAMILIES if name != LAST), *FORMS)
 
 
 class Route(NamedTuple):
-    """A way to compute a task: ``family`` and ``form`` (None for families without forms) say which."""
+    """A way to compute a task, named by ``family`` and ``form`` (None for families without forms)."""
 
     task: Any
     preference: tuple  # the families that the task is offered to
-    family: str | None  # None where no product exists
+    family: str | None  # None if no product exists
     form: str | None
     numbers: dict  # the plan as ``explain`` describes it, without the form
 
@@ -67,7 +67,7 @@ class Route(NamedTuple):
         return cpu.ready(self.task, self.preference)
 
     def without(self, name):
-        """The route that the planner takes where a family or a form is left out."""
+        """The route that the planner takes if a family or a form is left out."""
         if name not in FORMS:
             return self.of(self.task, tuple(family for family in self.preference if family is not FAMILIES[name]))
         machine = self.task.machine

@@ -1,4 +1,4 @@
-"""How long a call takes on many cores, from the times of its tasks on one: a simulation, and what binds."""
+"""Predict a call's time on many cores from the times of its tasks on one: a simulation that names the bottleneck."""
 
 from heapq import heapify, heappop, heappush
 from math import prod
@@ -17,7 +17,7 @@ class Cores(NamedTuple):
     sharing : int
         Cores that share one last cache.
     cache : float
-        Bytes of one of those.
+        Bytes of one last cache.
     core_rate, memory_rate : float
         Bytes per second from memory, of one core alone and of all together.
     team : float
@@ -42,12 +42,12 @@ class Cores(NamedTuple):
         return min(threads * self.core_rate, self.memory_rate)
 
     def caches(self, threads):
-        """Last caches of so many threads, as close to each other as can be."""
+        """Number of last caches of ``threads`` threads that are as close to each other as possible."""
         return -(-threads // self.sharing)
 
 
-#: Of one socket. Channels and the rate of their memory are the makers' figures, of which programs reach 0.8; a core
-#: alone reaches some 25 GB/s. What a team costs depends on OpenMP's runtime: ``--team``, ``--member``.
+#: Machines with one socket. Channels and the rate of their memory are the makers' figures; programs reach 0.8 of it.
+#: One core alone reaches some 25 GB/s. The cost of a team depends on OpenMP's runtime: ``--team``, ``--member``.
 REACHED, ONE_CORE = 0.8, 25e9
 MACHINES = {
     "epyc": Cores("AMD EPYC 9654, 12 channels of DDR5-4800", 96, 8, 32 << 20, ONE_CORE, REACHED * 460.8e9),
@@ -66,12 +66,12 @@ class Timed(NamedTuple):
     serial : float
         Seconds of the call outside of tasks.
     read_once : int
-        Bytes of the two activations: each core reads or writes a part of its own.
+        Bytes of the two activations: each core reads or writes its own part.
     read_by_all : int
-        Bytes of the filter, and of what tasks share (packed filters, kept tiles, sums of slices): each last cache gets
-        all of it.
+        Bytes of the filter and of the data that tasks share (packed filters, kept tiles, sums of slices). Each last
+        cache loads all of them.
     alone : bool
-        Whether the call is one for a thread alone, however many there are.
+        Whether the call uses one thread, however many there are.
     """
 
     loops: list
@@ -82,7 +82,7 @@ class Timed(NamedTuple):
 
     @property
     def tasks(self):
-        """Seconds of all of them."""
+        """Seconds of all tasks."""
         return sum(map(sum, self.loops))
 
     @property
@@ -90,16 +90,16 @@ class Timed(NamedTuple):
         return self.tasks + self.serial
 
     def bytes(self, cores, threads):
-        """Bytes from memory: none where all of it stays in the last caches from call to call."""
+        """Bytes from memory. The result is zero if all data stay in the last caches from call to call."""
         caches = cores.caches(threads)
         total = self.read_once + self.read_by_all * caches
         return 0 if total <= caches * cores.cache else total
 
 
 def loop_seconds(tasks, threads):
-    """When the last task of a loop ends: each thread takes those of its own range, then helps the others.
+    """Time at which the last task of a loop ends. Each thread takes the tasks of its own range, then helps the others.
 
-    As ``share_tasks`` and ``take_task`` of pyx/parallel/tasks.h do it.
+    ``share_tasks`` and ``take_task`` of pyx/parallel/tasks.h do the same.
     """
     count = len(tasks)
     workers = min(threads, count)
@@ -123,23 +123,24 @@ def loop_seconds(tasks, threads):
 
 
 class Prediction(NamedTuple):
-    """A call on so many threads: its seconds, and by the name of each cause those that are lost."""
+    """A call on several threads: its seconds, and the seconds that are lost to each cause, by name."""
 
     seconds: float
     lost: dict
 
     @property
     def binds(self):
-        """The cause of which most is lost."""
+        """The cause that loses most seconds."""
         return max(self.lost, key=self.lost.get)
 
 
 def predict(timed, alone, cores, threads):
-    """``timed``: the call with the plan for so many threads; ``alone``: the seconds of its tasks with that for one.
+    """Predict a call on ``threads`` threads.
 
-    Lost is what is more than a part ``1 / threads`` of those: by tasks that are too few or in an uneven number, by
-    tasks that are not equal, by what is computed more often where they are more, by the serial part, teams and memory;
-    and by a call that has one thread.
+    ``timed`` is the call with the plan for this number of threads. ``alone`` is the seconds of its tasks with the plan
+    for one thread. Time above ``alone / threads`` is lost. The causes are tasks that are too few, uneven in number or
+    unequal in size, values that more threads compute more often, the serial part, teams, memory, and calls with one
+    thread.
     """
     rounds = uneven = 0.0
     used = 1 if timed.alone else threads
@@ -151,7 +152,7 @@ def predict(timed, alone, cores, threads):
     idle = timed.tasks / used - work
     teams = sum([cores.team_seconds(used) for tasks in timed.loops if len(tasks) > 1])
     computed = work + idle + rounds + uneven
-    # On one thread, waiting for memory is in the times themselves.
+    # On one thread, the measured times already include the wait for memory.
     waiting = max(0.0, timed.bytes(cores, used) / cores.rate(used) - computed) if used > 1 else 0.0
     lost = {
         "one thread": idle,
@@ -166,21 +167,21 @@ def predict(timed, alone, cores, threads):
 
 
 def efficiency(prediction, alone, threads):
-    """Of the time on one thread, the part that so many threads make use of."""
+    """The part of ``threads`` cores that does useful work: the time on one thread over all threads' time together."""
     return alone / (threads * prediction.seconds)
 
 
 def bytes_of(kernel, case, shared):
-    """(read once, read by all) of a ``Case`` of the benchmark whose tasks share so many bytes.
+    """(read once, read by all) of a ``Case`` of the benchmark. Its tasks share ``shared`` bytes.
 
-    Tasks write what they share and read it again: filters all of them, but what tasks of wgrad share, slices and the
-    tiles of a box, few of them.
+    Tasks write shared data and read them again. All tasks read packed filters. Few tasks of wgrad read a given slice
+    or the tiles of a given box.
     """
     x, w, y = (prod(shape) * case.itemsize for shape in (case.x, case.w, case.y))
     return (x + y + 2 * shared, w) if kernel == "wgrad" else (x + y, w + 2 * shared)
 
 
-#: A row has enough work for so many threads if each has so many products; the means are of those.
+#: Products for each thread that are enough work. Mean values are those over rows with enough work.
 ENOUGH_PRODUCTS = 4_000_000
 
 
@@ -189,5 +190,5 @@ def has_enough(found, threads):
 
 
 def mean_efficiency(rows, threads):
-    """The geometric mean of rows that have enough work for so many threads, or None."""
+    """The geometric mean of rows that have enough work for ``threads`` threads, or None."""
     return geometric_mean(row["threads"][str(threads)]["efficiency"] for row in rows if has_enough(row, threads))

@@ -1,8 +1,8 @@
-"""Why layers are slower than in another library: one reason for each, as a person found it."""
+"""Reasons why layers are slower than in another library, one for each, as a person found them."""
 
 import re
 
-#: (pattern of a layer's name, reason). The first pattern that fits the whole name counts.
+#: (pattern of a layer's name, reason). The first pattern that matches the whole name counts.
 REASONS = (
     (r"resnext50_3.*", "8 channels per group: a third of the run time or more goes into copying windows"),
     (
@@ -24,5 +24,5 @@ NOT_KNOWN = "not known"
 
 
 def reason(layer):
-    """Why a layer is slow."""
+    """The reason why a layer is slow."""
     return next((text for pattern, text in REASONS if re.fullmatch(pattern, layer)), NOT_KNOWN)

@@ -1,4 +1,4 @@
-"""Layers as lines of a file such as suites.txt: the layers of each suite, and how often a network has each."""
+"""Layers as lines of a file such as suites.txt: the layers of each suite, and how often a network has each of them."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LINE = re.compile(r'(?P<transposed>transposed )?(?P<problem>\S+n"\w+)(?:\*(?P<c
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of a suite. The network has it ``count`` times; ``line`` says all of this in a file of layers."""
+    """A layer of a suite. The network has it ``count`` times. ``line`` is the layer in a file of layers."""
 
     suite: str
     problem: object
@@ -44,7 +44,7 @@ class Layer:
 
 
 class Row(NamedTuple):
-    """One kernel of a layer in one layout and type: what a row of a result measures."""
+    """One kernel of a layer in one layout and type, as a row of a result measures it."""
 
     layer: Layer
     case: Case
@@ -87,7 +87,7 @@ NAMES = tuple(dict.fromkeys(layer.suite for layer in LAYERS))
 
 
 def rows(suites=NAMES, operations=KERNELS, layouts=LAYOUTS, dtypes=("float32",), match="", layers=LAYERS):
-    """The rows of a run. An operation is a kernel or one of the six functions; ``match`` is searched in names."""
+    """The rows of a run. An operation is a kernel or one of the six functions. ``match`` is searched in names."""
     return [
         Row(layer, case, kernel)
         for dtype in dtypes

@@ -1,4 +1,4 @@
-"""Arithmetic on the rows of a result: rates, ratios, means. It needs the result alone, as ``results.read`` gives it."""
+"""Arithmetic on the rows of a result: rates, ratios, means. It needs only the result that ``results.read`` returns."""
 
 from math import exp, fsum, log
 
@@ -27,30 +27,36 @@ def best_peer(row):
 
 
 def ratio(row):
-    """How many times faster than the fastest of the others this package is; None without both."""
+    """How many times faster this package is than the fastest of the others; None without both times."""
     ours, best = seconds(row, OURS), best_peer(row)
     return best[0] / ours if ours and best else None
 
 
 def tile_rate(rows, dtype):
-    """FLOP per second of the bare register tile for a type: the best of the run, for it is the machine's constant."""
+    """FLOP per second of the bare register tile for a type.
+
+    The best rate of a run counts: it is the machine's constant.
+    """
     return max((row["tile"] for row in rows if row["dtype"] == dtype), default=0.0)
 
 
 def share_of_tile(row, rows):
-    """Part of the bare register tile's rate that this package reaches, or None. ``rows`` are all rows of the run."""
+    """The part of the bare register tile's rate that this package reaches, or None.
+
+    ``rows`` are all rows of the run.
+    """
     ours, tile = rate(row, OURS), tile_rate(rows, row["dtype"])
     return ours / tile if ours and tile else None
 
 
 def geometric_mean(values):
-    """Of positive numbers; None of none."""
+    """Geometric mean of positive numbers; None if there are none."""
     values = list(values)
     return exp(fsum(map(log, values)) / len(values)) if values else None
 
 
 def ratios(rows):
-    """(ratio, row), the worst first, of the rows that have one."""
+    """(ratio, row) of the rows that have a ratio, the worst first."""
     return sorted(((ratio(row), row) for row in rows if ratio(row)), key=lambda pair: pair[0])
 
 
@@ -63,13 +69,13 @@ def grouped(rows, *fields):
 
 
 def step_seconds(rows, name):
-    """Time of a library for all rows, each as often as the network has the layer; None if it lacks one."""
+    """Time of a library for all rows, each as often as the network has the layer; None if a row has no time."""
     times = [(row["count"], seconds(row, name)) for row in rows]
     return fsum(count * time for count, time in times) if all(time for _, time in times) else None
 
 
 def troubles(rows, name=OURS):
-    """(row, what) of the rows in which a library's result was wrong or missing for a reason that is a fault."""
+    """(row, message) of the rows whose result is wrong, or missing because of a fault of the library."""
     return [
         (row, result.get("wrong") or result["failed"])
         for row in rows

@@ -1,4 +1,4 @@
-"""What ``python -m bench`` prints: one line for each row, and what they come to."""
+"""The output of ``python -m bench``: one line for each row, and a summary."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ import time
 from . import summary
 from .peers import OURS
 
-#: Six functions in a narrow column.
+#: Names of the six functions for a narrow column.
 SHORT = {
     "conv": "conv",
     "conv_backward_data": "conv d data",
@@ -20,7 +20,7 @@ LAYER, FUNCTION, CELL = 31, 19, 11
 
 
 def rate_cell(row, name):
-    """GFLOP/s, or why there are none: - not offered, ~ too slow to wait for, ! wrong, x failed."""
+    """GFLOP/s, or a sign: - not offered, ~ too slow to wait for, ! wrong, x failed."""
     rate = summary.rate(row, name)
     if rate is not None:
         return f"{rate * 1e-9:.1f}" if rate > 1e10 else f"{rate * 1e-9:.2g}"
@@ -78,7 +78,7 @@ def conclusion(data):
     memory = [(row["results"][OURS]["memory"], row) for row in rows if row["results"].get(OURS, {}).get("memory")]
     if memory:
         peak, row = max(memory, key=lambda pair: pair[0])
-        lines.append(f"most memory beside the arrays: {megabytes(peak)}, {place(row)}")
+        lines.append(f"most memory besides the arrays: {megabytes(peak)}, {place(row)}")
     for name in data["libraries"]:
         faults = summary.troubles(rows, name)
         if faults:
@@ -92,7 +92,7 @@ def duration(seconds):
 
 
 class Progress:
-    """A bar on standard error while that is a terminal."""
+    """A bar on standard error if that is a terminal."""
 
     def __init__(self, total, width=30):
         self.total, self.width, self.start = total, width, time.monotonic()

@@ -13,18 +13,18 @@ from convgrad_cy.cpu.plan.job import Job
 from .peers.convgrad_cy import Library
 from .schedule import Timed, bytes_of
 
-#: Tasks of a call, at most.
+#: Most tasks of a call.
 MOST_TASKS = 1 << 18
 LEAST_CALLS = 3
 
 
 @contextmanager
 def planned(signatures):
-    """Collect what tells a job's plan from others: of the threads, whether they are several."""
+    """Collect the signatures of jobs' plans. All numbers of threads above one have equal signatures."""
     usual = Job.ready
 
     def ready(job):
-        threads, *blocks = job.plan.blocks.tolist()  # of both kinds of blocks
+        threads, *blocks = job.plan.blocks.tolist()  # both kinds of blocks begin with the threads
         signatures.append((job.kernel, threads > 1, job.plan.steps.tobytes(), *blocks))
         return usual(job)
 
@@ -36,7 +36,7 @@ def planned(signatures):
 
 
 def spans(times):
-    """Nanoseconds of each loop, from its first task's begin to its last one's end."""
+    """Nanoseconds of each loop, from the begin of its first task to the end of its last one."""
     begins, ends = {}, {}
     for loop, _, begin, end in times:
         begins[loop], ends[loop] = min(begin, begins.get(loop, begin)), max(end, ends.get(loop, end))
@@ -44,7 +44,7 @@ def spans(times):
 
 
 class RowCall:
-    """The call of a ``suites.Row``, on data that are numbers in (-0.5, 0.5)."""
+    """The call of a ``suites.Row`` on numbers in (-0.5, 0.5)."""
 
     def __init__(self, row):
         rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ class RowCall:
         self._timed = {}
 
     def plan(self, threads):
-        """Plan the call for so many threads; what tells the plan from others."""
+        """Plan the call for ``threads`` threads and return the signatures of its plans."""
         signatures = []
         with cg.num_threads(threads), planned(signatures):
             calls.forget()
@@ -61,7 +61,7 @@ class RowCall:
         return tuple(signatures)
 
     def tasks(self, threads, seconds):
-        """The ``Timed`` of a call: the least that each task took within some seconds, and the rest of the call."""
+        """The ``Timed`` of a call: the least time of each task within some seconds, and the rest of the call."""
         key = self.plan(threads)
         if key not in self._timed:
             with cg.num_threads(threads):
@@ -72,7 +72,7 @@ class RowCall:
         return self._timed[key]
 
     def _of(self, alone, found):
-        """From (nanoseconds, bytes shared, tasks) of several calls."""
+        """The ``Timed`` from (nanoseconds, bytes shared, tasks) of several calls."""
         taken = [{(loop, task): end - begin for loop, task, begin, end in times} for *_, times in found]
         serial = min(total - sum(spans(times)) for total, _, times in found)
         loops = [[] for _ in range(1 + max((loop for loop, _ in taken[0]), default=-1))]
@@ -81,7 +81,7 @@ class RowCall:
         return Timed(loops, serial * 1e-9, *bytes_of(self.row.kernel, self.row.case, found[0][1]), alone)
 
     def measured(self, threads, seconds):
-        """Seconds of the fastest call on so many threads that are there."""
+        """Seconds of the fastest call on ``threads`` real threads."""
         taken = []
         with cg.num_threads(threads):
             self.call()
@@ -94,7 +94,7 @@ class RowCall:
 
 
 def loop_of_nothing(threads, seconds=0.2):
-    """Seconds of a call whose one loop has a task of nothing for each thread: what a team costs, and a little."""
+    """Seconds of a call whose one loop has an empty task for each thread: the cost of a team, and a little more."""
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()
@@ -104,6 +104,6 @@ def loop_of_nothing(threads, seconds=0.2):
 
 
 def team_seconds():
-    """Seconds that starting and ending a team of two takes here."""
+    """Seconds to start and end a team of two here."""
     alone, two = loop_of_nothing(1), loop_of_nothing(2)
     return max(0.0, two - alone)

@@ -1,7 +1,7 @@
-"""The same rows for pytest-benchmark: python -m pytest bench --benchmark-only [-k NAME].
+"""The rows of ``python -m bench`` for pytest-benchmark: python -m pytest bench --benchmark-only [-k NAME].
 
-For comparing this package with itself, over commits (``--benchmark-autosave``, ``--benchmark-compare``); for comparing
-libraries there is ``python -m bench``. Not collected by default.
+They compare this package with itself over commits (``--benchmark-autosave``, ``--benchmark-compare``). ``python -m
+bench`` compares libraries. pytest does not collect this file by default.
 """
 
 import zlib

@@ -1,7 +1,7 @@
-"""What a shim's call costs over the core's: python -m pytest bench/test_shims.py --benchmark-only.
+"""The cost of a shim's call over the core's: python -m pytest bench/test_shims.py --benchmark-only.
 
-The problem is so small that checks and translation are most of the call. Of every operation of the frameworks there are
-two rows, the shim's call and the core's of the same arrays, and a test that the difference is below the limit.
+The problem is so small that checks and translation are most of the call. Every operation of the frameworks has two
+rows, the shim's call and the core's call on the same arrays, and a test that their difference is below the limit.
 """
 
 import gc
@@ -15,7 +15,7 @@ import convgrad_cy as cg
 from convgrad_cy.shims import mindspore, onednn
 from convgrad_cy.shims.tensorflow import raw_ops
 
-#: Of a shim's call over the core's, in seconds.
+#: Greatest difference of a shim's call and the core's, in seconds.
 LIMIT = 15e-6
 ROUNDS, CALLS = 100, 50
 
@@ -110,7 +110,7 @@ def seconds(call):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_overhead(benchmark, name):
-    """The median over pairs of rounds, one of each call, of the difference of their times."""
+    """The median difference of the two times, over pairs of rounds with one call each, must be at most LIMIT."""
     shim, core = PAIRS[name]
     np.testing.assert_array_equal(shim(), core())
 

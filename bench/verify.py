@@ -1,15 +1,15 @@
-"""What a result is compared with, and how far it may be off.
+"""The reference for results, and the error that they may have.
 
-The expected result is this package's own in float64. Some elements of it are computed here from the definition, term by
-term and with exact summation, so that a mistake of the package's float64 kernels is not the measure of all others.
+The expected result is this package's own in float64. Some of its elements are computed here from the definition, term
+by term and with exact summation. Otherwise a mistake of the package's float64 kernels would be the reference for all.
 """
 
 from math import fsum, prod
 
 import numpy as np
 
-#: Greatest error, relative to the greatest element of the result. 2e-5 is what an algorithm may lose in float32 sums,
-#: a power of two is one rounding to the type. float64 sums of up to 400 000 terms of random sign lose less than 4e-14.
+#: Greatest error, relative to the greatest element of the result. An algorithm may lose 2e-5 in float32 sums; a power
+#: of two is one rounding to the type. float64 sums of up to 400 000 terms of random sign lose less than 4e-14.
 TOLERANCES = {
     "float16": 2e-5 + 2.0**-11,
     "bfloat16": 2e-5 + 2.0**-8,
@@ -17,15 +17,15 @@ TOLERANCES = {
     "float64": 4e-14,
     "int32": 0.0,
 }
-#: Other libraries may be this much less accurate: some sum float16 in float16, and a fast result that their users
-#: accept is not to be left out of the comparison. The report lists the errors.
+#: Other libraries may be this many times less accurate: some sum float16 in float16. The comparison should not leave
+#: out a fast result that their users accept. The report lists the errors.
 PEER_SLACK = 16
-#: Relative to the sum of the magnitudes of all terms. A term that is left out costs more: there are less than 10**6.
+#: Error relative to the sum of the magnitudes of all terms. A missing term costs more: there are less than 10**6 terms.
 SPOT_TOLERANCE = 4e-14
 
 
 class Wrong(Exception):
-    """There is nothing to compare results with."""
+    """There is no correct result to compare with."""
 
 
 def rounded_to(dtype, array):
@@ -38,15 +38,17 @@ def rounded_to(dtype, array):
 
 
 def draw(shape, dtype, rng):
-    """Random normals of the type; for integers, small ones that are not zero, whose sums are exact in float64."""
+    """Random normals of the type. Integers are small and not zero, so their sums are exact in float64."""
     if dtype == "int32":
         return rng.integers(1, 9, shape) * rng.choice([-1.0, 1.0], shape)
     return rounded_to(dtype, rng.standard_normal(shape))
 
 
 def meetings(case, fixed, at):
-    """Of each axis, the (positions of y, taps, positions of x) of all terms that exist and in which ``fixed``, one of
-    these three, is ``at``."""
+    """For each axis, the (positions of y, taps, positions of x) of all existing terms in which ``fixed`` is ``at``.
+
+    ``fixed`` names one of the three.
+    """
     axes = zip(case.x[2:], case.y[2:], case.kernel, case.stride, case.dilation, case.padding, at, strict=True)
     for x, y, kernel, stride, dilation, (begin, _), here in axes:
         p, t = (array.ravel() for array in np.mgrid[:y, :kernel])
@@ -88,7 +90,7 @@ def is_within_rounding(case, kernel, result, expected, magnitudes):
 
 
 def spot_check(case, kernel, result, x, w, y, rng, elements=4):
-    """Raise ``Wrong`` if an element of a float64 result is not what the definition says."""
+    """Raise ``Wrong`` if an element of a float64 result differs from the definition."""
     for _ in range(elements):
         index = tuple(int(rng.integers(size)) for size in result.shape)
         expected, size = element(case, kernel, index, x, w, y)
@@ -97,6 +99,6 @@ def spot_check(case, kernel, result, x, w, y, rng, elements=4):
 
 
 def fault(error, dtype, slack=1):
-    """What is wrong with a result of this relative error, or None."""
+    """The fault in a result of this relative error, or None."""
     tolerance = slack * TOLERANCES[dtype]
     return None if error <= tolerance else f"relative error {error:.1e}, more than {tolerance:.1e}"

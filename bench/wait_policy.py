@@ -1,8 +1,8 @@
 """``python -m bench.wait_policy``: training steps of JAX for each OMP_WAIT_POLICY, the way in which threads wait.
 
-XLA computes on threads of its own. OpenMP's threads that spin after a convolution may take processors from them, and
-threads that sleep at once have to be woken for the next one. The variable is read when a process starts, so each policy
-has a process of its own, in turn.
+XLA computes on its own threads. OpenMP's threads that spin after a convolution may take processors from them. Threads
+that sleep at once have to be woken for the next convolution. A process reads the variable when it starts, so each
+policy has its own process, in turn.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""``--without`` of ``python -m bench.extremes``: where the planner's choice is slower than the route that it left."""
+"""``--without`` of ``python -m bench.extremes``: rows whose planned route is slower than another one."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ LAYER, ROUTE = 32, 24
 
 
 def gain(row):
-    """How many times faster the other route is; None where a result was wrong or missing."""
+    """How many times faster the other route is; None if a result was wrong or missing."""
     return row["seconds"] / row["other_seconds"] if "seconds" in row else None
 
 

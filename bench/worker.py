@@ -1,8 +1,8 @@
 """A process that computes with one library: python -m bench.worker NAME THREADS.
 
 It answers requests, one JSON object per line on standard input, each with one JSON object on a line. ``{"do": "load",
-...}`` calls ``Worker.load`` with the other fields as arguments, and so on. What the library prints goes to standard
-error. Runs in the environment of its library, so it needs the standard library, NumPy and bench/case.py only.
+...}`` calls ``Worker.load`` with the other fields as arguments, and so on. The library's own output goes to standard
+error. A worker runs in the environment of its library, so it needs only the standard library, NumPy and bench/case.py.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from .case import Case, Unsupported
 
 
 class Operands:
-    """The files of one layer: x, w and y, and what the three kernels make of them; float64, NCX and OIX."""
+    """The files of one layer: x, w and y, and the results of the three kernels. All are float64, NCX and OIX."""
 
     def __init__(self, folder, case):
         self.folder = Path(folder)
@@ -40,7 +40,7 @@ class Operands:
 
 
 def relative_error(result, expected):
-    """Greatest difference over the greatest value that is expected; NaN if any element of the result is NaN."""
+    """Greatest difference over the greatest expected value; NaN if any element of the result is NaN."""
     if result.shape != expected.shape:
         raise ValueError(f"the result has the shape {result.shape}, not {expected.shape}")
     difference, greatest = 0.0, 0.0
@@ -52,17 +52,17 @@ def relative_error(result, expected):
 
 
 def status_bytes(name):
-    """A field of /proc/self/status that is written in kB; None where there is no such file."""
+    """A field of /proc/self/status that is written in kB; None if there is no such file."""
     with contextlib.suppress(OSError), open("/proc/self/status") as lines:
         return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":")), None)
 
 
 def peak_memory(call):
-    """The result of a call, and how far the process's memory rose above what it held before (None if unknown)."""
+    """The result of a call, and the rise of the process's memory in bytes during the call (None if unknown)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)  # memory that was freed and not given back would hide that it is used again
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark is now what the process holds
+        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark is now the memory of the process
         before = status_bytes("VmRSS")
     except OSError:
         return call(), None
@@ -71,7 +71,7 @@ def peak_memory(call):
 
 
 def shortest(call, seconds):
-    """Call until the time is over, at least once: seconds of the shortest call, and how many there were."""
+    """Call until the time is over, at least once: seconds of the fastest call, and the number of calls."""
     best, calls = float("inf"), 0
     gc.disable()
     try:
@@ -88,7 +88,7 @@ def shortest(call, seconds):
 
 
 def one_line(error):
-    """What an exception says; for one of this suite's own, its text alone."""
+    """The message of an exception with its type, or the message alone for an exception of this suite."""
     kind = "" if isinstance(error, Unsupported) else f"{type(error).__name__}: "
     return " ".join(f"{kind}{error}".split())[:300]
 
@@ -102,7 +102,7 @@ class Worker:
         return {"version": self.library.version, "python": sys.version.split()[0], "numpy": np.__version__}
 
     def load(self, folder, case, kernel):
-        """Make the tensors of an operation; they replace those of the one before."""
+        """Make the tensors of an operation. They replace the tensors of the previous operation."""
         self.call = None
         gc.collect()
         self.case, self.kernel = Case.from_message(case), kernel
@@ -121,7 +121,7 @@ class Worker:
         return {"seconds": seconds, "error": error, "memory": memory}
 
     def time(self, seconds):
-        """The shortest of the calls of ``seconds``."""
+        """The time of the fastest call within ``seconds``."""
         best, calls = shortest(self.call, seconds)
         return {"seconds": best, "calls": calls}
 
@@ -139,7 +139,7 @@ class Worker:
         return {"rate": self.library.copy(seconds)}
 
     def answer(self, request):
-        """The reply to a decoded request; what goes wrong is a reply too."""
+        """The reply to a decoded request. An error is a reply, too."""
         try:
             return getattr(self, request.pop("do"))(**request)
         except (Unsupported, *self.library.refusals) as reason:
@@ -149,20 +149,20 @@ class Worker:
 
 
 def pin(threads):
-    """Give this process as many processors as it has threads, the first of those that it may use."""
+    """Pin this process to the first ``threads`` processors that it may use."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
 def end_with_parent():
-    """A stopped process would not notice that nobody is left to continue it."""
+    """Have the system end this process with its parent: a stopped process cannot notice that its parent has ended."""
     with contextlib.suppress(OSError, AttributeError):
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def serve(make):
-    """Answer requests until there are no more. ``make`` gives what answers them, from the arguments."""
+    """Answer requests until there are no more. ``make`` makes the object that answers them, from the arguments."""
     name, threads = sys.argv[1], int(sys.argv[2])
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
@@ -170,12 +170,12 @@ def serve(make):
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     worker = make(name, threads)
-    gc.freeze()  # a library's import leaves so many objects that each collection would take 0.1 s
+    gc.freeze()  # a library's import leaves thousands of objects: each collection would take 0.1 s
     replies.write("{}\n")
     for line in sys.stdin:
         reply = worker.answer(json.loads(line))
         replies.write(json.dumps(reply) + "\n")
-        if "exit" in reply:  # what is wrong with this process would be so with all rows
+        if "exit" in reply:  # this process would fail in all further rows
             os._exit(reply["exit"])
 
 

@@ -1,4 +1,4 @@
-"""What each way to compute an operation has to hold, for the tests that force one; and geometries to try it with."""
+"""Checks that every algorithm of an operation has to pass, for tests that force one, and geometries to try it with."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import convgrad_cy as cg
 
 
 def check_layouts(operation, problem, dtype="float32", threads=(1, 2, 5)):
-    """Bit by bit: neither strides, formats nor threads decide anything about the order of a sum."""
+    """The bits must be equal: neither strides, formats nor threads may change the order of a sum."""
     tensors = real_tensors(problem, dtype)
     plain = operation.call(problem, tensors)
     for layout in INPUTS:
@@ -27,7 +27,7 @@ def check_layouts(operation, problem, dtype="float32", threads=(1, 2, 5)):
 
 
 def check_formats(operation, problem, threads=(1, 2, 5)):
-    """The same of the formats of fprop and dgrad, where the order of a sum does not depend on them."""
+    """Bits must be equal in all formats of fprop and dgrad, if formats do not change the order of a sum."""
     tensors = real_tensors(problem, "float32")
     plain = operation.call(problem, tensors)
     for data_format in DATA_FORMATS:
@@ -38,7 +38,7 @@ def check_formats(operation, problem, threads=(1, 2, 5)):
 
 
 def check_contract(operation, problem, terms):
-    """An error of (terms + 1) * eps times the sum of the terms' magnitudes, at most."""
+    """The error must be at most (terms + 1) * eps times the sum of the terms' magnitudes."""
     tensors = real_tensors(problem, "float32")
     exact = operation.expected(problem, Tensors(*(each.astype(np.float64) for each in tensors)))
     magnitude = operation.expected(problem, Tensors(*(abs(each.astype(np.float64)) for each in tensors)))
@@ -47,7 +47,7 @@ def check_contract(operation, problem, terms):
 
 
 def check_not_finite(operation, problem, values=(np.inf, np.nan)):
-    """What is not finite reaches what its taps do, and no more: a position of padding has no term."""
+    """A value that is not finite must reach the results of its taps only. A position of padding has no term."""
     tensors, _ = integer_tensors(problem, "float32")
     for value in values:
         for i, tensor in enumerate(tensors):
@@ -60,14 +60,14 @@ def check_not_finite(operation, problem, values=(np.inf, np.nan)):
 
 
 def check_no_memory(run, huge, out):
-    """``run(out, before)`` and ``huge(out, before)``, which finds no memory, leave ``out`` as it was if they raise."""
+    """``run(out, before)`` and ``huge(out, before)`` find no memory: they must raise and leave ``out`` unchanged."""
 
     def refuse():
         raise MemoryError("none")
 
     run(out, None)
     before = out.copy()
-    for call, asked in ((run, refuse), (huge, None)):  # the first is asked when all memory is there
+    for call, asked in ((run, refuse), (huge, None)):  # ``run`` first has enough memory
         out[...] = 7
         with pytest.raises(MemoryError):
             call(out, asked)
@@ -87,7 +87,7 @@ class Drawn(NamedTuple):
 
 @st.composite
 def geometries(draw, kernel=9, channels=(1,), outputs=(1,), dtypes=("float32",), axes=3):
-    """Whatever is small: ``kernel`` is the most taps, ``channels`` and ``outputs`` multiply those of a group."""
+    """Small geometries: ``kernel`` is the most taps, ``channels`` and ``outputs`` multiply the numbers in a group."""
     sizes, kernels, ys, strides, dilations, pads = [], [], [], [], [], []
     for _ in range(draw(st.integers(1, axes))):
         taps, y = draw(st.integers(1, kernel)), draw(st.integers(1, 4))

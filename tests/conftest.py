@@ -1,4 +1,4 @@
-"""Skips the tests that need a package which is not installed, and says so; runs slow ones, or a share, where asked."""
+"""Skips tests whose package is not installed, and says so. Runs slow tests, or a share of all, on request."""
 
 import os
 from collections import defaultdict
@@ -14,15 +14,15 @@ from hypothesis import settings
 from convgrad_cy import _repeat
 from convgrad_cy.settings import without_openmp
 
-# A build without OpenMP warns once where several threads would be used, and tests take warnings for errors. No warning
-# is given to a user who asks for one thread: the variable holds for the processes that tests start.
+# A build without OpenMP warns once if several threads would be used, and tests treat warnings as errors. A user who
+# asks for one thread gets no warning. The variable holds for the processes that tests start.
 if _repeat.lacks_openmp():
     without_openmp._is_due = False
     os.environ["OMP_NUM_THREADS"] = "1"
 
 #: A test with one of these markers needs the package of that name.
 OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
-#: Whether the sources are beside the tests; packaging/check_wheel.sh runs them without.
+#: Whether the sources are next to the tests. packaging/check_wheel.sh runs the tests without them.
 IS_CHECKOUT = (Path(__file__).parents[1] / "pyx").is_dir()
 
 
@@ -32,9 +32,11 @@ def pytest_addoption(parser):
     parser.addoption(
         "--slow-share", type=float, default=1.0, help="with --slow: this part of the parameters of each, as CI does"
     )
-    parser.addoption("--whole-share", type=float, default=1.0, help="the same for those marked slow(whole=True)")
     parser.addoption(
-        "--seed", type=int, default=0, help="choose the shares and draw the random calls with this; 0 is what CI takes"
+        "--whole-share", type=float, default=1.0, help="like --slow-share, for tests marked slow(whole=True)"
+    )
+    parser.addoption(
+        "--seed", type=int, default=0, help="choose the shares and draw the random calls with this; CI takes 0"
     )
     parser.addoption("--fuzz-calls", type=int, default=0, help="draw this number of calls in tests/watch/test_fuzz.py")
 
@@ -45,16 +47,18 @@ def pytest_configure(config):
     settings.load_profile("fixed")
     for name in OPTIONAL:
         config.addinivalue_line("markers", f"{name}: needs the package {name}; skipped where it is not installed")
-    config.addinivalue_line("markers", "checkout: reads the sources; skipped where a wheel is tested without them")
+    config.addinivalue_line("markers", "checkout: reads the sources; skipped if a wheel is tested without them")
     config.addinivalue_line("markers", "onednn: needs the real library in the environment CONVGRAD_CY_ONEDNN_VENV")
-    config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped where g++ is not installed")
-    config.addinivalue_line("markers", "tuning: pins what fitted numbers choose; may change with them, as no bit may")
+    config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped if g++ is not installed")
+    config.addinivalue_line(
+        "markers", "tuning: pins choices of fitted numbers; choices may change with them, bits may not"
+    )
     config.addinivalue_line("markers", "slow(whole=False): run only with --slow; whole: all, whatever --slow-share")
 
 
 @pytest.fixture
 def machine_with(monkeypatch):
-    """A function that plans the calls that follow for this machine with other fields, such as ``own_tuning``."""
+    """A function that plans later calls for this machine with other fields, such as ``own_tuning``."""
     from convgrad_cy import calls, cpu
 
     machine = cpu.this_machine
@@ -68,7 +72,7 @@ def machine_with(monkeypatch):
 
 
 def _share(items, share, seed):
-    """Of the parameters of each test this part, at least one: those whose names have the smallest hashes."""
+    """This share of the parameters of each test, at least one: those whose names have the smallest hashes."""
     functions = defaultdict(list)
     for item in items:
         functions[item.path, getattr(item, "originalname", item.name)].append(item)
@@ -96,7 +100,7 @@ def pytest_collection_modifyitems(config, items):
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
         if item.get_closest_marker("checkout") and not IS_CHECKOUT:
-            item.add_marker(pytest.mark.skip(reason="the sources are not beside the tests"))
+            item.add_marker(pytest.mark.skip(reason="the sources are not next to the tests"))
         if item.get_closest_marker("simulator") and which("g++") is None:
             item.add_marker(pytest.mark.skip(reason="g++ is not installed"))
     chosen = set(_chosen(items, config))

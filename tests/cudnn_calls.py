@@ -11,7 +11,7 @@ PROBLEMS = {
         (
             'mb2g2ic4iw9oc6kw3sw2pw1n"cudnn_1d"',
             'mb2g2ic4ih7iw6oc6kh3kw2sh2sw1dh1dw0ph1pw2n"cudnn_2d"',
-            'mb2g4ic4ih6oc8kh3sh2ph1n"cudnn_depthwise"',  # whose last row no tap reaches
+            'mb2g4ic4ih6oc8kh3sh2ph1n"cudnn_depthwise"',  # no tap reaches its last row
             'mb1ic2id4ih5iw3oc3kd2kh3kw1sd1sh2sw1pd1ph0pw0n"cudnn_3d"',
         ),
     )
@@ -21,7 +21,7 @@ MAKES = {"fprop": "y", "dgrad": "x", "wgrad": "w"}
 
 
 def call(kernel, problem, tensors, target, bias=None, **layouts):
-    """Write the kernel's result to ``target``; ``tensors`` are x, w and y."""
+    """Write the kernel's result to ``target``. ``tensors`` are x, w and y."""
     x, w, y = tensors
     pads = tuple(begin for begin, _ in problem.padding)
     geometry = (pads, problem.stride, problem.dilation, problem.groups)
@@ -39,5 +39,5 @@ def call(kernel, problem, tensors, target, bias=None, **layouts):
 
 
 def complex_tensors(first, second, dtype):
-    """Complex tensors whose parts are those of two triples."""
+    """Complex tensors with real parts from one triple and imaginary parts from another."""
     return tuple((one + 1j * other).astype(dtype) for one, other in zip(first, second, strict=True))

@@ -1,4 +1,4 @@
-"""Ways in which the same values can lie in memory."""
+"""Layouts in which equal values can lie in memory."""
 
 import numpy as np
 
@@ -17,13 +17,13 @@ def fortran(array):
 
 
 def negative(array):
-    """Negative strides along all axes."""
+    """An array with negative strides along all axes."""
     flip = (slice(None, None, -1),) * array.ndim
     return np.ascontiguousarray(array[flip])[flip]
 
 
 def every_second(array):
-    """Gaps along all axes, and not at the start of its memory; the gaps hold values that must not be read."""
+    """An array with gaps along all axes, also at the start of its memory. The gaps hold values that nobody may read."""
     base = np.full([2 * size + 1 for size in array.shape], 77, array.dtype)
     return _fill(base[(slice(1, None, 2),) * array.ndim], array)
 
@@ -35,13 +35,13 @@ def read_only(array):
 
 
 def channels_reversed_in_memory(array):
-    """Axes in an order that is neither C's nor Fortran's."""
+    """An array with axes in an order that is neither C's nor Fortran's."""
     order = [*range(1, array.ndim), 0]
     return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
 
 
 def record_field(array):
-    """Unaligned, with strides that are no multiple of the item size."""
+    """An unaligned array whose strides are no multiple of the item size."""
     return _fill(np.zeros(array.shape, [("before", np.int8), ("value", array.dtype)])["value"], array)
 
 
@@ -51,6 +51,6 @@ OUTPUTS = tuple(layout for layout in INPUTS if layout not in (read_only, record_
 
 
 def repeated(array, axis):
-    """The first slice along an axis, everywhere, with stride zero."""
+    """The first slice along an axis, repeated with stride zero."""
     first = array[(slice(None),) * axis + (slice(0, 1),)]
     return np.broadcast_to(first, array.shape)

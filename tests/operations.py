@@ -1,4 +1,4 @@
-"""The six public functions as three kernels, and integer data whose every result is exact in the dtype under test."""
+"""The six public functions as three kernels, and integer data whose results are all exact in the dtype under test."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +14,7 @@ import convgrad_cy as cg
 
 #: Integers up to this magnitude are exact in the storage dtype. int32 and float64 hold more, but take float32's data.
 EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24, "float64": 2**24, "int32": 2**24}
-#: Sums up to this magnitude are exact in every compute dtype, in whatever order they are formed.
+#: Sums up to this magnitude are exact in every compute dtype, in any order.
 EXACT_SUM = 2**24
 
 DTYPES = tuple(name for name in EXACT if name != "bfloat16" or find_spec("ml_dtypes"))
@@ -33,7 +33,7 @@ class Tensors(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """A public function: the tensors that it reads and the one that it makes."""
+    """A public function: the tensors that it reads, and the tensor that it makes."""
 
     name: str
     reads: str
@@ -44,10 +44,10 @@ class Operation:
         return {"y": "fprop", "x": "dgrad", "w": "wgrad"}[self.makes]
 
     def call(self, problem, tensors, data_format="NCX", filter_format="OIX", layout=None, **keywords):
-        """The result for tensors in NCX and OIX, brought into the formats and then through ``layout``.
+        """The result for tensors in NCX and OIX, converted to the formats and then by ``layout``.
 
-        The result is in the formats asked for. The algorithm is the direct one, whose sums of integers are exact,
-        unless the keywords name another; test_winograd.py is about the others.
+        The result is in these formats. The algorithm is the direct one, whose sums of integers are exact, unless the
+        keywords name another. test_winograd.py tests the others.
         """
         keywords = {"algorithm": "direct", **keywords}
         formats = (data_format, filter_format)
@@ -66,11 +66,11 @@ class Operation:
         return to_formats(self.makes, np.broadcast_to(0, shape), data_format, filter_format).shape
 
     def expected(self, problem, tensors, data_format="NCX", filter_format="OIX"):
-        """The reference's result, in the formats asked for."""
+        """The reference's result, in the given formats."""
         return to_formats(self.makes, reference_kernel(self.kernel, problem, tensors), data_format, filter_format)
 
 
-# The filter of a transposed convolution is the filter of the convolution whose gradient it is: its x is that y.
+# The filter of a transposed convolution is the filter of the convolution whose gradient it is. Its x is the latter's y.
 OPERATIONS = {
     row[0]: Operation(*row)
     for row in (
@@ -88,10 +88,9 @@ KERNELS = ("fprop", "dgrad", "wgrad")
 
 
 def to_formats(tensor, array, data_format, filter_format):
-    """An NCX or OIX array in the formats asked for, NHWC and the like included; one with moved axes is C-contiguous.
+    """An NCX or OIX array in the given formats, including NHWC and the like. With moved axes, it is C-contiguous.
 
-    A view of moved axes would be an array of the same memory, whose kernels are those of the first format.
-    ``tensor`` is 'x', 'w' or 'y'.
+    A view with moved axes would have the memory of the first format, and so its kernels. ``tensor`` is 'x', 'w' or 'y'.
     """
     if tensor == "w":
         return array if filter_format == "OIX" else np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2)))
@@ -99,7 +98,7 @@ def to_formats(tensor, array, data_format, filter_format):
 
 
 def dtype_of(name):
-    """The NumPy dtype; bfloat16 exists only where ml_dtypes is installed."""
+    """The NumPy dtype. bfloat16 exists only if ml_dtypes is installed."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -120,8 +119,8 @@ def reference_kernel(kernel, problem, tensors):
 def draw_integers(problem, exact):
     """Random integers as int64, small enough for results that are exact up to ``exact``.
 
-    K products of values from -r to r sum to about sqrt(K) * r * (r + 1) / 3: six times that has to fit. Where even
-    r = 1 is too much, zeros thin the data out. `integer_tensors` proves that the outcome is exact.
+    K products of values from -r to r sum to about sqrt(K) * r * (r + 1) / 3; six times this has to fit. If even r = 1
+    is too much, zeros thin the data out. `integer_tensors` proves that the results are exact.
     """
     terms = problem.longest_sum
     largest = max(1, min(64, isqrt(int(exact / (2 * sqrt(terms)))), isqrt(EXACT_SUM // terms)))
@@ -162,7 +161,7 @@ def real_tensors(problem, dtype_name, seed=0):
 
 
 def assert_exact(result, expected, dtype_name, shape=None):
-    """Type, shape and every value, without tolerance."""
+    """Assert the type, the shape and every value, without tolerance."""
     assert type(result) is np.ndarray
     assert result.dtype == dtype_of(dtype_name)
     assert result.shape == (expected.shape if shape is None else shape)
@@ -171,7 +170,7 @@ def assert_exact(result, expected, dtype_name, shape=None):
 
 
 def bits(array):
-    """The bytes of an array, for comparisons that tell -0 from +0."""
+    """The bytes of an array, for comparisons that distinguish -0 from +0."""
     return np.ascontiguousarray(array).tobytes()
 
 
@@ -183,6 +182,6 @@ def spoiled(tensors, name, places, value):
 
 
 def assert_same(result, expected):
-    """Equal values, NaN equal to NaN, and infinities of one sign."""
+    """Assert equal values, with NaN equal to NaN, and infinities of equal sign."""
     np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
     np.testing.assert_array_equal(result, expected)

@@ -2,10 +2,10 @@
 
     y[n, g, o, p] += x[n, g, i, p * stride + t * dilation - pad_begin] * w[g, o, i, t]
 
-All three kernels visit the same triples (p, t, q = p * stride + t * dilation - pad_begin) and skip those whose q lies
-outside x: such a term does not exist. (Multiplying with a zero there would turn an infinite weight into NaN.) For one
-t, the p that exist follow each other and their q differ: two slices, over which a tap is applied at once. Integers are
-int64, whose wrap-around modulo 2^64 is also one modulo 2^32.
+All three kernels visit the same triples (p, t, q = p * stride + t * dilation - pad_begin) and skip a triple whose q
+lies outside x: its term does not exist. (Multiplying with a zero there would turn an infinite weight into NaN.) For
+one t, the existing p are consecutive, and their q differ. They are two slices, and a tap is applied to them at once.
+Integers are int64, whose wrap-around modulo 2^64 is also one modulo 2^32.
 """
 
 from itertools import product
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def _wide(array):
-    """As float64 or int64, copied, in either case without loss."""
+    """A copy in float64 or int64, in either case without loss."""
     return np.array(array, dtype=np.int64 if array.dtype.kind in "iu" else np.float64)
 
 
@@ -63,7 +63,7 @@ def fprop(x, w, y_shape, *, stride, dilation, pad_begin, groups):
 
 
 def dgrad(dy, w, x_shape, *, stride, dilation, pad_begin, groups):
-    """Its gradient with respect to x: each term of the convolution, scattered back to the x that it read."""
+    """The gradient with respect to x: each term of the convolution, scattered back to the x that it read."""
     dy, w = _wide(dy), _wide(w)
     dx = np.zeros(x_shape, dy.dtype)
     geometry = (dx.shape[2:], dy.shape[2:], w.shape[2:], stride, dilation, pad_begin)
@@ -78,7 +78,7 @@ def dgrad(dy, w, x_shape, *, stride, dilation, pad_begin, groups):
 
 
 def wgrad(x, dy, w_shape, *, stride, dilation, pad_begin, groups):
-    """Its gradient with respect to w: each term of the convolution, summed into the w that it read."""
+    """The gradient with respect to w: each term of the convolution, summed into the w that it read."""
     x, dy = _wide(x), _wide(dy)
     dw = np.zeros(w_shape, x.dtype)
     geometry = (x.shape[2:], dy.shape[2:], dw.shape[2:], stride, dilation, pad_begin)

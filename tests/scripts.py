@@ -1,4 +1,4 @@
-"""Python in a process of its own, which a deadlock ends after a time, and whose state no other test has changed."""
+"""Python in a process of its own: a deadlock ends after some time, and no other test has changed its state."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PATHS = [str(Path(convgrad_cy.__file__).parents[1]), str(Path(__file__).parent)]
 
 def run(folder, source, *, paths=(), timeout=120, **environment):
     """The lines that a script prints. ``paths`` come before all others in sys.path."""
-    script = folder / "script.py"  # a file: a spawned process reads it again
+    script = folder / "script.py"  # a file, since a spawned process reads it again
     script.write_text(source)
     path = os.pathsep.join([*map(str, paths), *PATHS, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(

@@ -1,7 +1,7 @@
-"""What sigpy asks of ``cupy.cudnn`` for its convolution and the two adjoints of it, and the definitions of the three.
+"""sigpy's calls of ``cupy.cudnn`` for its convolution and its two adjoints, and the definitions of the three.
 
-The calls are those of ``sigpy/conv.py``: the same views, in the same order, with the same arguments. ``xp`` is NumPy or
-the stand-in for CuPy; arrays are NumPy's and go there before a call, and results come back.
+The calls are the calls of ``sigpy/conv.py``: equal views, in the same order, with the same arguments. ``xp`` is NumPy
+or the stand-in for CuPy. Arrays of NumPy are copied there before a call, and results are copied back.
 """
 
 from math import prod
@@ -25,7 +25,7 @@ CASES = (
 
 
 class Sizes(NamedTuple):
-    """A case with the axes in front of the channels taken as one."""
+    """A case with the axes before the channels joined into one."""
 
     x: tuple
     w: tuple
@@ -41,7 +41,7 @@ def sizes_of(data, filt, mode, strides, multi_channel):
     before, m, n = data[: len(data) - rank - multi_channel], data[-rank:], filt[-rank:]
     outs, ins = filt[:2] if multi_channel else (1, 1)
     strides = strides or (1,) * rank
-    if rank == 1:  # sigpy makes it two, as cuDNN asks for
+    if rank == 1:  # sigpy makes it two axes, as cuDNN needs
         m, n, strides = (*m, 1), (*n, 1), (*strides, 1)
     more = [size - 1 if mode == "full" else 1 - size for size in n]
     p = tuple(-(-(size + extra) // step) for size, extra, step in zip(m, more, strides, strict=True))
@@ -93,7 +93,7 @@ def _filter_adjoint(xp, sizes, output, data):
 
 
 def asked(xp, kind, sizes, one, other):
-    """What sigpy returns, with the axes as in ``sizes``; of complex arrays it makes four calls."""
+    """The result of sigpy, with the axes as in ``sizes``. Complex arrays need four calls."""
     function = {"convolve": _convolve, "data_adjoint": _data_adjoint, "filter_adjoint": _filter_adjoint}[kind]
     if one.dtype.kind != "c":
         return function(xp, sizes, xp.array(one), xp.array(other))
@@ -106,7 +106,7 @@ def asked(xp, kind, sizes, one, other):
 
 
 def defined(kind, sizes, one, other):
-    """The same by the definition: a sum over outputs and taps, whose adjoints conjugate the other factor."""
+    """The result by the definition: a sum over outputs and taps. The adjoints conjugate the other factor."""
     shape = {"convolve": sizes.y, "data_adjoint": sizes.x, "filter_adjoint": sizes.w}[kind]
     result = np.zeros(shape, np.complex128)
     of_one, of_other = {

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 
 class Complaint(NamedTuple):
-    """What is computed, and where it was reported. The function is the one of this name in cases.py."""
+    """The convolution of a complaint and the place of its report. A function of this name in cases.py computes it."""
 
     title: str
     report: str | None = None  # owner/repository#number on GitHub
     dtype: str = "float32"
-    depth: int = 1  # convolutions in sequence, each of which adds its errors
+    depth: int = 1  # convolutions in sequence; each adds its errors
 
 
 COMPLAINTS = {

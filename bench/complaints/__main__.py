@@ -14,7 +14,7 @@ from bench.training import summary
 
 from . import COMPLAINTS, table
 
-#: XLA takes seconds for a call of the slowest.
+#: XLA needs seconds for one call of the slowest complaint.
 PATIENCE = 600.0
 
 

@@ -1,7 +1,7 @@
-"""The complaints as functions of JAX: each of these gives a function and draws its operands.
+"""The complaints as functions of JAX: each function here draws its operands and returns them with a function of them.
 
-Shapes are those of the reports, or smaller ones where a report's would take minutes. Gradients are taken for a given
-gradient of the result, so that no loss is part of what is timed.
+The shapes are those in the reports. They are smaller if a report's shapes would take minutes. Gradients are taken for a
+given gradient of the result, so that the timed program has no loss.
 """
 
 import jax

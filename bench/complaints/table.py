@@ -13,7 +13,7 @@ COLUMNS = ("XLA", "ours", "times")
 
 
 def duration(seconds):
-    """A time in the greatest unit that it has at least one of."""
+    """A time in the greatest unit that gives at least one."""
     units = {"s": 1, "ms": 1e-3, "µs": 1e-6}
     unit = next((unit for unit in units if seconds >= units[unit]), "µs")
     return f"{seconds / units[unit]:.3g} {unit}"

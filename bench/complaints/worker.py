@@ -15,7 +15,7 @@ from convgrad_cy import jax as ours
 
 from . import COMPLAINTS, cases
 
-#: Calls of less than that are timed several at once.
+#: Calls that are shorter than this are timed several at once.
 LEAST_SECONDS = 0.01
 
 
@@ -34,7 +34,7 @@ def compiled(function, operands):
 
 
 def timed(program, operands, calls):
-    """Seconds of a call, once the threads of the other side sleep."""
+    """Seconds of a call. The clock starts when the threads of the other side sleep."""
     time.sleep(WAIT)
     begin = time.perf_counter()
     for _ in range(calls):
@@ -61,7 +61,7 @@ class Worker:
         programs = {SIDES[0]: compiled(function, operands)}
         with ours.enabled():
             programs[OURS] = compiled(function, operands)
-            expected = compiled(function, exactly)(*exactly)  # XLA would take minutes; its float32 is compared with it
+            expected = compiled(function, exactly)(*exactly)  # XLA would take minutes in float64
         found, calls = {"errors": {}}, {}
         for side, slack in zip(SIDES, (PEER_SLACK, 1), strict=True):
             begin = time.perf_counter()
@@ -80,7 +80,7 @@ class Worker:
         return {**found, "passed_on": ours.status().passed_on}
 
     def answer(self, request):
-        """The reply to a decoded request; what goes wrong is a reply too."""
+        """The reply to a decoded request. An error is a reply, too."""
         try:
             return getattr(self, request.pop("do"))(**request)
         except Exception as error:

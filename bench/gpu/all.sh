@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# All that a machine with a GPU can tell, in three calls of less than ten minutes: bash bench/gpu/all.sh [FOLDER] [STEP...]
+# All steps of a machine with a GPU, in three calls below ten minutes: bash bench/gpu/all.sh [FOLDER] [STEP...]
 #
 #   call  steps                     seconds at most                                               together
 #   1     environment smoke tests   environment 30, build 20, smoke 150, tests 200 + 60 + 60           520
 #   2     ratio                     build 20, ratio 500                                                520
 #   3     sanitize                  build 20, sanitize 490                                             510
-#                                                                    26 minutes, and what starting takes
+#                                                                    26 minutes, plus the start of the calls
 #
-# Each step stands alone on a bare machine. What it needs of convgrad_cy is copied from .gpu/, which bench/gpu/carry.sh makes
-# beforehand, or is built there if that cannot be imported: that takes up to 240 seconds, and a step gets no more time than
-# is left of LIMIT (570 seconds for a call; 1680 without a step, which is all of them). Where there is less time, say so by
-# LIMIT: what comes first is what matters most. Logs and results go to FOLDER (by default $OUT, else .gpu/results).
+# Each step stands alone on a bare machine. It uses the copy of convgrad_cy's modules in .gpu/, which bench/gpu/carry.sh
+# makes beforehand. If this cannot be imported, the step builds them, in up to 240 seconds. A step gets no more time than
+# is left of LIMIT (570 seconds for a call; 1680 without a step, which means all of them). If there is less time, set
+# LIMIT: the most important parts come first. Logs and results go to FOLDER (by default $OUT, else .gpu/results).
 # gpu_ratio.json may be kept as bench/results/GPU-ratio.json.
 #
-# smoke      every variant of every kernel (bench/gpu/variants.py); where it raised, its family is off in ratio
+# smoke      every variant of every kernel (bench/gpu/variants.py); a family that raised is off in ratio
 # tests      tests/gpu/test_device_*.py
 # ratio      against cuDNN (bench/gpu/ratio.py)
 # sanitize   every variant under memcheck and racecheck
 #
-# More arguments, or other ones: VARIANTS for bench.gpu.variants, RATIO for bench.gpu.ratio, TESTS for what pytest runs.
+# More or other arguments: VARIANTS for bench.gpu.variants, RATIO for bench.gpu.ratio, TESTS for pytest.
 #
 # Needs Python with NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis (with pytest-xdist, tests are faster), cython,
 # setuptools and a C compiler for a build, and compute-sanitizer. Nothing is downloaded or installed; settings of the GPU
-# stay as they are. A step that fails does not stop those after it.
+# stay as they are. A step that fails does not stop later steps.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-${OUT:-.gpu/results}}
@@ -36,7 +36,7 @@ export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_
 mkdir -p "$folder" "$CUPY_CACHE_DIR"
 failed=()
 
-# The seconds that a step may take: $1, or what is left of the call if that is less.
+# The seconds that a step may take: $1, or the rest of the call if this is less.
 seconds() {
     local left=$((deadline - $(date +%s)))
     echo $(($1 < left ? $1 : left > 0 ? left : 0))
@@ -83,7 +83,7 @@ build() {
         within 240 "$python" setup.py -q build_ext --inplace -j "$(nproc)" && built
 }
 
-# A launch that fails is to fail at once. All families and types beside each other: most of the time goes into compiling.
+# A failing launch must fail at once. All families and types run in parallel: most of the time is spent on compiling.
 smoke() {
     local status file=$folder/gpu_variants.json
     # shellcheck disable=SC2086
@@ -94,7 +94,7 @@ smoke() {
     return $status
 }
 
-# Other warnings than those of the machine's packages are for CI.
+# Warnings are not errors here: the machine's packages give some, and CI checks the others.
 device_tests() {
     local most=$1
     shift
@@ -116,7 +116,7 @@ tests() {
     return $status
 }
 
-# The families whose variants did not raise, as the last smoke found; nothing, which is all of them, where there was none.
+# The families whose variants did not raise in the last smoke step; nothing, which means all of them, if there was none.
 families() {
     local place
     for place in "$folder" "$CUPY_CACHE_DIR" .gpu; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the CPU's kernels into .gpu/, to be taken along to a machine with a GPU, which then need not: bash bench/gpu/carry.sh
+# Builds the CPU's kernels into .gpu/ for a machine with a GPU, which then need not build: bash bench/gpu/carry.sh
 #
-# For Python 3.12, as such machines have it (another: PYTHON=python3.13), which is looked for on the path and, with its
-# latest patch, in pyenv. Needs a C compiler and pip; takes some minutes.
+# Builds for Python 3.12, as such machines have it (or another: PYTHON=python3.13). It is searched for on the path and,
+# with its latest patch, in pyenv. Needs a C compiler and pip; takes some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3.12}
@@ -20,7 +20,7 @@ with open("pyproject.toml", "rb") as file:
     print(*tomllib.load(file)["build-system"]["requires"], sep="\n")
 ' > "$scratch/requirements"
 "$scratch/venv/bin/pip" -q --disable-pip-version-check install -r "$scratch/requirements"
-mkdir -p .gpu "$scratch/copy" # what the checkout's own Python has built stays as it is
+mkdir -p .gpu "$scratch/copy" # the build of the checkout's own Python stays unchanged
 git ls-files --cached --others --exclude-standard -z -- setup.py pyproject.toml README.md LICENSE pyx convgrad_cy \
     | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$scratch/copy"
 (

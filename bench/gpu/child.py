@@ -1,7 +1,7 @@
-"""A process that has the GPU and is asked for one row after another, so that what one breaks is whole for the next.
+"""A process that has the GPU and takes requests for one row after another, so that a broken row spoils no other.
 
-``python -m bench.gpu.child NAME THREADS`` is such a process, with the ``Worker`` of ``bench.gpu.NAME``; ``Child`` is
-what its parent sees of it. The parent itself never touches the GPU.
+``python -m bench.gpu.child NAME THREADS`` is such a process, with the ``Worker`` of ``bench.gpu.NAME``. ``Child`` is
+its parent's side. The parent itself never touches the GPU.
 """
 
 import os
@@ -13,14 +13,14 @@ from ..processes import PATIENCE, Lost, Process
 from ..worker import one_line, serve
 from .launches import PREFIX, is_sticky, noted
 
-#: The status with which a process ends that an error has taken the GPU from.
+#: The exit status of a process that has lost the GPU by an error.
 STICKY = 3
-#: Seconds that it has for that.
+#: Seconds in which it has to end.
 _ENDING = 5.0
 
 
 def missing(*packages):
-    """Why nothing can be run here, or None; of packages, pairs of a name and what it is for."""
+    """The reason why nothing can run here, or None. ``packages`` are pairs of a name and its use."""
     for name, why in (("cupy", "our arrays"), ("ml_dtypes", "bfloat16"), *packages):
         if find_spec(name) is None:
             return f"{name} is not installed ({why})"
@@ -30,13 +30,19 @@ def missing(*packages):
 
 
 class Answers:
-    """A worker whose exceptions are replies, for ``worker.serve``; also asked in this process, as a ``Child`` is."""
+    """A worker whose exceptions are replies, for ``worker.serve``.
+
+    It also answers in this process, as a ``Child`` does.
+    """
 
     def __init__(self, worker):
         self.worker = worker
 
     def answer(self, request):
-        """The reply. ``failed`` is what an exception says, ``launch`` the last one, ``exit`` that this was the end."""
+        """The reply.
+
+        ``failed`` is an exception's message, ``launch`` the last launch, ``exit`` means that the GPU is lost.
+        """
         noted.forget()
         try:
             return getattr(self.worker, request.pop("do"))(**request)
@@ -52,15 +58,15 @@ class Answers:
 
 
 class Child:
-    """The process of a worker. Where it is lost or of no more use, the next question has a new one."""
+    """The process of a worker. After it is lost or useless, the next request starts a new one."""
 
     def __init__(self, name, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        # As many threads as there are processors, so that it is not kept to some of them.
+        # As many threads as processors, so that the process is not pinned to some of them.
         self.process = Process(name, sys.executable, os.cpu_count(), folder, "bench.gpu.child")
 
     def ask(self, do, patience=PATIENCE, **fields):
-        """The reply, as of ``Answers``; ``failed`` and ``launch`` too where the process ended or fell silent."""
+        """The reply as of ``Answers``, with ``failed`` and ``launch`` also if the process ended or fell silent."""
         log = self.process.log
         before = log.stat().st_size if log.exists() else 0
         try:

@@ -1,8 +1,8 @@
-"""Kernels that the planner would not choose: one family takes all that it can, and what it chooses there is given.
+"""Kernels that the planner would not choose: one family takes all possible tasks, with a given choice.
 
-A choice of a matrix product is its tile, its splits and on tensor cores what it joins, one of a depthwise convolution
-the shape of a thread; ``gather`` chooses nothing. Plans are those of the family itself, so all that follows from the
-choice is as it would be.
+The choice of a matrix product is its tile, its splits and, on tensor cores, its joins; the choice of a depthwise
+convolution is the shape of a thread; ``gather`` chooses nothing. The family itself makes the plans, so everything that
+follows from the choice is as usual.
 """
 
 from contextlib import ExitStack, contextmanager
@@ -16,14 +16,14 @@ from convgrad_cy.gpu import depthwise, families, joins, mma, mma_engine, simt, s
 from convgrad_cy.problem import WGRAD
 
 FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
-#: Into how many parts sums are split: one, whose result is final, and several, which ``reduce.cu`` adds.
+#: Numbers of parts of a sum: one, whose result is final, and several, which ``reduce.cu`` adds.
 _SPLITS = (1, 3)
 
 
 class Product(NamedTuple):
-    """A tile, the parts into which its sums are split, fewer where there are not so many stages, and what is joined."""
+    """A tile, the number of splits of its sums (fewer if there are fewer stages), and the joined groups or phases."""
 
-    tile: Any  # of tiles.py or of simt_tiles.py
+    tile: Any  # from tiles.py or simt_tiles.py
     splits: int
     join: joins.Join = joins.ALONE
 
@@ -34,7 +34,7 @@ class Product(NamedTuple):
         return f"{self.tile.rows}x{self.tile.columns}{grouped} splits {self.splits}{join}"
 
     def macros(self):
-        """What they are in the macros of a kernel."""
+        """The choice as macros of a kernel."""
         found = {"TILE_ROWS": str(self.tile.rows), "TILE_COLUMNS": str(self.tile.columns)}
         grouped = getattr(self.tile, "warpgroups", None)
         if grouped is None:
@@ -48,7 +48,7 @@ class Product(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """What a thread of a depthwise convolution computes."""
+    """The outputs that a thread of a depthwise convolution computes."""
 
     channels: int
     positions: int
@@ -67,7 +67,7 @@ class Thread(NamedTuple):
 
 
 def can(family, task):
-    """Whether a family computes a task; some say that beside whether it is worth while."""
+    """Whether a family can compute a task. Some families also say whether it gains."""
     module = FAMILIES[family]
     return not task.is_empty and getattr(module, "can", module.suits)(task)
 
@@ -80,7 +80,7 @@ def _is_possible(product, task, join):
 
 
 def choices(family, task):
-    """All that a family can choose for a task; where some can be joined, each way to do that, with tiles in turns."""
+    """All choices of a family. If parts of a task can be joined, each way to join has tiles in turn."""
     if family == "mma":
         kind = mma.kind_of(task)
         compiled = tiles.tiles(kind, task.device, task.operation == WGRAD)
@@ -139,7 +139,7 @@ _CHANGES = {"mma": _of_mma, "simt": _of_simt, "depthwise": _of_depthwise}
 
 @contextmanager
 def taking(family, choice=None):
-    """Within, a family takes every task that it can, with one of its ``choices`` if there is one given."""
+    """Let a family take every task that it can, with one of its ``choices`` if one is given."""
     planner = families.family
 
     def first(task, *others):
@@ -159,7 +159,7 @@ class _Planned(Exception):
 
 
 def task_of(call):
-    """The task of a call on arrays of CuPy, which is not carried out."""
+    """The task of a call on arrays of CuPy. The call does not run."""
 
     def plan(task):
         raise _Planned(task)

@@ -1,4 +1,4 @@
-"""Which launch an error comes from: each is written down before it is made, and waited for."""
+"""The launch that caused an error: each launch is noted before it is made, and waited for."""
 
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -8,12 +8,12 @@ import numpy as np
 from convgrad_cy import calls
 from convgrad_cy.gpu import work
 
-#: Before each line of ``log``.
+#: The beginning of each line of ``log``.
 PREFIX = "launch: "
 
 
 class Launches:
-    """The last launch that was made or begun; where a process may not live to tell, each is a line of a log."""
+    """The last launch that was made or begun. If a process may die, each launch is a line of a log."""
 
     def __init__(self):
         self.last, self.log = None, None
@@ -31,11 +31,11 @@ noted = Launches()
 
 
 class _Watched:
-    """A compiled kernel; its attributes are those of CuPy's function."""
+    """A compiled kernel with the attributes of CuPy's function."""
 
     def __init__(self, function, what, made):
         what += f"; static shared memory {getattr(function, 'shared_size_bytes', 'unknown')}"
-        object.__setattr__(self, "_all", (function, what, made))  # what follows sets CuPy's
+        object.__setattr__(self, "_all", (function, what, made))  # later attributes are set on CuPy's function
 
     def __getattr__(self, name):
         return getattr(self._all[0], name)
@@ -58,7 +58,7 @@ def name_of(source, kernel, macros):
 
 @contextmanager
 def watched():
-    """Within, launches are noted and waited for; yields a list that gets (source, kernel, macros) of each."""
+    """Note launches and wait for them; yields a list that gets (source, kernel, macros) of each."""
     import cupy
 
     launched, make, text_of = [], work._function, work.text
@@ -83,7 +83,7 @@ def watched():
 
 
 def is_sticky():
-    """Whether the GPU refuses what it never should: an error before has taken its context from this process."""
+    """Whether the GPU refuses a harmless call: an earlier error has taken its context from this process."""
     try:
         import cupy
 

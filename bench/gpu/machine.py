@@ -1,4 +1,4 @@
-"""What a GPU is, and what it reaches: products of matrices by type, and copies. Needs CuPy and PyTorch."""
+"""A description of the GPU and its limits: products of matrices by type, and copies. Needs CuPy and PyTorch."""
 
 from statistics import median
 
@@ -36,7 +36,7 @@ def _best_seconds(run, calls=10):
 
 
 def ceilings():
-    """What the GPU reaches: products of matrices by type, and copies."""
+    """The limits of the GPU: products of matrices by type, and copies."""
     return {
         "bfloat16": matmul_rate("bfloat16", 8192),
         "float32": matmul_rate("float32", 8192),

@@ -1,6 +1,6 @@
-"""Times of ours and of cuDNN on one GPU: the same memory, replays of CUDA graphs in turn, and results that are checked.
+"""Times of ours and of cuDNN on one GPU: equal memory, replays of CUDA graphs in turn, and checked results.
 
-Needs CuPy and PyTorch, which is the door to cuDNN.
+Needs CuPy and PyTorch, which gives access to cuDNN.
 """
 
 import gc
@@ -23,17 +23,17 @@ TORCH = {
     "float64": torch.float64,
     "int32": torch.int32,
 }
-#: Greatest error relative to the greatest element, by type; of float32 by precision.
+#: Greatest error relative to the greatest element, by type, and for float32 by precision.
 BOUNDS = {"float64": 1e-13, "float16": 2e-3, "bfloat16": 6e-3, "ieee": 5e-6, "high": 5e-6, "medium": 1e-5, "int32": 0}
-#: Inputs are rotated through at least this many bytes, three times the L2 cache, but through no more sets than this.
+#: Inputs rotate through at least this many bytes, three times the L2 cache, but through no more sets than this.
 ROTATED, MOST_SETS = 180 << 20, 12
-#: Samples of each side, two in a round of ours, cuDNN, cuDNN, ours; and the least time of one.
+#: Samples of each side, two in a round of ours, cuDNN, cuDNN, ours; and the least time of one sample.
 ROUNDS, SAMPLE_SECONDS = 16, 4e-4
 EAGER_CALLS = 20
 
 
 def as_cupy(tensor):
-    """The same memory as an array of CuPy, with its strides; bfloat16 too."""
+    """The tensor's memory as an array of CuPy, with its strides, also for bfloat16."""
     memory = cupy.cuda.UnownedMemory(tensor.data_ptr(), tensor.untyped_storage().nbytes(), tensor)
     dtype = np.dtype(str(tensor.dtype).removeprefix("torch.")) if tensor.dtype != torch.bfloat16 else _bfloat16()
     strides = tuple(step * tensor.element_size() for step in tensor.stride())
@@ -54,7 +54,7 @@ def _draw(shape, case):
         tensor = torch.randn(shape, device="cuda", dtype=torch.float32).to(TORCH[case.dtype])
     if not case.channels_last:
         return tensor
-    if len(shape) == 3:  # PyTorch has no such format of one axis
+    if len(shape) == 3:  # PyTorch has no such format for one axis
         return tensor.movedim(1, -1).contiguous().movedim(-1, 1)
     return tensor.contiguous(memory_format=torch.channels_last if len(shape) == 4 else torch.channels_last_3d)
 
@@ -79,7 +79,7 @@ class Side:
         return median(start.elapsed_time(end) * 1e3 / calls for start, end, calls in self.samples)
 
     def eager_microseconds(self):
-        """Time of a call that is no replay, as a program without graphs sees it: host and GPU, whichever is longer."""
+        """Time of a call without a graph, as a program sees it: the longer one of host and GPU."""
         torch.cuda.synchronize()
         begin = time.perf_counter()
         for i in range(EAGER_CALLS):
@@ -168,7 +168,7 @@ class Measurement:
         return Side(call, self.sets, launch)
 
     def checked(self):
-        """What our result is: its error, and whether a second call gives the same bits. Results are poisoned first."""
+        """The error of our result, and whether a second call has equal bits. Results are poisoned first."""
         results = []
         for _ in range(2):
             result = self.sets[0]["result"]
@@ -182,13 +182,13 @@ class Measurement:
         return {"error": self._error(results[0]), "bitwise": same}
 
     def _error(self, result):
-        """Relative to the greatest element, on the first image or on the first filters; infinite for NaN."""
+        """Error relative to the greatest element, on the first image or on the first filters; infinite for NaN."""
         exact, part = self._exact(result)
         error = (part.double() - exact).abs().max().item() / max(exact.abs().max().item(), 1e-300)
         return error if error == error else float("inf")
 
     def _exact(self, result):
-        """A part of the result in float64, and the same part of ``result``."""
+        """A part of the result in float64, and the corresponding part of ``result``."""
         case, operands = self.case, self.sets[0]
         begins = [begin for begin, _ in case.padding]
         x, w, y = (operands[name] for name in "xwy")
@@ -245,7 +245,7 @@ def _backward(x, w, y, case, begins, groups, kernel):
 
 
 def release():
-    """Give back what a row took: calls remember the workspaces of their graphs."""
+    """Free the memory of a row: calls remember the workspaces of their graphs."""
     calls.forget()
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()

@@ -1,7 +1,7 @@
 """Our gradients against cuDNN's on one GPU: python -m bench.gpu.ratio --out FOLDER (under 8 minutes on an H200).
 
-Needs CuPy and PyTorch. Writes gpu_ratio.json after each row, .md and .png at the end, and prints the table. A process
-of its own measures: where an error takes the GPU from it, the next row has a new one.
+Needs CuPy and PyTorch. Writes gpu_ratio.json after each row, .md and .png at the end, and prints the table. A separate
+process measures. If an error takes the GPU from it, the next row has a new process.
 """
 
 import argparse
@@ -22,7 +22,7 @@ PATIENCE = 60
 
 
 def missing():
-    """Why nothing can be measured here, or None."""
+    """The reason why nothing can be measured here, or None."""
     reason = gpu_child.missing(("torch", "the door to cuDNN"))
     if reason is not None:
         return reason
@@ -32,7 +32,7 @@ def missing():
 
 
 def description(row):
-    """What a row of the JSON file says before its numbers."""
+    """The fields of a row of the JSON file before its numbers."""
     case, group = row.case, row.group
     return {
         "layer": case.name,
@@ -48,7 +48,7 @@ def description(row):
 
 
 class Worker:
-    """What a process with the GPU is asked for."""
+    """The requests that a process with the GPU answers."""
 
     def __init__(self):
         from . import machine, measure
@@ -66,13 +66,13 @@ class Worker:
 
 
 def finished(row, reply):
-    """The row of the result; what failed is wrong."""
+    """The row of the result. A failed row counts as wrong."""
     wrong = {"right": False, "bitwise": False} if "failed" in reply else {}
     return {**description(row), **wrong, **reply}
 
 
 def line(found, name):
-    """What is printed of a row."""
+    """The printed line of a row."""
     times = " ".join(f"{found.get(side, float('nan')):9.1f}" for side in ("ours_us", "cudnn_us"))
     value = report.ratio(found)
     launch = f"\n    launch: {found['launch']}" if found.get("launch") else ""
@@ -80,7 +80,7 @@ def line(found, name):
 
 
 def measure(rows, end, path, child):
-    """The result, in a file after each row; rows that would begin after ``end`` are left out."""
+    """The result, in a file after each row. Rows that would begin after ``end`` are left out."""
     about = child.ask("about")
     if "failed" in about:
         sys.exit(f"nothing can be measured: {about['failed']}")
@@ -104,7 +104,7 @@ def main(argv=None):
     parser.add_argument("--name", default="gpu_ratio", help="of these files")
     parser.add_argument("--minutes", type=float, default=7.5, help="rows that would begin later are left out")
     parser.add_argument("--match", default="", help="rows with this in layer, gradient or group")
-    parser.add_argument("--list", action="store_true", help="say what would be measured")
+    parser.add_argument("--list", action="store_true", help="print the rows that would be measured")
     options = parser.parse_args(argv)
     rows = gpu_rows.rows(options.match)
     if not rows:

@@ -21,14 +21,14 @@ def ratio(row):
 
 
 def floor_us(row, ceilings):
-    """Microseconds that a row takes at least: its products at the rate of matmul or its bytes at that of a copy."""
+    """Least microseconds of a row: its products at matmul's rate, or its bytes at a copy's rate."""
     rate = ceilings["bfloat16" if row["dtype"] == "float16" else row["dtype"]] if row["dtype"] != "int32" else None
     times = [row["bytes"] / ceilings["copy"], *([row["flop"] / rate] if rate else [])]
     return max(times) * 1e6
 
 
 def verdict(group, ratios):
-    """Whether a group is what it should be."""
+    """Whether a group has reached its goal."""
     if group.goal is None or not ratios:
         return "-"
     reached = geometric_mean(ratios) >= group.goal and (group.worst is None or min(ratios) >= group.worst)
@@ -36,7 +36,7 @@ def verdict(group, ratios):
 
 
 def by_group(data):
-    """Geometric means and worst rows beside what they should be."""
+    """Geometric means and worst rows, and their goals."""
     rows = grouped(data["rows"], "group")
     cells = []
     for group in GROUPS:
@@ -78,7 +78,7 @@ def by_row(data):
 
 
 def remark(row):
-    """What a row has instead of numbers."""
+    """The remark of a row without numbers."""
     if "failed" in row:
         return f"failed: {row['failed']}"
     if not row["right"]:
@@ -87,7 +87,7 @@ def remark(row):
 
 
 def origin(data):
-    """What was measured, and with what."""
+    """The measured machine and the versions."""
     about = ", ".join(f"{name} {value}" for name, value in data["about"].items())
     rates = ", ".join(
         f"{name} {rate * 1e-12:.3g} {'TB/s' if name == 'copy' else 'TFLOP/s'}"
@@ -105,7 +105,7 @@ def markdown(data):
 
 def plot(data, path):
     """One panel for each group, one bar for each row: how many times faster than cuDNN."""
-    # matplotlib is needed for this alone. Not pyplot: it keeps a global state.
+    # Only this function needs matplotlib. Figure, not pyplot: pyplot keeps a global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""What is timed on a GPU: layers of layers.txt in types and layouts, in groups with the ratio each has to reach."""
+"""The rows that are timed on a GPU: layers of layers.txt in types and layouts, in groups with a ratio to reach."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from .. import suites
 from ..case import Case
 
 LAYERS = suites.parse(Path(__file__).with_name("layers.txt").read_text(encoding="utf-8"))
-#: dgrad and wgrad are what training adds to a forward pass, and what CuPy has not had.
+#: Training adds dgrad and wgrad to a forward pass, and CuPy has had neither.
 KERNELS = ("dgrad", "wgrad")
-#: Layers for types that are there to be complete.
+#: Layers for types that are measured for completeness.
 FEW = ("resnet50_stem", "resnet50_3x3_64", "resnet50_3x3_128_stride2", "resnet50_3x3_512", "unet_64", "unet3d_64")
 
 
 class Group(NamedTuple):
-    """Rows whose ratios, cuDNN's time to ours, have one geometric mean."""
+    """Rows whose ratios, cuDNN's time over ours, have one geometric mean."""
 
     name: str
     suite: str
@@ -23,11 +23,11 @@ class Group(NamedTuple):
     precision: str = "high"
     tf32: bool = False
     few: bool = False
-    goal: float | None = None  # of the geometric mean
-    worst: float | None = None  # of each row
+    goal: float | None = None  # least geometric mean
+    worst: float | None = None  # least ratio of each row
 
 
-#: In the order in which they are measured; those that a run has no time for are the last.
+#: Groups in the order of measurement. Rows that a run has no time for are the last ones.
 GROUPS = (
     Group("bfloat16, channels last", "dense", "bfloat16", "NXC", goal=0.5, worst=0.3),
     Group("depthwise, channels last", "depthwise", "bfloat16", "NXC", goal=1.8, worst=1.2),
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
 
 def rows(match=""):
-    """All rows whose name has ``match`` in it."""
+    """All rows whose name contains ``match``."""
     every = (
         Row(group, layer.case(group.layout, group.dtype), kernel)
         for group in GROUPS

@@ -1,4 +1,4 @@
-"""The process that runs rows of bench.gpu.variants: each call on the GPU and on the CPU, and what is not the same."""
+"""The process that runs rows of bench.gpu.variants: each call on the GPU and on the CPU, and their differences."""
 
 from functools import cache
 
@@ -11,12 +11,12 @@ from . import forced
 from .launches import name_of, watched
 from .variant_rows import KINDS, Row, calls_of, case_of, inputs, is_taken, rows
 
-#: Numbers that no result is, in bytes: large in every floating type.
+#: A byte of poison. The number is no result: it is large in every floating type.
 _POISON = b"\x7b"
 
 
 def called(kernel, case, arrays, **keywords):
-    """One of the three kernels, whatever library the arrays x, w and y are of."""
+    """One of the three kernels, with any library's arrays x, w and y."""
     x, w, y = arrays
     keywords |= {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
     if kernel == "fprop":
@@ -27,7 +27,7 @@ def called(kernel, case, arrays, **keywords):
 
 
 def _axes(order, rank):
-    """The numbers of the axes of NCX or OIX in the order in which they lie in memory."""
+    """The numbers of the axes of NCX or OIX, in the order in which they lie in memory."""
     places = {"N": (0,), "C": (1,), "O": (0,), "I": (1,), "X": range(2, rank)}
     return [axis for letter in order for axis in places[letter]]
 
@@ -57,7 +57,7 @@ def _orders(formats):
 
 
 def _on_device(row, case, tensors):
-    """The call on the GPU as a function, its result, and how that lies in memory."""
+    """The call on the GPU as a function, its result, and the result's order in memory."""
     orders = _orders(row.formats)
     written = {"fprop": "y", "dgrad": "x", "wgrad": "w"}[row.kernel]
     arrays = [to_device(tensors[name], orders[name]) for name in "xwy"]
@@ -75,7 +75,7 @@ def task_on_device(kernel, problem, kind, formats):
 
 
 def differences(row):
-    """What is wrong with the results of a row on the GPU, in words, one after another."""
+    """The faults in the results of a row on the GPU, in words, one after another."""
     for problem, case, what, tensors in calls_of(row):
         expected = called(row.kernel, case, [tensors[name] for name in "xwy"], algorithm="direct").astype(np.float64)
         results = []
@@ -92,12 +92,12 @@ def differences(row):
 
 
 class Worker:
-    """What a process with the GPU is asked for."""
+    """The requests that a process with the GPU answers."""
 
     def __init__(self):
         import cupy
 
-        # An allocation for each array: what lies beyond one is nobody's memory, as compute-sanitizer then sees.
+        # An allocation for each array: compute-sanitizer can then see accesses beyond an array.
         cupy.cuda.set_allocator(None)
         cg.set_num_threads(1)  # there is such a process for every processor
 
@@ -118,7 +118,7 @@ class Worker:
         return {"rows": list(self._rows(group))}
 
     def row(self, group, name):
-        """What is wrong with a row, and the variants that it launched."""
+        """The faults of a row, and the variants that it launched."""
         row = self._rows(group)[name]
         with forced.taking(row.family, row.choice), watched() as launched:
             wrong = list(differences(row))

@@ -1,4 +1,4 @@
-"""What bench.gpu.variants runs: which choice of which family on which problems, and the numbers in their tensors."""
+"""The rows of bench.gpu.variants: problems for each choice of each family, and the numbers in their tensors."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from . import forced
 
 KERNELS = ("fprop", "dgrad", "wgrad")
 READ = {"fprop": "xw", "dgrad": "yw", "wgrad": "xy"}
-#: Dtype and precision. Of float32 each precision is another kind where products are formed on tensor cores.
+#: Dtype and precision. For float32, each precision is another kind if tensor cores form the products.
 KINDS = {
     "float16": ("float16", "high"),
     "bfloat16": ("bfloat16", "high"),
@@ -19,7 +19,7 @@ KINDS = {
     "float64": ("float64", "high"),
     "int32": ("int32", "high"),
 }
-#: Of each family; the longest first.
+#: Kinds of each family, the longest first.
 KINDS_OF = {
     "depthwise": ("float16", "bfloat16", "float32", "float64", "int32"),
     "mma": ("float32-high", "float32-medium", "bfloat16", "float16", "float64"),
@@ -27,9 +27,9 @@ KINDS_OF = {
     "gather": ("float16", "bfloat16", "float32", "float64", "int32"),
 }
 GROUPS = tuple(f"{family} {kind}" for family, kinds in KINDS_OF.items() for kind in kinds)
-#: How x and y, and how w lie in memory: the order of the axes of NCX and OIX, the spatial ones as X.
+#: Layouts of x and y, and of w: the order of the axes of NCX and OIX in memory, the spatial ones as X.
 FORMATS = (("NCX", "OIX"), ("NXC", "OXI"), ("NXC", "XIO"))
-#: By family; filters of few channels are read alike in all orders.
+#: Formats by family. Filters of few channels are read alike in all orders.
 FORMATS_OF = {**dict.fromkeys(KINDS_OF, FORMATS), "depthwise": FORMATS[:2]}
 SOURCES = {
     "depthwise": ("depthwise.cu", "depthwise_wgrad.cu"),
@@ -37,9 +37,9 @@ SOURCES = {
     "simt": ("simt.cu",),
     "gather": ("gather.cu",),
 }
-#: A choice is forced on the first ones: larger than any tile, with a remainder in each size, a small one of whole
-#: vectors, and one whose groups and phases can be joined. The others have strides, groups, one and three axes, and sums
-#: for which gather.cu has blocks of each size.
+#: Each choice is forced on the first ones: a layer larger than any tile with a remainder in each size, a small one of
+#: whole vectors, and one whose groups and phases can be joined. The others have strides, groups, one and three axes,
+#: and sums for which gather.cu has blocks of each size.
 LAYERS = {
     layer.name: layer
     for layer in suites.parse(
@@ -72,16 +72,16 @@ PLANNED = tuple(name for name, layer in LAYERS.items() if layer.suite == "planne
 
 
 def forced_problems(family, kernel):
-    """Sets of those on which every choice is forced; what can be chosen is seen from the first of a set."""
+    """Sets of problems on which every choice is forced. The first problem of a set determines the possible choices."""
     if family == "depthwise":
-        # Along a stride there are more shapes, but for dgrad, whose phases have none.
+        # A stride has more shapes, except in dgrad, whose phases have no stride.
         return [("tails_depthwise",) if kernel == "dgrad" else ("tails_depthwise_stride2",)]
     sets = {"mma": [(f"tails_{kernel}", "vectors"), ("joined",)], "simt": [(f"tails_{kernel}", "vectors")]}
     return sets.get(family, [])
 
 
 class Row(NamedTuple):
-    """Problems for which a family takes all tasks, with one of its choices, or its own if it is None."""
+    """Problems for which a family takes all tasks, with one of its choices, or with its own choice if it is None."""
 
     family: str
     kind: str
@@ -97,7 +97,7 @@ class Row(NamedTuple):
 
 
 def rows(family, kind, task_of):
-    """All of a family and a kind, given ``task_of(kernel, problem, kind, formats)``."""
+    """All rows of a family and a kind. ``task_of(kernel, problem, kind, formats)`` makes a task."""
     found = []
     for kernel in KERNELS:
         for formats in FORMATS_OF[family]:
@@ -124,7 +124,7 @@ def case_of(problem, kind):
 
 
 def inputs(kernel, case):
-    """What is in x, w and y, with a name for it: integers small enough for exact sums, and what is not finite."""
+    """Tensors x, w and y with a name: integers small enough for exact sums, and values that are not finite."""
     dtype, random = dtype_of(case.dtype), np.random.default_rng(0)
     shapes = dict(zip("xwy", (case.x, case.w, case.y), strict=True))
     integers = {name: random.integers(-3, 4, shape).astype(dtype) for name, shape in shapes.items()}
@@ -140,7 +140,7 @@ def inputs(kernel, case):
 
 
 def calls_of(row):
-    """(problem, case, what is in the tensors, tensors); what is not finite on the last problem only, which is small."""
+    """(problem, case, name of the tensors, tensors). Only the last problem, which is small, has values not finite."""
     for problem in row.problems:
         case = case_of(problem, row.kind)
         for what, tensors in inputs(row.kernel, case):

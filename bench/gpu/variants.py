@@ -1,8 +1,8 @@
 """Every variant of every kernel on one GPU, exact against the CPU: python -m bench.gpu.variants [--family ...].
 
-A row forces one choice of a family (bench/gpu/forced.py) on problems with tails in all sizes: integers, then NaN and
-infinity where padding touches, which must reach exactly the results that the definition says. Results are poisoned
-before, and formed twice. A row that raises names its launch; after an error that takes the GPU from a process the next
+A row forces one choice of a family (bench/gpu/forced.py) on problems with tails in all sizes. Its data are integers,
+then NaN and infinity near padding, which must reach exactly the results that have them in a term. Results are poisoned
+before, and formed twice. A row that raises names its launch. After an error that takes the GPU from a process, the next
 row has a new one. Needs CuPy and ml_dtypes.
 """
 
@@ -23,16 +23,16 @@ from .child import STICKY, Answers, Child, missing
 from .variant_calls import Worker
 from .variant_rows import GROUPS, KINDS, KINDS_OF
 
-#: The status if the rows that there was time for were right.
+#: The status if all rows were right for which there was time.
 _LEFT_OUT = 4
-#: Seconds after which a row hangs. The first of a process makes its context, and every one may compile.
+#: Seconds after which a row hangs. The first row of a process makes its context, and every row may compile.
 PATIENCE = 60
 
 
 class Results:
-    """What is found, in a file after each row, until ``end`` on the monotonic clock.
+    """The findings, in a file after each row, until ``end`` on the monotonic clock.
 
-    Of rows that are right it has the number, of the others the names and all that was found.
+    For correct rows, it has their number. For other rows, it has their names and all findings.
     """
 
     def __init__(self, path, end, about, variants):
@@ -62,7 +62,7 @@ class Results:
 
 
 def explained(reply):
-    """A fault in words, with the launch that it comes from."""
+    """A fault in words, with the launch that caused it."""
     text = reply.get("failed") or "; ".join(reply["wrong"])
     return text + (f"\n    launch: {reply['launch']}" if reply.get("launch") else "")
 
@@ -106,11 +106,11 @@ def run_group(group, worker, options, results):
         reply = worker.ask("row", PATIENCE, group=group, name=name)
         results.add(group, name, reply)
         if options.here and "exit" in reply:
-            results.end = 0  # there is no other process for what is left
+            results.end = 0  # there is no other process for the remaining rows
 
 
 def run(groups, options, folder):
-    """The results of all groups, some of them at a time."""
+    """The results of all groups. Some of them run at the same time."""
     end = time.monotonic() + options.seconds
 
     def asked(name):
@@ -173,7 +173,7 @@ def main(argv=None):
 
 
 def status(data, options):
-    """0 if all is right, 4 if all is that time was left for, that of ``child`` if the GPU is gone, else 1."""
+    """0 if all rows are right, 4 if those within the time are, the status of ``child`` if the GPU is gone, else 1."""
     if options.here and any("exit" in reply for reply in data["faults"].values()):
         return STICKY
     if data["faults"] or data["unreached"] or not data["groups"]:

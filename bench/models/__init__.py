@@ -1,8 +1,8 @@
 """Networks whose training steps ``python -m bench.training`` times: standard architectures, written plainly.
 
-Each file has one family; those of JAX are in jax/. This one says what is trained, and needs no framework: a module is
-imported when its network is built. Batches and sizes are such that a step of PyTorch takes a second or a few on two
-cores, and one of JAX 0.1 to 0.4 seconds.
+Each file has one family; the networks of JAX are in jax/. This file names the networks and their data, and needs no
+framework: a module is imported when its network is built. The batches and sizes make a step of PyTorch take a second or
+a few on two cores, and a step of JAX 0.1 to 0.4 seconds.
 """
 
 from importlib import import_module
@@ -26,7 +26,7 @@ class Model(NamedTuple):
 
 MODELS = {
     "resnet50": Model("ResNet-50", "resnet.ResNet50", 4, (3, 224, 224), 1e-3, 1000),
-    # With a smaller batch a step is one of the fully connected layers, whose weights are 90 % of all.
+    # With a smaller batch, the fully connected layers would dominate a step: they have 90 % of the weights.
     "vgg16": Model("VGG-16", "vgg.VGG16", 4, (3, 224, 224), 1e-2, 1000),
     "unet": Model("U-Net", "unet.unet2d", 1, (3, 192, 192), 1e-2, 2, dense=True),
     "dcgan": Model("DCGAN", "dcgan.DCGAN", 32, (3, 64, 64), 1e-4),
@@ -66,7 +66,7 @@ TINY = {
 
 
 def chosen(name, small=False):
-    """A model of the table, or the same in small."""
+    """A model of the table, at full size or small."""
     model = MODELS[name]
     if not small:
         return model
@@ -75,6 +75,6 @@ def chosen(name, small=False):
 
 
 def build(model):
-    """The network: a module of PyTorch with its first weights, or a function as jax/ has them."""
+    """The network: a module of PyTorch with its first weights, or a function of jax/."""
     module, _, name = model.network.rpartition(".")
     return getattr(import_module(f".{module}", __name__), name)(model)

@@ -1,6 +1,7 @@
-"""ConvNeXt-T: Liu et al. 2022. Without stochastic depth: both libraries have to see the same network.
+"""ConvNeXt-T: Liu et al. 2022, without stochastic depth, because both libraries have to see the same network.
 
-The scales of the blocks do not begin at 10⁻⁶, with which no loss would see the depthwise layers. The work is the same.
+The scales of the blocks do not begin at 10⁻⁶: the loss would then not depend on the depthwise layers. The work is
+equal.
 """
 
 import torch
@@ -9,7 +10,7 @@ from torch.nn import functional
 
 from .layers import BRANCH
 
-#: Blocks of each stage; each has twice the channels of the one before.
+#: Blocks of each stage; each stage has twice the channels of the one before.
 STAGES = (3, 3, 9, 3)
 
 

@@ -1,4 +1,4 @@
-"""DCGAN: Radford et al. 2016, for images of 64 pixels. The discriminator gives logits, which autocast needs."""
+"""DCGAN: Radford et al. 2016, for images of 64 pixels. The discriminator returns logits because autocast needs them."""
 
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ class DCGAN(nn.Module):
             raise ValueError(f"DCGAN has images of {IMAGE} pixels, not {model.inputs[1:]}")
         self.generator = generator(model.width, model.inputs[0])
         self.discriminator = discriminator(model.width, model.inputs[0])
-        with torch.no_grad():  # the paper's: normals of 0.02, around one in the norms
+        with torch.no_grad():  # as in the paper: normals of 0.02, around one in the norms
             for name, parameter in self.named_parameters():
                 if parameter.ndim > 1:
                     parameter.normal_(0.0, 0.02)

@@ -1,12 +1,12 @@
-"""What several networks have: a normalised layer, residual branches, and He's initial weights."""
+"""The common parts of several networks: a normalised layer, residual branches, and He's initial weights."""
 
 from torch import nn
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-#: What the last norm of a residual branch begins with. With 1, each block doubles what passes through it, and gradients
-#: grow so much on their way to the first layer that a rounding error decides the loss after the next step. With 0, as
-#: some begin, no loss would see the branch.
+#: The first weight of the last norm of a residual branch. With 1, each block would double its input, and gradients
+#: would grow so much on their way to the first layer that a rounding error would decide the loss after the next step.
+#: With 0, a common choice, the loss would not depend on the branch.
 BRANCH = 0.25
 BATCH_NORMS = {2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 
@@ -19,16 +19,16 @@ def normalised(convolution, activation=None):
 
 
 def branch(*layers):
-    """Normalised layers, the last of which is weak at first."""
+    """Normalised layers. The last one begins weak."""
     nn.init.constant_(layers[-1][1].weight, BRANCH)
     return nn.Sequential(*layers)
 
 
 def he(network):
-    """He et al. 2015: values keep their size from layer to layer, so the loss sees all layers from the start."""
+    """He et al. 2015. Values keep their size from layer to layer, so the loss depends on all layers from the start."""
     for layer in network.modules():
         if isinstance(layer, (*CONVOLUTIONS, *TRANSPOSED)):
-            # PyTorch's own is a third of it, with which VGG-16's images are gone after 13 layers.
+            # PyTorch's own initial weights are a third as large: VGG-16's images would vanish after 13 layers.
             mode = "fan_in" if isinstance(layer, TRANSPOSED) else "fan_out"
             nn.init.kaiming_normal_(layer.weight, mode=mode, nonlinearity="relu")
             if layer.bias is not None:

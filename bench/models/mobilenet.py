@@ -1,10 +1,10 @@
-"""MobileNetV2, width 1: Sandler et al. 2018. Without dropout: both libraries have to see the same network."""
+"""MobileNetV2, width 1: Sandler et al. 2018, without dropout, because both libraries have to see the same network."""
 
 from torch import nn
 
 from .layers import branch, he, normalised
 
-#: Of each stage, for a width of 32: expansion, channels, blocks, stride of the first block.
+#: Fields of each stage, for a width of 32: expansion, channels, blocks, stride of the first block.
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 WIDTH, HEAD = 32, 1280
 

@@ -1,4 +1,4 @@
-"""ResNet-50: He et al. 2016, with the stride in the 3×3 layers as torchvision has it."""
+"""ResNet-50: He et al. 2016. The 3×3 layers have the stride, as in torchvision."""
 
 from torch import nn
 from torch.nn import functional

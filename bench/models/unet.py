@@ -1,7 +1,6 @@
 """U-Net in two dimensions (Ronneberger et al. 2015) and three (Çiçek et al. 2016), padded and with batch norm.
 
-The second has batch norm in its paper; for the first it is what is used today. Padding lets the result be as large as
-the image.
+The paper of the second has batch norm; for the first it is usual today. Padding makes the result as large as the image.
 """
 
 from itertools import pairwise
@@ -17,7 +16,10 @@ POOL = {2: nn.MaxPool2d, 3: nn.MaxPool3d}
 
 
 class UNet(nn.Module):
-    """``blocks`` has the channels of the two layers of each level; ``halves``: going up halves the channels at once."""
+    """``blocks`` has the channels of the two layers of each level.
+
+    ``halves``: the way up halves the channels at once.
+    """
 
     def __init__(self, inputs, classes, blocks, axes, halves, bias):
         super().__init__()

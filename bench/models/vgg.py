@@ -1,6 +1,6 @@
 """VGG-16: Simonyan and Zisserman 2015, configuration D.
 
-Without dropout: both libraries have to see the same network.
+It has no dropout, because both libraries have to see the same network.
 """
 
 from torch import nn

@@ -26,14 +26,14 @@ def dtype_of(name):
 
 
 def poisoned(shape, dtype):
-    """An array that no correct call leaves as it is: NaN, or the least integer."""
+    """An array that every correct call changes: it holds NaN, or the least integer."""
     array = NUMPY.empty(shape, dtype)
     array[...] = np.iinfo(dtype).min if dtype.kind == "i" else np.nan
     return array
 
 
 def tensors_of(case, kernel):
-    """Which of "x", "w" and "y" are the two arrays and the result of the function that computes a kernel."""
+    """The names of two arrays and of the result, "x", "w" or "y", for the function that computes a kernel."""
     return {"fprop": "xwy", "dgrad": "ywx", "wgrad": "yxw" if case.transposed else "xyw"}[kernel]
 
 
@@ -56,7 +56,7 @@ def keywords_of(case, kernel):
 
 
 def arrays_of(case, kernel, x, w, y):
-    """The arrays of that function, aligned to cache lines as those of other libraries are; the result is poisoned."""
+    """The arrays of that function, aligned to cache lines as in other libraries; the result is poisoned."""
     dtype, tensors = dtype_of(case.dtype), {"x": x, "w": w, "y": y}
     *inputs, result = tensors_of(case, kernel)
     arrays = []
@@ -85,7 +85,7 @@ class Library:
         return written_plainly(case.layout, kernel, result)
 
     def reference(self, case, kernel, x, w, y):
-        """The result in float64, whatever the type of the case."""
+        """The result in float64, for any type of the case."""
         options = {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
         if kernel == "fprop":
             return cg.conv(x, w, **options)
@@ -94,7 +94,7 @@ class Library:
         return cg.conv_backward_filter(x, y, w.shape, **options)
 
     def tile(self, dtype, seconds):
-        """FLOP per second of the bare register tile on panels in the cache: what a kernel can reach at most."""
+        """FLOP per second of the bare register tile on panels in the cache, an upper bound for every kernel."""
         row = next(row for row in dtypes.TABLE if row.name == dtype)
         best, end = 0.0, time.perf_counter() + seconds
         while True:

@@ -14,7 +14,7 @@ class Library:
     refusals = (RuntimeError, NotImplementedError, TypeError)
 
     def __init__(self, threads):
-        # JAX has no setting for threads: it takes as many as the process has processors, which worker.py has set.
+        # JAX has no setting for threads: it takes as many as the process has processors, and worker.py has set these.
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_enable_x64", True)
         self.version = jax.__version__

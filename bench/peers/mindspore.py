@@ -33,7 +33,7 @@ class Library:
             return ms.Tensor(np.ascontiguousarray(array)).astype(getattr(ms, case.dtype))
 
         def finished(call):
-            """PyNative returns before the result is there."""
+            """A call that waits for its result: PyNative returns before the result exists."""
 
             def run():
                 result = call()
@@ -59,7 +59,7 @@ class Library:
             options["stride"] = (1, 1, *stride)
             filter = _grad_ops.Conv3DBackpropFilter(outputs, kernel_size, dilation=(1, 1, *dilation), **options)
             return finished(lambda: filter(x, y, w_shape))
-        options["pad_list"] = ends  # "pad" alone has no effect on this one
+        options["pad_list"] = ends  # "pad" alone has no effect on this operation
         filter = _grad_ops.Conv2DBackpropFilter(outputs, kernel_size, dilation=(1, 1, *dilation), **options)
         return finished(lambda: filter(y, x, w_shape))
 

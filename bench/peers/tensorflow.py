@@ -1,7 +1,7 @@
 """TensorFlow: the raw operations that its layers and their gradients call, eagerly.
 
-Filters are HWIO in both layouts. One axis is two-dimensional with rows of one, as in ``tf.nn.conv1d``. Depthwise layers
-have operations of their own. Padding is SAME or VALID where that is the case's padding, and EXPLICIT elsewhere.
+Filters are HWIO in both layouts. A case of one axis is two-dimensional with rows of one, as in ``tf.nn.conv1d``.
+Depthwise layers have their own operations. Padding is SAME or VALID if the case has that padding, and else EXPLICIT.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ raw = tf.raw_ops
 
 
 def named_padding(case):
-    """SAME, VALID, or None where neither is the padding of the case."""
+    """SAME, VALID, or None if neither is the padding of the case."""
     if all(pair == (0, 0) for pair in case.padding):
-        # VALID may leave a rest of x that no tap reaches; any other sum of padding may not.
+        # VALID may leave a rest of x that no tap reaches. No other sum of padding may.
         return "VALID"
     for x, y, kernel, stride, dilation, pair in zip(
         case.x[2:], case.y[2:], case.kernel, case.stride, case.dilation, case.padding, strict=True
@@ -49,7 +49,7 @@ class Library:
                 made = made.reshape(*made.shape[:2], case.groups, -1)
             return tf.cast(tf.constant(made), case.dtype)
 
-        # int32 tensors are attributes of shape here, and are kept on the host.
+        # int32 tensors are attributes of shape here, and stay on the host.
         x_shape = tf.constant(activation_in(case.layout, np.broadcast_to(np.int8(0), x.shape)).shape, tf.int32)
         w_shape = tf.constant(
             [*w.shape[2:], *((case.groups, w.shape[0] // case.groups) if depthwise else (w.shape[1], w.shape[0]))],
@@ -77,7 +77,7 @@ class Library:
 
     @staticmethod
     def attributes(case, rank):
-        """What all operations of a case are given."""
+        """The attributes that all operations of a case take."""
         fill = rank - case.rank
 
         def per_dimension(values, one):

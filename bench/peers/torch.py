@@ -1,7 +1,7 @@
 """PyTorch: functional forward, ``aten.convolution_backward`` with an output mask for the gradients.
 
-Channels last is PyTorch's own memory format, for activations and filters. One axis has none, so a case of one axis is
-two-dimensional with rows of one there.
+Channels last is PyTorch's own memory format, for activations and filters. One axis has no such format, so a case of one
+axis is two-dimensional with rows of one there.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def symmetric(case):
     begins = [begin for begin, _ in case.padding]
     axes = zip(case.x[2:], case.y[2:], case.kernel, case.stride, case.dilation, begins, strict=True)
     for x, y, kernel, stride, dilation, begin in axes:
-        # The sizes that symmetric padding gives: if they are those of the case, so are all results.
+        # The sizes that symmetric padding gives. If they equal those in the case, all results are equal, too.
         rest = x + 2 * begin - (kernel - 1) * dilation - 1
         if rest // stride + 1 != y:
             raise Unsupported("asymmetric padding")
@@ -68,7 +68,7 @@ class Library:
             function = getattr(functional, f"conv{rank}d")
             return lambda: function(x, w, None, stride, padding, dilation, case.groups)
 
-        # The layer's own view: a transposed convolution takes y and gives x.
+        # The layer's own view: a transposed convolution takes y and returns x.
         source, gradient = (y, x) if case.transposed else (x, y)
         source, gradient, w = tensor(source), tensor(gradient), tensor(w)
         which = 1 if kernel == "wgrad" else 0

@@ -1,10 +1,13 @@
-"""Whole training steps, with a framework's kernels of convolution and with ours in their place."""
+"""Whole training steps, with a framework's own kernels of convolution and with ours instead."""
 
 from typing import NamedTuple
 
 
 class Framework(NamedTuple):
-    """How steps run. NCX and NXC are channels first and last, as in the other benchmarks."""
+    """The choices of a framework: how steps run.
+
+    NCX and NXC are channels first and last, as in the other benchmarks.
+    """
 
     title: str
     dtypes: tuple

@@ -71,13 +71,13 @@ def configurations(options):
 
 
 def asked(folder, options, do, **fields):
-    """The reply of a process that was started for this request."""
+    """The reply of a process that is started for this request."""
     module = "bench.training.worker"
     return processes.asked_once(options.framework, module, options.threads, folder, do, PATIENCE, **fields)
 
 
 def measured(folder, options, row, references):
-    """A row with its results. The losses in float64 are those of all rows of a model."""
+    """A row with its results. All rows of a model share its losses in float64."""
     name = row["model"]
     if name not in references:
         references[name] = asked(folder, options, "reference", model=name, small=options.small)
@@ -94,7 +94,7 @@ def measured(folder, options, row, references):
 
 
 def run(options):
-    """The results of all rows, printed and written as they come; Ctrl-C ends the run and keeps what there is."""
+    """The results of all rows, printed and written one by one. Ctrl-C ends the run and keeps the finished rows."""
     data = {"kind": "training", "framework": options.framework}
     data |= {"machine": machine.about(), "threads": options.threads}
     data |= {"small": options.small, "libraries": {}, "rows": []}

@@ -1,23 +1,26 @@
-"""How far the loss of a step may be from the one in float64: derived from what one convolution may be off.
+"""The allowed distance between the loss of a step and its loss in float64, derived from the error of one convolution.
 
-An element of a convolution's result may differ from the exact one by a share of the greatest element (verify.py). What
-becomes of that after tens of layers, and after several steps, depends on the network, so it is measured: the same steps
-run with every result of a convolution, and every gradient of one, changed by that share with random signs. How far
-these losses lie from the undisturbed ones is what the kernels' freedom does to a loss. Both libraries are held to it.
+An element of a convolution's result may differ from the exact one by a share of the greatest element (verify.py). The
+effect after tens of layers and several steps depends on the network, so it is measured. The same steps run with noise:
+every result and every gradient of a convolution changes by that share, with random signs. The distance of these losses
+from the undisturbed ones is the freedom that the kernels have. Both libraries must stay within it.
 
-The runs with noise are in float32: its own rounding, 6e-8, is nothing beside a noise of 2e-5. Each framework makes them
-in its own file noise.py.
+The runs with noise are in float32. Its own rounding, 6e-8, is negligible compared with a noise of 2e-5. Each framework
+makes these runs in its own file noise.py.
 """
 
 from math import fsum, isfinite, sqrt
 
-#: Runs with noise. A loss's distance is a sum of many small random ones, so nearly normal: four times the root of their
-#: mean square is exceeded about never, even where a mean of three is too small by half.
+#: Runs with noise. A loss's distance is a sum of many small random ones, so it is nearly normal. It almost never
+#: exceeds four times the root of their mean square, even if a mean of three is too small by half.
 DRAWS, SIGMAS = 3, 4.0
 
 
 def distances(losses, runs):
-    """The allowed distance of each step. Weights only drift apart, so no step is held closer than the one before."""
+    """The allowed distance of each step.
+
+    Weights only drift apart, so no distance is less than the one of the step before.
+    """
     allowed = []
     for i, loss in enumerate(losses):
         square = fsum((run[i] - loss) ** 2 for run in runs) / len(runs)
@@ -26,7 +29,7 @@ def distances(losses, runs):
 
 
 def fault(losses, exact, allowed):
-    """What is wrong with the losses, or None."""
+    """The fault in the losses, or None."""
     for step, (loss, right, distance) in enumerate(zip(losses, exact, allowed, strict=True)):
         if not isfinite(loss):
             return f"the loss of step {step} is {loss}"

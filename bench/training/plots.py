@@ -19,7 +19,7 @@ LINES = (
 
 
 def ratios(data, path):
-    """Speedups of whole steps. The whiskers span the middle half of the pairs, the dashed lines are the means."""
+    """Speedups of whole steps. The whiskers span the middle half of the pairs. The dashed lines are the means."""
     rows = [row for row in data["rows"] if summary.is_timed(row)]
     groups = summary.grouped(rows, "dtype", "mode")
     names = list(dict.fromkeys(row["model"] for row in rows))

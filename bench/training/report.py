@@ -39,7 +39,7 @@ def cell(rows):
 
 
 def ratios(data, dtype):
-    """Models as rows; modes and layouts as columns. Each cell has the ratio, and the one without any convolution."""
+    """Models as rows; modes and layouts as columns. A cell has the ratio, and the ratio if convolutions were free."""
     names, lines = cells(data, dtype)
     return markdown_table([dtype, *names], lines)
 
@@ -67,7 +67,7 @@ def cells(data, dtype):
 
 
 def times(data):
-    """Median seconds of each row, and what the ratio varies between."""
+    """Median seconds of each row, and the range of its ratio."""
     from . import table
 
     titles, lines = table.titles(summary.framework_of(data)), []

@@ -1,11 +1,11 @@
-"""Arithmetic on the rows of a result: medians, ratios pair by pair, means. It needs the result alone."""
+"""Arithmetic on the rows of a result: medians, ratios pair by pair, means. It needs only the result."""
 
 from statistics import median
 
 from bench.peers import OURS
 from bench.summary import geometric_mean, grouped
 
-#: Why a row has no ratio.
+#: Fields with the reason why a row has no ratio.
 REASONS = ("wrong", "failed")
 
 
@@ -14,7 +14,7 @@ def is_timed(row):
 
 
 def framework_of(data):
-    """Whose kernels ours took turns with."""
+    """The framework whose kernels took turns with ours."""
     return data.get("framework", "torch")
 
 
@@ -24,7 +24,7 @@ def theirs(row):
 
 
 def ratios(row):
-    """The framework's time to ours, pair by pair: load from other programs slows both of a pair."""
+    """The framework's time over ours, pair by pair. Load from other programs slows both steps of a pair."""
     return [other / ours for other, ours in zip(row["seconds"][theirs(row)], row["seconds"][OURS], strict=True)]
 
 
@@ -34,12 +34,12 @@ def ratio(row):
 
 
 def least_ratio(row):
-    """The same of the shortest step of each."""
+    """The ratio of the shortest steps: the framework's time over ours."""
     return min(row["seconds"][theirs(row)]) / min(row["seconds"][OURS])
 
 
 def limit(row):
-    """The ratio if convolutions took no time at all; None where their share is not known."""
+    """The ratio if convolutions took no time at all; None if their share is not known."""
     return 1 / (1 - row["convolutions"][theirs(row)]["all"]) if "convolutions" in row else None
 
 
@@ -51,5 +51,5 @@ def means(rows):
 
 
 def trouble(row):
-    """What went wrong in a row, or None."""
+    """The message of a faulty row, or None."""
     return next((f"{reason}: {row[reason]}" for reason in REASONS if reason in row), None)

@@ -1,4 +1,4 @@
-"""What ``python -m bench.training`` prints: one line for each row, and what they come to."""
+"""The output of ``python -m bench.training``: one line for each row, and a summary."""
 
 from statistics import median
 
@@ -22,7 +22,7 @@ def header(framework):
 
 
 def cells(row):
-    """Median times, ratios, and shares of a step where they are known."""
+    """Median times, ratios, and the known shares of a step."""
     theirs = summary.theirs(row)
     found = [
         f"{median(row['seconds'][theirs]):.3f}",

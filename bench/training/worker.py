@@ -1,7 +1,7 @@
 """The process that trains one configuration: python -m bench.training.worker FRAMEWORK THREADS.
 
-It is asked as bench/worker.py is. ``FRAMEWORK/trainer.py`` has all that depends on the framework: `set_up`, `about`,
-`reference`, the two `SIDES`, and `Pair`, which trains one network by either side.
+It takes requests as bench/worker.py does. ``FRAMEWORK/trainer.py`` has everything that depends on the framework:
+`set_up`, `about`, `reference`, the two `SIDES`, and `Pair`, which trains one network with either side.
 """
 
 import time
@@ -12,7 +12,7 @@ from bench.worker import one_line, serve
 
 from . import agreement
 
-#: Steps whose losses are compared; after them each side is warm.
+#: Steps whose losses are compared. After them, each side is warm.
 CHECKED = 3
 
 
@@ -24,7 +24,7 @@ class Worker:
         return self.trainer.about()
 
     def reference(self, model, small=False):
-        """Losses in float64, and for each type how far from them a loss may be."""
+        """Losses in float64, and the allowed distance of a loss for each type."""
         exact, losses, runs = self.trainer.reference(models.chosen(model, small), CHECKED)
         return {"exact": exact, "allowed": {dtype: agreement.distances(losses, runs[dtype]) for dtype in runs}}
 
@@ -45,7 +45,7 @@ class Worker:
         return {"losses": losses, "seconds": found, **pair.described()}
 
     def answer(self, request):
-        """The reply to a decoded request; what goes wrong is a reply too."""
+        """The reply to a decoded request. An error is a reply, too."""
         try:
             return getattr(self, request.pop("do"))(**request)
         except Exception as error:

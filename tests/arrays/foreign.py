@@ -1,4 +1,4 @@
-"""Arrays of PyTorch and JAX for tests: made from NumPy's, and read again."""
+"""Arrays of PyTorch and JAX for tests: made from NumPy's, and read back."""
 
 from contextlib import contextmanager
 
@@ -7,7 +7,7 @@ import pytest
 
 NAMES = ("torch", "jax")
 LIBRARIES = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in NAMES]
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")  # bfloat16 is their own, ml_dtypes or not
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")  # bfloat16 is their own, with or without ml_dtypes
 
 
 class Torch:
@@ -59,7 +59,7 @@ class Jax:
 
 @contextmanager
 def float64_of_jax():
-    """JAX with float64, which it has not unless told."""
+    """JAX with float64, which is off by default."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

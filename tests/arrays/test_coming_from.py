@@ -1,7 +1,7 @@
 """The table "Coming from another library" of docs/arrays.md: both calls of a row give the same result.
 
-PyTorch, JAX and SciPy are called themselves. The others are the shims, which are compared with recordings of the real
-packages. ``tf.nn`` is written here by the operations that it calls.
+PyTorch, JAX and SciPy are called directly. The shims stand for the other libraries; they are compared with recordings
+of the real packages elsewhere. ``tf.nn`` is written here with the operations that it calls.
 """
 
 import re
@@ -20,7 +20,7 @@ MARKS = {"torch": pytest.mark.torch, "jax": pytest.mark.jax}
 
 def rows():
     """(library, their call, our call) of the table."""
-    if not PAGE.exists():  # a wheel is tested without the documents
+    if not PAGE.exists():  # tests of a wheel have no documents
         return []
     section = PAGE.read_text(encoding="utf-8").split("## Coming from another library")[1].split("\n## ")[0]
     found = re.findall(r"^\| ([\w ]+) \| `([^`]+)` \| `([^`]+)` \|$", section, re.MULTILINE)
@@ -42,7 +42,7 @@ def conv2d_transpose(input, filters, output_shape, strides, padding):
 
 
 def modules(library):
-    """The names of a library in its calls."""
+    """The names of a library that its calls use."""
     if library == "torch":
         torch = pytest.importorskip("torch")
         return {"torch": torch, "F": torch.nn.functional}
@@ -61,7 +61,7 @@ def modules(library):
 
 
 def arrays():
-    """Integers in float32, whose sums are exact in any order."""
+    """Integers in float32. Their sums are exact in any order."""
     random = np.random.default_rng(0)
     shapes = {"x": (2, 4, 9, 8), "w": (6, 4, 3, 3), "dy": (2, 6, 5, 4), "a": (9, 8), "b": (4, 3)}
     found = {name: random.integers(-4, 5, shape).astype(np.float32) for name, shape in shapes.items()}
@@ -73,13 +73,13 @@ def arrays():
 @pytest.mark.parametrize("library, theirs, ours", rows())
 def test_the_calls_of_a_row_agree(library, theirs, ours):
     namespace, given = modules(library), arrays()
-    if "onv_transpose(X" in theirs:  # its filter has the channels of X as inputs
+    if "onv_transpose(X" in theirs:  # the inputs of its filter are the channels of X
         given["W"] = np.ascontiguousarray(given["W"][:, :, :, :5])
     tensors = (
         {name: namespace["torch"].from_numpy(array) for name, array in given.items()} if library == "torch" else given
     )
     expected = eval(theirs, namespace | tensors)
-    if expected is None:  # it writes to an argument
+    if expected is None:  # the call writes to an argument
         expected = given["out"].copy()
     result = eval(ours, {"cg": cg} | given)
     assert result.shape == tuple(expected.shape)

@@ -31,7 +31,7 @@ def torch():
 
 @pytest.fixture
 def lent(monkeypatch):
-    """The NumPy arrays by which the calls of a test saw others, and the results that they made."""
+    """The NumPy arrays through which the calls of a test saw other arrays, and the results that the calls made."""
     arrays, results = [], []
 
     def keep(array, kept):
@@ -79,7 +79,7 @@ def address(array):
 @pytest.mark.parametrize("problem", NAMES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_function(library, lent, operation, problem, dtype):
-    """Exact, without a copy of what goes in or comes out."""
+    """Every function must be exact, without a copy of an argument or a result."""
     problem, operation = PROBLEMS[problem], OPERATIONS[operation]
     tensors = draw_integers(problem, EXACT[dtype])
     given = []
@@ -119,7 +119,7 @@ def test_the_same_bits_as_of_numpy_arrays(library, dtype):
     x, w = (random.standard_normal(shape) * 9 for shape in (SAME.x_shape, SAME.w_shape))
     ours = [library.array(array, dtype) for array in (x, w)]
     if dtype == "bfloat16":
-        # The upper half of a float32.
+        # bfloat16 is the upper half of a float32.
         theirs = [library.values(array).astype(np.float32).view(np.uint32) >> 16 for array in ours]
         theirs = [array.astype(np.uint16).view(BFLOAT16_BITS) for array in theirs]
     else:
@@ -150,7 +150,7 @@ def test_empty_and_large(library):
 
 
 def layouts(torch):
-    """Functions of a tensor with four axes, to the same one otherwise in memory."""
+    """Functions from a tensor with four axes to an equal one in another memory layout."""
     yield lambda tensor: tensor.contiguous(memory_format=torch.channels_last)
     yield lambda tensor: tensor.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
     yield lambda tensor: torch.stack([tensor, tensor + 1], -1)[..., 0]
@@ -163,7 +163,7 @@ def layouts(torch):
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_layouts_of_torch(torch, lent, operation, number, dtype):
-    """Also of ``out``, and in strides of any size."""
+    """Every layout must be exact, also for ``out``, and with strides of any size."""
     layout, operation = list(layouts(torch))[number], OPERATIONS[operation]
     library, tensors, given = foreign.made("torch"), draw_integers(SAME, EXACT[dtype]), []
 
@@ -196,7 +196,7 @@ def test_expanded_tensors_are_not_copied(torch, lent, dtype):
 
 @pytest.mark.torch
 def test_out_of_both_gradients_and_versions(torch):
-    """PyTorch is told that ``out`` has changed, and nothing where the call is refused."""
+    """PyTorch must learn that ``out`` has changed, but not if the call is refused."""
     library, tensors = foreign.made("torch"), draw_integers(SAME, EXACT["float32"])
     x, w, dy = map(library.array, tensors)
     out = [torch.empty_like(x, memory_format=torch.channels_last), None]
@@ -250,7 +250,7 @@ except TypeError as error:
 
 @pytest.mark.jax
 def test_jax_devices_and_callbacks():
-    """A result is where its arguments are, tied to the device as they are."""
+    """A result must be on the device of its arguments, and committed to it as they are."""
     code = """
 import jax, numpy as np, convgrad_cy as cg
 x, w = jax.numpy.ones((1, 2, 5)), jax.numpy.ones((3, 2, 2))

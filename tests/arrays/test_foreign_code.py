@@ -1,4 +1,4 @@
-"""Code of the caller's that runs within a call: it may refuse or lie, but no other memory is read or written."""
+"""Code of the caller that runs within a call: it may refuse or lie, but no other memory may be read or written."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ from operations import bits
 
 import convgrad_cy as cg
 
-#: Deprecated since NumPy 2.5, and done by callers for as long as it works.
+#: Setting a shape is deprecated since NumPy 2.5, and callers do it as long as it works.
 sets_a_shape = pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 
 
 class Liar(np.ndarray):
-    """A subclass that claims a shape which its memory does not have."""
+    """A subclass that claims another shape than its memory has."""
 
     claimed = (64, 64, 62, 62)
 

@@ -1,4 +1,4 @@
-"""Arrays of PyTorch and JAX that are refused, with the full message, which says what to do."""
+"""Arrays of PyTorch and JAX that are refused, with the full message, which tells the remedy."""
 
 import re
 
@@ -86,7 +86,7 @@ def test_rejected_tensors(number):
 
 @pytest.mark.torch
 def test_freed_storage():
-    """As sharded training frees it: refused before and after a call like it, and not read."""
+    """A freed storage, as in sharded training, must be refused before and after an equal call, and not be read."""
     import torch
 
     x, w, out = torch.ones(X), torch.ones(W), torch.empty(Y)
@@ -123,9 +123,9 @@ def test_nested_and_quantised_tensors():
 
 
 @pytest.mark.torch
-@pytest.mark.filterwarnings("ignore:.*jit.script:DeprecationWarning")  # PyTorch's own
+@pytest.mark.filterwarnings("ignore:.*jit.script:DeprecationWarning")  # PyTorch causes it
 def test_tensors_within_transforms():
-    """Their gradients would be lost, and those of a vmap have no memory."""
+    """Tensors within transforms must be refused: their gradients would be lost, and a vmap's tensors have no memory."""
     import torch
 
     x, w = torch.ones(X), torch.ones(W)
@@ -146,7 +146,7 @@ def test_tensors_within_transforms():
 
 @pytest.mark.torch
 def test_out_of_torch():
-    """As of NumPy's: untouched where it is refused."""
+    """A refused ``out`` must keep its values, as NumPy's does."""
     import torch
 
     memory, w = torch.full((22,), 7.0), torch.ones(W)

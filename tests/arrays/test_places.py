@@ -1,4 +1,4 @@
-"""Where elements of NumPy arrays are: arrays that share memory, and arrays that kernels can read where they are."""
+"""Places of elements of NumPy arrays: arrays that share memory, and arrays that kernels can read in place."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from convgrad_cy.arrays import is_addressable, overlap, places
 
 
 def hard_pair():
-    """Two arrays for which NumPy cannot tell in few steps whether they share an element: its manual's example."""
+    """Two arrays for which NumPy cannot tell quickly whether they share an element: an example of its manual."""
     memory = np.zeros(192_163_377, np.int8)
     first = as_strided(memory, strides=(36674, 61119, 85569), shape=(1049, 1049, 1049))
     return first, as_strided(memory[64_023_025:], strides=(12223, 12224, 1), shape=(1049, 1049, 1))
@@ -23,7 +23,7 @@ def test_what_cannot_be_decided_counts_as_overlap():
 
 
 def test_an_undecided_out_is_refused(monkeypatch):
-    """An out that is interleaved with x shares no element. Where nobody can say so in few steps, it is refused."""
+    """An out that is interleaved with x shares no element. If NumPy cannot tell this quickly, it must be refused."""
     memory, w = np.ones(200, np.float32), np.ones((1, 1, 1), np.float32)
     x, out = memory[::2].reshape(1, 1, 100), memory[1::2].reshape(1, 1, 100)
     assert cg.conv(x, w, out=out) is out
@@ -35,7 +35,7 @@ def test_an_undecided_out_is_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("shape", "strides", "expected"),
     (
-        ((1, 4, 3), (7, 32, 4), True),  # an axis of one element is never stepped along
+        ((1, 4, 3), (7, 32, 4), True),  # nothing steps along an axis of one element
         ((4, 1, 3), (32, -5, 4), True),
         ((4, 3, 1), (32, 4, 3), True),
         ((2, 4, 3), (192, 32, 8), True),

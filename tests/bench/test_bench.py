@@ -16,7 +16,7 @@ from bench.case import Case, Unsupported, activation_in, filter_in, written_plai
 from bench.worker import Operands, Worker, relative_error
 
 TINY = suites.rows(["tiny"])
-#: The worst of all kinds for the definition of single elements: groups, stride, dilation, padding on one side, rests.
+#: The hardest layers for the definition of single elements: groups, stride, dilation, padding on one side, rests.
 ODD = suites.parse(
     '[odd]\nmb2g2ic4ih9iw7oc6kh3kw2sh2dh1dw0ph1pw1n"odd_groups"\ntransposed mb1ic3iw11ow4oc5kw3sw3pw0n"odd_rest"\n'
 )
@@ -213,7 +213,7 @@ def test_a_wrong_result_is_not_timed(ours, tmp_path):
 
 
 class Refusing:
-    """A library that offers nothing, in four ways."""
+    """A library that refuses every operation, in four ways."""
 
     version, allocates_result, refusals = "0", True, (NotImplementedError,)
 

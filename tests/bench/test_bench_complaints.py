@@ -19,7 +19,7 @@ def row_of(complaint="depthwise", jax=(0.4, 0.5, 0.3), ours=(0.01, 0.01, 0.01), 
 
 @pytest.mark.jax
 def test_every_complaint_is_a_function():
-    """Arrays of its type, and a convolution in JAX's terms."""
+    """Each complaint must be a function with arrays of its type and a convolution in JAX's terms."""
     import jax
 
     from bench.complaints import cases
@@ -42,7 +42,7 @@ def test_command(capsys, tmp_path):
 
 @pytest.fixture
 def float64():
-    """The worker's process has JAX with 64 bits."""
+    """Enable 64 bits in JAX, as the worker's process does."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

@@ -1,4 +1,4 @@
-"""The comparison of builds by the processor's counters, where it has some for us."""
+"""The comparison of builds by the processor's counters, if this process may use some."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/ are those that the results give."""
+"""The tables of README.md and docs/ agree with the results."""
 
 import json
 import re
@@ -18,7 +18,7 @@ TEXTS = {name: (documents.ROOT / name).read_text(encoding="utf-8") for name in d
 
 @pytest.mark.parametrize("name", documents.DOCUMENTS)
 def test_tables_are_those_of_the_results(name):
-    """``python -m bench.documents`` makes them anew."""
+    """Each table must equal the one that ``python -m bench.documents`` makes."""
     assert documents.made_anew(TEXTS[name]).splitlines() == TEXTS[name].splitlines()
 
 
@@ -44,7 +44,7 @@ def test_a_table_that_differs_is_seen_and_made_anew(monkeypatch, tmp_path, capsy
 
 
 def test_a_mean_is_that_of_the_numbers_in_the_file():
-    """By other means than the tables': from the arrays of the file."""
+    """A mean must agree with the arrays of the file. It is computed in another way than in the tables."""
     data = json.loads((results.FOLDER / "zen4-x86_64_v4-float32.json").read_text())
     product, count = 1.0, 0
     for layer, _, layout, _, ours, *others in data["rows"]:
@@ -57,7 +57,7 @@ def test_a_mean_is_that_of_the_numbers_in_the_file():
 
 
 def test_the_claims_of_the_readme_are_measured():
-    """The numbers of its first lines equal the results."""
+    """The numbers in the first lines of README.md must equal the results."""
     readme = TEXTS["README.md"]
     layers = [ratio for ratio, _ in summary.ratios(results.read("zen4-x86_64_v4-float32")["rows"])]
     assert f"{summary.geometric_mean(layers):.2f}× the speed of the fastest of" in readme
@@ -88,10 +88,10 @@ def test_reasons():
 
 
 def test_tables_of_jax(monkeypatch, tmp_path):
-    """From files as the two commands write them."""
+    """The tables must be made from files of the two commands."""
     machine = documents.MACHINES["Zen 4"]
     monkeypatch.setattr(results, "FOLDER", tmp_path)
-    monkeypatch.setattr(documents, "read", results.read)  # it keeps nothing for other tests
+    monkeypatch.setattr(documents, "read", results.read)  # read() must keep nothing for other tests
     row = {"model": "jax_unet", "seconds": {"jax": [0.3, 0.4, 0.2], "convgrad_cy": [0.1, 0.1, 0.1]}}
     results.write({"framework": "jax", "rows": [row]}, tmp_path / f"{machine}-training-jax.json")
     results.write({"rows": [{**row, "complaint": "groups"}]}, tmp_path / f"{machine}-complaints.json")

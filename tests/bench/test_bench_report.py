@@ -1,4 +1,4 @@
-"""What the benchmark suite makes of its measurements: arithmetic, tables, reports, the command line."""
+"""Reports of the benchmark suite: arithmetic, tables, Markdown, the command line."""
 
 import sys
 from importlib.util import find_spec
@@ -44,7 +44,7 @@ def test_arithmetic():
     assert summary.geometric_mean([2.0, 8.0]) == pytest.approx(4.0) and summary.geometric_mean([]) is None
     assert log(summary.geometric_mean([0.5, 2.0])) == pytest.approx(0)
     assert summary.rate(first, "convgrad_cy") == 4e9
-    # The tile's rate is a constant of the machine: the best of the run.
+    # The tile's rate is a constant of the machine: the best rate of the run.
     assert summary.share_of_tile(first, rows) == 0.25 and summary.share_of_tile(second, rows) == 0.5
     assert [row for _, row in summary.ratios(rows)] == [second, first]
     assert summary.step_seconds(rows, "convgrad_cy") == 3 * 1.0 + 0.5 + 0.5 and summary.step_seconds(rows, "b") is None

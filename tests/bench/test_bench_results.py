@@ -12,13 +12,13 @@ from bench.complaints import COMPLAINTS
 from bench.training import report as training_report
 
 KEPT = sorted(results.FOLDER.glob("*"))
-#: Family and model of the processors in names.
+#: Family and model of the processors, by the names of results.
 MACHINES = {"zen3": ["25", "1"], "zen4": ["25", "17"], "zen5": ["26", "2"], "emerald_rapids": ["6", "207"]}
 TINY = suites.rows(["tiny"], dtypes=["float32", "int32"])
 
 
 def run_of(rows, libraries=("convgrad_cy", "a")):
-    """A result of some rows, with times that can be told apart."""
+    """A result of some rows, each with other times."""
     found = [
         {
             **measure.description(row),
@@ -119,7 +119,7 @@ def test_what_is_kept_is_what_its_name_says(path):
     assert data["threads"] == {"1thread": 1, "16threads": 16}.get(what, 2)
     assert data["algorithm"] == ("direct" if what == "direct" else "auto")
     assert ({row["dtype"] for row in data["rows"]} == {"float32"}) != what.startswith("types")
-    # What docs/performance.md says of memory beside the arrays.
+    # The bound on memory in docs/performance.md.
     measured = [(row["results"]["convgrad_cy"]["memory"], row["bytes"]) for row in data["rows"]]
     assert all(memory <= 4 * arrays + data["threads"] * 3 * 2**20 for memory, arrays in measured)
     assert (len(data["libraries"]) == 1) == (what in ("direct", "1thread", "2threads"))

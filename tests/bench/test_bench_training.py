@@ -1,4 +1,4 @@
-"""Training steps of whole networks: the networks, the check of losses, what is printed. No timing is judged."""
+"""Training steps of whole networks: the networks, the check of losses, the printed lines. No timing is judged."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from bench import models, results
 from bench.training import __main__ as command
 from bench.training import agreement, report, summary, table
 
-#: Of each network in full size: its layers' kinds, counted; and its parameters.
+#: The number of convolutions of each network at full size, and its parameters.
 CONVOLUTIONS = {"resnet50": 53, "vgg16": 13, "unet": 23, "dcgan": 10, "convnext_tiny": 22, "mobilenet_v2": 52}
 CONVOLUTIONS |= {"wav2vec2": 7, "unet3d": 18}
 PARAMETERS = {
@@ -23,20 +23,20 @@ PARAMETERS = {
     "vgg16": 138_357_544,
     "convnext_tiny": 28_589_128,
     "mobilenet_v2": 3_504_872,
-    # Of 23 layers: 3×3 without a bias, up and 1×1 with one, and two vectors for each norm.
+    # 23 layers: 3×3 without a bias, up and 1×1 with one, and two vectors for each norm.
     "unet": 31_037_698,
     # PyTorch's example: generator and discriminator.
     "dcgan": 3_576_704 + 2_765_568,
     # Seven layers without a bias, a group norm, and the head.
     "wav2vec2": 512 * (10 + 4 * 3 * 512 + 2 * 2 * 512) + 2 * 512 + 513 * 32,
-    # The paper's, and what it does not count: the norms' two vectors, and biases of the way up.
+    # The number in the paper, and the parameters that it does not count: norms' vectors, and biases of the way up.
     "unet3d": 19_069_955 + 2 * 2336 + 896,
 }
 
 
 @pytest.fixture
 def one_thread():
-    """So small steps take longest where two threads wait for each other."""
+    """Use one thread: in such small steps, two threads mostly wait for each other."""
     import torch
 
     threads = torch.get_num_threads()
@@ -46,7 +46,7 @@ def one_thread():
 
 
 def row_of(model="resnet50", torch=(2.0, 2.2, 1.8), ours=(1.0, 1.0, 1.0), **fields):
-    """A row as a worker gives it."""
+    """A row in the form that a worker returns."""
     row = {"model": model, "dtype": "float32", "layout": "NCX", "mode": "eager", "passed_on": {}}
     row["seconds"] = {"torch": list(torch), "convgrad_cy": list(ours)}
     row["convolutions"] = {"torch": {"all": 0.75}, "convgrad_cy": {"all": 0.5, "bias": 0.01}}
@@ -104,7 +104,7 @@ def test_a_step(name, dtype, layout, one_thread):
 
 
 def smaller(number, factor):
-    """A change of an operator's results: that with this number, counted from 0, is multiplied."""
+    """A change of an operator's results. The result with this number, counted from 0, is multiplied."""
 
     def change(results):
         if not isinstance(results, tuple):
@@ -121,7 +121,7 @@ def smaller(number, factor):
         pytest.param("float32", 0, smaller(0, 0.99), id="float32-y"),
         pytest.param("float32", 1, smaller(0, 0.9), id="float32-dx"),
         pytest.param("float32", 1, smaller(1, 0.9), id="float32-dw"),
-        # Here its own rounding moves the loss more than a wrong gradient does.
+        # Here bfloat16's own rounding moves the loss more than a wrong gradient does.
         pytest.param("bfloat16", 0, smaller(0, 0.9), id="bfloat16-y"),
     ],
 )
@@ -149,7 +149,7 @@ def test_faults():
     assert agreement.fault([1.0, 2.0], [1.0, 2.1], [0.2, 0.2]) is None
     assert "step 1 is 2;" in agreement.fault([1.0, 2.0], [1.0, 2.1], [0.01, 0.01])
     assert "step 0 is nan" in agreement.fault([float("nan")], [1.0], [0.1])
-    assert agreement.fault([1.0], [1.0], [float("nan")]), "what is not known allows nothing"
+    assert agreement.fault([1.0], [1.0], [float("nan")]), "an unknown distance allows nothing"
 
 
 # the worker

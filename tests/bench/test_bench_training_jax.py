@@ -34,7 +34,7 @@ SIZES = {
 
 
 def row_of(model="jax_vgg", jax=(0.2, 0.21, 0.19), ours=(0.1, 0.1, 0.1), **fields):
-    """A row as a worker gives it."""
+    """A row in the form that a worker returns."""
     row = {"model": model, "dtype": "float32", "layout": "NXC", "mode": "jit", "passed_on": {}}
     return {**row, "seconds": {"jax": list(jax), "convgrad_cy": list(ours)}, **fields}
 
@@ -105,7 +105,7 @@ def test_wrong_kernels_are_seen():
 
 @pytest.mark.jax
 def test_command(capsys, tmp_path):
-    """Each side's losses are those in float64, and every convolution is ours."""
+    """Each side's losses must agree with float64, and every convolution must be ours."""
     file = tmp_path / "result.json"
     arguments = "--framework jax --small --models jax_convnext --threads 1 --steps 2 --seconds 0 --output"
     assert command.main([*arguments.split(), str(file)]) == 0

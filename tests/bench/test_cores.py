@@ -1,4 +1,4 @@
-"""The simulation of many cores: its schedule is that of the kernels, and its sums add up."""
+"""The simulation of many cores: its schedule is the one of the kernels, and its sums add up."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ tasks = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=60)
 
 @given(tasks=tasks, threads=st.integers(1, 70))
 def test_schedule(tasks, threads):
-    """No shorter than its longest task or a part of all, and no thread idles while tasks are left."""
+    """A schedule must be as long as its longest task and its share, and no thread may idle while tasks are left."""
     seconds = loop_seconds(tasks, threads)
     assert seconds >= max(max(tasks), sum(tasks) / threads) - 1e-9
     assert seconds <= (sum(tasks) - max(tasks)) / min(threads, len(tasks)) + max(tasks) + 1e-9
@@ -31,7 +31,7 @@ def test_schedule(tasks, threads):
 
 
 def test_own_range_first():
-    """Worker 0 has tasks 0 and 1, worker 1 the others; it helps from where the other's range goes on."""
+    """A worker must take its own tasks first, then help where the other is: worker 0 begins with tasks 0 and 1."""
     assert loop_seconds([1.0, 1.0, 5.0, 5.0], 2) == 7.0
     assert loop_seconds([1.0, 1.0, 5.0, 2.0], 2) == 5.0
     assert loop_seconds([4.0] * 5, 4) == 8.0
@@ -41,7 +41,7 @@ def test_own_range_first():
     loops=st.lists(tasks, max_size=3), serial=st.floats(0, 5), threads=st.integers(1, 64), size=st.integers(0, 1 << 34)
 )
 def test_what_is_lost(loops, serial, threads, size):
-    """What is lost is all that a prediction has more than its part of the time on one thread."""
+    """The lost seconds must be the prediction's excess over its share of the time on one thread."""
     timed = Timed(loops, serial, size, size // 8)
     guess = predict(timed, timed.tasks, HERE, threads)
     assert guess.seconds == pytest.approx(sum(guess.lost.values()) + timed.seconds / threads)
@@ -66,7 +66,7 @@ def test_what_binds():
 
 
 def test_bytes():
-    """What fits the last caches stays there; what all read comes into each of them."""
+    """Data that fit the last caches must stay there. Data that all threads read must go into each of the caches."""
     timed = Timed([], 0.0, 3 << 20, 1 << 20)
     assert [timed.bytes(HERE, threads) for threads in (1, 8, 9, 64)] == [4 << 20, 4 << 20, 5 << 20, 11 << 20]
     assert Timed([], 0.0, 1 << 19, 1 << 17).bytes(HERE, 64) == (1 << 19) + 8 * (1 << 17) - ((1 << 19) + (1 << 20))
@@ -74,7 +74,7 @@ def test_bytes():
 
 
 def test_clock():
-    """Each task once, in loops counted from 0, on one thread whatever is asked for; then the clock is off again."""
+    """Each task must be timed once, in loops counted from 0, on one thread. The clock must then be off again."""
     x, w = np.ones((4, 32, 40, 40), np.float32), np.ones((32, 32, 3, 3), np.float32)
     seen = []
 
@@ -99,7 +99,7 @@ def test_clock():
         compiled.time_tasks(call, 1)
     with pytest.raises(KeyError):
         compiled.time_tasks(lambda: {}["none"], 1)
-    call()  # would write behind the clock that is gone
+    call()  # a clock that is still on would write to freed memory
 
 
 @pytest.mark.checkout
@@ -113,7 +113,7 @@ def test_command_line(tmp_path, capsys):
     assert data["threads"] == [1, 2, 64] and data["cores"]["memory_rate"] == 100e9
     assert [row["kernel"] for row in data["rows"]] == ["fprop", "dgrad", "wgrad"]
     assert all(set(row["threads"]) == {"1", "2", "64"} and row["threads"]["1"]["efficiency"] for row in data["rows"])
-    assert "what binds on 64 threads" in printed
+    assert "bottlenecks on 64 threads" in printed
 
 
 def test_refused(capsys):

@@ -1,4 +1,4 @@
-"""How ``python -m bench`` ends where it is cut short."""
+"""The end of ``python -m bench`` if it is cut short."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from bench import entrance
 @pytest.mark.skipif(os.name != "posix", reason="closed pipes say something else there")
 @pytest.mark.parametrize("command, buffering", [("--list", ""), ("--list", "1"), ("--help", "")])
 def test_reader_that_has_left(command, buffering):
-    """As behind ``| head``: the shell's status of a closed pipe, and nothing is said."""
+    """A reader that leaves, as ``| head`` does, must give the shell's status of a closed pipe, and no message."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -19,7 +19,7 @@ def layers(*argv):
 
 
 def test_random_geometries():
-    """The same of one seed, others of another, all within the bounds, and of every kind."""
+    """Equal seeds must draw equal layers, other seeds other ones, within the bounds and of every kind."""
     found = layers("--sets", "random", "--count", "300")
     assert [layer.line for layer in found[:20]] == [layer.line for layer in layers("--sets", "random", "--count", "20")]
     other = layers("--sets", "random", "--count", "20", "--seed", "1")
@@ -45,7 +45,7 @@ def test_random_geometries():
 
 
 def test_curves():
-    """From three to some hundred taps, from one to all positions; no point is much larger than the one before."""
+    """Curves must have three to some hundred taps, one to all positions, and no large step between points."""
     for name, at, first, most, size in (
         ("taps", 2, 3, odd_layers.TAPS, lambda layer: layer.problem.kernel[0]),
         ("positions", 3, 1, odd_layers.POSITIONS, lambda layer: layer.problem.y[0]),
@@ -81,7 +81,7 @@ def test_what_stands_out():
 
 @pytest.mark.parametrize("processes", (1, 2))
 def test_command(processes, tmp_path, capsys):
-    """All of a small run: verified, timed, printed and kept, in the order of the layers."""
+    """A small run must be verified, timed, printed and kept, in the order of the layers."""
     if processes > len(extremes.processors()):
         pytest.skip("needs two processors")
     path = tmp_path / "extremes.json"

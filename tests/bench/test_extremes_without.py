@@ -47,7 +47,7 @@ CALLS = [
 
 @pytest.fixture
 def wide_vectors(monkeypatch):
-    """Plans are made for one fixed machine, whichever this is."""
+    """Plan for one fixed machine on every machine."""
     monkeypatch.setattr(cpu, "machine", lambda *count: Machine(6, 256, 64, False, 32 << 20, threads=2))
 
 
@@ -73,7 +73,7 @@ def test_all_families_and_forms_can_be_left_out_but_the_last():
 @pytest.mark.tuning
 @pytest.mark.parametrize("name", TAKEN)
 def test_the_other_route_is_without_it(name, wide_vectors):
-    """The row takes it, the other route does not, and another row that never takes it has no other route."""
+    """The row must take the name, the other route must not, and a row that never takes it must have no other route."""
     usual = route_of(*TAKEN[name])
     assert name in (usual.family, usual.form)
     ((left, other),) = usual.others([name])
@@ -83,7 +83,7 @@ def test_the_other_route_is_without_it(name, wide_vectors):
 
 
 def test_no_row_keeps_a_form_that_is_left_out(wide_vectors):
-    """Layers of all suites with any number of channels, taps and phases; and layers of one tap, channels last."""
+    """No row may keep a form: layers of all suites with any channels, taps and phases, and pointwise ones."""
     pointwise = suites.parse("[pointwise]\n" + 'mb8ic3ih64oc64kh1n"pointwise"')
     for row in suites.rows() + suites.rows(("pointwise",), layers=pointwise):
         usual = routes.Route.of(routes.task_of(row))
@@ -100,7 +100,7 @@ def test_a_family_is_left_to_one_behind_it(wide_vectors):
 
 @pytest.mark.tuning
 def test_a_form_without_effect_has_no_other_route(wide_vectors):
-    """Some rows read the source in place and cut off no end of a row: both plans are equal."""
+    """Rows that read the source in place and cut off no row ends must have no other route: both plans are equal."""
     usual = route_of("tiny_8x8", "fprop", "NXC", "float32")
     cut = route_of(*TAKEN["in_place"])
     assert usual.form == cut.form == "in_place"
@@ -109,7 +109,7 @@ def test_a_form_without_effect_has_no_other_route(wide_vectors):
 
 @pytest.mark.parametrize("described", CALLS, ids=" ".join)
 def test_the_usual_route_is_that_of_the_call(described):
-    """Bit by bit: the task is the one that the public function plans."""
+    """The usual route must have the bits of the call: the task is the one that the public function plans."""
     if "bfloat16" in described:
         pytest.importorskip("ml_dtypes")
     row = row_of(*described)
@@ -165,7 +165,7 @@ def long_sum(family):
 
 
 def test_sums_of_many_terms_may_be_off_by_their_rounding():
-    """A plain sum may be, in the contract; Winograd's may not, nor may a plain one by more."""
+    """A plain sum may be off by its rounding, within the contract, but not by more. Winograd's may not."""
     row, tensors, route = long_sum("direct")
     assert "seconds" in both_ways.compared(row, tensors, route, route, 0.001)
     row, tensors, route = long_sum("winograd")
@@ -177,7 +177,7 @@ def test_sums_of_many_terms_may_be_off_by_their_rounding():
 
 @pytest.mark.parametrize("kernel, terms", (("fprop", 2 * 9), ("dgrad", 3 * 9), ("wgrad", 2 * 9)))
 def test_bound_of_a_plain_sum(kernel, terms):
-    """(K + 1)·eps·S: two channels of x and three of y in each of two groups, 3×3 taps, 3×3 positions, two images."""
+    """The bound must be (K + 1)·eps·S, with two groups, 2 channels of x and 3 of y in each, 3×3 taps and positions."""
     (layer,) = suites.parse('[bound]\nmb2g2ic4ih5oc6kh3n"bound"')
     case = layer.case("NCX", "float64")
     zeros, sums = np.zeros(case.shape(kernel)), np.full(case.shape(kernel), 5.0)
@@ -213,7 +213,7 @@ def test_a_clearly_slower_route_is_not_timed_any_longer(monkeypatch):
 
 @pytest.mark.parametrize("again, expected", ((1.0, 1.0), (1.9, 1.9)))
 def test_a_finding_is_timed_twice(again, expected, monkeypatch):
-    """A row that was slow by chance is no finding."""
+    """A row that was slow by chance must be no finding."""
     turns = iter([[2.0, 1.0], [again, 1.1]])
     monkeypatch.setattr(both_ways, "in_turn", lambda calls, seconds: next(turns))
     row, usual = row_of(*TAKEN["rows"]), route_of(*TAKEN["rows"])
@@ -255,7 +255,7 @@ def found_by(path, processes):
 
 @pytest.mark.parametrize("processes", (1, 2))
 def test_command(processes, tmp_path, capsys):
-    """Each row that takes something else than the last family and form is there, in the order of the layers."""
+    """Each row that takes another family or form than the last one must be there, in the order of the layers."""
     if processes > len(extremes.processors()):
         pytest.skip("needs two processors")
     data = found_by(tmp_path / "it.json", processes)

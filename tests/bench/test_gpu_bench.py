@@ -1,4 +1,4 @@
-"""The parts of the GPU benchmark that need no GPU: what it would measure, and the report of made-up times."""
+"""The parts of the GPU benchmark that need no GPU: the rows to measure, and the report of made-up times."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ def cells(table, first):
 
 
 def test_rows():
-    """Both gradients of each layer; shapes are those of convolutions; PyTorch has one padding for both ends."""
+    """There must be both gradients of each layer, with legal shapes, and one padding for both ends, as in PyTorch."""
     rows = gpu_rows.rows()
     assert len({row.name for row in rows}) == len(rows)
     assert len([row for row in rows if row.group.name == "bfloat16, channels last"]) == 38
@@ -89,7 +89,7 @@ def test_wrong_rows_have_no_ratio():
 
 
 class Asked:
-    """In the place of the process that measures: a row takes a second, the second one fails."""
+    """A stand-in for the process that measures: a row takes a second, and the second one fails."""
 
     def __init__(self, path):
         self.path, self.time, self.done, self.saved = path, 0.0, 0, []
@@ -107,7 +107,7 @@ class Asked:
 
 
 def test_rows_are_kept_and_failures_are_rows(tmp_path, monkeypatch, capsys):
-    """The file has each row before the next begins; rows that there is no time for are named."""
+    """The file must have each row before the next begins. Rows without time must be named."""
     child = Asked(tmp_path / "made_up.json")
     monkeypatch.setattr(gpu_ratio.time, "monotonic", lambda: child.time)
     rows = gpu_rows.rows("unet_64 ")[:5]
@@ -160,7 +160,7 @@ def test_without_a_gpu(capsys):
 
 @pytest.fixture
 def on_the_cpu(monkeypatch):
-    """The CPU in the place of the GPU."""
+    """Use the CPU instead of the GPU."""
 
     def on_device(row, case, tensors):
         result = {"fprop": case.y, "dgrad": case.x, "wgrad": case.w}[row.kernel]

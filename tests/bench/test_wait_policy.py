@@ -1,4 +1,4 @@
-"""The policies of waiting threads: each has a process that sees it, and the table has its times."""
+"""The policies of waiting threads: each has its own process with the variable, and the table has its times."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Every rejected call, with its exception and its full message; and the forms of arguments that are accepted."""
+"""Every rejected call, with its exception and its full message, and the accepted forms of arguments."""
 
 # ruff: noqa: E501  (each row of the tables is one line, its message whole)
 
@@ -24,7 +24,7 @@ def lazy(*shape, dtype=F4):
 
 
 class Exporter:
-    """An array of no library that is known here, in memory that DLPack gives this number."""
+    """An array of an unknown library, in memory of the device that this number of DLPack stands for."""
 
     def __init__(self, device):
         self.device = device
@@ -59,7 +59,7 @@ PADDING = "an integer, an integer or a (begin, end) pair for each spatial axis, 
 PADDINGS = "'valid', 'same', 'same_upper', 'same_lower'"
 LONG = "x" * 200
 
-# Rejected by all six functions in the same words.
+# All six functions reject these in the same words.
 KEYWORDS = [
     ({"stride": 0}, ValueError, "stride must be at least 1, not 0"),
     ({"stride": -1}, ValueError, "stride must be at least 1, not -1"),
@@ -220,7 +220,7 @@ SHAPES = [
 AXIS = "kernel {}, stride {}, dilation {}, padding {}".format
 PLAIN, PLAIN_2 = AXIS(3, 1, 1, (0, 0)), AXIS(3, 2, 1, (0, 0))
 
-# Rejected by one function: what makes a shape or a size impossible there.
+# One function rejects each of these because of an impossible shape or size.
 SINGLE = [
     ("conv", {"groups": 4}, "w.shape[0] must be a multiple of groups = 4, not 6"),
     ("conv", {"groups": 2}, "x.shape[1] must be groups * w.shape[1] = 2 * 4, not 4; is it data_format='NXC'?"),
@@ -550,7 +550,7 @@ def test_rejected(function, change, exception, message):
 
 
 def outputs():
-    """(out, exception, message) for a result of shape Y; {0} is the call's first array."""
+    """(out, exception, message) for a result of shape Y. {0} is the call's first array."""
     y = zeros(*Y)
     frozen = zeros(*Y)
     frozen.flags.writeable = False
@@ -614,7 +614,7 @@ def test_out_with_interleaved_strides_is_accepted():
 
 HUGE = 2**50
 WIDE = lazy(1, 2**26, 5)  # channels without memory; their filter would need 2**54 bytes
-# function -> the changes to its valid call that make its result too large for any memory, and that result's shape
+# function -> changes to its valid call that make its result larger than any memory, and the shape of this result
 TOO_LARGE = {
     "conv": ({"padding": (HUGE, 0)}, (2, 6, 2 * HUGE + 7, 7)),
     "conv_backward_data": ({"x_shape": (2, 4, 7 * HUGE, 8), "stride": (HUGE, 1)}, (2, 4, 7 * HUGE, 8)),
@@ -627,7 +627,7 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("function", BASE)
 def test_too_much_memory_is_a_memory_error(function):
-    """It says of which call."""
+    """The error must name the call."""
     change, shape = TOO_LARGE[function]
     message = f"{function} needs more memory than there is for a result of shape {shape} and dtype float32: no "
     with pytest.raises(MemoryError, match=f"^{re.escape(message)}"):
@@ -651,7 +651,7 @@ def test_too_many_taps(function):
     ),
 )
 def test_a_refused_call_stays_refused_after_an_equal_one(keywords):
-    """What is known of accepted calls is found by their arguments, and True and 1.0 are equal to 1."""
+    """Accepted calls are remembered by their arguments. True and 1.0 are equal to 1, but must stay refused."""
     x, w = zeros(1, 1, 4, 4), zeros(1, 1, 2, 2)
     cg.conv(x, w, stride=1, dilation=(1, 1), padding=((0, 0), (0, 0)), groups=1)
     cg.conv(x, w)
@@ -660,7 +660,7 @@ def test_a_refused_call_stays_refused_after_an_equal_one(keywords):
 
 
 def test_calls_beyond_what_is_remembered():
-    """More geometries than are kept: the same results before and after they are forgotten."""
+    """Results must be equal before and after their geometries are forgotten: there are more than are kept."""
     w = np.ones((1, 1, 1), F4)
     for _ in range(2):
         for size in range(1, 2100):
@@ -682,7 +682,7 @@ FILTERS = [(1, "OIW", "WIO"), (2, "OIHW", "HWIO"), (3, "OIDHW", "DHWIO")]
 @pytest.mark.parametrize("change", (str, str.lower, str.title))
 @pytest.mark.parametrize("data, filter", list(zip(RANKS, FILTERS, strict=True)))
 def test_spellings(data, filter, change):
-    """The names of an order's axes, one for each rank, are the general name; in upper, lower and mixed case."""
+    """The names of an order's axes, one for each rank, must mean the general name, in upper, lower and mixed case."""
     rank, *data = data
     x, w = zeros(2, 3, *range(5, 5 + rank)), zeros(3, 3, *range(3, 3 + rank))
     x[...], w[...] = (np.arange(array.size).reshape(array.shape) % 7 for array in (x, w))

@@ -1,4 +1,4 @@
-"""Caches are bounded in bytes, whatever is planned: the oldest goes first, and no thread minds another."""
+"""Caches are bounded in bytes for any plans. The oldest entry goes first, and no thread disturbs another."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from convgrad_cy.memo import bounded
 from convgrad_cy.memo.bounded import ENTRY_BYTES, MOST_BYTES, Bounded
 from convgrad_cy.problem import DGRAD, ConvProblem
 
-LONG, LONGER = 700, 720  # strides of plans that are much larger than an entry
+LONG, LONGER = 700, 720  # strides whose plans are much larger than an entry
 
 
 def inputs(stride):
@@ -30,7 +30,7 @@ def problem_of(stride):
 
 
 def transposed(stride):
-    """A call of conv_transpose with a plan of ``stride`` walks."""
+    """Call conv_transpose with a plan of ``stride`` walks."""
     y, w = inputs(stride)
     result = cg.conv_transpose(y, w, stride=stride, padding=[(1, 0)], algorithm="direct")
     assert result.shape == (1, 1, 2 * stride - 1) and (result == 1).all()
@@ -43,7 +43,7 @@ def test_the_oldest_goes_first():
         assert cache.get(key) == str(key)
     assert list(cache.entries) == [2, 3, 4, 5]
     cache.keep(2, "again", 0)  # the newest now
-    cache.keep(6, "6", ENTRY_BYTES)  # takes the place of two
+    cache.keep(6, "6", ENTRY_BYTES)  # replaces two
     assert cache.entries == {5: "5", 2: "again", 6: "6"}
     assert cache.bytes == 4 * ENTRY_BYTES
     assert cache.get(3) is None
@@ -61,7 +61,7 @@ def test_too_large_for_itself_alone():
 
 
 def test_many_threads():
-    """They keep, find and clear at once, each in the midst of what another does; in the end the sum is right."""
+    """Threads that keep, find and clear at once, each in the midst of another's work, must leave a correct sum."""
 
     class Slow(OrderedDict):
         def pop(self, *arguments):
@@ -78,7 +78,7 @@ def test_many_threads():
                 cache.get(i % 23)
                 if i % 97 == first:
                     cache.clear()
-        except Exception as error:  # whatever it is
+        except Exception as error:  # any error fails the test
             failed.append(error)
 
     threads = [threading.Thread(target=work, args=(first,)) for first in range(6)]
@@ -93,7 +93,7 @@ def test_many_threads():
 
 @pytest.mark.parametrize("function", ("pop", "popitem", "__setitem__"))
 def test_cleared_from_within(function):
-    """As by a signal handler that changes a setting while this thread keeps a plan of the old one."""
+    """A cache cleared from within must stay correct: a signal handler may change a setting while a plan is kept."""
     cache, handlers = Bounded(4 * ENTRY_BYTES), []
 
     class Interrupted(OrderedDict):
@@ -143,7 +143,7 @@ def test_a_child_does_not_wait_for_the_parents_thread():
     thread.start()
     holds.wait()
     child = os.fork()
-    if child == 0:  # it ends by itself, or by the signal
+    if child == 0:  # the child ends by itself, or by the signal
         signal.alarm(20)
         Bounded().keep(1, 1, 0)
         os._exit(0)
@@ -153,7 +153,7 @@ def test_a_child_does_not_wait_for_the_parents_thread():
 
 
 def test_calls_know_their_plans(monkeypatch):
-    """The bytes of both algorithms' steps, where there are two."""
+    """The size of an entry must include the bytes of both algorithms' steps if there are two."""
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     kept, ready = [], Job.ready
 
@@ -173,7 +173,7 @@ def test_calls_know_their_plans(monkeypatch):
 
 @pytest.mark.parametrize("fresh", (True, False))
 def test_large_plans_go(monkeypatch, fresh):
-    """Of calls with large plans as many are known as fit, whether or not the plans are."""
+    """As many calls with large plans must stay as fit, whether or not their plans are remembered."""
     largest = plan(DGRAD, problem_of(LONGER), dtypes.TABLE[2], True, cpu.this_machine())
     monkeypatch.setattr(calls, "_KNOWN", Bounded(6 * (largest.steps.nbytes + ENTRY_BYTES)))
     for _ in range(2):

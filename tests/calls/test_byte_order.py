@@ -1,4 +1,4 @@
-"""Arrays of another byte order than the machine's: inputs are copied, ``out`` is refused."""
+"""Arrays in another byte order than the machine's: inputs are copied, ``out`` is refused."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SWAPPED = [name for name in DTYPES if name != "bfloat16"]  # ml_dtypes has one b
 
 
 def swapped(array):
-    """The values in the other byte order."""
+    """An array with the same values in the other byte order."""
     return array.astype(array.dtype.newbyteorder("S"))
 
 
@@ -22,7 +22,7 @@ def swapped(array):
 @pytest.mark.parametrize("dtype", SWAPPED)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_values(operation, dtype, problem):
-    """The results are exact, in the machine's byte order, at the first call and at a call that is remembered."""
+    """The results must be exact, in the machine's byte order, in a first call and in a remembered one."""
     problem, operation = PROBLEMS[problem], OPERATIONS[operation]
     tensors, _ = integer_tensors(problem, dtype)
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_strides_and_empties():
 
 
 def test_out():
-    """``out`` must be the machine's own, in both of its places, and stays as it was."""
+    """``out`` must have the machine's byte order, for either result. A refused ``out`` must keep its values."""
     x, w = np.ones((1, 2, 5), np.float32), np.ones((3, 2, 3), np.float32)
     out = np.full((1, 3, 3), 7, ">f4")
     for first in (x, swapped(x)):

@@ -1,4 +1,4 @@
-"""What is remembered of a call: nothing that another call could get wrong, and not without end."""
+"""The memory of calls: it is bounded, and no call gets the plan of another one."""
 
 import threading
 from collections import namedtuple
@@ -28,7 +28,7 @@ def arrays(dtype="float32"):
 
 @pytest.fixture
 def few_known(monkeypatch):
-    """A memory for three calls, empty at first."""
+    """Limit the memory to three calls, and empty it."""
     monkeypatch.setattr(calls, "_KNOWN", Bounded(4 * ENTRY_BYTES - 1))
     return calls._KNOWN
 
@@ -47,7 +47,7 @@ def test_a_call_like_an_earlier_one_is_not_checked_again(monkeypatch, few_known)
 
 
 def test_a_tuple_that_says_otherwise(few_known):
-    """It is read as what it is, for what is remembered and for what is computed."""
+    """A tuple that lies about its items must be read by its real ones, both to find the call and to compute it."""
 
     class Other(tuple):
         def __iter__(self):
@@ -131,7 +131,7 @@ def test_same_shapes_in_another_function_or_format():
 
 
 def test_other_types_are_refused_after_these_were_accepted():
-    """Of the same sizes: a mix of dtypes, and a bool that is equal to an integer."""
+    """Other types must be refused after equal sizes were accepted: mixed dtypes, or a bool that equals an integer."""
     x, w = arrays()
     np.testing.assert_array_equal(cg.conv(x, w, stride=1, padding=(0, 0)), Y)
     for mixed in ((x.view(np.int32), w), (x, w.view(np.int32))):
@@ -170,7 +170,7 @@ def test_out_is_refused_after_it_was_accepted():
 
 
 def test_keywords_that_are_not_remembered(few_known):
-    """NumPy's integers, and a list that contains itself."""
+    """NumPy's integers, and a list that contains itself, must not be remembered."""
     x, w = arrays()
     assert cg.conv(x, w, padding=np.int64(1)).shape == (2, 6, 5, 5)
     endless = []
@@ -199,7 +199,7 @@ def test_not_without_end(few_known):
 
 
 def test_another_number_of_threads(monkeypatch):
-    """Each has its own plan: a process that was forked must not start a team."""
+    """Each number of threads must have its own plan: a forked process must not start a team."""
     x, w = (RANDOM.integers(-4, 5, shape).astype(F4) for shape in ((4, 32, 32, 32), (32, 32, 3, 3)))
     seen = []
     machine = cpu.this_machine
@@ -214,7 +214,7 @@ def test_another_number_of_threads(monkeypatch):
 
 
 def test_from_many_threads(few_known):
-    """More calls than are remembered, from several threads at a time."""
+    """More calls than are remembered, from several threads at a time, must be correct."""
     x, w = arrays()
     wrong = []
 
@@ -235,7 +235,7 @@ def test_from_many_threads(few_known):
 
 @pytest.mark.parametrize("dtype", ["V0", "V3", "S5", "M8[s]", "O", "g", "G", "?"])
 def test_elements_that_no_kernel_knows(dtype):
-    """An element may have no bytes, or a size that is no power of two."""
+    """Elements of no bytes, or of a size that is no power of two, must be handled."""
     array = np.empty((1, 1, 1), dtype)
     for _ in range(2):
         with pytest.raises(TypeError, match=r"^x must have a dtype among"):
@@ -243,7 +243,10 @@ def test_elements_that_no_kernel_knows(dtype):
 
 
 def test_arrays_that_are_apart():
-    """By their addresses alone: interleaved arrays are not, though they share no element; also backwards."""
+    """Arrays must count as apart by their addresses alone.
+
+    Interleaved ones must not, although they share no element.
+    """
     memory = np.arange(40)
     low, high = memory[:20], memory[20:]
     assert _repeat.are_apart(low, high, high) and _repeat.are_apart(high[::-1], low[::-1].reshape(4, 5), low[::3])
@@ -254,7 +257,7 @@ def test_arrays_that_are_apart():
 
 @pytest.mark.parametrize("writeable", [False, True])
 def test_a_view_is_a_buffer(writeable):
-    """The shape and strides of one array, the memory of another; writable where that is."""
+    """A view must have the shape and strides of one array, and the memory of another; it is writable if that one is."""
     view = _repeat.View(1, X.swapaxes(0, 1).reshape(4, 2, 1, 1, 5, 5))
     other = X + 1
     other.flags.writeable = writeable

@@ -1,4 +1,4 @@
-"""The functions with two results on NumPy arrays: the two gradients, their ``out``, and the calls that are refused."""
+"""The functions with two results on NumPy arrays: the two gradients, their ``out``, and refused calls."""
 
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class Both(NamedTuple):
 
     @property
     def functions(self):
-        """The functions that have one of the results."""
+        """The two functions that compute one of the results."""
         return f"{self.name}_data", f"{self.name}_filter"
 
     def one_by_one(self, arrays, **keywords):
@@ -106,7 +106,7 @@ def test_a_call_like_an_earlier_one_is_not_checked_again(both, monkeypatch):
 
 
 def test_out_of_a_known_call_that_overlaps(both, monkeypatch):
-    """Whatever it overlaps, it is refused before anything is written."""
+    """An ``out`` that overlaps any array must be refused before anything is written."""
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     memory = np.zeros(60, np.float32)
     of_x, of_w, of_y = (1, 2, 5), (3, 2, 2), (1, 3, 4)
@@ -139,7 +139,7 @@ def test_out_of_a_known_call_that_overlaps(both, monkeypatch):
 
 
 def test_outs_between_each_other(both):
-    """They share no element."""
+    """Results that are interleaved must be accepted: they share no element."""
     expected = both(both.arrays)
     memory = np.empty(2 * max(X.size, W.size), np.float32)
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_outs_between_each_other(both):
 
 
 def test_inputs_that_no_kernel_can_read(both):
-    """An unaligned x is copied for both gradients."""
+    """An unaligned x must be copied for both gradients."""
     dy, x, w = both.arrays
     odd = np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
     for _ in range(2):
@@ -256,7 +256,7 @@ def test_rejected(arrays, keywords, error, message):
 
 
 def test_nothing_is_written_where_one_algorithm_is_refused():
-    """Winograd's can compute one gradient of a strided convolution, but not the other."""
+    """Nothing may be written if one gradient is refused: Winograd's algorithm computes only one with a stride."""
     x, w = np.ones((1, 8, 9, 9), np.float32), np.ones((8, 8, 3, 3), np.float32)
     dy, out = np.ones((1, 8, 4, 4), np.float32), np.full_like(x, 7)
     cg.conv_backward_data(dy, w, x.shape, stride=2, algorithm="winograd")
@@ -266,7 +266,7 @@ def test_nothing_is_written_where_one_algorithm_is_refused():
 
 
 def test_nothing_is_written_where_the_filter_has_another_type():
-    """Its gradient could be formed without it."""
+    """A filter of another type must be refused, although its own gradient could be computed without it."""
     dy, x, w = np.ones((1, 1, 3, 3), np.float32), np.ones((1, 1, 5, 5), np.float32), np.ones((1, 1, 3, 3))
     out = np.full_like(x, 7), np.full(w.shape, 7, np.float32)
     with pytest.raises(TypeError, match=r"^w must have the dtype of dy, float32, not float64$"):

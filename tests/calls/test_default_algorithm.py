@@ -1,4 +1,4 @@
-"""The algorithm of calls that name none."""
+"""The algorithm of calls that do not name one."""
 
 import os
 import subprocess
@@ -75,7 +75,7 @@ def test_environment():
 
 
 def test_shims_compute_directly():
-    """An outlier spoils nothing that it does not reach."""
+    """An outlier must change no result outside of its reach."""
     x = X.copy()
     x[0, 0, 5, 5] = 1e9
     exact = cg.conv(x.astype(float), W.astype(float), padding=1)
@@ -83,7 +83,7 @@ def test_shims_compute_directly():
     far[0, :, 4:7, 4:7] = False
     bound = 1e-3
     assert abs(cg.conv(x, W, padding=1, algorithm="auto") - exact)[far].max() > bound, "the algorithms differ here"
-    y = x  # of as many channels
+    y = x  # y has as many channels as x
     dx = cg.conv_backward_data(y.astype(float), W.astype(float), x.shape, padding=1)
     made = {
         "mindspore": mindspore.ops.Conv2DBackpropInput(64, 3, pad_mode="pad", pad=1)(y, W, x.shape),

@@ -1,4 +1,4 @@
-"""The documentation of the functions: examples that run, all sections, and one set of keywords."""
+"""The documentation of the functions: examples run, all sections exist, and the keywords are the same."""
 
 import doctest
 import inspect
@@ -10,7 +10,7 @@ import convgrad_cy as cg
 
 FUNCTIONS = [getattr(cg, name) for name in cg.__all__ if name.startswith("conv")]
 NAMES = [function.__name__ for function in FUNCTIONS]
-#: With those that are about threads.
+#: All public functions, including the ones about threads.
 PUBLIC = [getattr(cg, name) for name in cg.__all__ if not name.startswith("_")]
 PUBLIC_NAMES = [function.__name__ for function in PUBLIC]
 COMMON = {
@@ -36,7 +36,7 @@ SIGNATURES = {
     "conv_transpose_backward": (["dy", "x", "w"], OUTPUT),
 }
 SECTIONS = ("Parameters", "Returns", "Raises", "Examples")
-#: Names of other libraries under which somebody may search for these operations.
+#: Names of other libraries that a reader may search for.
 SYNONYMS = ("conv2d_input", "conv2d_weight", "conv2d_backprop_input", "conv2d_backprop_filter", "dgrad", "wgrad")
 
 
@@ -52,7 +52,7 @@ def test_functions():
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=NAMES)
 def test_signature(function):
-    """Arrays and shapes by position or name; everything else by name only, with the common defaults."""
+    """Arrays and shapes must be allowed by position or name, all other arguments by name, with the common defaults."""
     parameters = inspect.signature(function).parameters.values()
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     keywords = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -95,6 +95,6 @@ def test_examples(function):
 
 
 def test_synonyms():
-    """Somebody who knows an operation by another library's name finds it in the documentation."""
+    """A reader who knows an operation by another library's name must find it in the documentation."""
     text = " ".join(inspect.getdoc(function) for function in FUNCTIONS)
     assert [name for name in SYNONYMS if name not in text] == []

@@ -1,4 +1,4 @@
-"""Memory of large calls is kept for the next one."""
+"""Memory of large calls that is kept for the next call."""
 
 import gc
 import sys
@@ -11,18 +11,18 @@ from convgrad_cy.cpu.machine.kernels import compiled
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pages are counted as Linux does")
-THREADS = 24  # with memory of their own, more than 32 MiB in all
+THREADS = 24  # each with its own memory, more than 32 MiB in all
 
 
 def pages_of(call):
-    """Pages that the system gave while a call ran."""
+    """Number of pages that the system gave while a call ran."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     call()
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def test_kept():
-    """Without it, each call would have all pages anew that it writes to; threads take other tasks each time."""
+    """Memory must be kept: otherwise each call would touch new pages. Threads take other tasks each time."""
     rng = np.random.default_rng(0)
     x, dy = (rng.random((8, 56, 56, 128), np.float32) for _ in range(2))
     dw = np.empty((3, 3, 128, 128), np.float32)

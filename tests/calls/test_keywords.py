@@ -1,4 +1,4 @@
-"""The forms of padding, stride, output_padding and output_shape, against sizes found by search."""
+"""The forms of padding, stride, output_padding and output_shape, compared with sizes found by search."""
 
 from itertools import product
 
@@ -14,14 +14,14 @@ W = RANDOM.integers(-5, 6, (4, 3, 3, 2)).astype(np.float64)
 
 
 def outputs(size, kernel, stride, dilation, padding):
-    """How many windows fit, by trying all of them."""
+    """The number of windows that fit, by trying all of them."""
     return sum(
         start + (kernel - 1) * dilation < size + sum(padding) for start in range(0, size + sum(padding) + 1, stride)
     )
 
 
 def same(size, kernel, stride, dilation, lower):
-    """The least padding for which ceil(size / stride) windows fit; the odd one at the end, or at the beginning."""
+    """The least padding with which ceil(size / stride) windows fit. The odd one is at the end, or at the beginning."""
     total = 0
     while outputs(size, kernel, stride, dilation, (0, total)) < (size + stride - 1) // stride:
         total += 1
@@ -87,7 +87,7 @@ def expected_transpose(y, shape, stride, dilation, begin):
 
 @pytest.mark.parametrize("stride, dilation", list(product([1, 2, 3], [1, 2, 4])))
 def test_output_padding(stride, dilation):
-    """Every output_padding below max(stride, dilation), per axis."""
+    """Every output_padding below max(stride, dilation) must be exact, on each axis."""
     y = RANDOM.integers(-5, 6, (2, 4, 5, 4)).astype(np.float64)
     for extra in product(range(max(stride, dilation)), repeat=2):
         spatial = [
@@ -98,20 +98,20 @@ def test_output_padding(stride, dilation):
         keywords = {"stride": stride, "dilation": dilation, "padding": ((1, 0), (0, 1))}
         result = cg.conv_transpose(y, W, output_padding=extra, **keywords)
         np.testing.assert_array_equal(result, expected)
-        # The gradients belong to the very same convolution: y has as many positions as conv of x would have.
+        # The gradients belong to the same convolution: y has as many positions as conv of x would have.
         back = cg.conv_transpose_backward_data(expected, W, output_padding=extra, **keywords)
         geometry = {"stride": (stride,) * 2, "dilation": (dilation,) * 2, "pad_begin": (1, 0), "groups": 1}
         np.testing.assert_array_equal(back, reference.fprop(expected, W, y.shape, **geometry))
 
 
 def layers():
-    """The keywords of transposed convolutions, some of which say what their output's shape is."""
+    """The keywords of transposed convolutions. Some of them have the shape of the output."""
     for stride, dilation in ((1, 1), (2, 1), (3, 2), (1, 3)):
         for extra in range(max(stride, dilation)):
             keywords = {"stride": stride, "dilation": dilation, "padding": ((1, 0), (0, 1))}
             rows, columns = (4 * stride + 2 * dilation + extra, 3 * stride + dilation + extra)
             yield keywords | {"output_padding": extra}
-            if extra < stride:  # otherwise the shape does not tell what the input was
+            if extra < stride:  # otherwise the shape does not determine the input
                 yield keywords | {"output_shape": (2, 3, rows, columns)}
                 yield keywords | {"output_shape": [2, 3, rows, columns], "output_padding": 0}
     yield {"stride": 2, "padding": "same", "output_padding": 0}
@@ -122,7 +122,7 @@ def layers():
 @pytest.mark.parametrize("data_format", ["NCX", "NXC"])
 @pytest.mark.parametrize("layer", list(layers()), ids=str)
 def test_keywords_of_a_layer_in_one_dict(layer, data_format):
-    """All functions of a transposed convolution take the same keywords, and belong to the same convolution."""
+    """All functions of a transposed convolution must take the same keywords, and belong to the same convolution."""
     x = RANDOM.integers(-5, 6, (2, 4, 5, 4)).astype(np.float64)
     expected = cg.conv_transpose(x, W, **layer)
     dy = RANDOM.integers(-5, 6, expected.shape).astype(np.float64)
@@ -144,7 +144,7 @@ def test_keywords_of_a_layer_in_one_dict(layer, data_format):
 
 
 def test_both_gradients_know_the_input_by_its_shape():
-    """Where the output padding is the stride or more, the output alone does not tell the input's extent."""
+    """The shape of the input must decide: an output padding of the stride or more leaves several possible inputs."""
     x, w, layer = np.ones((1, 1, 5)), np.ones((1, 1, 2)), {"dilation": 4, "output_shape": (1, 1, 12)}
     dy = cg.conv_transpose(x, w, **layer)
     dx, _ = cg.conv_transpose_backward(dy, x, w, **layer)
@@ -155,7 +155,7 @@ def test_both_gradients_know_the_input_by_its_shape():
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("word", ["same", "same_upper", "same_lower"])
 def test_transpose_same(word, stride):
-    """The output has stride times the extent of the input, padded as the convolution that leads back."""
+    """The output must be the input times the stride, with the padding of the convolution that leads back."""
     y = RANDOM.integers(-5, 6, (2, 4, 5, 4)).astype(np.float64)
     shape = (2, 3, 5 * stride, 4 * stride)
     begin = [
@@ -167,7 +167,7 @@ def test_transpose_same(word, stride):
 
 
 def test_transpose_same_with_output_shape():
-    """5 rows come from 15, 14 or 13 rows at stride 3: each is legal, and pads as its own convolution does."""
+    """5 rows come from 15, 14 or 13 rows at stride 3. Each size must be legal, with the padding of its convolution."""
     y = RANDOM.integers(-5, 6, (2, 4, 5, 4)).astype(np.float64)
     for rows in (13, 14, 15):
         shape = (2, 3, rows, 12)
@@ -181,7 +181,7 @@ def test_transpose_same_with_output_shape():
 
 
 def test_output_shape_with_leftovers():
-    """Three sizes have five windows of 3 at stride 3; rows that no window reaches are zero."""
+    """Three sizes have five windows of 3 at stride 3. Rows without a window must be zero."""
     y = RANDOM.integers(1, 6, (2, 4, 5, 4)).astype(np.float64)
     for rows in (15, 16, 17):
         result = cg.conv_transpose(y, W, stride=(3, 1), output_shape=(2, 3, rows, 5))
@@ -198,7 +198,7 @@ def test_kernel_larger_than_the_padded_input(name):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 @pytest.mark.parametrize("batch, channels, filters", [(0, 3, 4), (2, 0, 4), (2, 3, 0), (0, 0, 0)])
 def test_empty(dtype, batch, channels, filters):
-    """No batch, no channels: results of the right shape, whose sums of no terms are zero."""
+    """Without a batch or channels, results must have the right shape, and sums of no terms must be zero."""
     x = np.ones((batch, channels, 6, 5), dtype)
     w = np.ones((filters, channels, 3, 2), dtype)
     y = np.ones((batch, filters, 4, 4), dtype)

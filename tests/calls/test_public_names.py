@@ -1,4 +1,4 @@
-"""``dir`` of the package and of the shims has the public names, and each of these is there."""
+"""``dir`` of the package and of the shims lists the public names, and each of them exists."""
 
 import importlib
 import pkgutil
@@ -27,7 +27,7 @@ def run(code):
 
 
 def test_the_package():
-    """Modules are hidden, unless they are public and imported."""
+    """Modules must be hidden, unless they are public and imported."""
     assert run("import convgrad_cy as cg; print(sorted(cg.__all__) == dir(cg))") == "True"
     code = "import convgrad_cy.shims.onednn; print({*dir(convgrad_cy)} - {*convgrad_cy.__all__})"
     assert run(code) == "{'shims'}"
@@ -40,7 +40,7 @@ def test_a_shim(name):
     assert dir(module) == sorted(module.__all__)
     assert MODULES[name] <= set(dir(module))
     public = {n for n, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__}
-    lower = {"conv2d", "conv2d_backprop_input", "conv2d_backprop_filter"}  # raw_ops has them by their upper names
+    lower = {"conv2d", "conv2d_backprop_input", "conv2d_backprop_filter"}  # raw_ops has capitalised names for these
     assert {n for n in public if not n.startswith("_")} - lower <= set(module.__all__)
     names = {}
     exec(f"from convgrad_cy.shims.{name} import *", names)

@@ -1,4 +1,4 @@
-"""How much memory a call may take beside its arrays."""
+"""The limit on the memory that a call takes in addition to its arrays."""
 
 import os
 import subprocess
@@ -11,13 +11,13 @@ from problems import parse
 
 import convgrad_cy as cg
 
-#: A call that each family takes without a limit, and what it takes beside the arrays, about: copies, or transforms.
+#: A call that each family takes without a limit, and its additional bytes, about: copies, or transforms.
 OF_FAMILIES = {
     "patches": ("conv_backward_data", "mb4ic3ih64oc96kh8sh8", 196_608),
     "overlaps": ("conv_backward_data", "mb2ic1iw9000oc300kw400sw160", 500_000),
     "winograd": ("conv", "mb2ic64ih28oc64kh3ph1", 250_000),
 }
-#: Of each kernel one that has many slices, kept filters, or copies.
+#: For each kernel, a layer that has many slices, kept filters, or copies.
 LAYERS = ("mb2ic64ih28oc64kh3ph1", "mb4ic3ih64oc96kh8sh8", "mb2ic1iw9000oc300kw400sw160", "mb16ic5ih40oc3kh3ph1",
           "mb2g64ic64ih40oc64kh3ph1", "mb2ic32ih20oc32kh4sh2ph1")  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_families_decline(family):
 
 
 def test_slices_are_fewer():
-    """Of a sum that has slices: as many as there is room for, down to one."""
+    """A sum must have as many slices as there is room for, down to one."""
     text, found = "mb16ic5ih40oc3kh3ph1", []
     for limit in (None, 2000, 1 << 12, 1 << 14, 0):
         cg.set_scratch_limit(limit)
@@ -70,7 +70,7 @@ def test_slices_are_fewer():
 @pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
 @pytest.mark.parametrize("text", LAYERS)
 def test_same_bits(name, text, limit):
-    """With one limit, for any threads and layout."""
+    """With one limit, the bits must be the same for any threads and layout."""
     cg.set_scratch_limit(limit)
     problem, operation, found = parse(f'{text}n"scratch"'), OPERATIONS[name], set()
     tensors = real_tensors(problem, "float32")

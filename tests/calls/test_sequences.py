@@ -1,4 +1,4 @@
-"""The sequences in which strides, paddings and shapes may be given: each is read once, and not without end."""
+"""The sequences that may hold strides, paddings and shapes: each is read once, and not without end."""
 
 from array import array
 from collections import deque, namedtuple
@@ -27,7 +27,7 @@ class Registered(Sequence):
 
 
 class Shape:
-    """As TensorFlow's: no Sequence, and of unknown rank where it has no values."""
+    """A shape like TensorFlow's: it is no Sequence, and without values its rank is unknown."""
 
     def __init__(self, values=None):
         self.values = values
@@ -45,7 +45,7 @@ class Shape:
 
 
 class Indexed:
-    """A sequence as before there were iterators."""
+    """A sequence without an iterator, as in old Python."""
 
     def __init__(self, values):
         self.values, self.read = values, []
@@ -71,7 +71,7 @@ def as_fields(values):
     return namedtuple("Fields", [f"axis_{i}" for i in range(len(values))])(*values)
 
 
-#: Those that hold sequences as well as integers.
+#: Forms that hold sequences as well as integers.
 FORMS = {
     "list": list,
     "list's subclass": Subclass,
@@ -83,13 +83,13 @@ FORMS = {
     "indexed": Indexed,
     "int64": np.array,
 }
-#: Those that hold integers alone.
+#: Forms that hold integers only.
 FLAT_FORMS = {"uint8": lambda values: np.array(values, np.uint8), "array": lambda values: array("i", values)}
 
 
 @pytest.mark.parametrize("form", (FORMS | FLAT_FORMS).values(), ids=FORMS | FLAT_FORMS)
 def test_forms(form):
-    """In the place of a tuple, for each keyword and each shape."""
+    """Each form must be accepted instead of a tuple, for each keyword and each shape."""
     for keyword, value in (("stride", (2, 1)), ("dilation", (1, 3)), ("padding", (1, 2))):
         np.testing.assert_array_equal(cg.conv(X, W, **{keyword: form(value)}), cg.conv(X, W, **{keyword: value}))
     pairs = [form((1, 0)), form((0, 2))]
@@ -126,7 +126,7 @@ def test_each_member_is_read_once():
     padding = Indexed(pairs)
     cg.conv_backward_data(Y, W, shape, stride=stride, padding=padding)
     for read in (stride, padding, *pairs):
-        assert read.read == [0, 1, 2]  # the last one to find the end
+        assert read.read == [0, 1, 2]  # the last index finds the end
     assert shape.read == [0, 1, 2, 3, 4]
 
 
@@ -137,7 +137,7 @@ def test_without_end(keyword):
 
 
 def test_members_that_change_their_sequence():
-    """What an integer does while it is read is too late."""
+    """An integer that changes its sequence while it is read must be too late."""
 
     class Index:
         def __index__(self):
@@ -158,7 +158,7 @@ def test_refused(value):
 
 
 def test_a_pair_for_one_axis():
-    """Meant as the padding of a causal convolution, it would be one integer for each of two axes."""
+    """A pair for one axis must be refused: meant as causal padding, it would be one integer for each of two axes."""
     x, w = X[:, :, 0], W[:, :, 0]
     for pair in ((2, 0), [2, 0], np.array([2, 0])):
         with pytest.raises(ValueError, match=r": a \(begin, end\) pair of one axis is \(\(2, 0\),\)$"):

@@ -1,4 +1,4 @@
-"""Settings that change while a call is being planned: it ends as it began, and no later call has its plan."""
+"""Settings that change while a call is planned: it ends as it began, and no later call has its plan."""
 
 import sys
 
@@ -13,7 +13,7 @@ from convgrad_cy.memo.bounded import Bounded
 from convgrad_cy.settings import scratch, threads
 
 random = np.random.default_rng(0)
-#: A layer that "auto" computes by Winograd's algorithm, whose bits are others.
+#: A layer that "auto" computes by Winograd's algorithm, with other bits than direct.
 X, W = random.standard_normal((1, 64, 30, 30), np.float32), random.standard_normal((64, 64, 3, 3), np.float32)
 Y = random.standard_normal((1, 64, 28, 28), np.float32)
 
@@ -22,14 +22,14 @@ CALLS = {
     "conv_backward_data": lambda **k: cg.conv_backward_data(Y, W, X.shape, **k).tobytes(),
     "conv_backward": lambda **k: [each.tobytes() for each in cg.conv_backward(Y, X, W, **k)],
 }
-#: Functions that are called while a call is planned, the first of them before a setting is read.
+#: Functions that run while a call is planned. The first one runs before a setting is read.
 MOMENTS = {
     "it is checked": (calls, "checked"),
     "the machine is asked": (cpu, "this_machine"),
     "a part is planned": (prepared, "prepare"),
     "it is planned": (calls, "on_cpu"),
 }
-#: The changes, and how a call computes afterwards.
+#: The changes, and the function that a call then computes.
 CHANGES = {
     "algorithm": (lambda: cg.set_default_algorithm("direct"), lambda call: call(algorithm="direct")),
     "scratch limit": (lambda: cg.set_scratch_limit(0), lambda call: call(algorithm="auto")),
@@ -46,7 +46,7 @@ def as_before(monkeypatch):
 
 
 def changing(monkeypatch, owner, name, change, after):
-    """Let a function change something once, when it is called or when it has ended."""
+    """Let a function change something once, when it is called or after it has ended."""
     function, changes = getattr(owner, name), [change]
 
     def changed(*arguments):
@@ -65,7 +65,7 @@ def changing(monkeypatch, owner, name, change, after):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_plan_of_an_old_setting_is_kept(name, change, moment, after, monkeypatch):
-    """The call that is being planned has the bits of the old setting or of the new one, part by part."""
+    """Each part of the call that is being planned must have the bits of the old setting or of the new one."""
     (do, new), call = CHANGES[change], CALLS[name]
     possible = [call(algorithm="auto"), call(algorithm="direct")]
     do()
@@ -86,7 +86,7 @@ def test_no_plan_of_an_old_setting_is_kept(name, change, moment, after, monkeypa
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_plan_is_for_the_threads_of_its_key(name, moment, monkeypatch):
-    """Also where their number changes after the key was made, and before the plan is."""
+    """A plan must be for the threads of its key, also if their number changes between the key and the plan."""
     planned, machine = [], kernels._machine
     monkeypatch.setattr(kernels, "_machine", lambda count, limit: planned.append(count) or machine(count, limit))
     changing(monkeypatch, *MOMENTS[moment], lambda: cg.set_num_threads(1), False)
@@ -98,7 +98,7 @@ def test_a_plan_is_for_the_threads_of_its_key(name, moment, monkeypatch):
 
 
 def problems():
-    """A call for each family, and one for each operation of the last."""
+    """A call for each family, and for each operation of the last family."""
     ones = lambda *shape: np.ones(shape, np.float32)  # noqa: E731
     x, w = ones(4, 64, 30, 30), ones(64, 64, 3, 3)
     yield lambda: cg.conv(x, w)
@@ -113,7 +113,7 @@ def problems():
 
 
 def forget_plans():
-    """All parts of plans that are remembered."""
+    """Forget all parts of plans."""
     for name, module in sys.modules.items():
         if name.startswith("convgrad_cy."):
             for value in list(vars(module).values()):
@@ -122,7 +122,7 @@ def forget_plans():
 
 
 def test_a_setting_is_read_once(monkeypatch):
-    """A plan is made of its task alone: so the caches of parts of plans need no setting in their keys."""
+    """A plan must depend on its task only: the caches of parts of plans have no setting in their keys."""
     taken = set()
     job = cpu.families.job
 

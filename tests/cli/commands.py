@@ -1,4 +1,4 @@
-"""Commands of ``python -m convgrad_cy``, as a user gives them."""
+"""Commands of ``python -m convgrad_cy``, as a user enters them."""
 
 import os
 import subprocess
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from convgrad_cy.cli.main import main
 
-#: What stands in for matplotlib where a test is about the file and not about the picture.
+#: A stand-in for matplotlib, for tests of the file and not of the picture.
 PLOT_STAND_IN = Path(__file__).parent / "plot_stand_in"
 
 
 def start(*arguments, prefix=(), variables=None, stdout=subprocess.PIPE, **options):
-    """A process of its own, with warnings as errors; ``variables`` are added to its environment."""
+    """A separate process, with warnings as errors. ``variables`` are added to its environment."""
     command = [*prefix, sys.executable, "-W", "error", "-m", "convgrad_cy", *map(str, arguments)]
     environment = os.environ | (variables or {})
     streams = {"stdout": stdout, "stderr": subprocess.PIPE}

@@ -1,4 +1,4 @@
-"""What commands write is whole or not there, on full disks and read-only ones, and whatever a write does."""
+"""Files of commands are complete or absent, on full and read-only disks, and for any failure of a write."""
 
 import io
 import os
@@ -19,7 +19,7 @@ PLOT = ("demo", "--epochs", "1", "--plot", "out.png")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working directory with arrays to run on, and older files in the place of the new ones."""
+    """A working directory with arrays to run on, and older files under the names of the new ones."""
     monkeypatch.chdir(tmp_path)
     np.savez("in.npz", **ARRAYS)
     for name in ("out.npz", "out.png"):
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def drawing(monkeypatch):
-    """Something in the place of matplotlib."""
+    """A stand-in for matplotlib."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(PLOT_STAND_IN)
@@ -51,7 +51,7 @@ def assert_result():
 
 
 class Disk(io.FileIO):
-    """A file on a disk that has room for so many bytes, and takes at most so many at once."""
+    """A file on a disk that has ``room`` bytes, and takes at most ``at_once`` bytes in a write."""
 
     room = at_once = sys.maxsize
 
@@ -64,7 +64,7 @@ class Disk(io.FileIO):
 
 @pytest.fixture
 def disk(monkeypatch):
-    """The class of the files that commands write, to be told how much there is room for."""
+    """The class of the files that commands write. The test sets their room."""
 
     class OneDisk(Disk):
         pass
@@ -76,7 +76,7 @@ def disk(monkeypatch):
 
 
 def test_a_disk_that_is_full_after_so_many_bytes(folder, disk, capsys):
-    """After each number up to the size of the result, which then fits."""
+    """The older file must stay if the disk is full after any number of bytes that is too small for the result."""
     assert status_of(*RUN) == 0
     size = os.path.getsize("out.npz")
     (folder / "out.npz").write_bytes(b"older")
@@ -111,7 +111,7 @@ def test_a_disk_that_is_full_when_the_picture_comes(folder, disk, drawing, capsy
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])
 def test_a_failure_at_the_end(function, folder, monkeypatch, capsys):
-    """Some disks say that they are full only when they are asked to be done."""
+    """A failure at the end must be seen: some disks report that they are full only on flush or close."""
 
     def fail(*arguments):
         raise OSError(28, "No space left on device")
@@ -155,7 +155,7 @@ def test_a_name_as_long_as_names_can_be(folder, capsys):
 
 
 def test_a_limit_on_the_size_of_files(folder):
-    """The system's own: it takes a part of a write, and refuses the next one."""
+    """The system's own limit must be handled: it takes a part of a write, and refuses the next one."""
     resource = pytest.importorskip("resource")
     for limit in (0, 1, 200):
         process = start(*RUN, preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
@@ -165,7 +165,7 @@ def test_a_limit_on_the_size_of_files(folder):
 
 
 def test_a_disk_of_two_pages(folder):
-    """A true one, which this process may not mount, but a process in a namespace of its own may."""
+    """A real disk that is full must be handled. A process in a namespace of its own may mount it, this one may not."""
     mount = 'mkdir disk && mount -t tmpfs -o size=8k none disk && echo older > disk/out.npz && exec "$@"'
     prefix = ("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")
     if not shutil.which("unshare") or subprocess.run([*prefix, "true"], capture_output=True).returncode:
@@ -179,7 +179,7 @@ def test_a_disk_of_two_pages(folder):
 
 
 def without_rights(folder):
-    """What starts a process to which the rights of files apply, also if this one is root's."""
+    """The prefix of a command that makes file permissions apply, also if this process is root's."""
     folder.chmod(0o500)
     if os.geteuid():
         return ()
@@ -205,7 +205,7 @@ def test_a_folder_without_permission(command, folder):
     assert_untouched()
 
 
-#: Where no file can be, for root neither: (path, what is said).
+#: Paths that can hold no file, not even for root: (path, message).
 NOWHERE = [
     ("missing/out", "No such file or directory"),
     ("in.npz/out", "Not a directory"),
@@ -217,7 +217,7 @@ NOWHERE = [
 @pytest.mark.skipif(os.name != "posix", reason="names and messages of POSIX")
 @pytest.mark.parametrize("place, said", NOWHERE)
 def test_a_place_where_no_file_can_be(place, said, folder, drawing, capsys, monkeypatch):
-    """It is found out before the work: nothing is computed or trained."""
+    """A path that can hold no file must be refused before the work: nothing is computed or trained."""
     from convgrad_cy.cli import run
     from convgrad_cy.cli.demo import training
 

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy info`` and ``run``, and what every command says about bad input."""
+"""``python -m convgrad_cy info`` and ``run``, and the errors of every command for bad input."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def integers(*shape):
 
 X, W, DY = integers(2, 4, 6, 5), integers(6, 2, 3, 3), integers(2, 6, 3, 5)
 GEOMETRY = {"stride": [2, 1], "padding": [[1, 0], [1, 1]], "groups": 2}
-#: Operation -> arrays in the file and attributes. The transposed convolution takes dy to x.
+#: Operation -> arrays in the file and attributes. The transposed convolution computes x from dy.
 CALLS = {
     "conv": ({"x": X, "w": W}, {}),
     "conv_backward_data": ({"dy": DY, "w": W}, {"x_shape": X.shape}),
@@ -85,7 +85,7 @@ MAPS = """7f01d2000000-7f01d2001000 r-xp 00000000 00:2a 15 {}
 
 
 def test_runtimes(tmp_path):
-    """Each once, and a warning where there are several."""
+    """Each runtime must be listed once, with a warning if there are several."""
     maps = tmp_path / "maps"
     gnu, wheel, llvm = "/usr/lib/libgomp.so.1.0.0", "/a/torch/lib/libgomp-a34b3233.so.1", "/usr/lib/llvm/libomp.so.5"
     maps.write_text(MAPS.format(gnu, gnu))
@@ -104,7 +104,7 @@ def test_info_without_ml_dtypes(monkeypatch, capsys):
 
 
 def test_info_with_a_broken_cupy(monkeypatch, capsys, tmp_path):
-    """Its reason is one line of the report, not a traceback."""
+    """The reason of the failed import must be one line of the report, not a traceback."""
     (tmp_path / "cupy.py").write_text("raise ImportError('no CUDA driver\\nsecond line')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
@@ -129,7 +129,7 @@ def test_run_equals_the_call(name, folder, capsys):
     assert status_of("run", name, "--attrs", "attributes.json", "in.npz", "out") == 0
     expected = getattr(cg, name)(*arrays.values(), **attributes)
     expected = dict(zip(OPERATIONS[name].results, expected if type(expected) is tuple else [expected], strict=True))
-    with np.load("out") as file:  # the name as given, without an ending of NumPy's choice
+    with np.load("out") as file:  # the given name, without an ending from NumPy
         assert file.files == list(expected)
         for result, array in expected.items():
             assert file[result].dtype == array.dtype
@@ -164,7 +164,7 @@ def test_run_replaces_an_older_result_and_keeps_a_link(folder):
 
 
 GOOD = {"x": X, "w": W}
-#: What is wrong: (operation, arrays or the bytes of IN.npz, text of the JSON file or None, part of the message).
+#: Faults: (operation, arrays or the bytes of IN.npz, text of the JSON file or None, part of the message).
 BAD = {
     "unknown operation": ("deconv", GOOD, None, "invalid choice: 'deconv'"),
     "empty file": ("conv", b"", None, "'in.npz' is not an .npz file"),
@@ -222,7 +222,7 @@ def test_bad_input(case, folder, capsys):
 
 
 def test_any_damage_to_a_file_is_bad_input(folder, capsys):
-    """Cut short or with bytes changed, an archive is refused or still gives a result; it never gives a traceback."""
+    """A damaged archive, cut short or with changed bytes, must be refused or give a result, but never a traceback."""
     np.savez_compressed("good.npz", x=X, w=W[:, :1].repeat(4, 1))
     good = (folder / "good.npz").read_bytes()
     random = np.random.default_rng(0)
@@ -274,7 +274,7 @@ def test_bad_command_line(arguments, said, folder, capsys):
 
 
 def test_bad_input_of_a_process(folder):
-    """What the tests above see in this process is what a shell sees."""
+    """A shell must see the status and the output that the tests above see in this process."""
     process = start("run", "conv", "missing.npz", "out.npz")
     assert (process.returncode, process.stdout) == (2, "")
     assert_one_line(process.stderr, "No such file")

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy demo``: the whole of it, and that it sees what it claims to see."""
+"""``python -m convgrad_cy demo``: the whole demo, and its own checks."""
 
 import re
 import sys
@@ -37,7 +37,7 @@ def test_gradient_check_sees_a_wrong_gradient(monkeypatch):
 
 
 def test_demo(tmp_path):
-    """The whole demo. With one thread: the threads of several demos at a time would wait for each other."""
+    """The whole demo must succeed. It has one thread: threads of several demos would wait for each other."""
     picture = tmp_path / "demo.png"
     plot = ["--plot", picture] if find_spec("matplotlib") else []
     process = start("demo", *plot, variables={"OMP_NUM_THREADS": "1"})
@@ -54,7 +54,7 @@ def test_demo(tmp_path):
 
 
 def test_demo_fails_where_something_is_wrong(monkeypatch, capsys):
-    """One epoch is too little for the accuracy; a bad gradient fails whatever the accuracy."""
+    """The demo must fail after one epoch, which is too little, and with a bad gradient, at any accuracy."""
     assert main(["demo", "--epochs", "1"]) == 1
     assert "FAIL (required: 97%)" in capsys.readouterr().out
     monkeypatch.setattr(training, "MINIMUM_ACCURACY", 0.0)

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy explain``: a layer in letters and in shapes is understood as the functions understand it."""
+"""``python -m convgrad_cy explain`` reads a layer in letters or shapes as the functions read it."""
 
 import json
 
@@ -8,7 +8,7 @@ from commands import assert_one_line, status_of
 
 import convgrad_cy as cg
 
-#: The functions of each kind of layer. What they compute from x, w and y of the layer: (arrays, keyword of a shape).
+#: The functions of each kind of layer. They compute from x, w and y of the layer: (arrays, keyword of a shape).
 CONV = ("conv", "conv_backward_data", "conv_backward_filter", "conv_backward")
 CONV_TRANSPOSE = tuple(name.replace("conv", "conv_transpose") for name in CONV)
 #: One layer in the letters of benchdnn and in options: (kind, letters, options).
@@ -52,7 +52,7 @@ def per_axis(value, rank):
 
 @pytest.mark.parametrize("forward, letters, options", SAME_LAYER)
 def test_letters_and_options_say_the_same(capsys, forward, letters, options):
-    """And both have the shapes of a call with arrays, for each function of the layer."""
+    """Letters and options must give the shapes of a call with arrays, for each function of the layer."""
     for function in CONV if forward == "conv" else CONV_TRANSPOSE:
         in_letters = explained(capsys, function, "--problem", letters)
         in_options = explained(capsys, function, *options.split())
@@ -80,7 +80,7 @@ def test_letters_and_options_say_the_same(capsys, forward, letters, options):
     ],
 )
 def test_formats(capsys, formats, x, w, y):
-    """In shapes, which are in their order; letters have none."""
+    """Shapes must be read in the order of the formats. Letters have no order."""
     formats = ("--data-format", formats[0], "--filter-format", formats[1])
     found = explained(capsys, "conv", "--x", x, "--w", w, "--padding", "1:1,0:1", *formats)[0]
     assert found["layer"]["y"] == found["shape"] == y
@@ -143,7 +143,7 @@ def test_both_gradients_have_a_report_each(capsys, forward, x):
 
 
 def test_an_algorithm_that_only_a_gradient_has(capsys):
-    """The shape of y is found without it."""
+    """The shape of y must be found without the algorithm, which only a gradient has."""
     layer = ("--x", "1,64,56,56", "--w", "64,64,3,3", "--stride", "2", "--padding", "1", "--algorithm", "winograd")
     assert explained(capsys, "conv_backward_data", *layer)[0]["family"] == "winograd"
     assert status_of("explain", "conv", *layer) == 2

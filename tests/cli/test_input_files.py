@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy run``: what it is given instead of files, and how much of it is read."""
+"""``python -m convgrad_cy run`` with other things than files, and the part of them that it reads."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*arguments, **options):
-    """In a process, which is ended if it does not end."""
+    """Run the command in a process, which is ended if it does not end itself."""
     return start("run", "conv", *arguments, "out.npz", **options)
 
 
@@ -38,7 +38,7 @@ def assert_refused(process, said):
 @posix
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/null"])
 def test_arrays_from_a_device(device):
-    """It need not end, and is refused before anything is read."""
+    """A device must be refused before anything is read: it need not end."""
     assert_refused(run(device), f"'{device}' {NO_FILE}")
 
 
@@ -51,7 +51,7 @@ def test_arrays_from_a_pipe_that_nobody_writes_to():
 @posix
 @pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="the system has no /dev/stdin")
 def test_arrays_from_standard_input():
-    """As a pipe it is refused; redirected from a file it is that file."""
+    """A pipe must be refused. A redirected file must be read as a file."""
     with open("in.npz", "rb") as file:
         assert_refused(run("/dev/stdin", input=""), f"'/dev/stdin' {NO_FILE}")
         process = run("/dev/stdin", stdin=file)
@@ -60,13 +60,13 @@ def test_arrays_from_standard_input():
 
 @posix
 def test_attributes_from_a_device():
-    """A pipe may never end, so a bounded number of bytes is read."""
+    """At most a bounded number of bytes may be read: a pipe may never end."""
     assert_refused(run("--attrs", "/dev/zero", "in.npz"), "it must have at most 1048576 bytes")
 
 
 @posix
 def test_attributes_from_a_pipe():
-    """As a shell's <(...) gives them."""
+    """Attributes from a pipe must be read, as a shell's <(...) gives them."""
     os.mkfifo("pipe.json")
     writer = threading.Thread(target=Path("pipe.json").write_text, args=('{"padding": 1}',), daemon=True)
     writer.start()
@@ -90,7 +90,7 @@ def test_attributes_with_a_byte_order_mark(folder):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="files with holes")
 def test_a_large_file_that_is_no_archive(folder, capsys):
-    """It has holes, and would take minutes to read."""
+    """A large file with holes must be refused at once: to read it would take minutes."""
     with open("large.npz", "wb") as file:
         file.truncate(1 << 40)
     assert status_of("run", "conv", "large.npz", "out.npz") == 2

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy run --max-bytes``: what a small file may ask for."""
+"""``python -m convgrad_cy run --max-bytes``: the memory that a small file may demand."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import convgrad_cy as cg
 
 ONE = np.ones((1, 1, 1, 1), np.float32)
 FAR = 5 * 10**9  # elements of a row: 20 GB
-#: Operation -> arrays and attributes of a result of 20 GB or more. Those of conv_backward are as large as its inputs.
+#: Operation -> arrays and attributes of a result of 20 GB or more. Results of conv_backward are as large as its inputs.
 GREEDY = {
     "conv": ({"x": ONE, "w": ONE}, {"padding": [[0, 0], [0, FAR - 1]]}),
     "conv_backward_data": ({"dy": ONE, "w": ONE}, {"x_shape": [1, 1, 1, FAR], "stride": [1, FAR]}),
@@ -58,7 +58,7 @@ def write(arrays, attributes):
 
 @pytest.mark.parametrize("name", GREEDY)
 def test_a_result_that_is_too_large(name, folder, capsys):
-    """By default too: a few bytes of JSON do not make a machine run out of memory."""
+    """A result that is too large must be refused, by default, too: a few bytes of JSON must not exhaust the memory."""
     write(*GREEDY[name])
     for options in ((), ("--max-bytes", 10**8)):
         assert status_of("run", name, *options, "--attrs", "attributes.json", "in.npz", "out.npz") == 2
@@ -74,7 +74,7 @@ def test_a_result_that_is_too_large(name, folder, capsys):
 
 @pytest.mark.parametrize("elements, status", [(1 << 14, 0), ((1 << 14) + 1, 2)])
 def test_the_least_bound(elements, status, folder, capsys):
-    """A result of exactly 64 KiB passes, and one with an element more is refused."""
+    """A result of exactly 64 KiB must pass. One more element must be refused."""
     write({"x": ONE, "w": ONE}, {"padding": [[0, 0], [0, elements - 1]]})
     command = ("run", "conv", "--attrs", "attributes.json", "--max-bytes", 1 << 16, "in.npz", "out.npz")
     assert status_of(*command) == status
@@ -86,7 +86,7 @@ def test_the_least_bound(elements, status, folder, capsys):
 
 @pytest.mark.parametrize("less, status", [(0, 0), (1, 2)])
 def test_an_array_in_the_file_may_be_as_large_as_the_bound(less, status, folder, capsys):
-    """With its header."""
+    """An array must pass if it and its header are exactly as large as the bound."""
     write({"x": np.ones((1, 1, 1, 1 << 15), np.float32), "w": ONE}, {})
     size = (1 << 17) + 128
     assert status_of("run", "conv", "--max-bytes", size - less, "in.npz", "out.npz") == status
@@ -97,7 +97,7 @@ def test_an_array_in_the_file_may_be_as_large_as_the_bound(less, status, folder,
 
 @pytest.mark.parametrize("size, status", [(1 << 18, 0), ((1 << 18) - 1, 2)])
 def test_the_bound_is_the_last_size_that_passes(size, status, folder, capsys):
-    """Of a result of 256 KiB."""
+    """The bound must be the last size that passes, here with a result of 256 KiB."""
     write({"x": ONE, "w": ONE}, {"padding": [[0, 0], [0, (1 << 16) - 1]]})
     command = ("run", "conv", "--attrs", "attributes.json", "--max-bytes", size, "in.npz", "out.npz")
     assert status_of(*command) == status
@@ -109,7 +109,7 @@ def test_the_bound_is_the_last_size_that_passes(size, status, folder, capsys):
 
 
 def test_an_archive_that_unpacks_to_far_more(folder, capsys, monkeypatch):
-    """It is refused by what it says of itself, before anything is unpacked."""
+    """An archive that unpacks to far more must be refused by its header, before anything is unpacked."""
     np.savez_compressed("in.npz", x=np.zeros((1, 1, 1 << 10, 1 << 10)), w=ONE.astype(np.float64), other=ONE)
     assert (folder / "in.npz").stat().st_size < 10_000
     monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda file, name: pytest.fail("unpacked"))
@@ -120,7 +120,7 @@ def test_an_archive_that_unpacks_to_far_more(folder, capsys, monkeypatch):
 
 
 def test_an_array_that_claims_more_than_it_holds(folder, capsys):
-    """Its header alone makes no memory be touched."""
+    """An array with a false header must be refused before its memory is touched."""
     import zipfile
 
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 25000000000), }".ljust(117) + "\n"
@@ -131,7 +131,7 @@ def test_an_array_that_claims_more_than_it_holds(folder, capsys):
 
 
 def test_the_memory_of_a_process(folder):
-    """What a refused process took, as the system has counted it."""
+    """A refused process must take little memory, as the system counts it."""
     resource = pytest.importorskip("resource")
     write({"x": ONE, "w": ONE}, {"padding": [[0, 0], [0, 10**9 - 1]]})
     process = start("run", "conv", "--attrs", "attributes.json", "--max-bytes", 10**9, "in.npz", "out.npz")

@@ -1,4 +1,4 @@
-"""What commands do when standard output takes no more, or has ASCII alone: each as a process, as a shell starts it."""
+"""Commands whose standard output takes no more, or has only ASCII. Each runs as a process, as from a shell."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ COMMANDS = {
     "run": RUN,
     "demo": ("demo", "--epochs", "1"),
 }
-#: Python keeps what it prints for its end, or does not: the one fails in the middle of the work, the other after it.
+#: Python writes its output at its end, or at once. The first fails after the work, the second in the middle of it.
 BUFFERING = {"buffered": "", "unbuffered": "1"}
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def assert_result():
-    """The result is there and whole, and nothing else is."""
+    """Assert that the result exists and is complete, and that no other file exists."""
     assert sorted(os.listdir()) == ["in.npz", "ü.npz"]
     with np.load("ü.npz") as file:
         np.testing.assert_array_equal(file["y"], np.full((1, 1, 2, 2), 9.0))
@@ -73,7 +73,7 @@ def test_reader_that_has_left(name, buffering, folder):
 @pytest.mark.skipif(sys.platform == "win32", reason="sh closes the stream")
 @pytest.mark.parametrize("name", ["info", "run", "demo"])
 def test_closed_standard_output(name, folder):
-    """Who closes it wants no report; the demo's verdict is its status, here that one epoch is not enough."""
+    """A closed standard output must lose the report only. The status is the demo's verdict: one epoch is not enough."""
     process = start(*COMMANDS[name], prefix=("sh", "-c", 'exec "$@" >&-', "sh"))
     assert (process.returncode, process.stdout, process.stderr) == (1 if name == "demo" else 0, "", "")
     if name == "run":
@@ -82,7 +82,7 @@ def test_closed_standard_output(name, folder):
 
 @pytest.mark.parametrize("buffering", BUFFERING)
 def test_ascii_alone(buffering, folder):
-    """What it does not have is printed as an escape."""
+    """Characters beyond ASCII must be printed as escapes."""
     variables = {"PYTHONIOENCODING": "ascii", "PYTHONUNBUFFERED": BUFFERING[buffering], "PYTHONPATH": python_path()}
     process = start(*RUN, variables=variables)
     assert (process.returncode, process.stderr) == (0, "")
@@ -99,7 +99,7 @@ def test_ascii_alone(buffering, folder):
 
 
 def python_path():
-    """That of this process, with the stand-in for matplotlib before it."""
+    """The Python path of this process, with the stand-in for matplotlib before it."""
     return os.pathsep.join(filter(None, [str(PLOT_STAND_IN), os.environ.get("PYTHONPATH")]))
 
 
@@ -127,7 +127,7 @@ def test_help_says_what_the_statuses_mean():
 
 
 def test_a_stream_that_is_no_file(monkeypatch):
-    """Where the caller of main() has put something in the place of standard output, its failure is told, too."""
+    """If the caller of main() has replaced standard output by another object, its failure must be reported, too."""
 
     class Full:
         encoding = "utf-8"

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy run`` with the operations of the frameworks: what a direct call gives, or one line."""
+"""``python -m convgrad_cy run`` with the frameworks' operations: the result of a direct call, or one line."""
 
 import json
 
@@ -11,7 +11,7 @@ from convgrad_cy.cli.operations import OPERATIONS
 from convgrad_cy.shims import mindspore, onednn
 from convgrad_cy.shims.tensorflow import raw_ops
 
-#: Attributes as JSON has them, for one convolution with two groups.
+#: Attributes in JSON for one convolution with two groups.
 MINDSPORE = {
     "out_channel": 6,
     "kernel_size": [3, 2],
@@ -29,7 +29,7 @@ def tensor(*shape):
     return replay.tensor("float32", shape, sum(shape))
 
 
-# The input, the filter and the output of that convolution: channels first, and last.
+# The input, the filter and the output of this convolution: channels first, and last.
 X, W, Y = tensor(2, 4, 6, 5), tensor(6, 2, 3, 2), tensor(2, 6, 3, 6)
 XL, WL, YL = tensor(2, 6, 5, 4), tensor(3, 2, 2, 6), tensor(2, 3, 6, 6)
 #: Operation -> arrays, attributes, the attribute that may be an array, and the result of a direct call.
@@ -94,7 +94,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(name, arrays, attributes):
-    """The exit status of the command, whose files are in the working directory."""
+    """The exit status of the command. Its files are in the working directory."""
     np.savez("in.npz", **arrays)
     with open("attributes.json", "w") as file:
         json.dump(attributes, file)
@@ -110,7 +110,7 @@ def assert_result(name, expected):
 
 
 def test_every_operation_can_be_run():
-    """And a row's names are those of the operation, where it tells them."""
+    """Every operation must be in the table, with the operation's own names if it has any."""
     shims = {f"mindspore.{name}" for name in ("Conv2DBackpropInput", "Conv2DTranspose")}
     shims |= {f"tensorflow.{name}" for name in raw_ops.__all__}
     shims |= {f"onednn.{name}" for name in onednn.__all__ if not name.startswith("Graph")}
@@ -144,7 +144,7 @@ def test_a_shape_may_be_an_array(name, given_twice):
 
 
 def test_run_in_a_process():
-    """Where no shim is imported yet."""
+    """The command must run in a process that has imported no shim."""
     arrays, attributes, shape, direct = CALLS["mindspore.Conv2DTranspose"]
     assert run("mindspore.Conv2DTranspose", arrays, attributes | shape) == 0
     process = start("run", "mindspore.Conv2DTranspose", "--attrs", "attributes.json", "in.npz", "out.npz")
@@ -167,7 +167,7 @@ def without(values, name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_every_operation_refuses(name, capsys):
-    """An unknown attribute, one of a wrong value, one that is missing, and arrays that do not fit."""
+    """Every operation must refuse unknown, wrong and missing attributes, and arrays that do not fit."""
     arrays, attributes, shape, _ = CALLS[name]
     required = "out_channel" if name.startswith("mindspore") else "strides"
     strides = "stride" if name.startswith("mindspore") else "strides"

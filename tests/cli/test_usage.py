@@ -58,7 +58,7 @@ def test_an_interrupted_command(module, function, command, monkeypatch, capsys):
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_during_the_demo():
     command = [sys.executable, "-u", "-W", "error", "-m", "convgrad_cy", "demo", "--epochs", "100000"]
-    # A shell starts its background jobs with SIGINT ignored, and children inherit this: here the signal has to arrive.
+    # A shell starts its background jobs with SIGINT ignored, and children inherit this. Here the signal has to arrive.
     ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""Recorded calls of oneDNN: with which of the shim's names they are replayed, and where the shim differs on purpose."""
+"""Recorded calls of oneDNN: the shim's names with which they are replayed, and intended differences of the shim."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from convgrad_cy.shims import onednn
 from . import replay
 
 STATUS = re.compile(r" \((\w+)\)$")
-#: v3's name -> the documents' name, and the documents' names of the attributes that are called otherwise.
+#: v3's name -> the documents' name, and the documents' names of attributes that have other names there.
 DOCUMENTED = {
     "ConvolutionBackwardData": (
         onednn.ConvolutionBackpropData,
@@ -30,9 +30,9 @@ KINDS = (
     "ConvTransposeBackwardData",
     "ConvTransposeBackwardWeights",
 )
-#: Those whose result's shape must be given.
+#: Operations that need the shape of their result.
 SHAPED = ("ConvolutionBackwardData", "ConvolutionBackwardWeights", "ConvTransposeBackwardWeights")
-#: v3's layouts of a transposed convolution's filter -> the documents', where the two channel axes are exchanged.
+#: v3's layouts of a transposed convolution's filter -> the documents' layouts, with the two channel axes exchanged.
 EXCHANGED = {"XOI": ("XIO", (-2, -1)), "IOX": ("OIX", (0, 1))}
 
 
@@ -59,7 +59,7 @@ class Captured(NamedTuple):
 
 
 def answer(expression, names):
-    """The outcome of a call here; the text of an error is its status."""
+    """The outcome of a call here. The text of an error is its status."""
     return replay.evaluate(expression, names | {"t": replay.tensor}, shorten=lambda text: STATUS.search(text)[1])
 
 
@@ -68,7 +68,7 @@ def v3_names():
 
 
 def documented_names():
-    """Those two operations under the documents' names; the filter is brought into v3's layout afterwards."""
+    """The two operations under the documents' names. Their filters are copied to v3's layout afterwards."""
 
     def stand_in(kind):
         operation, renamed = DOCUMENTED[kind]
@@ -104,16 +104,16 @@ def _swapped(shape, axes):
 
 
 class Difference(NamedTuple):
-    """A rule by which an outcome here is another than oneDNN's.
+    """A rule for outcomes here that differ from oneDNN's.
 
     Attributes
     ----------
     row : str
         Its name, as in docs/golden-model.md.
     about : callable
-        Whether it is about a call, of which oneDNN's outcome is the second argument.
+        Whether the rule applies to a call. The second argument is oneDNN's outcome.
     right : callable
-        Whether an outcome here is one that it allows.
+        Whether the rule allows an outcome here.
     """
 
     row: str
@@ -144,7 +144,7 @@ def _is(number, name):
     return lambda call, real: call.kind == KINDS[number] and name in call.attributes
 
 
-#: Of those that are about a call, one must allow what happens here.
+#: Rules. One of those that apply to a call must allow its outcome here.
 DIFFERENCES = (
     Difference(
         "dilations and groups that are not positive", lambda call, real: _least("dilations", call) < 1, _refused
@@ -180,7 +180,7 @@ DIFFERENCES = (
 
 
 def compare(real, here, call):
-    """(the row by which they differ, what is wrong); both are None where they agree."""
+    """(the row by which they differ, the fault). Both are None if they agree."""
     wrong = replay.difference(real, here) if real.error is None or here.error is None else None
     if real.error is not None and here.error is not None and real.text != here.text:
         wrong = f"{real.text}\n  here: {replay.shown(here)}"

@@ -1,4 +1,4 @@
-"""One right call of each gradient of oneDNN's two documents, under its two names, to be changed into wrong ones."""
+"""One correct call of each gradient in oneDNN's two documents, under its two names. Tests change it into wrong ones."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,8 @@ from convgrad_cy.shims import onednn
 
 GRAPH_OP, SHAPE, ARGUMENTS = "invalid_graph_op", "invalid_shape", "invalid_arguments"
 GEOMETRY = {"strides": [2, 1], "pads_begin": [1, 0], "pads_end": [0, 1], "dilations": [1, 2]}
-#: Shapes in the default formats: x, w and y of the convolution; DELTA is w in the second document's, (X, I, O / g).
+#: Shapes in the default formats: x, w and y of the convolution. DELTA is w in the second document's layout (X, I, O /
+#: g).
 X, Y, FILTER, DELTA = (2, 6, 7, 3), (2, 3, 4, 4), (2, 3, 3, 4), (2, 3, 4, 3)
 
 
@@ -31,7 +32,7 @@ def call(operation, inputs=None, **changed):
 
 
 def refused(operation, status, kind, inputs=None, **changed):
-    """The call raises the class and the status; the message names the operation and the status."""
+    """The call must raise the class and the status. The message must name the operation and the status."""
     with pytest.raises(onednn.GraphError) as caught:
         call(operation, inputs, **changed)
     error = caught.value

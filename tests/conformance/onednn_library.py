@@ -1,7 +1,7 @@
 """One operation of the real oneDNN Graph library, through its C interface and ctypes.
 
-The PyPI package ``onednn`` computes on the CPU through SYCL; it must be run by the Python of the environment that it
-is installed in, with the variables of `environment` set before the process starts.
+The PyPI package ``onednn`` computes on the CPU through SYCL. The Python of the environment in which it is installed
+must run it, with the variables of `environment` set before the process starts.
 """
 
 import ctypes
@@ -64,17 +64,17 @@ class _LogicalTensor(ctypes.Structure):
 
 
 class Refused(Exception):
-    """A status other than success; ``str`` is its name."""
+    """A status other than success. ``str`` is its name."""
 
 
 def environment(prefix):
-    """The variables under which the Python of ``prefix`` finds the library and its CPU device."""
+    """The variables with which the Python of ``prefix`` finds the library and its CPU device."""
     library = Path(prefix) / "lib"
     return {"LD_LIBRARY_PATH": str(library), "OCL_ICD_FILENAMES": str(library / "libintelocl.so")}
 
 
 def _built_driver():
-    """The compiled driver, beside the library; made at the first use."""
+    """The compiled driver, next to the library. The first use makes it."""
     prefix = Path(sys.prefix)
     target, source = prefix / "lib" / "convgrad_onednn_driver.so", Path(__file__).with_name("onednn_driver.cpp")
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
@@ -108,7 +108,7 @@ class Library:
         return lambda **attributes: lambda *arrays: self.run(kind, attributes, arrays)
 
     def run(self, kind, attributes, arrays):
-        """The result of an operation, of the first array's dtype; `Refused` says why there is none."""
+        """The result of an operation, with the first array's dtype. `Refused` has the reason if there is none."""
         owned = []
         try:
             return self._run(kind, attributes, arrays, owned)
@@ -118,7 +118,7 @@ class Library:
 
     def _run(self, kind, attributes, arrays, owned):
         inputs = [self._logical(i, array.shape, array.dtype) for i, array in enumerate(arrays)]
-        # Without the rank, a shape inference that fails ends in std::bad_alloc instead of a status.
+        # Without the rank, a failing shape inference ends in std::bad_alloc instead of a status.
         output = self._logical(len(inputs), (_UNKNOWN,) * arrays[0].ndim, arrays[0].dtype)
 
         op = self._new(owned, "dnnl_graph_op", ctypes.c_size_t(0), KINDS[kind], b"op")
@@ -150,7 +150,7 @@ class Library:
         if min(made.dims[: made.ndims], default=0) < 0:
             raise Refused("compiled for a negative extent")
         out = np.empty(made.dims[: made.ndims], arrays[0].dtype)
-        out.view(np.uint8).fill(0x7F)  # what the library does not write must not look like a zero
+        out.view(np.uint8).fill(0x7F)  # an element that the library does not write must not look like a zero
 
         arguments = []
         for tensor, array in zip([*inputs, made], [*arrays, out], strict=True):
@@ -176,7 +176,7 @@ class Library:
         return tensor
 
     def _set(self, op, name, value):
-        """A list is s64[], an int s64, a str a string, a list of floats f32[] and a float f32, whatever the schema."""
+        """Set an attribute: a list is s64[], an int s64, a str a string, a list of floats f32[], a float f32."""
         if isinstance(value, str):
             text = value.encode()
             self._do("dnnl_graph_op_set_attr_str", op, name, text, ctypes.c_size_t(len(text)))

@@ -1,4 +1,4 @@
-"""What can be wrong with a call of oneDNN Graph's convolutions: changes of a right one."""
+"""Mistakes in calls of oneDNN Graph's convolutions: changes of a correct call."""
 
 from onednn_random import TAKES
 
@@ -65,7 +65,7 @@ def _dtypes(*names):
 
 
 def _shape(change):
-    """A change of the attribute that says what shape the result has, or of a tensor where there is none."""
+    """A change of the attribute with the result's shape, or of a tensor if there is no such attribute."""
 
     def changed(rng, call):
         name = TAKES[call.kind][1]
@@ -95,7 +95,7 @@ def _tensors(change):
 
 
 LISTS = ("strides", "pads_begin", "pads_end", "dilations")
-#: The mistakes. Some leave a right call, and the library says which.
+#: The mistakes. Some leave a correct call, and the library tells which.
 MISTAKES = [
     *(_without(name) for name in LISTS),
     *(_set(name, lambda rng, value: value[1:] + value + [1]) for name in LISTS),
@@ -132,7 +132,7 @@ MISTAKES = [
     _set("output_padding", lambda rng, value: [3, 3]),
     _set("output_padding", lambda rng, value: [-1, 0]),
     _shape(lambda rng, shape: shape[1:]),
-    _shape(lambda rng, shape: shape[max(0, min(2, len(shape) - 2)) :]),  # of a single entry the library's heap dies
+    _shape(lambda rng, shape: shape[max(0, min(2, len(shape) - 2)) :]),  # a single entry destroys the library's heap
     _shape(lambda rng, shape: [*shape, 1]),
     _shape(lambda rng, shape: [1, *shape]),
     *(_shape(_member(lambda size: size + 1)) for _ in range(4)),

@@ -1,6 +1,6 @@
 """Random calls of oneDNN Graph's convolutions that its documents allow."""
 
-#: The tensors of y = conv(x, w) that an operation takes, in its order, and the name of the other one's shape.
+#: The tensors of y = conv(x, w) that an operation takes, in its order, and the name of the third tensor's shape.
 TAKES = {
     "Convolution": ("xw", None),
     "ConvolutionBackwardData": ("yw", "dst_shape"),
@@ -13,26 +13,26 @@ AUTO_PADS = (None, None, None, "None", "VALID", "SAME_UPPER", "SAME_LOWER")
 
 
 class Call:
-    """One call: its kind, its attributes, its tensors as [dtype, shape], and the tensors after those."""
+    """One call: its kind, its attributes, its tensors as [dtype, shape], and further tensors."""
 
     def __init__(self, kind, attributes, tensors):
         self.kind, self.attributes, self.tensors, self.more = kind, attributes, tensors, []
 
     def expression(self, seed):
-        """As `replay.evaluate` takes it."""
+        """The call as an expression for `replay.evaluate`."""
         attributes = ", ".join(f"{name}={value!r}" for name, value in self.attributes.items())
         tensors = [f"t({dtype!r}, {tuple(shape)}, {seed + i})" for i, (dtype, shape) in enumerate(self.tensors)]
         return f"{self.kind}({attributes})({', '.join(tensors + self.more)})"
 
 
 def correct_call(rng, kind):
-    """A call of that kind which the documents allow."""
+    """A call of a kind that the documents allow."""
     rank = rng.choice((1, 1, 2, 2, 2, 3))
     auto_pad = rng.choice(AUTO_PADS)
     groups, outs, ins = rng.choice((1, 1, 1, 2, 3, 4)), rng.randint(1, 4), rng.randint(1, 4)
     if kind == "ConvolutionBackwardData" and rng.random() < 0.8:
         groups = 1
-    # Of these the library computes nothing right but what has no dilation.
+    # The library computes these correctly only without dilation.
     dilated = kind != "ConvTransposeBackwardData" or rng.random() < 0.3
     axes = [_axis(rng, auto_pad, 3 if dilated else 1) for _ in range(rank)]
     n, k, p, strides, dilations, begins, ends, leftovers = (list(values) for values in zip(*axes, strict=True))
@@ -77,7 +77,7 @@ def _axis(rng, auto_pad, dilations):
     begin, end = (0, 0) if auto_pad == "VALID" else (rng.randint(0, 3), rng.randint(0, 3))
     if rng.random() < 0.05 and auto_pad != "VALID":
         begin += extent
-    # Rounding toward zero, a kernel that is too large by less than a stride has one output, too.
+    # Sizes round toward zero: a kernel that is too large by less than a stride has one output, too.
     n = (p - 1) * stride + extent - begin - end + leftover
     if p == 1 and leftover and rng.random() < 0.3:
         n, leftover = n - 2 * leftover, 0

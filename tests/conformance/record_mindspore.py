@@ -1,4 +1,4 @@
-"""Calls of MindSpore's two operators, as `replay` knows them; run as a program, records what MindSpore makes of them.
+"""Calls of MindSpore's two operators, as `replay` knows them. Run as a program, it records MindSpore's outcomes.
 
     python -m pip install mindspore==2.10.0
     python tests/conformance/record_mindspore.py
@@ -24,7 +24,7 @@ ATTRIBUTES = (
     "name out_channel kernel_size pad_mode pad padding pad_list mode stride dilation group groups format data_format"
 )
 
-#: Constructions that are refused, each for one reason, in the order in which MindSpore looks for the reasons.
+#: Refused constructions, each for one reason, in the order of MindSpore's checks.
 REFUSED = {
     "signature": ["out_channel=2", "kernel_size=3", "2, 3, padding=1", "2, 3, out_channel=2", "2, 3, " + "1, " * 9],
     "too large": ["2, 3, stride=2**63", "2**63, 3", "2, 3, pad=-2**63 - 1", "2, 3, pad_list=[2**64]"],
@@ -72,7 +72,7 @@ ACCEPTED = [
 
 
 def refused_twice(*texts):
-    """The call with the arguments of both refused ones by name, to see which reason comes first; none if they clash."""
+    """The call with the arguments of both refused ones by name, to see the first reason; none if they clash."""
     if all(text.startswith("2, 3, ") and "=" in text for text in texts):
         arguments = ", ".join(text.removeprefix("2, 3, ") for text in texts)
         names = re.findall(r"(\w+)=", arguments)
@@ -97,7 +97,7 @@ def construction_calls():
 
 
 def call_errors():
-    """Calls that are refused, or accepted though they look odd."""
+    """Calls that are refused, or accepted although they look odd."""
     good = ['t("float32", (1, 2, 3, 3), 1)', 't("float32", (2, 3, 3, 3), 2)', "(1, 3, 5, 5)"]
     douts = ["t('float32', (2, 3, 3), 1)", "t('float32', (), 1)", "t('float32', (1, 2, 3, 3, 1), 1)", "[[1.0]]", "None"]
     douts += [f"t('{name}', (1, 2, 3, 3), 1)" for name in ("float16", "float64", "int64", "bool", "int8", "complex64")]
@@ -137,7 +137,7 @@ def call_errors():
 
 
 def random_call(draw):
-    """A call with random attributes and shapes that fit, except sometimes in one place; or a refused construction."""
+    """A call with random attributes and fitting shapes, sometimes with a mistake, or a refused construction."""
     if draw.random() < 0.15:
         texts = [draw.choice(draw.choice(list(REFUSED.values()))) for _ in range(2)]
         return next(refused_twice(*texts), f"{draw.choice('BT')}({texts[0]})")
@@ -219,7 +219,7 @@ def real():
 
 
 def evaluate_real(expression, names):
-    """What MindSpore makes of a call."""
+    """MindSpore's outcome of a call."""
     return replay.evaluate(expression, names, lambda result: result.asnumpy(), shorten)
 
 

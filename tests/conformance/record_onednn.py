@@ -1,11 +1,11 @@
-"""Random calls of oneDNN Graph's convolutions, and what the real library answers to them.
+"""Random calls of oneDNN Graph's convolutions, and the real library's answers.
 
     python -m venv PREFIX
     PREFIX/bin/pip install onednn onednn-devel numpy ml_dtypes
     PREFIX/bin/python tests/conformance/record_onednn.py tests/conformance/onednn.json
 
-writes the recording that is checked in; g++ builds the driver at the first run. ``--random N --seed S`` writes that
-many other calls instead. A call is right by construction, or has one mistake.
+writes the recording that is checked in. g++ builds the driver at the first run. ``--random N --seed S`` writes N other
+calls instead. A call is correct by construction, or has one mistake.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def four_dimensional(rng, kind):
 
 
 def recording_calls():
-    """Those of the recording: of each kind, correct ones, and one with each mistake."""
+    """The calls of the recording: of each kind, correct ones, and one with each mistake."""
     rng = random.Random(2026)
     calls = [correct_call(rng, kind) for kind in KINDS for _ in range(120)]
     calls += [wrong_call(rng, kind, mistake) for mistake in MISTAKES for kind in KINDS]

@@ -1,11 +1,11 @@
-"""Record what TensorFlow makes of the calls of ``tensorflow_values`` and ``tensorflow_errors``.
+"""Record TensorFlow's outcomes of the calls of ``tensorflow_values`` and ``tensorflow_errors``.
 
     python -m pip install tensorflow-cpu==2.21.0
     python tests/conformance/record_tensorflow.py
 
-In a call ``C`` is Conv2D, ``I`` Conv2DBackpropInput, ``F`` Conv2DBackpropFilter; ``t`` is an array by rule, ``T`` makes
-a tensor of TensorFlow's own of it. The plain CPU kernels answer (TF_ENABLE_ONEDNN_OPTS=0). Where they merely cannot
-(NCHW, dilation, groups) or sum in half precision, XLA does.
+In a call, ``C`` is Conv2D, ``I`` Conv2DBackpropInput, ``F`` Conv2DBackpropFilter. ``t`` is an array by rule, and ``T``
+turns it into a tensor of TensorFlow. The plain CPU kernels answer (TF_ENABLE_ONEDNN_OPTS=0). XLA answers if they cannot
+compute a legal call (NCHW, dilation, groups) or sum in half precision.
 """
 
 import os
@@ -23,7 +23,7 @@ from conformance.tensorflow_values import draw
 
 PATH = Path(__file__).with_name("tensorflow.json")
 XLA = "XLA: "
-#: What the plain kernels say of a call that has a meaning.
+#: Messages of the plain kernels for a call that has a meaning.
 LIMITS = (
     "only supports NHWC",
     "only supports the NHWC tensor format",
@@ -33,7 +33,7 @@ LIMITS = (
 )
 
 PADDED = {"padding": '"EXPLICIT"', "explicit_paddings": "[0, 0, 2, 2, 0, 0, 0, 0]"}
-#: Calls with something that the random ones do not have.
+#: Calls with properties that the random ones lack.
 SPECIAL = [
     refused("I", {"strides": "(1, 1.9, True, np.int64(1))"}),
     refused("I", {"padding": 'b"VALID"', "data_format": "None", "dilations": "None", "explicit_paddings": "None"}),
@@ -105,9 +105,9 @@ def framework():
                     return compiled(given)
                 except Exception as other:
                     if "dilation rates" in str(error):
-                        raise error from None  # said of a dilation of zero, too
+                        raise error from None  # the message for a dilation of zero, too
                     raise other from None
-            # The plain kernels sum these in half precision.
+            # The plain kernels form these sums in half precision.
             half = result.dtype in (tf.float16, tf.bfloat16) and len(given.get("input_sizes", range(4))) == 4
             return compiled(given) if half and result.shape.num_elements() and 0 not in shapes(given) else result
 

@@ -1,8 +1,8 @@
 """Calls that are recorded with a framework and replayed without it.
 
 A call is an expression, such as ``T(2, 3, stride=2)(t("float32", (1, 2, 2, 2), 7), ...)``. The recorder evaluates it
-with the framework's names, the test with the shim's; ``t`` makes the same tensor for both. What comes out is an
-`Outcome`. A recording is a JSON file with one call on each line, and beside it an .npz file with all values.
+with the framework's names, the test with the shim's names. ``t`` makes equal tensors for both. The result is an
+`Outcome`. A recording is a JSON file with one call on each line, and an .npz file with all values.
 """
 
 import json
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 def dtype_of(name):
-    """The NumPy dtype; bfloat16 exists only where ml_dtypes is installed."""
+    """The NumPy dtype. bfloat16 exists only if ml_dtypes is installed."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -36,7 +36,7 @@ def dtype_of(name):
 
 
 def tensor(dtype, shape, seed, special=None):
-    """Integers from -4 to 4 by a rule that no version of NumPy changes; ``special`` is put into one place."""
+    """Integers from -4 to 4 by a rule that is equal in all versions of NumPy. ``special`` is put into one place."""
     count = prod(shape)
     numbers = (np.arange(count, dtype=np.int64) + 65537 * seed) * 2654435761 % 2**32 // 2**7 % 9 - 4
     values = numbers.reshape(shape).astype(dtype_of(dtype))
@@ -57,7 +57,7 @@ def evaluate(expression, names, as_array=np.asarray, shorten=str):
 
 
 def save(path, origin, outcomes):
-    """Write expression -> outcome to ``path`` (.json, and .npz beside it). The values are exact as float64."""
+    """Write expression -> outcome to ``path`` (.json), and values to a .npz file. The values are exact as float64."""
     rows, arrays = [], [np.empty(0)]
     for expression, (array, text, classes) in outcomes.items():
         if array is None:
@@ -71,7 +71,7 @@ def save(path, origin, outcomes):
 
 
 def load(path):
-    """Where a recording is from, and what `save` was given."""
+    """The origin of a recording, and the outcomes that `save` wrote."""
     recording = json.loads(path.read_text("utf-8"))
     with np.load(path.with_suffix(".npz")) as file:
         values = file["values"]
@@ -86,7 +86,7 @@ def load(path):
 
 
 def difference(expected, actual):
-    """What is wrong with an outcome, or None. An exception may be of a class that derives from the expected one."""
+    """The fault in an outcome, or None. The class of an exception may be derived from the expected one."""
     if expected.error is not None:
         right = expected.error in actual.classes
         return None if right else f"{expected.error}: {expected.text}\n  here: {shown(actual)}"
@@ -108,9 +108,9 @@ def shown(outcome):
 
 
 def tally(outcomes, compare):
-    """How many calls are the same, differ by a rule, and are wrong; and what is wrong with those.
+    """The numbers of calls that agree, differ by a rule, and are wrong, and the faults of the wrong ones.
 
-    ``outcomes`` are (expression, expected, actual). For them ``compare`` gives the rule and the problem, or None.
+    ``outcomes`` are (expression, expected, actual). For each, ``compare`` returns the rule and the fault, or None.
     """
     counts, wrong = Counter(), {}
     for expression, expected, actual in outcomes:
@@ -123,7 +123,7 @@ def tally(outcomes, compare):
 
 
 def listed(wrong):
-    """The first of what `tally` found wrong, as text."""
+    """The first faults that `tally` found, as text."""
     lines = [f"{expression}\n  {problem}" for expression, problem in wrong.items()]
     return "\n".join([f"{len(lines)}:", *lines[:20]])
 
@@ -138,7 +138,7 @@ def print_counts(title, counts):
 
 
 def print_share_of_messages(title, pairs):
-    """The share of pairs (expected, actual) that have the same message."""
+    """Print the share of pairs (expected, actual) with equal messages."""
     same = sum(expected.text == actual.text for expected, actual in pairs)
     share = same / max(len(pairs), 1)
     print(f"\n{title}: {same} of {len(pairs)} messages are identical ({share:.1%})")

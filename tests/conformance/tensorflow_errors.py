@@ -1,13 +1,13 @@
-"""Calls of TensorFlow's three operations that are refused: each fault alone, and two at a time.
+"""Refused calls of TensorFlow's three operations: each fault alone, and two at a time.
 
-Which of two is reported shows the order of the checks.
+The reported one of two faults shows the order of the checks.
 """
 
 from itertools import combinations
 
 from conformance.tensorflow_values import arguments, draw_geometry, expression
 
-#: Attributes that are refused, each for one reason; the first three kinds of reason come in no fixed order upstream.
+#: Refused attributes, each for one reason. The first three kinds of reason have no fixed order upstream.
 CHOICES = {
     "padding value": {"padding": '"same"'},
     "data_format value": {"data_format": '"nhwc"'},
@@ -65,7 +65,7 @@ _OTHER_FILTER_SIZES = ["[3, 3, 0, 4]", "[3, 3, 3, 4]", "[3, 3, 2, 5]", "[2, 3, 2
 _OTHER_FILTER_SIZES += ["[3, 3, 2, -4]"]
 _RANKS = [array(shape) for shape in ((), (3,), (3, 3, 2), (1, 3, 3, 2, 3))]
 
-#: Per operation: a call that is accepted, and tensors that are refused in it.
+#: For each operation, an accepted call, and tensors that are refused in it.
 BASES = {
     "C": {"input": array((1, 4, 4, 2)), "filter": array((3, 3, 2, 4))},
     "I": {"input_sizes": "[1, 4, 4, 2]", "filter": array((3, 3, 2, 4)), "out_backprop": array((1, 2, 2, 4))},
@@ -134,7 +134,7 @@ def refused(op, *faults):
 
 
 def _no_order(op, one, other):
-    """Whether two faults are of the same argument, upstream has no fixed order for them, or aborts."""
+    """Whether two faults are in one argument, or upstream has no fixed order for them, or aborts."""
     if set(one) & set(other):
         return True
     kinds = [fault for fault in (one, other) if fault in CHOICES.values() or set(fault.values()) & set(_WRONG_TYPES)]
@@ -169,7 +169,7 @@ def draw_faults(rng):
 
 
 def draw_shapes(rng):
-    """A random call, of which one size is changed by one; it may still be accepted."""
+    """A random call with one size changed by one. It may still be accepted."""
     while True:
         op = rng.choice("CIF")
         geometry = draw_geometry(rng, op)
@@ -177,8 +177,8 @@ def draw_shapes(rng):
         shape = shapes[rng.choice("xw" if op == "C" else "xwy")]
         shape[rng.randrange(4)] += rng.choice((-1, 1))
         empty = any(0 in sizes for sizes in shapes.values())
-        # TensorFlow may abort the process: the plain kernel of the filter's gradient where a tensor is empty, XLA
-        # where the input of a gradient has no channels.
+        # TensorFlow may abort the process: the plain kernel of the filter's gradient if a tensor is empty, XLA if the
+        # input of a gradient has no channels.
         aborts = op != "C" and (shapes["x"][3] == 0 or (empty and op == "F"))
         if geometry.plain_for(op) and not aborts and min(map(min, shapes.values())) >= 0:
             shapes = {name: tuple(sizes) for name, sizes in shapes.items()}
@@ -186,5 +186,5 @@ def draw_shapes(rng):
 
 
 def draw_error(rng):
-    """A call which is nearly always refused."""
+    """A call that is nearly always refused."""
     return rng.choice((draw_faults, draw_shapes))(rng)

@@ -1,4 +1,4 @@
-"""Calls of TensorFlow's three operations that have a result: random ones, and some that are special."""
+"""Calls of TensorFlow's three operations that have a result: random ones and special ones."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ DTYPES = ("float16", "bfloat16", "float32", "float64", "int32")
 
 
 class Geometry(NamedTuple):
-    """A convolution, its sizes in the order of NHWC; ``y`` follows from the rest."""
+    """A convolution with sizes in the order of NHWC. ``y`` follows from the rest."""
 
     dtype: str
     batch: int
-    channels: tuple  # of x, of w, of y
+    channels: tuple  # channels of x, w and y
     x: tuple
     kernel: tuple
     stride: tuple
@@ -30,7 +30,7 @@ class Geometry(NamedTuple):
         return int((self.x[i] + sum(self.pads[i]) - extent + self.stride[i]) / self.stride[i])
 
     def plain_for(self, op):
-        """Whether the plain kernel of an operation can do it."""
+        """Whether the plain kernel of an operation can compute it."""
         simple = max(self.dilation) == 1 and self.channels[0] == self.channels[1]
         return self.data_format == "NHWC" and (op == "C" or simple)
 

@@ -1,7 +1,7 @@
-"""Runs Python with the kernels of x86_64_v4 where there is no AVX-512: ``python tests/emulator -m pytest -q tests``.
+"""Runs Python with the kernels of x86_64_v4 without AVX-512: ``python tests/emulator -m pytest -q tests``.
 
-Needs Linux, gcc, binutils and the package bochscpu-python; emulator.c says how it works. Of all instructions only those
-of the kernels' module are emulated, and those at a few million in a second.
+Needs Linux, gcc, binutils and the package bochscpu-python. emulator.c explains the method. Only the instructions of the
+kernels' module are emulated, at a few million in a second.
 """
 
 import os
@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def main(arguments):
-    """Run ``python *arguments`` so; the exit status."""
+    """Run ``python *arguments`` with the emulator and return the exit status."""
     package = find_spec("bochscpu")
     if package is None:
         sys.exit("tests/emulator needs the package bochscpu-python in this Python's environment")

@@ -1,9 +1,9 @@
-/* Instructions that this processor lacks, in the kernels of x86_64_v4: on SIGILL there, Bochs goes on from that instruction
- * until control leaves the module.
+/* Emulation of instructions that this processor lacks, in the kernels of x86_64_v4: on SIGILL there, Bochs continues
+ * from the instruction until control leaves the module.
  *
- * At a module's borders no wide register is alive, for the ABI leaves all vector registers to the caller: what is outside
- * goes on natively, and inside, too, until the next instruction of that kind. This library is loaded before that of Bochs
- * (LD_PRELOAD), so what it defines with the same name takes the place of the other. */
+ * At a module's borders no wide register is alive, because the ABI lets every call overwrite all vector registers. Code
+ * outside of the module runs natively, and code inside, too, until the next such instruction. This library is loaded
+ * before the library of Bochs (LD_PRELOAD), so its functions replace functions of the same name there. */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static const int GENERAL[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* In the place of Bochs' own: the processor, and what is told of instructions; nothing, where that is much. */
+/* Replacements of Bochs' own functions: the processor, and the reports on instructions, which do nothing here. */
 
 void *_Z23create_corei3_cnl_cpuidP8BX_CPU_C(void *cpu)
 {
@@ -93,7 +93,7 @@ static void start(uint64_t address)
     bochs.cpu_set_mode(CPU);
 }
 
-/* The state of the thread to Bochs, and back. */
+/* The state of the thread, to Bochs and back. */
 
 static void take(const greg_t *general, const uint8_t *registers)
 {
@@ -163,7 +163,7 @@ static void on_illegal_instruction(int number, siginfo_t *info, void *context)
     pthread_mutex_unlock(&turn);
 }
 
-/* Each thread gets a stack for the handler: what is emulated goes on to use the thread's own, from where it was. */
+/* Each thread gets a stack for the handler: emulated code continues on the thread's own stack. */
 static void set_stack(void)
 {
     const stack_t stack = {.ss_sp = malloc(STACK), .ss_size = STACK};
@@ -172,7 +172,7 @@ static void set_stack(void)
     }
 }
 
-/* It stays, whatever others ask for: Python's faulthandler does. */
+/* The handler stays, also if other code sets one: Python's faulthandler does. */
 int sigaltstack(const stack_t *restrict stack, stack_t *restrict before)
 {
     (void)stack;

@@ -1,6 +1,6 @@
-"""Imported by every Python that ``__main__.py`` starts: to convgrad_cy's modules, the processor has all there is.
+"""Imported by every Python that ``__main__.py`` starts: makes convgrad_cy's modules see a processor with all features.
 
-What a module asks of the processor, the compiler's run-time library has stored in two variables of the module itself.
+The compiler's run-time library has stored the processor's features in two variables of each module.
 """
 
 import ctypes
@@ -9,7 +9,7 @@ from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 
 ASKING = ("convgrad_cy._cpu_features", "convgrad_cy._kernels_x86_64_v4")
-#: Variables, and where in each the bits of the features begin.
+#: Variables, and the position in each at which the bits of the features begin.
 FEATURES = {"__cpu_model": 12, "__cpu_features2": 0}
 
 _execute = ExtensionFileLoader.exec_module

@@ -1,7 +1,7 @@
-"""What the CUDA driver refuses: a model of launches, memory, captured streams, and of all that follows a wrong kernel.
+"""A model of the CUDA driver's refusals: launches, memory, captured streams, and all calls after a wrong kernel.
 
-The rules are those of the CUDA Programming Guide (compute capabilities, graphs), of the driver's functions
-cuFuncSetAttribute, cuLaunchKernel and cuStreamBeginCapture, and of CuPy's memory pool.
+The rules come from the CUDA Programming Guide (compute capabilities, graphs), from the driver's functions
+cuFuncSetAttribute, cuLaunchKernel and cuStreamBeginCapture, and from CuPy's memory pool.
 """
 
 from collections import defaultdict
@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from sim.executor import SimulationError, check_launch
 
-#: Shared memory, static and dynamic, that a block has unasked.
+#: Shared memory, static and dynamic, that a block has without a request.
 UNASKED = 48 << 10
 #: Registers of a block; a warp takes them in portions.
 REGISTERS, PORTION = 65536, 256
 #: Bytes of a kernel's parameters.
 PARAMETERS = 4096
-#: Memory is given in multiples of this, and begins at one.
+#: Memory is allocated in multiples of this, and begins at one.
 SPACE = 512
 #: Modes of a capture, as CuPy numbers them.
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)
@@ -36,14 +36,14 @@ def _refuse(reason, name="CUDA_ERROR_INVALID_VALUE"):
 
 
 class Capture:
-    """What is asked of a stream while a graph is made of it."""
+    """The calls on a stream while a graph is made of it."""
 
     def __init__(self, mode):
         self.mode, self.launches, self.is_valid = mode, [], True
 
 
 class Memory:
-    """Some bytes of a device. When nobody has them any more they are free, for the stream that they were taken on."""
+    """Some bytes of a device. Unused bytes become free for the stream that they were taken on."""
 
     def __init__(self, block, arena):
         self.block, self._arena = block, arena
@@ -53,7 +53,7 @@ class Memory:
 
 
 class Driver:
-    """The state of a process. Streams have a ``ptr``, which is 0 for the legacy one, and may be ``non_blocking``."""
+    """The state of a process. Streams have a ``ptr``, 0 for the legacy one, and may be ``non_blocking``."""
 
     def __init__(self):
         self._lost = None
@@ -61,12 +61,12 @@ class Driver:
         self._arenas = defaultdict(list)  # free blocks by device and stream
 
     def check(self):
-        """What every call begins with: after a wrong kernel none succeeds any more."""
+        """Begin a call: after a wrong kernel, no call succeeds any more."""
         if self._lost is not None:
             raise DriverError(*self._lost)
 
     def lose(self, name, reason):
-        """End all that this process can do, as an error of a kernel does."""
+        """Make all further calls of this process fail, as an error of a kernel does."""
         self._lost = name, reason
         raise DriverError(name, reason)
 
@@ -79,7 +79,7 @@ class Driver:
         self._captures[stream] = Capture(mode)
 
     def end_capture(self, stream):
-        """The launches that were captured."""
+        """The captured launches."""
         self.check()
         capture = self._captures.pop(stream)
         if not capture.is_valid:
@@ -92,12 +92,12 @@ class Driver:
         return stream in self._captures
 
     def _check_legacy(self, stream):
-        """The legacy stream waits for all that are not non-blocking, so it is not to be used while one is captured."""
+        """Refuse the legacy stream while another one is captured: it waits for all but the non-blocking ones."""
         if stream.ptr == 0 and any(not captured.non_blocking for captured in self._captures):
             _refuse("the legacy stream depends on one that is captured", "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT")
 
     def check_safe(self, what):
-        """Refuse what may wait for the device while a stream is captured that forbids it; its graph is lost with it."""
+        """Refuse a call that may wait for the device while a captured stream forbids it. The stream's graph is lost."""
         self.check()
         forbidding = [capture for capture in self._captures.values() if capture.mode != RELAXED]
         for capture in forbidding:
@@ -108,7 +108,7 @@ class Driver:
     # ---- memory ----
 
     def allocate(self, size, device, stream):
-        """Memory from the pool, which asks for more where the stream has left nothing large enough."""
+        """Memory from the pool. The pool asks for more if the stream has left nothing large enough."""
         self.check()
         size = max(-(-size // SPACE), 1) * SPACE
         arena = self._arenas[device, stream.ptr]
@@ -123,7 +123,7 @@ class Driver:
     # ---- launches ----
 
     def launch(self, stream, run):
-        """Run a launch that was found right, or keep it for the graph that is made of the stream."""
+        """Run a correct launch, or keep it for the graph that is made of the stream."""
         self.check()
         self._check_legacy(stream)
         if stream in self._captures:
@@ -132,7 +132,7 @@ class Driver:
             self.run(run)
 
     def run(self, run):
-        """Carry out a launch; the simulator's errors are those of a kernel."""
+        """Carry out a launch. The simulator's errors count as errors of the kernel."""
         self.check()
         try:
             run()
@@ -141,20 +141,20 @@ class Driver:
 
 
 class Attributes(NamedTuple):
-    """What a compiled kernel takes, as cuFuncGetAttribute tells it."""
+    """The needs of a compiled kernel, as cuFuncGetAttribute reports them."""
 
     shared: int  # bytes of static shared memory
-    registers: int  # of a thread
+    registers: int  # for each thread
     threads: int  # the most of a block
 
 
 def most_registers(threads):
-    """As many as the compiler may give each of so many threads of a block."""
+    """The most registers that the compiler may give each of ``threads`` threads of a block."""
     return min(255, REGISTERS // (-(-threads // 32) * 32) // 8 * 8)
 
 
 class Kernel:
-    """A kernel on one device, with CuPy's names for what is known of it and what can be asked for."""
+    """A kernel on one device, with CuPy's names for its attributes and requests."""
 
     def __init__(self, driver, device, attributes):
         self._driver, self._device = driver, device
@@ -178,7 +178,7 @@ class Kernel:
 
     @property
     def max_dynamic_shared_size_bytes(self):
-        """Where nobody has asked: what a block has without static shared memory, which is more than this one has."""
+        """Without a request, a block's limit without static shared memory, which is more than this kernel has."""
         self._driver.check()
         return UNASKED if self._asked is None else self._asked
 
@@ -203,7 +203,7 @@ class Kernel:
         self._carveout = percent
 
     def check_launch(self, launch, device, parameters):
-        """Refuse a launch on ``device`` with so many bytes of parameters that the driver would refuse."""
+        """Refuse a launch on ``device`` with ``parameters`` bytes of parameters if the driver would refuse it."""
         self._driver.check()
         if device.id != self._device.id:
             _refuse(f"{launch.kernel} is on device {self._device.id}, not {device.id}", "CUDA_ERROR_INVALID_HANDLE")

@@ -1,7 +1,7 @@
-"""A module in the place of CuPy whose GPU is the simulator: what the package needs of it, and nothing more.
+"""A stand-in for CuPy whose GPU is the simulator: it has the functions that the package needs, and nothing more.
 
-Its arrays are refused by NumPy, as CuPy's are, so the package cannot work on their elements behind the GPU's back. What
-a driver refuses is refused here (driver.py).
+NumPy refuses its arrays, as it refuses CuPy's, so the package cannot work on their elements without the GPU. Calls that
+a driver refuses are refused (driver.py).
 """
 
 import sys
@@ -34,7 +34,7 @@ def _address(host):
 
 
 class ndarray:
-    """An array on one of the devices; ``host`` is the same memory as NumPy sees it."""
+    """An array on one of the devices. ``host`` is its memory as an array of NumPy."""
 
     __module__ = "cupy"
 
@@ -57,7 +57,7 @@ class ndarray:
         self.ndim, self.size, self.itemsize, self.nbytes = host.ndim, host.size, host.itemsize, host.nbytes
 
     def _seen(self, host):
-        """This memory seen in another way."""
+        """An array of this memory with other strides or another type."""
         new = object.__new__(type(self))
         new._set(host, MemoryPointer(self.data.mem, _address(host), self.data.device_id))
         return new
@@ -121,7 +121,7 @@ class ndarray:
 
 
 def alloc(size):
-    """Memory on the current device that holds what no result is."""
+    """Memory on the current device, filled with bytes that no result has."""
     memory = process.driver.allocate(size, current_device(), get_current_stream())
     memory.block.fill(POISON["ascending"])
     return MemoryPointer(memory, _address(memory.block), current_device())
@@ -145,7 +145,7 @@ def array(host, layout=np.ascontiguousarray):
 
 
 def _attributes(code, name):
-    """Of a kernel that no compiler for GPUs has seen, with as many registers as one would be allowed to take."""
+    """Attributes of a kernel that no compiler for GPUs has seen, with the most registers that are allowed."""
     shared, threads = taken(code, name, is_sanitized())
     return Attributes(shared, most_registers(threads), threads)
 
@@ -221,7 +221,7 @@ def _module():
 
 
 def install(monkeypatch):
-    """Put it in the place of CuPy, and forget what was known of arrays that are no longer."""
+    """Install the module as CuPy, and forget all that was known of earlier arrays."""
     from convgrad_cy import calls
     from convgrad_cy.gpu import tensor_map, work
 

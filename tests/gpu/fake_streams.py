@@ -1,4 +1,4 @@
-"""Devices, streams and graphs of the stand-in for CuPy, and which of them are a thread's current ones."""
+"""Devices, streams and graphs of the stand-in for CuPy, and the current ones of each thread."""
 
 import threading
 from itertools import count
@@ -8,7 +8,7 @@ from gpus import ATTRIBUTES
 
 
 class _Process:
-    """What one process has; ``fake_cupy.install`` begins another."""
+    """The state of one process. ``fake_cupy.install`` begins another."""
 
     driver = Driver()
 
@@ -17,7 +17,7 @@ process = _Process()
 
 
 class _Here(threading.local):
-    """What one thread has: its current device, and its current stream of each device."""
+    """The state of one thread: its current device, and its current stream of each device."""
 
     def __init__(self):
         self.device, self.streams = 0, {}
@@ -87,7 +87,7 @@ def get_current_stream():
 
 
 class Graph:
-    """Launches that were captured, to be done at any time and as often as is wanted."""
+    """Captured launches, to be run at any time and any number of times."""
 
     def __init__(self, launches):
         self._launches = launches

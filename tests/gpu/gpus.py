@@ -1,4 +1,4 @@
-"""GPUs of every architecture as CuPy describes them: the attributes that plans depend on, by the data sheets."""
+"""GPUs of every architecture as CuPy describes them: the attributes that plans depend on, from the data sheets."""
 
 from convgrad_cy.gpu.work import described
 

@@ -1,4 +1,4 @@
-"""NaN and infinity through a family of GPU kernels: tests/kernels/test_nonfinite.py for planned kernels."""
+"""NaN and infinity through a family of GPU kernels, like tests/kernels/test_nonfinite.py for planned kernels."""
 
 import numpy as np
 from operations import Tensors, assert_same, dtype_of, integer_tensors, reference_kernel, spoiled
@@ -23,7 +23,7 @@ def nonfinite_tensors(kernel, problem, dtype):
 
 
 def check_nonfinite(family, kernel, problem, dtype, **options):
-    """That a family's results are those of the definition, and +0 where there is no term."""
+    """Assert that a family's results equal the definition, and are +0 without terms."""
     terms = reference_kernel(
         kernel, problem, Tensors(*(np.ones(s) for s in (problem.x_shape, problem.w_shape, problem.y_shape)))
     )

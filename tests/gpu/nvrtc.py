@@ -1,4 +1,4 @@
-"""NVRTC and cuobjdump of the pip wheels: CUDA text -> what the assembler reports, and the instructions."""
+"""NVRTC and cuobjdump of the pip wheels: they turn CUDA text into the assembler's report and the instructions."""
 
 import ctypes
 import os
@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-#: The version that CI installs, and that the machine of the measurements has.
+#: The version that CI installs, and the version of the measured machine.
 VERSION = (13, 0)
 _SITE = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
-#: What CuPy 14 adds to the options of a RawModule, where CuPy is not installed to be asked.
+#: CuPy 14's additions to the options of a RawModule, for an environment without CuPy.
 _RECORDED = ("--std=c++17",)
 _LAST = ("-ftz=true", "-arch={arch}", "--device-as-default-execution-space")
 _REPORT = re.compile(
@@ -22,12 +22,12 @@ _REPORT = re.compile(
     r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads\n.*Used (?P<registers>\d+) registers"
     r"(?:.* (?P<shared>\d+) bytes smem)?"
 )
-#: Each of the four parts of a multiprocessor has so many registers; a warp gets a multiple of the portion.
+#: Each of the four parts of a multiprocessor has this many registers; a warp gets a multiple of the portion.
 _REGISTERS, _PORTION = 16384, 256
 
 
 class Report(NamedTuple):
-    """What ptxas says of one kernel."""
+    """The report of ptxas about one kernel."""
 
     stack: int
     spills: int
@@ -36,7 +36,7 @@ class Report(NamedTuple):
 
     @property
     def warps(self):
-        """For so many a multiprocessor has registers."""
+        """The number of warps for which a multiprocessor has registers."""
         return 4 * (_REGISTERS // (-(-self.registers * 32 // _PORTION) * _PORTION))
 
 
@@ -50,13 +50,13 @@ def _library():
     if not found:
         return None
     for builtins in found[0].parent.glob("libnvrtc-builtins.so.*[0-9]"):
-        ctypes.CDLL(str(builtins))  # or NVRTC would look for it on the system's path alone
+        ctypes.CDLL(str(builtins))  # otherwise NVRTC would search only the system's path
     return ctypes.CDLL(str(found[0]))
 
 
 @cache
 def why_missing():
-    """Why there is no NVRTC of the right version, or None."""
+    """The reason why there is no NVRTC of the right version, or None."""
     if _library() is None:
         return "the wheel nvidia-cuda-nvrtc is not installed"
     major, minor = ctypes.c_int(), ctypes.c_int()
@@ -74,7 +74,7 @@ def disassembler():
 
 @cache
 def options(arch):
-    """All that NVRTC receives when CuPy compiles a RawModule for a GPU of this architecture."""
+    """All options that NVRTC gets when CuPy compiles a RawModule for a GPU of this architecture."""
     first = _RECORDED
     if find_spec("cupy"):
         from cupy._core import core

@@ -1,4 +1,4 @@
-"""Arrays on a GPU that lie in memory as given ones do, and why a test that needs a GPU is skipped."""
+"""Arrays on a GPU with the memory layout of given ones, and the reason why a test that needs a GPU is skipped."""
 
 import ctypes
 from functools import cache
@@ -7,13 +7,13 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-#: Errors relative to the greatest element of a result, by type; of float32 by precision.
+#: Errors relative to the greatest element of a result, by type, and for float32 by precision.
 BOUNDS = {"float64": 1e-13, "float16": 2e-3, "bfloat16": 6e-3, "ieee": 5e-6, "high": 5e-6, "medium": 1e-5}
 
 
 @cache
 def missing():
-    """What there is not, or None on a machine with CuPy and a GPU."""
+    """The missing part of this machine, or None on a machine with CuPy and a GPU."""
     if find_spec("cupy") is None:
         return "CuPy is not installed"
     import cupy
@@ -22,7 +22,7 @@ def missing():
 
 
 def require_gpu():
-    """Skip the module that calls this, as a whole, on another machine."""
+    """Skip the whole module that calls this if the machine has no GPU."""
     if missing() is not None:
         pytest.skip(missing(), allow_module_level=True)
 
@@ -42,7 +42,7 @@ def to_device(host):
 
 
 def to_host(array):
-    """A NumPy array with these elements, of whatever type they are."""
+    """A NumPy array with these elements, of any type."""
     import cupy
 
     sizes, strides = (*array.shape, array.itemsize), (*array.strides, 1)

@@ -1,4 +1,4 @@
-"""What plans launch: all texts that the package compiles for problems of many kinds, without arrays."""
+"""The launches of plans: all texts that the package compiles for problems of many kinds, without arrays."""
 
 from functools import cache
 from itertools import product
@@ -38,7 +38,7 @@ PRECISIONS = [(dtype, "high") for dtype in DTYPES] + [("float32", "medium"), ("f
 
 @cache
 def planned(arch, plan=families.plan):
-    """The launches of all problems on a GPU of this architecture, one for each text and kernel, by what is compiled."""
+    """The launches of all problems on a GPU of this architecture, one for each compiled text and kernel."""
     launches = {}
     for problem, kernel, formats, (dtype, precision) in product(
         [*LAYERS, *PROBLEMS.values()], OPERATIONS, (CHANNELS_FIRST, CHANNELS_LAST), PRECISIONS
@@ -50,10 +50,10 @@ def planned(arch, plan=families.plan):
     return launches
 
 
-#: Macros that say how large and of what type a kernel is; the others choose between ways to read and to store.
+#: Macros for the size and the type of a kernel. The others choose between ways to read and to store.
 _SIZES = {
     *("BLOCKS", "ELEMENT", "PARTIALS", "PLANES", "RESULT", "STAGES", "STORAGE", "WGRAD"),
-    *("CHANNELS", "CHANNELS_LAST", "POSITIONS"),  # of depthwise.cu: what a thread computes
+    *("CHANNELS", "CHANNELS_LAST", "POSITIONS"),  # in depthwise.cu, the outputs of a thread
 }
 _SIZE_PREFIXES = ("TILE_", "THREAD_", "THREADS")
 
@@ -64,10 +64,10 @@ def _size_of(macros):
 
 @cache
 def compiled(arch):
-    """(source, kernel, macros, threads of a block or None) of every type and size that there is on this architecture.
+    """(source, kernel, macros, threads of a block or None) of every type and size on this architecture.
 
-    All that the families list themselves in ``variants``, and of what plans launch one for each size, which of them
-    depends on the architecture.
+    These are all ``variants`` that the families list, and one launch of each size in plans, which depend on the
+    architecture.
     """
     chosen = {}
     for family in (*families.PREFERENCE, gather, reduce):

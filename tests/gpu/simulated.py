@@ -13,14 +13,14 @@ from convgrad_cy.gpu.plan import task_of
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem, lift
 
 OPERATIONS = {"fprop": FPROP, "dgrad": DGRAD, "wgrad": WGRAD}
-#: How x and y, and how w lie in memory: the order of the axes of NCX and OIX, the spatial ones as X.
+#: Layouts of x and y, and of w: the order of the axes of NCX and OIX in memory, the spatial ones as X.
 CHANNELS_FIRST = ("NCX", "OIX")
 CHANNELS_LAST = ("NXC", "OXI")
 FORMATS = (CHANNELS_FIRST, CHANNELS_LAST, ("NXC", "XIO"))
 
 
 def conv_problem(problem):
-    """The package's view of a problem of problems.txt."""
+    """The package's problem for a problem of problems.txt."""
     return ConvProblem(
         batch=problem.batch,
         groups=problem.groups,
@@ -36,12 +36,12 @@ def conv_problem(problem):
 
 
 def _order_in_memory(order, letters, axes):
-    """The numbers of the axes of a tensor with these letters, in the order in which it lies in memory."""
+    """The numbers of the axes of a tensor with these letters, in the order in which they lie in memory."""
     return [axis for letter in order for axis in (range(2, axes) if letter == "X" else [letters.index(letter)])]
 
 
 def _placed(tensor, order, letters, layout):
-    """The same tensor, with its axes in this order in memory and then as ``layout`` puts them."""
+    """A tensor of equal elements, with its axes in this order in memory and then in ``layout``."""
     axes = _order_in_memory(order, letters, tensor.ndim)
     return layout(np.ascontiguousarray(tensor.transpose(axes))).transpose(np.argsort(axes))
 
@@ -55,7 +55,7 @@ def _imagined(shape, dtype, order, letters):
 
 
 def _six_axes(problem, tensors):
-    """The views of x, w and y that ``gpu.plan.task_of`` and the kernels want."""
+    """The views of x, w and y that ``gpu.plan.task_of`` and the kernels take."""
     p = conv_problem(problem)
     shapes = (
         (p.batch, p.groups, p.x_channels, *p.x),
@@ -74,7 +74,7 @@ def _task(kernel, problem, tensors, precision, device):
 
 
 def task_without_memory(kernel, problem, dtype, precision="high", formats=CHANNELS_FIRST, device=H200):
-    """The task of tensors that nobody made: what to plan, however large."""
+    """The task of tensors without memory, for plans of any size."""
     data, filter = formats
     dtype = dtype_of(dtype)
     tensors = (
@@ -86,7 +86,7 @@ def task_without_memory(kernel, problem, dtype, precision="high", formats=CHANNE
 
 
 class Case:
-    """One kernel of one problem, its tensors in memory, and the task that it is."""
+    """One kernel of one problem, its tensors in memory, and its task."""
 
     def __init__(
         self, kernel, problem, tensors, *, precision="high", formats=CHANNELS_FIRST, layout=np.array, device=H200
@@ -101,7 +101,7 @@ class Case:
         self.operands = (y, w.swapaxes(1, 2), x) if kernel == "dgrad" else (x, w, y)
 
     def run(self, plan, schedule="ascending", seed=0, text=module.text):
-        """The result of a plan, which had to write each element of it."""
+        """The result of a plan. The plan has to write each element of it."""
         self.result[...] = np.frombuffer(bytes([POISON[schedule]]) * self.result.itemsize, self.result.dtype)
         execute(plan, self.operands, self.task.written, schedule, seed, text)
         return self.result.copy()

@@ -1,4 +1,4 @@
-"""What tests of the tensor-core kernels share: kinds of numbers, and how one problem is run."""
+"""Shared parts of tests of the tensor-core kernels: kinds of numbers, and the run of one problem."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from simulated import OPERATIONS, Case
 
 from convgrad_cy.gpu import mma, module
 
-#: Dtype and precision of each.
+#: Dtype and precision of each kind.
 KINDS = {
     "bfloat16": ("bfloat16", "high"),
     "float16": ("float16", "high"),
@@ -33,7 +33,7 @@ def changed(old, new, text=module.text):
     return changed_text
 
 
-#: Without the second pass, which forms again what is not finite: it would hide that a tile read what nobody wrote.
+#: The text without the second pass, which repairs values that are not finite: it would hide a read of unwritten memory.
 TILES_ALONE = changed("return value - value == 0;", "return true;")
 
 

@@ -1,6 +1,6 @@
 """Depthwise convolutions and groups of few channels: whole vectors, loops over images and strips.
 
-Every shape of a thread is in test_variants.py.
+test_variants.py tests every shape of a thread.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ simulator = pytest.mark.simulator
 kernels = pytest.mark.parametrize("kernel", OPERATIONS)
 LAYOUTS = (CHANNELS_FIRST, CHANNELS_LAST)
 
-#: Beyond those of problems.txt: whole vectors of every type in both layouts, and what changes with the walk.
+#: Problems beyond problems.txt: whole vectors of every type in both layouts, and variations of the walk.
 SHAPES = {
     problem.name: problem
     for problem in map(
@@ -46,7 +46,7 @@ SHAPES = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name, dtype, kernel):
-    """Exact, in both layouts, in each order of warps; also where blocks take several images and splits are few."""
+    """Results must be exact, in both layouts and each order of warps, with several images in a block or few splits."""
     problem = SHAPES[name]
     tensors, results = integer_tensors(problem, dtype)
     for formats in LAYOUTS:
@@ -72,7 +72,7 @@ def test_nonfinite(name, dtype, kernel):
 @simulator
 @kernels
 def test_nonfinite_beyond_a_row(kernel):
-    """A strip that ends beyond its row meets there what it must not multiply."""
+    """A strip that ends beyond its row must not multiply the values there."""
     for formats in LAYOUTS:
         check_nonfinite(depthwise, kernel, parse('mb2g8ic8iw13oc8kw3n"unpadded_tail"'), "float32", formats=formats)
 
@@ -90,7 +90,7 @@ LAYERS = {
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_wide_reads(dtype, layer):
-    """With channels last, threads read and store as much as an access can, where their sums leave registers for it."""
+    """With channels last, accesses must be as wide as possible if sums leave registers for it."""
     for kernel in OPERATIONS:
         task = task_without_memory(kernel, parse(LAYERS[layer]), dtype, formats=CHANNELS_LAST)
         macros = dict(depthwise.launches(task).launches[0].macros)
@@ -105,7 +105,7 @@ def test_wide_reads(dtype, layer):
 @pytest.mark.parametrize("layer", LAYERS)
 @kernels
 def test_blocks_fill_the_gpu(layer, kernel):
-    """All processors have the two blocks for whose registers they have room, at once."""
+    """All processors must have two blocks at once, as many as their registers allow."""
     for formats in LAYOUTS:
         task = task_without_memory(kernel, parse(LAYERS[layer]), "bfloat16", formats=formats)
         launch = depthwise.launches(task).launches[0]
@@ -128,7 +128,7 @@ def test_what_is_left_to_matrix_products():
 @kernels
 @pytest.mark.parametrize("layer", LAYERS)
 def test_instructions(layer, kernel):
-    """No spills, and the accesses are as wide as the plan says."""
+    """There must be no spills, and the accesses must be as wide as in the plan."""
     for dtype in ("float32", "bfloat16"):
         for formats in LAYOUTS:
             task = task_without_memory(kernel, parse(LAYERS[layer]), dtype, formats=formats)

@@ -1,4 +1,4 @@
-"""How calls live with CuPy on a real GPU: streams, graphs, memory, devices, other libraries."""
+"""Calls and CuPy on a real GPU: streams, graphs, memory, devices, other libraries."""
 
 from importlib.util import find_spec
 
@@ -50,7 +50,7 @@ def test_both_gradients(name, dtype):
 
 
 def test_on_the_current_stream_and_without_waiting(stream):
-    """A call returns while the stream is still busy with what was asked of it before."""
+    """A call must return while the stream is still busy with earlier work."""
     (x, w, dy), expected = on_gpu(SAME)
     warm = cg.conv(x, w, **SAME.keywords)  # compiles
     cg.conv(x, w, **SAME.keywords, out=cupy.empty_like(warm))
@@ -71,7 +71,7 @@ def test_on_the_current_stream_and_without_waiting(stream):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_graph(stream, name):
-    """Captured once, launched on other data."""
+    """A call that is captured once must be right when it is launched on other data."""
     problem = PROBLEMS[name]
     (x, w, dy), _ = on_gpu(problem)
     y, dx, dw = cupy.empty_like(dy), cupy.empty_like(x), cupy.empty_like(w)
@@ -86,7 +86,7 @@ def test_in_a_graph(stream, name):
     calls()
     graph = stream.end_capture()
     cupy.cuda.get_current_stream().synchronize()
-    others = [cupy.empty(1 << 20, np.uint8) for _ in range(20)]  # would be given workspaces that were not kept
+    others = [cupy.empty(1 << 20, np.uint8) for _ in range(20)]  # would get workspaces that were not kept
     for seed in range(3):
         tensors = real_tensors(problem, "float32", seed)
         for array, values in zip((x, w, dy), tensors, strict=True):
@@ -145,7 +145,7 @@ def test_another_device():
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 def test_tensors_of_torch():
-    """Its channels_last tensors, too, come through DLPack without a copy."""
+    """Tensors of PyTorch, also channels_last ones, must come through DLPack without a copy."""
     import torch
 
     problem = PROBLEMS["2d_channels65"]

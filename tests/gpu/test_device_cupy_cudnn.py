@@ -1,4 +1,4 @@
-"""``convgrad_cy.shims.cupy_cudnn`` on a real GPU: what sigpy asks, complex arrays, and the bias, which CuPy adds."""
+"""``convgrad_cy.shims.cupy_cudnn`` on a real GPU: sigpy's calls, complex arrays, and the bias, which CuPy adds."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_what_sigpy_asks(kind, dtype, case):
 @pytest.mark.parametrize("layout", [0, 1])
 @pytest.mark.parametrize("kernel", MAKES)
 def test_values(kernel, layout, dtype):
-    """With a bias, but for the gradient of the filter."""
+    """Values must be exact, with a bias except in the gradient of the filter."""
     problem = PROBLEMS["cudnn_2d"]
     tensors, expected = integer_tensors(problem, "float16")
     expected = expected[kernel]

@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements on a real GPU, whose offsets do not fit into 32 bits."""
+"""Arrays of more than 2^31 elements on a real GPU. Their offsets do not fit into 32 bits."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ if missing() is None:
     import cupy
 
 COUNT = 2**31 + 4099
-#: Places of the elements that are not zero: around the limits of 31 and of 32 bits of bytes and elements.
+#: Places of the non-zero elements: around the limits of 31 and of 32 bits of bytes and elements.
 PLACES = (0, 1, 2**30 - 1, 2**30, 2**31 - 1, 2**31, 2**31 + 1, COUNT - 1)
 
 
 def reserve(arrays, itemsize):
-    """Skip where there is no memory for so many arrays of COUNT elements."""
+    """Skip if there is no memory for ``arrays`` arrays of COUNT elements."""
     cupy.get_default_memory_pool().free_all_blocks()
     needed, free = (arrays * COUNT * itemsize) * 1.2 + 2**30, cupy.cuda.Device().mem_info[0]
     if free < needed:
@@ -31,7 +31,7 @@ def sparse(dtype, shape):
 
 
 def elements(array):
-    """The values that are not zero, by their place."""
+    """The non-zero values, by their place."""
     flat = array.reshape(-1)
     found = {}
     for begin in range(0, flat.size, 2**28):
@@ -68,7 +68,7 @@ def test_one_channel(dtype, last):
 
 
 def test_many_rows():
-    """The last rows of a batch with channels, stride and padding, against the same rows alone."""
+    """The last rows of a batch with channels, stride and padding must equal the same rows alone."""
     reserve(3, 2)
     n = 2**31 // (64 * 32 * 32) + 2
     x = cupy.zeros((n, 64, 32, 32), np.float16)

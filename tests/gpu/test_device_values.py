@@ -54,7 +54,7 @@ dtypes = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def on_gpu(operation, problem, tensors, *formats, layout=to_device, **keywords):
-    """The result as a NumPy array; the same call twice must give the same bits."""
+    """The result as a NumPy array. A second call must give equal bits."""
     keywords = {"algorithm": "auto", **keywords}
     results = [to_host(operation.call(problem, tensors, *formats, layout=layout, **keywords)) for _ in range(2)]
     assert bits(results[0]) == bits(results[1])
@@ -73,7 +73,7 @@ def test_exact(operation, dtype, problem):
 @kinds
 @pytest.mark.parametrize("problem", [problem for problem in PROBLEMS.values() if problem.batch], ids=str)
 def test_tensor_cores(kernel, kind, problem):
-    """Exact where they would not be worth their launches; every tile of theirs is in bench/gpu/variants.py."""
+    """Tensor cores must be exact also for problems that do not gain. bench/gpu/variants.py has every tile."""
     if device_of(0).arch < 80:
         pytest.skip("this GPU has no tensor cores that are used")
     dtype, precision = KINDS[kind]
@@ -140,7 +140,7 @@ def test_int32_wraps(operation, problem):
 @pytest.mark.parametrize("kernel", KERNELS)
 @dtypes
 def test_long_sum_of_ones(kernel, dtype):
-    """3008 is exact in float16 and bfloat16, but 2049 and 257 on the way there are not."""
+    """The sum of ones must not stop early: 3008 is exact in float16 and bfloat16, but 2049 and 257 are not."""
     text = {"fprop": "ic3008oc1iw1", "dgrad": "ic1oc3008iw1", "wgrad": "ic1oc1iw3008"}[kernel]
     problem = parse(f'mb1{text}kw1n"ones"')
     shapes = (problem.x_shape, problem.w_shape, problem.y_shape)
@@ -152,9 +152,9 @@ def test_long_sum_of_ones(kernel, dtype):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", [name for name in FLOATS if dtype_of(name).itemsize == 2])
 def test_every_value_is_rounded_once(kernel, dtype):
-    """Each finite value times a factor: the float32 product, rounded to nearest, ties to even.
+    """Each finite value times a factor must be the float32 product, rounded to nearest, ties to even.
 
-    CuPy compiles with -ftz: what is subnormal in float32, as in bfloat16, is left out.
+    CuPy compiles with -ftz, so values that are subnormal in float32, as in bfloat16, are left out.
     """
     least = np.finfo(np.float32).tiny
     values = np.arange(2**16, dtype=np.uint16).view(dtype_of(dtype))
@@ -194,7 +194,7 @@ def test_real_data(operation, dtype, precision, problem):
 @pytest.mark.parametrize("dtype, precision", PRECISE)
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_nonfinite_values_stay_where_they_are(operation, dtype, precision, value):
-    """An element reaches the results that the definition says: none by way of padding, which has no terms."""
+    """An element must reach the results that have it in a term. Padding has no terms."""
     for problem in FEW:
         tensors, _ = integer_tensors(problem, dtype)
         for tensor in operation.reads:

@@ -1,4 +1,4 @@
-"""The functions on arrays of CuPy, from end to end, with the simulator in the place of the GPU."""
+"""The functions on arrays of CuPy, from end to end, with the simulator instead of the GPU."""
 
 import sys
 
@@ -66,7 +66,7 @@ def test_out_in_any_layout(operation, layout):
 
 
 def test_too_little_memory(monkeypatch):
-    """CuPy's own error, by which its users know it."""
+    """The error must be CuPy's own, which its users know."""
 
     class OutOfMemoryError(MemoryError):
         pass
@@ -112,7 +112,7 @@ def test_both_gradients_of_a_transposed_convolution(dtype):
 
 
 def test_both_gradients_of_an_array_that_no_kernel_can_read():
-    """It is copied once, and both are one piece of work all the same."""
+    """The array must be copied once, and both gradients must still be one piece of work."""
     tensors, expected = integer_tensors(SAME, "float32")
     x, w = map(fake_cupy.array, (tensors.x, tensors.w))
     for layout in (record_field, record_field, OUTPUTS[0]):
@@ -279,7 +279,7 @@ def test_outs_of_both_gradients():
 
 
 def test_keywords_are_not_confused():
-    """True is equal to 1, but no stride."""
+    """Equal keywords must not be confused: True is equal to 1, but no stride."""
     x, w = fake_cupy.array(X), fake_cupy.array(W)
     cg.conv(x, w, stride=1)
     with pytest.raises(TypeError, match=r"^stride must be"):

@@ -1,4 +1,4 @@
-"""``convgrad_cy.shims.cupy_cudnn`` on arrays of CuPy: values, the calls that sigpy makes, devices, refusals."""
+"""``convgrad_cy.shims.cupy_cudnn`` on arrays of CuPy: values, sigpy's calls, devices, refusals."""
 
 import fake_cupy
 import numpy as np

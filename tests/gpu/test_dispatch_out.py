@@ -1,4 +1,4 @@
-"""``out`` of calls with arrays of CuPy that are like earlier ones: only where the arrays are is looked at again."""
+"""``out`` of known calls with arrays of CuPy: only the places of the arrays are checked again."""
 
 from itertools import product
 
@@ -26,7 +26,7 @@ def cupy(monkeypatch):
 
 
 def test_out_of_a_known_call_is_not_checked_again(monkeypatch):
-    """What it must be is in the key."""
+    """``out`` must not be checked again: its requirements are in the key."""
     tensors, expected = integer_tensors(SAME, "float32")
     x, w, dy = map(fake_cupy.array, tensors)
     for _ in range(2):
@@ -40,7 +40,7 @@ def test_out_of_a_known_call_is_not_checked_again(monkeypatch):
 
 
 def test_out_of_a_known_call_that_overlaps():
-    """Of equal alignment, so that the key is that of the call before."""
+    """An overlapping ``out`` must be refused, also with the key of an earlier call, which has equal alignment."""
     memory = fake_cupy.array(np.zeros(60, F4))
     shapes = {"dy": (1, 3, 4), "x": (1, 2, 5), "w": (3, 2, 2), "dx": (1, 2, 5), "dw": (3, 2, 2)}
 
@@ -74,7 +74,7 @@ def test_out_of_a_known_call_that_overlaps():
 
 
 def test_outs_between_each_other():
-    """They share no element."""
+    """Results that are interleaved must be accepted: they share no element."""
     tensors, expected = integer_tensors(SAME, "float32")
     x, w, dy = map(fake_cupy.array, tensors)
     memory = fake_cupy.empty((2 * max(x.size, w.size),), F4)
@@ -86,7 +86,7 @@ def test_outs_between_each_other():
 
 
 def test_arrays_that_are_apart():
-    """The same as of NumPy's."""
+    """Arrays of CuPy must count as apart exactly if NumPy's arrays would."""
     memory = fake_cupy.array(np.zeros(24, F4))
     arrays = [memory[:8], memory[8:], memory[7::-1], memory[20:9:-3], memory[1::2].reshape(3, 4).transpose()]
     answers = []

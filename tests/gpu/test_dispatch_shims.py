@@ -1,4 +1,4 @@
-"""The operations of the shims on arrays of CuPy: the values, and the errors, that they have on those of NumPy."""
+"""The operations of the shims on arrays of CuPy: the same values and errors as on arrays of NumPy."""
 
 import fake_cupy
 import numpy as np
@@ -30,7 +30,7 @@ def _onednn(name, formats, *rest):
     return lambda one, other: getattr(onednn, name)(**ONEDNN, **LAYOUT, **formats)(one, other, *rest)
 
 
-#: Name -> a call of two arrays, and these.
+#: Name -> a call of two arrays, and the arrays.
 CALLS = {
     "mindspore": (
         lambda dout, weight: mindspore.Conv2DBackpropInput(6, 3)(dout, weight, X.shape),
@@ -87,7 +87,7 @@ def test_values(name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_errors(name):
-    """The framework's, of types that differ and of arrays with too few axes."""
+    """Errors must be the framework's, for types that differ and for arrays with too few axes."""
     call, one, other = CALLS[name]
     for arrays in ((one, other.astype(np.float16)), (np.ones((2, 3, 4), np.float32), other)):
         with pytest.raises(Exception) as expected:

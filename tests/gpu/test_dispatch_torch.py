@@ -1,4 +1,4 @@
-"""Tensors of PyTorch on a GPU go through CuPy: with stand-ins for both, and the simulator in the place of the GPU."""
+"""Tensors of PyTorch on a GPU go through CuPy: with stand-ins for both, and the simulator instead of the GPU."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -20,7 +20,7 @@ SAME = PROBLEMS["2d_same"]
 
 
 class Tensor:
-    """A tensor whose memory is that of an array of the stand-in for CuPy."""
+    """A tensor with the memory of an array of the stand-in for CuPy."""
 
     __module__ = "torch"
     is_cuda, requires_grad, is_nested, is_quantized, layout = True, False, False, False, "strided"
@@ -56,7 +56,7 @@ class Device:
 
 
 class Stream:
-    """What CuPy makes of a stream of PyTorch's, which is a number on a device."""
+    """CuPy's stream for a stream of PyTorch, which is a number on a device."""
 
     entered = []  # noqa: RUF012
 

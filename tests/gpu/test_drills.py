@@ -1,4 +1,4 @@
-"""What runs on a machine with a GPU, run with kernels that fail (drill/): each row has its verdict nevertheless."""
+"""Programs for a machine with a GPU, run with kernels that fail (drill/): each row must still have a verdict."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def test_variants_survive_faults(tmp_path):
     assert found == {name: state for name, state in states.items() if state != "PASS"}
     groups = {"gather float32": {"PASS": 2, "WRONG": 2, "RAISED": 2}, "simt float32": {"PASS": 3, "RAISED": 3}}
     assert data["groups"] == groups
-    assert data["families"] == "depthwise,mma,gather"  # the last is always there
+    assert data["families"] == "depthwise,mma,gather"  # gather is always there
     sticky = data["faults"][row("gather", "wgrad", FIRST)]
     assert sticky["exit"] == 3 and "cudaErrorIllegalAddress" in sticky["failed"]
     refused = data["faults"][row("simt", "wgrad", FIRST)]
@@ -94,7 +94,7 @@ def test_variants_survive_faults(tmp_path):
 
 
 def test_variants_in_one_process(tmp_path):
-    """As compute-sanitizer runs them: what an error leaves undone is named."""
+    """Variants in one process, as compute-sanitizer runs them: rows that an error leaves undone must be named."""
     arguments = ("--here", "gather", "float32", *PART[2:])
     done, data = variants(tmp_path, *arguments, faults=[("sticky", "^gather.cu correlate CHANNELS_ADJACENT=1")])
     assert done.returncode == 3
@@ -159,7 +159,7 @@ PARTS = {
 
 @pytest.mark.slow(whole=True)
 def test_all_steps(tmp_path):
-    """From a machine with a fault to the last step: the family that raised is off in ratio, and all is written."""
+    """All steps must run on a machine with a fault: the family that raised is off in ratio, and all is written."""
     here = {**PARTS, "CUPY_CACHE_DIR": str(tmp_path / "cache"), "DRILL_SANITIZER": "racecheck"}
     done = run("bash", "bench/gpu/all.sh", tmp_path, faults=[("sticky", "^simt.cu .*WGRAD=1")], **here)
     assert "failed: smoke sanitize\n" in done.stdout, done.stdout + done.stderr

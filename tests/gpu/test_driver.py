@@ -1,4 +1,4 @@
-"""The model of the driver that launches are tested with: what it refuses, and calls that meet its rules."""
+"""The model of the driver for tests of launches: its refusals, and calls that obey its rules."""
 
 import sys
 from functools import partial
@@ -50,7 +50,7 @@ def test_shared_memory_beyond_48_kb_is_asked_for(static, unasked):
 
 
 def test_a_limit_that_nobody_has_set_is_not_one_that_was_asked_for():
-    """It reads 48 KB either way."""
+    """A limit that nobody has set must differ from a request for the same 48 KB."""
     one = kernel(256)
     assert one.max_dynamic_shared_size_bytes == 48 * KB
     with refused(reason="dynamic shared memory"):
@@ -162,7 +162,7 @@ SAME = PROBLEMS["2d_same"]
 
 
 def call_and_outs():
-    """A call for both gradients, the arrays that it writes to, and what it should write."""
+    """A call for both gradients, the arrays that it writes to, and the expected results."""
     tensors, expected = integer_tensors(SAME, "float32")
     x, w, dy = map(fake_cupy.array, tensors)
     dx, dw = (fake_cupy.empty(array.shape, array.dtype) for array in (x, w))
@@ -171,14 +171,14 @@ def call_and_outs():
 
 @pytest.fixture
 def on_tensor_cores(monkeypatch):
-    """Whatever can be done there is."""
+    """Use tensor cores for everything that they can compute."""
     monkeypatch.setattr(mma, "suits", mma.can)
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("mode", (driver.GLOBAL, driver.RELAXED), ids=("global", "relaxed"))
 def test_a_graph_of_a_call(cupy, on_tensor_cores, mode):
-    """Made after a first call on the same stream; it has its workspaces for itself whatever comes in between."""
+    """A graph that is made after a first call on the stream must keep its own workspaces, whatever comes in between."""
     with cupy.cuda.Stream() as stream:
         call, outs, expected = call_and_outs()
         call()
@@ -199,7 +199,7 @@ def test_a_graph_of_a_call(cupy, on_tensor_cores, mode):
 
 @pytest.mark.simulator
 def test_a_graph_without_a_first_call_on_its_stream(cupy, on_tensor_cores):
-    """The pool has no memory for it, which CuPy's captures allow it to get, and those of other libraries do not."""
+    """The pool has no memory for the graph. CuPy's captures must allow it to get some; other libraries' do not."""
     call, outs, expected = call_and_outs()
     call()
     with cupy.cuda.Stream() as stream:
@@ -216,7 +216,7 @@ def test_a_graph_without_a_first_call_on_its_stream(cupy, on_tensor_cores):
 
 @pytest.mark.simulator
 def test_a_call_while_another_stream_is_captured(cupy, on_tensor_cores):
-    """The legacy stream may not be asked then whether it is captured, which it never is."""
+    """The call must not ask whether the legacy stream is captured, which is forbidden then. It never is captured."""
     call, outs, expected = call_and_outs()
     captured = cupy.cuda.Stream(non_blocking=True)
     captured.begin_capture()
@@ -233,7 +233,7 @@ def test_a_call_while_another_stream_is_captured(cupy, on_tensor_cores):
 
 @pytest.mark.simulator
 def test_an_error_of_a_kernel_is_seen_by_every_later_call(cupy, monkeypatch):
-    """Until the process ends. The kernel has a barrier that one thread does not reach."""
+    """Every later call must see the error, until the process ends. One thread does not reach the kernel's barrier."""
     call, _, _ = call_and_outs()
     call()
     barrier, wrong = "__syncthreads();", "if (threadIdx.x == 0) return; __syncthreads();"
@@ -260,7 +260,7 @@ def test_a_kernel_of_the_stand_in_has_the_attributes_of_its_text(cupy):
 
 @pytest.mark.simulator
 def test_memory_of_another_device(cupy):
-    """A kernel that reads it goes wrong, for devices do not see each other's memory."""
+    """A kernel that reads memory of another device must fail, because devices do not see each other's memory."""
     code = text("reduce.cu", (("ACROSS", "0"), ("STORAGE", "float")))
     function = cupy.RawModule(code=code).get_function("reduce")
     with cupy.cuda.Device(1):

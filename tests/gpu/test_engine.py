@@ -1,4 +1,4 @@
-"""What the copy engine brings: which tasks it is for, and maps that the driver takes."""
+"""TMA copies: the tasks that they suit, and maps that the driver accepts."""
 
 import ctypes
 
@@ -25,7 +25,7 @@ kernels = pytest.mark.parametrize("kernel", OPERATIONS)
 
 
 def reason(task, groups=1):
-    """Why the engine declines a task whose operands are packed where they have to be, or None."""
+    """The reason why the engine declines a task whose operands are packed where necessary, or None."""
     numbers = (SOURCE, TARGET) if task.operation == WGRAD else (SOURCE, FILTER)
     operands = [(task.source, task.filter, task.target)[number] for number in numbers]
     packed = [pack(number, one, task.dtype, KIND, WORKSPACE) for number, one in zip(numbers, operands, strict=True)]
@@ -58,7 +58,7 @@ def test_other_types_and_devices(kernel):
 
 @kernels
 def test_groups(kernel):
-    """Each has channels of its own; joined into one they are together."""
+    """The engine must decline several groups, unless they are joined to one."""
     problem = parse('mb8g2ic128ih28oc128kh3ph1n"groups"')
     task = of(kernel, problem)
     assert "one group" in reason(task, 2) and not mma.engine_brings(task)
@@ -102,7 +102,7 @@ def upside_down(array):
 
 @pytest.mark.parametrize("kernel", ("fprop", "wgrad"))
 def test_strides(kernel):
-    """No map has negative strides, far ones, or those of an operand that is the same element everywhere."""
+    """No map may have negative strides, far ones, or the strides of an operand that is one element everywhere."""
     tensors, _ = integer_tensors(DENSE, "bfloat16")
     task = Case(kernel, DENSE, tensors, formats=CHANNELS_LAST, layout=upside_down).task
     assert "positive" in reason(task)
@@ -114,13 +114,13 @@ def test_strides(kernel):
 
 
 def planned(kernel, problem, **keywords):
-    """What is launched, by files."""
+    """The sources of the launched kernels."""
     return [launch.source for launch in mma.launches(of(kernel, parse(problem), **keywords)).launches]
 
 
 @pytest.mark.tuning
 def test_where_it_is_taken():
-    """Not where half of a box is empty, nor where channels are not nearest in the result; filters as they lie."""
+    """Half-empty boxes and results without nearest channels must decline. Filters must be used in place."""
     dense, few = 'mb64ic256ih28oc256kh3ph1n"dense"', 'mb2ic32id64oc32kd3pd1n"few"'
     assert planned("dgrad", dense) == planned("fprop", dense) == ["mma_engine.cu"]
     assert planned("dgrad", few) == ["pack.cu", "mma.cu"]
@@ -143,7 +143,7 @@ def every_task():
 
 
 def test_the_driver_takes_every_map():
-    """Of all problems that the engine is for, with each tile."""
+    """The driver must take every map, for all problems that suit the engine, with each tile."""
     taken = 0
     for task in every_task():
         if not mma.can(task) or not mma.engine_brings(task):

@@ -1,4 +1,4 @@
-"""Which kernels are taken, and the text that a compiler receives for them."""
+"""The choice of kernels, and the text that a compiler gets for them."""
 
 import re
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_a_sum_without_terms_is_for_the_last_family():
 @pytest.mark.parametrize("arch", DEVICES)
 @pytest.mark.parametrize("formats", (CHANNELS_FIRST, CHANNELS_LAST))
 def test_sums_that_no_registers_hold_are_for_another_family(arch, formats):
-    """The filter gradient in float64 of 16 channels for one: on sm_80 not even one output and one tap fit."""
+    """Sums beyond the registers must go to another family: on sm_80 not even one output and one tap fit here."""
     problem = parse('mb2g8ic128ih9oc8kh3ph1n"wide"')
     task = task_without_memory("wgrad", problem, "float64", formats=formats, device=DEVICES[arch])
     assert families.plan(task).launches

@@ -1,4 +1,4 @@
-"""What ``info`` says of GPUs."""
+"""The report of ``info`` on GPUs."""
 
 import sys
 

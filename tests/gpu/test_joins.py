@@ -1,4 +1,4 @@
-"""Groups and stride phases that are one product: each way to join them, forced where it need not be worth while."""
+"""Groups and stride phases that are joined to one product: each way to join, also if it does not gain."""
 
 from unittest.mock import patch
 
@@ -38,7 +38,7 @@ cases = pytest.mark.parametrize("problem, kernel", [pytest.param(*c[1:], id="-".
 
 
 def joined(task):
-    """All ways to join that there are, but for none."""
+    """All existing ways to join."""
     return [join for join in joins.joins(task) if join != ALONE]
 
 
@@ -63,7 +63,7 @@ def test_what_can_be_joined():
 @simulator
 @cases
 def test_integers(problem, kernel):
-    """In one format for each join; also where the sums are split among blocks."""
+    """Each join must be exact in one format, also with sums that are split among blocks."""
     tensors, results = integer_tensors(problem, "bfloat16")
     task = Case(kernel, problem, tensors).task
     assert joined(task)
@@ -93,7 +93,7 @@ def test_all_kinds(kind, problem, kernel):
 @pytest.mark.parametrize("kind", ("bfloat16", "float32-high", "float64"))
 @cases
 def test_what_is_not_finite(kind, problem, kernel):
-    """It reaches the results of its own group, and none through what is between terms."""
+    """NaN and infinity must reach the results of their own group, and none through the space between terms."""
     dtype, precision = KINDS[kind]
     for tensors in nonfinite_tensors(kernel, problem, dtype):
         case = Case(kernel, problem, tensors, precision=precision, formats=CHANNELS_LAST)
@@ -106,7 +106,7 @@ def test_what_is_not_finite(kind, problem, kernel):
 
 @simulator
 def test_infinity_of_a_neighbour():
-    """All of one group is infinite, which no other group may notice; and a term of -0 is no hole."""
+    """No other group may notice that one group is infinite, and a term of -0 must not count as a hole."""
     problem = GROUPS["four"]
     for kernel, name in (("fprop", "x"), ("dgrad", "y"), ("wgrad", "x")):
         tensors, _ = integer_tensors(problem, "bfloat16")

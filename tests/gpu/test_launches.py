@@ -1,6 +1,6 @@
-"""That a driver takes what is launched: all layers of the benchmark on every GPU, by the model of driver.py.
+"""The driver accepts all launches: all layers of the benchmark on every GPU, by the model of driver.py.
 
-No kernel is compiled for that: what each takes is declared here, and compared with the simulator's and NVRTC's kernels.
+No kernel is compiled here: their needs are declared, and compared with the kernels of the simulator and of NVRTC.
 """
 
 import re
@@ -33,16 +33,16 @@ both_parts = work._ask_for_shared
 
 
 def dynamic_part_alone(function, size):
-    """A wrong rule for what has to be asked for, which these tests have to see."""
+    """A wrong rule for the requested shared memory. These tests have to see it."""
     if size > max(48 * KB, function.max_dynamic_shared_size_bytes):
         function.max_dynamic_shared_size_bytes = size
 
 
-# ---- what kernels take ----
+# ---- the needs of kernels ----
 
 
 def declared(source, macros):
-    """The attributes of a kernel: what the text declares, and as many registers as its launch bounds allow."""
+    """The declared attributes of a kernel, with the most registers that its launch bounds allow."""
     macros = dict(macros)
     if source == "simt.cu":
         rows, columns = (int(macros[f"TILE_{side}"]) // int(macros[f"THREAD_{side}"]) for side in ("ROWS", "COLUMNS"))
@@ -55,7 +55,7 @@ def declared(source, macros):
         tile = tiles.Tile(*(int(macros[name]) for name in names))
         threads = tile.threads
         static[source] = tiles.declared_bytes(tile, source == "mma_wgrad.cu")
-    # What has no dynamic shared memory may declare all that a block has: the compiler refuses more.
+    # A kernel without dynamic shared memory may declare all memory of a block: the compiler refuses more.
     return driver.Attributes(static.get(source, 48 * KB), driver.most_registers(threads), threads)
 
 
@@ -67,7 +67,7 @@ def of_every_kernel():
 
 
 def is_as_declared(launch, said, shared):
-    """Exactly, where it is dynamic shared memory that has to be asked for."""
+    """Whether shared memory is as declared. It must be exact if dynamic shared memory is requested."""
     return shared == said.shared if launch.shared else shared <= said.shared
 
 
@@ -105,7 +105,7 @@ class Loaded(driver.Kernel):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """Makes all devices of an architecture, with kernels as they are declared, and memory that is not there."""
+    """A function that makes all devices of an architecture, with kernels as declared, and imaginary memory."""
     loaded = {}
 
     def function(source, macros, kernel, device):
@@ -132,7 +132,7 @@ ARRAYS = [fake_cupy.MemoryPointer(None, 1 << 30, 0)] * 3
 
 
 def refusal(plan):
-    """Carry out a plan; why the driver refuses it, or nothing."""
+    """The reason why the driver refuses a plan, or None."""
     try:
         work.Work([(plan, (0, 1, 2))], 3, 0).run(*ARRAYS)
     except driver.DriverError as error:
@@ -141,7 +141,7 @@ def refusal(plan):
 
 
 def refusals(arch, layers, dtype, precision):
-    """Of the plans of layers those that the driver refuses, with its reason, and how many there are in all."""
+    """(refused plans of layers with the driver's reason, number of all launches)."""
     found, number = {}, 0
     for problem, operation, formats in product(layers, OPERATIONS, (CHANNELS_FIRST, CHANNELS_LAST)):
         plan = families.plan(task_without_memory(operation, problem, dtype, precision, formats, DEVICES[arch]))
@@ -166,7 +166,7 @@ types = pytest.mark.parametrize("dtype, precision", PRECISIONS, ids=lambda value
     ids=("float64", "bfloat16", "bfloat16_sm_86"),
 )
 def test_stages_of_48_kb_have_to_be_asked_for(gpu, monkeypatch, arch, dtype, operations, tile):
-    """Since a block has more than its stages."""
+    """Stages of 48 KB must be requested, because a block has more memory than its stages."""
     for module in (tiles, mma):
         monkeypatch.setattr(module, "tiles", lambda *_: (tile,))
     problem = parse('mb128ic256ih14oc256kh3ph1n"layer"')
@@ -197,7 +197,7 @@ def test_layers_of_all_suites_launch(gpu, arch, dtype, precision):
 
 
 def test_a_wrong_rule_is_seen(gpu, monkeypatch):
-    """In layers of the benchmark, too."""
+    """A wrong rule must be seen in layers of the benchmark, too."""
     monkeypatch.setattr(work, "_ask_for_shared", dynamic_part_alone)
     for arch, dtype in ((90, "float64"), (86, "bfloat16")):
         gpu(arch)

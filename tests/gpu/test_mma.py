@@ -1,6 +1,6 @@
-"""Tensor-core kernels: every kind of number, and which problems they are for. Every tile is in test_variants.py.
+"""Tensor-core kernels: every kind of number, and the problems that suit them. test_variants.py tests every tile.
 
-They are asked for problems of all sizes, also where they would not be worth their launches.
+They compute problems of all sizes here, also those that would not gain.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from convgrad_cy.gpu.plan import SOURCE, Device
 pytestmark = pytest.mark.simulator
 
 A100 = Device(arch=80, processors=108, shared_bytes=163 << 10)
-#: Larger than any tile in rows, columns and depth, with a remainder in each.
+#: Problems larger than any tile in rows, columns and depth, with a remainder in each.
 LARGE = {
     "fprop": parse('mb1ic44ih19oc136kh3ph1n"large"'),
     "dgrad": parse('mb1ic136ih38oc44kh3sh2ph1n"large_stride2"'),
@@ -36,7 +36,7 @@ LARGE = {
     "problem", [p for p in PROBLEMS.values() if 0 < p.batch * p.groups * prod(p.y) < 50_000], ids=str
 )
 def test_integers(kind, problem):
-    """Every problem exactly, in a format that depends on problem, kernel and type."""
+    """Every problem must be exact, in a format that depends on problem, kernel and type."""
     tensors, results = integer_tensors(problem, KINDS[kind][0])
     for kernel in OPERATIONS:
         choice = crc32(f"{problem} {kernel} {kind}".encode())
@@ -47,7 +47,7 @@ def test_integers(kind, problem):
 @kernels
 @kinds
 def test_sum_of_several_stages(kernel, kind):
-    """More stages than are on their way, groups, and a stride: the part of these tests for every change."""
+    """A sum of more stages than are in flight must be exact, with groups and a stride. Every change runs this part."""
     problem = parse('mb2g2ic36ih7oc40kh3sh2ph1n"grouped"')
     tensors, results = integer_tensors(problem, KINDS[kind][0])
     for formats in (CHANNELS_FIRST, CHANNELS_LAST):
@@ -58,7 +58,7 @@ def test_sum_of_several_stages(kernel, kind):
 @pytest.mark.tuning
 @pytest.mark.parametrize("processors, splits", [(1, {1, 2}), (40, range(4, 20)), (10_000, range(20, 30))])
 def test_splits(processors, splits):
-    """wgrad of 722 positions, 23 stages of them, in one part, in several and in one for each stage."""
+    """wgrad of 722 positions, in 23 stages, must be exact in one part, in several and in one for each stage."""
     problem = parse('mb2ic8ih19oc16kh3ph1n"positions_722"')
     tensors, results = integer_tensors(problem, "bfloat16")
     case = Case("wgrad", problem, tensors, device=H200._replace(processors=processors))
@@ -71,7 +71,7 @@ def test_splits(processors, splits):
 @kinds
 @pytest.mark.parametrize("kernel", ("fprop", "dgrad"))
 def test_few_tiles_are_split(kernel, kind):
-    """Few positions and a long sum; a stride that leaves phases without a tap, or with another number of stages."""
+    """Few positions with a long sum must be split, also with a stride whose phases have other stages, or no tap."""
     long, short = ("i", "o") if kernel == "fprop" else ("o", "i")
     for name in (
         f'mb1{long}c400ih6{short}c72kh3sh2ph1n"split"',
@@ -88,7 +88,7 @@ def test_few_tiles_are_split(kernel, kind):
 @kernels
 @pytest.mark.parametrize("layout", (negative, every_second), ids=lambda layout: layout.__name__)
 def test_strides(kernel, layout):
-    """Tensors that lie in memory with gaps, or backwards: the first is read in place, the other is packed."""
+    """Tensors with gaps or negative strides must be exact. The first is read in place, the other is packed."""
     problem = parse('mb2ic16ih5oc24kh3ph1n"strides"')
     tensors, results = integer_tensors(problem, "bfloat16")
     case = Case(kernel, problem, tensors, layout=layout, formats=CHANNELS_LAST)
@@ -135,7 +135,7 @@ def test_operands_are_read_where_they_are_if_they_can_be():
 
 
 def test_both_gradients_pack_dy_alike():
-    """So that it is done once for both."""
+    """Both gradients must pack dy alike, so that it is packed once for both."""
     packed = []
     for kernel, number in (("dgrad", 0), ("wgrad", 2)):
         task = task_without_memory(kernel, parse('mb2ic16ih5oc20kh3sh2ph1n"both"'), "float32")
@@ -157,7 +157,7 @@ def test_suits(kernel, kind):
     suits = partial(task_without_memory, kernel, precision=precision)
     assert mma.suits(suits(RESNET, dtype))
     assert not mma.suits(suits(RESNET, dtype, device=H200._replace(arch=75)))
-    # There, six products for one take as long as the other units do, and those of float64 far longer.
+    # On sm_86, six products for one take as long as other units need, and float64 takes far longer.
     if kind != "float32-high":
         assert mma.suits(suits(RESNET, dtype, device=H200._replace(arch=86))) == (kind != "float64")
     assert not mma.suits(suits(PROBLEMS["2d_same"], dtype))
@@ -178,7 +178,7 @@ def test_leaves_strides_of_many_phases():
 
 @kernels
 def test_beyond_32_bits(kernel):
-    """More positions than 32 bits count are for others; more elements are not."""
+    """More positions than 32 bits count must be left to others. More elements must not."""
     many = parse('mb40000ic16ih256oc16kh1n"positions"')
     assert not mma.can(task_without_memory(kernel, many, "bfloat16"))
     assert not mma.suits(task_without_memory(kernel, many, "bfloat16"))

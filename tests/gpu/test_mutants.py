@@ -1,6 +1,6 @@
 """The value tests see mistakes: kernels without a barrier or a bounds check, with a laxer wait, with a wrong index.
 
-Each mistake is a replacement in the CUDA text, which has to be there exactly once.
+Each mistake replaces a part of the CUDA text, which has to occur exactly once.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Mutant(NamedTuple):
 
 
 def without_barrier(family, kernel, problem, place, **others):
-    """A mutant without the barrier that stands at ``place``, where it is written as {barrier}."""
+    """A mutant without the barrier at ``place``, where it is written as {barrier}."""
     old, new = (place.format(barrier=barrier) for barrier in (BARRIER, NONE))
     return Mutant(family, kernel, problem, old, new, **others)
 

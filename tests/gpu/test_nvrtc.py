@@ -1,4 +1,4 @@
-"""Every kernel through the compiler that CuPy uses: that it compiles, keeps all in registers, and what it became."""
+"""Every kernel through CuPy's compiler: it compiles, keeps all in registers, and has the expected instructions."""
 
 import re
 from pathlib import Path
@@ -21,11 +21,11 @@ pytestmark = [
 
 SOURCES = sorted(path.name for path in Path(gpu.__file__).with_name("cuda").glob("*.cu"))
 ARCHITECTURES = {"sm_75": 75, "sm_80": 80, "sm_86": 86, "sm_89": 89, "sm_90": 90, "sm_90a": 90}
-#: The one for which all is compiled; of the others, whose texts are much the same, every eighth.
+#: The architecture that compiles all texts. The others compile every eighth text, since their texts are similar.
 MAIN = "sm_90a"
-#: Those whose instructions are looked at, in every fourth of the texts of the first.
+#: Architectures whose instructions are examined, in every fourth text of the first one.
 DISASSEMBLED = {"sm_90a": 4, "sm_80": 1}
-#: Instructions that a kernel is made for, by source and element type; a cubin must have all of them.
+#: Instructions that a kernel is made for, by source and element type. A cubin must have all of them.
 INSTRUCTIONS = {
     ("mma.cu", "f16"): ["HMMA.16816.F32 ", r"LDGSTS.*128", r"LDSM.16.M88.4"],
     ("mma.cu", "bf16"): ["HMMA.16816.F32.BF16", r"LDGSTS.*128", r"LDSM.16.M88.4"],
@@ -54,7 +54,7 @@ def type_of(macros):
 
 
 def texts_of(arch, source):
-    """What is compiled of a source for this architecture, those of one type beside each other."""
+    """The compiled texts of a source for this architecture, sorted by type."""
     some = [
         one
         for one in compiled(ARCHITECTURES[arch])
@@ -66,7 +66,7 @@ def texts_of(arch, source):
 
 
 def instructions_missing(cubin, source, macros):
-    """What tensor cores, asynchronous copies and accesses of 16 bytes are called there; and nothing in local memory."""
+    """Messages on missing instructions of tensor cores, copies and 16-byte accesses, and on local memory."""
     found = nvrtc.sass(cubin)
     if re.search(r"\b(LDL|STL)\b", found):
         yield f"{dict(macros)} is in local memory"
@@ -92,12 +92,12 @@ def test_compiles(arch, source):
     assert not wrong, "\n".join(wrong)
 
 
-#: Seconds in which a first call's modules compile, each in one of two threads.
+#: Seconds in which the modules of a first call compile, each in one of two threads.
 MOST_SECONDS = 1.9
 
 
 def seconds_of_two_threads(seconds):
-    """How long the busier of two threads works that take the modules, the longest first."""
+    """Seconds of the busier one of two threads that take the modules, the longest first."""
     threads = [0.0, 0.0]
     for one in sorted(seconds, reverse=True):
         threads[threads.index(min(threads))] += one
@@ -105,7 +105,7 @@ def seconds_of_two_threads(seconds):
 
 
 def test_first_call_compiles_soon():
-    """All of a bfloat16 ``conv_backward``, channels last, in seconds of a processor, whatever else runs beside it."""
+    """A first bfloat16 ``conv_backward``, channels last, must compile within MOST_SECONDS of processor time."""
     layer = parse('mb64ic64ih56oc64oh56kh3ph1n"body"')
     tasks = [task_without_memory(kernel, layer, "bfloat16", formats=CHANNELS_LAST) for kernel in ("dgrad", "wgrad")]
     modules = {(launch.source, launch.macros) for task in tasks for launch in families.plan(task).launches}

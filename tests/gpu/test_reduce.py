@@ -1,4 +1,4 @@
-"""The sum of partial sums: its order, its rounding, where each element goes, and how long it takes by a model."""
+"""The sum of partial sums: its order, its rounding, the place of each element, and its time by a model."""
 
 import sys
 from itertools import product
@@ -38,7 +38,7 @@ def reduced(dtype, partials, extents, order, flipped=(), schedule="ascending"):
     view = view[tuple(slice(None, None, -1 if axis in flipped else 1) for axis in range(6))]
     row = dtypes.lookup(dtype)
     strides = [stride // dtype.itemsize for stride in view.strides]
-    # The plan has no operand but the partial sums, which it is given in the place of the source.
+    # The plan has no operand except the partial sums. They take the place of the source.
     launch = reduce.launch(row, SOURCE, FILTER, len(partials), extents, strides)
     execute(Plan((launch,)), (partials, view, np.zeros(1, dtype)), FILTER, schedule)
     return view, launch
@@ -48,7 +48,7 @@ def reduced(dtype, partials, extents, order, flipped=(), schedule="ascending"):
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_integers(dtype, table):
-    """Every element once, at its place, whatever the strides and however many share its splits."""
+    """Every element must be summed once, at its place, for any strides and any number of lanes."""
     extents, order, runs_across = TABLES[table]
     dtype = dtype_of(dtype)
     compute = dtypes.lookup(dtype).compute
@@ -63,7 +63,7 @@ def test_integers(dtype, table):
 
 
 def test_digits_that_follow_one_another_are_one():
-    """So that of a dense tensor there is nothing to divide."""
+    """Adjacent digits must be merged, so that a dense tensor needs no division."""
 
     def digits(extents, strides):
         return [
@@ -81,9 +81,9 @@ def test_digits_that_follow_one_another_are_one():
 @pytest.mark.parametrize("table", ("columns_last", "rows_last"))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_order_and_rounding(dtype, table, splits):
-    """In the compute type, rounded once: every lanes-th split by one lane, then lane after lane, in any order of warps.
+    """Sums must be in the compute type, rounded once. A lane adds every lanes-th split, then lanes are added in order.
 
-    The number of lanes follows from that of splits, so that neither the target's layout nor the GPU changes a bit.
+    The number of lanes follows from the number of splits, so neither the target's layout nor the GPU changes a bit.
     """
     extents, order, _ = TABLES[table]
     dtype = dtype_of(dtype)
@@ -116,13 +116,13 @@ def test_partial_sums_have_the_compute_type():
     assert reduce.workspace_bytes(dtypes.lookup(np.dtype("float16")), 7, extents) == 7 * prod(extents) * 4
 
 
-# ---- how long it takes ----
+# ---- its time ----
 
-#: What a round of loads takes from memory, and how long a reduction may be at it; both are guesses, for want of a GPU.
+#: Time of a round of loads from memory, and the limit for a reduction. Both are guesses, since there was no GPU.
 ROUND_MICROSECONDS, MOST_MICROSECONDS = 0.35, 15
-#: Blocks that a processor has room for: by the size of the sums, whose registers decide it.
+#: Blocks that a processor has room for, by the size of the sums, whose registers decide it.
 RESIDENT = {4: 8, 8: 6}
-#: What an H200 reads and writes.
+#: Rate at which an H200 reads and writes.
 BYTES_A_MICROSECOND = 4.3e6
 
 
@@ -135,14 +135,14 @@ def modelled_microseconds(launch, dtype, processors):
 
 
 def is_slow(launch, task):
-    """Whether it takes longer than it may, and longer than its bytes need."""
+    """Whether a launch takes longer than the limit, and longer than its bytes need."""
     sizes = launch.arguments[0] * task.dtype.compute_itemsize + task.dtype.itemsize
     needed = prod(launch.arguments[4:10]) * sizes / BYTES_A_MICROSECOND
     return modelled_microseconds(launch, task.dtype, task.device.processors) > max(MOST_MICROSECONDS, needed)
 
 
 def test_a_long_chain_is_slow():
-    """A filter of few elements, of many splits: its bytes take one microsecond."""
+    """A filter of few elements with many splits must count as slow: its bytes take one microsecond."""
     task = task_without_memory("wgrad", parse('mb1g32ic32ih9oc32kh3n"few_elements"'), "float32")
     for splits, slow in ((1115, False), (4461, True)):
         launch = reduce.launch(task.dtype, SOURCE, FILTER, splits, (32, 1, 3, 3, 1, 1), (9, 9, 3, 1, 1, 1))
@@ -153,7 +153,7 @@ def test_a_long_chain_is_slow():
 @pytest.mark.slow(whole=True)
 @pytest.mark.parametrize("dtype, precision", PRECISIONS)
 def test_no_layer_waits_long_for_its_reduction(dtype, precision):
-    """All layers that are timed, on an H200."""
+    """No timed layer may wait long for its reduction on an H200."""
     sys.path.append(str(Path(__file__).parents[2]))
     from bench import suites
     from bench.gpu import rows as gpu_rows

@@ -1,4 +1,4 @@
-"""Kernels under AddressSanitizer and UndefinedBehaviorSanitizer: each operand in memory of just its size."""
+"""Kernels under AddressSanitizer and UndefinedBehaviorSanitizer: each operand has memory of exactly its size."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ from sim.executor import COMPILER
 pytestmark = [pytest.mark.simulator, pytest.mark.slow]
 
 FOLDER = Path(__file__).parent
-#: Values of these, in all families: padding and strides, groups, channel tails, several tiles.
+#: Problems whose values are tested in all families: padding and strides, groups, channel tails, several tiles.
 PROBLEMS = ("2d_stride2_dilation3", "2d_depthwise_multiplier3", "2d_channels65", "3d_mixed_stride")
 VALUES = f"test_integers and (bfloat16 or float64) and ({' or '.join(PROBLEMS)})"
 
 
 @cache
 def library():
-    """The sanitizers' library, which has to be loaded first; None where the compiler has none."""
+    """The sanitizers' library, which has to be loaded first; None if the compiler has none."""
     name = subprocess.run([COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
     return name if os.path.isabs(name) else None
 
@@ -50,7 +50,7 @@ def test_values(tests):
     "mistake, message", [(4, "use-after-poison"), (5, "heap-buffer-overflow")], ids=("shared memory", "an operand")
 )
 def test_access_beyond(mistake, message):
-    """The kernel `reverse` of sim/examples.cu, which then writes one element too far."""
+    """The kernel `reverse` of sim/examples.cu must be caught when it writes one element too far."""
     path = [str(FOLDER), str(FOLDER.parent)]
     done = run(
         "-c",

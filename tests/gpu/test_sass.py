@@ -1,4 +1,4 @@
-"""What NVRTC makes of the kernels that count: budgets close to what they have, so that no change grows it unseen."""
+"""NVRTC's output for the important kernels: budgets close to the present numbers, so that no growth stays unseen."""
 
 import re
 from collections import Counter
@@ -19,14 +19,14 @@ pytestmark = [
 ]
 
 ARCHITECTURES = {"sm_80": 80, "sm_90a": 90}
-#: How many more instructions than today are an error.
+#: More instructions than this multiple of the budget are an error.
 TOLERANCE = 1.05
-#: Warps that a multiprocessor of these architectures holds, and what the system takes of the shared memory of a block.
+#: Warps that a multiprocessor of these architectures holds, and bytes of a block's shared memory that the system takes.
 _WARPS, _RESERVED = 64, 1024
 
 
 class Budget(NamedTuple):
-    """Of one kernel."""
+    """The budget of one kernel."""
 
     instructions: int  # today
     calls: int  # at most
@@ -38,7 +38,7 @@ class Budget(NamedTuple):
 DENSE = 'mb32ic256ih56oc256kh3ph1n"dense"'
 STEM = 'mb128ic3ih224oc64kh7sh2ph3n"stem"'
 DEPTHWISE = 'mb128g144ic144ih56oc144kh3ph1n"depthwise"'
-#: Source, operation, layer, type, precision and layout for which it is launched.
+#: Source, operation, layer, type, precision and layout of a launch of the kernel.
 KERNELS = {
     "mma bfloat16": ("mma.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma_engine bfloat16": ("mma_engine.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
@@ -131,14 +131,14 @@ def launch_of(name, arch):
 
 
 def resident_blocks(launch, report, device):
-    """How many blocks have room on a multiprocessor together."""
+    """The number of blocks that have room on a multiprocessor together."""
     warps = -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
     shared = launch.shared + report.shared + _RESERVED
     return min(min(report.warps, _WARPS) // warps, (device.shared_bytes + _RESERVED) // shared)
 
 
 def opcodes(cubin):
-    """How often each instruction is there, but for those that fill up the end."""
+    """The count of each instruction, without the ones that fill up the end."""
     found = Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", nvrtc.sass(cubin), re.M))
     del found["NOP"]
     return found

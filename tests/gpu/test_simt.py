@@ -1,6 +1,6 @@
-"""Matrix products without tensor cores: how they read and store, tiles and splits, NaN and infinity.
+"""Matrix products without tensor cores: their reads and stores, tiles and splits, NaN and infinity.
 
-Every tile is in test_variants.py.
+test_variants.py tests every tile.
 """
 
 import re
@@ -56,7 +56,7 @@ READS = {
 @pytest.mark.parametrize("name", READS)
 @kernels
 def test_reads(kernel, name):
-    """Neighbouring threads read neighbours, whole vectors where they are aligned, and elements elsewhere."""
+    """Neighbouring threads must read neighbours, as whole vectors if they are aligned, and else as elements."""
     text, formats, expected = READS[name]
     problem = parse(text)
     task = task_without_memory(kernel, problem, "float32", formats=formats)
@@ -85,7 +85,7 @@ def test_nonfinite(name, dtype, kernel):
 
 @simulator
 def test_nonfinite_in_splits(monkeypatch):
-    """A split forms its own NaN again, and no other's terms."""
+    """A split must form its own NaN again, and no other split's terms."""
     monkeypatch.setattr(simt, "choice", lambda *_: (simt_tiles.TILES[4][-1], 3))
     for kernel, name in (("wgrad", "2d_sixteen"), ("fprop", "2d_channels65")):
         check_nonfinite(simt, kernel, PROBLEMS[name], "float32")
@@ -93,7 +93,7 @@ def test_nonfinite_in_splits(monkeypatch):
 
 @pytest.mark.parametrize("processors", (1, 40, 132, 10_000))
 def test_splits_cover_the_depth_once(processors):
-    """Splits are whole steps, none is empty, and where blocks are many there is one."""
+    """Splits must be whole steps, and none empty. If blocks are many, there must be one split."""
     float32 = dtypes.lookup(np.dtype(np.float32))
     for rows, columns, depth in ((64, 64, 1), (64, 64, 1000), (576, 64, 100_352), (49, 512, 4608), (10**6, 64, 576)):
         extents = simt_tiles.Extents(1, 1, rows, columns, depth)
@@ -108,7 +108,7 @@ def test_splits_cover_the_depth_once(processors):
 
 @pytest.mark.tuning
 def test_large_products_take_large_tiles():
-    """By the model: the largest tile where there are blocks for all processors; never more than twice the work."""
+    """The model must take the largest tile if all processors have blocks, and never more than twice the work."""
     float32 = dtypes.lookup(np.dtype(np.float32))
     cost = partial(simt_tiles.choice, dtype=float32, processors=132)
     assert cost(simt_tiles.Extents(1, 1, 10**6, 1024, 1024))[0].rows == 128
@@ -128,7 +128,7 @@ def test_counts_beyond_32_bits_are_refused():
 @pytest.mark.slow
 @kernels
 def test_instructions(kernel):
-    """Whole vectors from memory, and to and from shared memory."""
+    """Whole vectors must be read from memory, and moved to and from shared memory."""
     problem = parse('mb32ic64ih56oc64kh3ph1n"layer"')
     for arch in ("sm_75", "sm_90"):
         launch = simt.launches(

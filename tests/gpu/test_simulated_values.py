@@ -1,6 +1,6 @@
-"""Every family of kernels against the reference, run on the CPU: the text that a GPU would run, as it would be planned.
+"""Every family of kernels against the reference, run on the CPU: the text and the plan of a GPU.
 
-Each family is asked for every problem that suits it, also where another one would be preferred.
+Each family computes every problem that suits it, also if another one would be preferred.
 """
 
 from zlib import crc32
@@ -21,7 +21,7 @@ FAMILIES = dict(zip(families.NAMES, families.PREFERENCE, strict=True))
 
 
 def can(family, task):
-    """Whether a family computes the task; some say that beside whether it is worth while."""
+    """Whether a family can compute the task. Some families also say whether it gains."""
     return getattr(FAMILIES[family], "can", FAMILIES[family].suits)(task)
 
 
@@ -35,9 +35,9 @@ BOUNDS = {
     "float16": 2e-3,
     "bfloat16": 6e-3,
 }
-#: Products beyond which a problem is run in one schedule alone.
+#: A problem with more products than this runs in one schedule only.
 LARGE = 300_000
-#: Problems that are run in all formats, each with another kind of walk, groups or tail.
+#: Problems that run in all formats, each with another kind of walk, groups or tail.
 FEW = ("1d_groups", "2d_stride2_dilation3", "2d_asymmetric_stride2_end", "2d_channels65", "3d_mixed_stride")
 
 problems = pytest.mark.parametrize("problem", [p for p in PROBLEMS.values() if p.batch], ids=str)
@@ -55,7 +55,7 @@ def work_of(problem):
 @pytest.mark.parametrize("dtype", DTYPES)
 @problems
 def test_integers(family, dtype, problem):
-    """All kernels, exactly. Which formats, and which one in three schedules, depends on problem, kernel and type."""
+    """All kernels must be exact. Problem, kernel and type select the formats, and the one with three schedules."""
     tensors, results = integer_tensors(problem, dtype)
     ran = 0
     for kernel in OPERATIONS:
@@ -77,7 +77,7 @@ def test_integers(family, dtype, problem):
         pytest.skip(f"{family} does not take this problem")
 
 
-#: Real data: what the length and the order of a sum depend on.
+#: Problems with real data: they differ in the length and the order of sums.
 REAL = ("2d_valid", "2d_odd_everything", "2d_depth1200", "2d_depth810", "1d_many_positions", "2d_blocks_stride2")
 
 
@@ -107,7 +107,7 @@ def test_real_data(family, dtype, precision, name):
 @pytest.mark.parametrize("layout", (negative, every_second), ids=lambda layout: layout.__name__)
 @pytest.mark.parametrize("name", ("2d_groups3_stride2", "2d_depthwise", "2d_sixteen"))
 def test_strides(family, dtype, layout, name):
-    """Tensors that lie in memory with gaps, or backwards: the gaps of the result keep what they hold."""
+    """Tensors with gaps or negative strides must be exact. The gaps of the result must keep their values."""
     problem = PROBLEMS[name]
     tensors, results = integer_tensors(problem, dtype)
     for kernel in OPERATIONS:
@@ -120,7 +120,7 @@ def test_strides(family, dtype, layout, name):
 
 
 def gaps_around(view):
-    """All the memory that a view is part of, its own elements zero."""
+    """All memory that a view is part of. The view's own elements are set to zero."""
     memory = view
     while memory.base is not None:
         memory = memory.base
@@ -133,7 +133,7 @@ def gaps_around(view):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ("2d_stride2_leftover", "2d_depthwise", "2d_sixteen"))
 def test_preferred_family(dtype, name):
-    """What a call on an H200 would run: the part of these tests for every change."""
+    """The family that a call on an H200 would run must be exact. Every change runs this part."""
     tensors, results = integer_tensors(PROBLEMS[name], dtype)
     for kernel in OPERATIONS:
         case = Case(kernel, PROBLEMS[name], tensors, formats=CHANNELS_LAST)

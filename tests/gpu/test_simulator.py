@@ -1,4 +1,4 @@
-"""The simulator itself: what it computes, and the mistakes that it has to see."""
+"""The simulator itself: its results, and the mistakes that it has to see."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ schedules = pytest.mark.parametrize("schedule", SCHEDULES)
 
 
 def run(kernel, arrays, mistake=0, *, grid=1, block=64, shared=0, schedule="ascending"):
-    """Run one kernel of examples.cu on its operands, of which the last is written."""
+    """Run one kernel of examples.cu on its operands. The last one is written."""
     operands = (SOURCE, TARGET) if len(arrays) == 2 else (SOURCE, FILTER, TARGET)
     three = arrays if len(arrays) == 3 else [arrays[0], np.zeros(1), arrays[1]]
     launch = Launch("examples.cu", (), kernel, (grid, 1, 1), (block, 1, 1), shared, operands, (mistake,))
@@ -100,12 +100,12 @@ def test_product_of_some_lanes(mistake, message):
 
 
 def lanes():
-    """Row g and column t of each lane, as the PTX ISA calls them."""
+    """Row g and column t of each lane, in the terms of the PTX ISA."""
     return np.arange(32) // 4, np.arange(32) % 4
 
 
 def test_half_fragments():
-    """float16, m16n8k16: two neighbours of a row of A, or of a column of B, in each register."""
+    """float16, m16n8k16: each register must hold two neighbours of a row of A, or of a column of B."""
     random = np.random.default_rng(1)
     a, b, c = (random.integers(-9, 10, shape).astype(np.float16) for shape in ((16, 16), (16, 8), (16, 8)))
     g, t = lanes()
@@ -151,7 +151,7 @@ def test_long_double_fragments():
 
 
 def test_sums_are_truncated():
-    """As in tensor cores: what float32 cannot hold of a sum is dropped, and not rounded."""
+    """Sums must be truncated as in tensor cores: bits beyond float32 are dropped, not rounded."""
     g, t = lanes()
     a, b = np.zeros((16, 16), np.float16), np.zeros((16, 8), np.float16)
     a[:, 0], b[0] = 1, 1 - 2.0**-11
@@ -184,7 +184,7 @@ def test_shuffle_with_a_mask_of_other_lanes():
 
 @schedules
 def test_votes(schedule):
-    """All threads learn whether one was for it, and none of them what the next vote says."""
+    """All threads must learn whether one voted for it. None may learn the result of the next vote."""
     for wanted in ([0, 1, 0], [1, 0, 64], [64, 0, 0]):
         result = np.full((3, 64), -1, np.int32)
         run("votes", [np.array(wanted, np.int32), result], schedule=schedule)

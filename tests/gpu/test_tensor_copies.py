@@ -1,4 +1,4 @@
-"""Tensor copies on the simulator: what they bring, by a definition of its own, and the mistakes that it has to see."""
+"""Tensor copies on the simulator: their data, by a separate definition, and the mistakes that it has to see."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ NOTHING |= {"at": [0] * 5, "bytes": 0}
 
 
 def run(memory, tensor_map, schedule="ascending", **arguments):
-    """A box as it lies in shared memory, in chunks of 16 bytes, by rows."""
+    """A box in its shared memory layout, in chunks of 16 bytes, by rows."""
     start = load((FOLDER / "boxes.cu").read_text(), "box")
     aligned = np.zeros(memory.size + 64, np.uint16)
     skip = -aligned.ctypes.data % 128 // 2
@@ -40,7 +40,7 @@ def swizzled(rows):
 
 
 def dense(sizes, channels, gap):
-    """Strides in elements of axes with channels nearest, and elements in all."""
+    """Strides in elements of axes with channels nearest, and the total number of elements."""
     strides, step = [], channels + gap
     for size in reversed(sizes):
         strides.insert(0, step)
@@ -49,7 +49,7 @@ def dense(sizes, channels, gap):
 
 
 def random_walk(random, axes):
-    """One that boxes can follow."""
+    """A walk that boxes can follow."""
     while True:
         walk = []
         for _ in range(axes):
@@ -66,7 +66,7 @@ def random_walk(random, axes):
 
 @pytest.mark.parametrize("seed", range(24))
 def test_pixels_follow_a_walk(seed):
-    """A row of the box is the source at the tap that its position meets, and zeros where there is none."""
+    """A row of the box must be the source at the tap that its position meets, or zeros if there is none."""
     random = np.random.default_rng(seed)
     axes, batch, pixels = seed % 3 + 1, int(random.integers(1, 4)), (64, 128, 256)[seed % 2]
     walk, channels, gap = random_walk(random, axes), 8 * int(random.integers(5, 25)), 8 * int(random.integers(2))
@@ -113,7 +113,7 @@ TRIVIAL = forward_axis(1, 1, 1, 1, 1, 0)
 
 
 def engine_operand(strides, channels):
-    """What pack.py says of data with these strides of batch and spatial axes."""
+    """The ``Packed`` of pack.py for data with these strides of batch and spatial axes."""
     from convgrad_cy.gpu.pack import Packed
 
     by_batch, *space = strides
@@ -121,7 +121,7 @@ def engine_operand(strides, channels):
 
 
 def filter_box(random):
-    """Channels of some columns at one tap: the map of a filter, its memory, and where the box begins."""
+    """Channels of some columns at one tap: the map of a filter, its memory, and the box's begin."""
     sizes, channels = tuple(int(random.integers(1, most)) for most in (90, 4, 4, 4)), 8 * int(random.integers(1, 20))
     strides, elements = dense(sizes, channels, 0)
     memory = random.integers(1, 1 << 16, elements).astype(np.uint16)
@@ -142,7 +142,7 @@ def test_a_box_of_a_filter(seed):
     np.testing.assert_array_equal(found, swizzled(expected))
 
 
-#: In the order of the enumeration in boxes.cu, after the first, which spoils the result.
+#: Names in the order of the enumeration in boxes.cu, after the first one, which spoils the result.
 MISTAKES = (
     "no fence.mbarrier_init has shown",
     "the block has not met since|none was made",

@@ -17,13 +17,13 @@ from bench.gpu import forced, variant_rows
 from convgrad_cy.gpu import mma, module, reduce, simt_tiles, tiles
 
 FAMILIES = forced.FAMILIES
-#: All that mma.variants() knows, and a GPU without such tensor cores.
+#: All devices that mma.variants() knows, and a GPU without such tensor cores.
 DEVICES = {device.arch: device for device in mma._DEVICES} | {75: H200._replace(arch=75, shared_bytes=64 << 10)}
 GROUPS = [group.split() for group in variant_rows.GROUPS]
 
 
 def rows_of(family, kind, device, kernels=variant_rows.KERNELS, formats=variant_rows.FORMATS):
-    """The forced rows on a device, and of gather.cu, whose blocks depend on the sum, one for each of these."""
+    """The forced rows on a device. gather.cu chooses blocks by the length of a sum: its rows are named sum_of_*."""
 
     def task_of(kernel, problem, kind, formats):
         problem = variant_rows.LAYERS[problem].problem
@@ -45,7 +45,7 @@ def simulated(row, problem, tensors, device):
 
 
 def check(row, device, schedules=SCHEDULES):
-    """That its results are exact, in each order of warps the same bits, and that it ran what it forces."""
+    """Assert that a row's results are exact, with equal bits in each order of warps, and that it ran its choice."""
     for problem, _, what, tensors in variant_rows.calls_of(row):
         tensors = Tensors(**tensors)
         case, plan = simulated(row, problem, tensors, device)
@@ -59,7 +59,7 @@ def check(row, device, schedules=SCHEDULES):
         )
 
 
-# ---- that they are all there ----
+# ---- all variants exist ----
 
 
 def launched(device):
@@ -80,7 +80,7 @@ def launched(device):
 @pytest.mark.slow(whole=True)
 @pytest.mark.parametrize("arch", DEVICES)
 def test_every_variant_is_reached(arch):
-    """Those that families list by name; of the others each tile, shape of a thread and block, in each type."""
+    """Rows must reach all variants that families list, and each tile, shape of a thread and block, in each type."""
     found = launched(DEVICES[arch])
     named = {*reduce.variants(), *(mma.variants((DEVICES[arch],)) if arch >= 80 else ())}
     assert named <= found, "\n".join(map(str, sorted(named - found)))
@@ -101,7 +101,7 @@ def test_every_variant_is_reached(arch):
 
 
 def test_what_is_forced_is_what_is_planned():
-    """A tile, splits and a shape that no plan of these problems has; and after that, plans are as before."""
+    """A tile, splits and a shape that no plan of these problems has must be forced. Later plans must be as before."""
     task = task_without_memory("fprop", variant_rows.LAYERS["tails_fprop"].problem, "float16", device=H200)
     before = mma.launches(task), FAMILIES["simt"].launches(task)
     for family, name in (("mma", "mma"), ("simt", "simt.cu")):
@@ -114,7 +114,7 @@ def test_what_is_forced_is_what_is_planned():
     assert before == (mma.launches(task), FAMILIES["simt"].launches(task))
 
 
-# ---- that they are right ----
+# ---- all variants are right ----
 
 
 @pytest.mark.simulator
@@ -140,7 +140,7 @@ def test_variants(family, kind, formats, kernel):
 @pytest.mark.parametrize("arch", [arch for arch in DEVICES if arch not in (75, 90)])
 @pytest.mark.parametrize("kind", variant_rows.KINDS_OF["mma"])
 def test_stages_of_other_devices(kind, arch):
-    """Tiles of tensor cores of which shared memory holds another number of stages than on H100 and H200."""
+    """Tiles must be exact whose number of stages in shared memory differs from H100 and H200."""
     device = DEVICES[arch]
     for row in rows_of("mma", kind, device, formats=variant_rows.FORMATS[1:2]):
         by_depth, task_kind = row.kernel == "wgrad", mma_kind(kind)
@@ -157,7 +157,7 @@ def mma_kind(kind):
 @pytest.mark.simulator
 @pytest.mark.parametrize("family, kind", [("mma", "float16"), ("simt", "int32"), ("depthwise", "float32")])
 def test_a_wrong_kernel_is_seen(family, kind):
-    """With another tap in the place of each, the first row is not right: the part of these tests for every change."""
+    """A kernel with exchanged taps must be seen: the first row is then not right. Every change runs this part."""
     row = next(rows_of(family, kind, H200, ("fprop",), variant_rows.FORMATS[1:2]))
     row = row._replace(problems=row.problems[-1:])
     check(row, H200)
@@ -179,7 +179,7 @@ def test_a_wrong_kernel_is_seen(family, kind):
     ids=("half of the columns", "no columns", "sixteen for eight"),
 )
 def test_a_wrong_narrow_tile_is_seen(columns, old, new):
-    """Too few columns are copied, or more read than there are."""
+    """A narrow tile must be seen as wrong if too few columns are copied, or more are read than exist."""
     rows = rows_of("mma", "bfloat16", H200, ("fprop",), variant_rows.FORMATS[1:2])
     row = next(row for row in rows if row.choice.tile.columns == columns)
     problem, _, _, tensors = next(variant_rows.calls_of(row))

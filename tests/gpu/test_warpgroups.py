@@ -47,7 +47,7 @@ def test_many_stages(tile, kernel, splits):
 
 @pytest.mark.parametrize("kernel", ("fprop", "dgrad"))
 def test_infinity_reaches_what_it_should(kernel):
-    """An infinite element where padding meets it, whose product with a zero is no number; in splits, too."""
+    """An infinity must reach its results only: times a zero of the padding it would give NaN, in splits, too."""
     problem = PROBLEMS["two"]
     tensors, _ = integer_tensors(problem, "bfloat16")
     tensors = Tensors(*(array.copy() for array in tensors))
@@ -60,7 +60,7 @@ def test_infinity_reaches_what_it_should(kernel):
         np.testing.assert_array_equal(run(kernel, problem, tensors, tile, splits), expected)
 
 
-#: What has to be there for copies to be seen, and for a stage not to be written while products read it.
+#: Statements that make copies visible, and that keep a stage unwritten while products read it.
 MISTAKES = {
     "copies": ("wait_copies<STAGES - 3>();", "wait_copies<STAGES - 2>();"),
     "fence": ("        show_copies();\n", ""),
@@ -69,7 +69,7 @@ MISTAKES = {
     "begin": ("    begin_products();\n", ""),
     "place": ("copies.load(step + STAGES - 2, shared + write", "copies.load(step + STAGES - 2, shared + read"),
 }
-#: The same where the copy engine brings stages.
+#: Such statements for stages that TMA copies bring.
 MISTAKES_OF_RINGS = {
     "not filled": ("        wait_phase(&ring.filled[turn.stage], turn.parity);\n", ""),
     "not emptied": ("        wait_phase(&ring.emptied[turn.stage], turn.parity ^ 1);", ""),
@@ -101,7 +101,7 @@ def test_mistakes_of_rings_are_seen(kernel, mistake):
     assert is_seen(kernel, BY_ENGINE[0], *MISTAKES_OF_RINGS[mistake])
 
 
-#: A warp's rows on their way to the target.
+#: Statements that move a warp's rows to the target.
 MISTAKES_OF_WARPS = {
     "not stored": ("arguments, column);\n                    __syncwarp();\n", "arguments, column);\n"),
     "row": ("staged.row_target[i];", "staged.row_target[0];"),
@@ -111,7 +111,7 @@ MISTAKES_OF_WARPS = {
 
 @pytest.mark.parametrize("mistake", MISTAKES_OF_WARPS)
 def test_mistakes_of_warps_are_seen(mistake, monkeypatch):
-    """On a GPU of one multiprocessor, whose block forms several tiles."""
+    """Mistakes must be seen on a GPU of one multiprocessor, whose block forms several tiles."""
     monkeypatch.setitem(globals(), "H200", H200._replace(processors=1))
     problem = PROBLEMS["stride"]
     tensors, results = integer_tensors(problem, "bfloat16")
@@ -128,7 +128,7 @@ def is_seen(kernel, tile, old, new, problem=PROBLEMS["two"], sources=("mma.cu", 
     def wrong(source, macros=()):
         right = module.text(source, macros)
         assert right.count(old) == (source in sources), old
-        # Without the second pass, which forms again what is not finite.
+        # Without the second pass, which repairs values that are not finite.
         return right.replace(old, new).replace("return value - value == 0;", "return true;")
 
     try:

@@ -1,6 +1,6 @@
-"""Machines on which something is missing: a message that says what, and a CPU path that does not notice.
+"""Machines that lack a part: a message names it, and the CPU path does not notice.
 
-Each case is a process of its own. Where the real CuPy is needed and not installed, the test says so.
+Each case is a process of its own. If the real CuPy is needed and not installed, the test says so.
 """
 
 import os
@@ -28,7 +28,7 @@ class Tensor:
 
 
 def run(code, *path, **environment):
-    """What a new process prints, with folders put before its path."""
+    """The output of a new process, with folders before its path."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(info.__file__)))
     path = os.pathsep.join([*map(str, path), here, os.environ.get("PYTHONPATH", "")])
     environment = os.environ | environment | {"PYTHONPATH": path}
@@ -38,13 +38,13 @@ def run(code, *path, **environment):
 
 
 def refusal(call):
-    """Code that prints the type and the message of what a call raises."""
+    """Code that prints the type and the message of a call's exception."""
     return f"try:\n    {call}\nexcept Exception as error:\n    print(type(error).__name__ + ': ' + str(error))"
 
 
 @pytest.fixture
 def no_cupy(tmp_path):
-    """A folder that hides CuPy, as where it is not installed."""
+    """A folder that hides CuPy, as if it were not installed."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
         "class Hide:\n"
@@ -85,7 +85,7 @@ def rows(*path):
 
 
 def test_an_array_of_another_library_with_cupy(tmp_path):
-    """CuPy is not even imported for the message."""
+    """The message must not need an import of CuPy."""
     fake(tmp_path, "raise SystemError('imported')")
     code = f"{ON_THE_CPU}{ELSEWHERE}\n{refusal('cg.conv(Tensor(), Tensor())')}"
     assert run(code, tmp_path) == (
@@ -99,7 +99,7 @@ def test_a_cupy_that_cannot_be_imported(tmp_path):
     assert dict(rows(tmp_path))["GPU"] == ("none: CuPy is installed, but libcuda.so.1: cannot open shared object file")
 
 
-#: CuPy as the package sees it, on a machine where it finds neither NVRTC nor headers, or one of them only.
+#: CuPy as the package sees it on a machine where it finds neither NVRTC nor headers, or only one of them.
 HALF = """
 import contextlib
 class ndarray:
@@ -168,7 +168,7 @@ def test_the_real_cupy_without_a_driver():
 
 @needs_cupy
 def test_the_real_cupy_without_headers():
-    """The words by which the package knows why nothing can be compiled."""
+    """The message must contain the words by which the package recognises that nothing can be compiled."""
     code = """
 import cuda.pathfinder
 cuda.pathfinder.find_nvidia_header_directory = lambda *_: None
@@ -190,7 +190,7 @@ def test_numpy_arrays_do_not_wake_the_real_cupy():
 
 @needs_cupy
 def test_the_real_array_is_seen_without_its_memory():
-    """Validation looks at addresses alone, so it can be tried on memory that is nowhere."""
+    """Validation must use addresses only, so it works on memory that does not exist."""
     code = """
 import cupy, numpy as np
 import convgrad_cy as cg

@@ -1,4 +1,4 @@
-"""How plans are joined, compiled and carried out, seen from what is launched."""
+"""The joining, compilation and execution of plans, seen from the launches."""
 
 from threading import Barrier, Thread, get_ident
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ def launch(kernel, *pointers, shared=0, macros=()):
 
 
 class Recorder:
-    """In the place of a compiled kernel, with so many bytes of static shared memory."""
+    """A stand-in for a compiled kernel, with ``shared_size_bytes`` of static shared memory."""
 
     def __init__(self, shared_size_bytes=256):
         self.shared_size_bytes, self.limits = shared_size_bytes, []
@@ -87,7 +87,7 @@ def test_workspaces_do_not_share_memory(kernels):
 
 
 def test_a_captured_call_keeps_its_workspaces(kernels):
-    """A graph uses them again, whenever it is launched."""
+    """The workspaces must be kept: a graph uses them again at each launch."""
     made = work.Work([(Plan((launch("k", 0, WORKSPACE, 2),), (8,)), (0, 1, 2))], 3, 0)
     made.run(None, None, None)
     assert made._captured == []
@@ -100,7 +100,7 @@ def test_a_captured_call_keeps_its_workspaces(kernels):
 
 
 def test_much_shared_memory_is_asked_for(kernels):
-    """Static and dynamic together count, and with them the carve-out."""
+    """Static and dynamic memory together must be requested, and the carve-out with them."""
     kernels["none"] = Recorder(0)
     sizes = {"none": 48 << 10, "little": (48 << 10) - 256, "both": 48 << 10, "much": 100 << 10}
     launches = tuple(launch(name, 0, shared=size) for name, size in sizes.items())
@@ -121,7 +121,7 @@ def test_much_shared_memory_is_asked_for(kernels):
 
 @pytest.fixture
 def compiler(monkeypatch):
-    """In the place of NVRTC: ``seen`` has each text with the device and the thread it is compiled on."""
+    """A stand-in for NVRTC: ``seen`` has each text with the device and the thread of its compilation."""
     fake_cupy.install(monkeypatch)
     made = SimpleNamespace(seen=[], before=lambda code: None)
 
@@ -144,7 +144,7 @@ def modules(*names):
 def test_modules_of_a_call_are_compiled_side_by_side(compiler, monkeypatch, device):
     monkeypatch.setattr(work.os, "cpu_count", lambda: 8)
     together = Barrier(3, timeout=30)
-    compiler.before = lambda code: together.wait()  # none goes on before all have begun
+    compiler.before = lambda code: together.wait()  # none continues before all have begun
     work.Work(modules("A", "B", "A", "C"), 3, device)
     codes, devices, threads = zip(*compiler.seen, strict=True)
     assert sorted(codes) == [f"some.cu {{'{name}': '1'}}" for name in "ABC"]
@@ -153,7 +153,7 @@ def test_modules_of_a_call_are_compiled_side_by_side(compiler, monkeypatch, devi
 
 
 def test_what_is_compiled_is_kept(compiler):
-    """For each device; one module needs no other thread."""
+    """Compiled modules must be kept for each device. A single module must need no other thread."""
     work.Work(modules("A", "B"), 3, 0)
     del compiler.seen[:]
     work.Work(modules("B", "A"), 3, 0)
@@ -189,7 +189,7 @@ def test_no_compiler(compiler):
 
 
 def test_works_are_made_in_several_threads(compiler):
-    """Of the same modules, at once."""
+    """Works must be made in several threads from the same modules, at the same time."""
     together, made = Barrier(4, timeout=30), []
 
     def make():
@@ -206,14 +206,14 @@ def test_works_are_made_in_several_threads(compiler):
     assert len(made) == 4 and len(work._MODULES) == 3
 
 
-# ---- what is known of a device ----
+# ---- facts about a device ----
 
 
 def test_a_device(monkeypatch):
     fake_cupy.install(monkeypatch)
     device = work.device_of(0)
     assert device[:3] == (90, 132, 227 << 10)
-    # 4.9 TB/s at 1.98 GHz, of which each of 132 multiprocessors has a share.
+    # 4.9 TB/s at 1.98 GHz, divided among 132 multiprocessors.
     assert device.memory_bytes == pytest.approx(4.917e12 / 1.98e9 / 132, rel=1e-3)
 
 

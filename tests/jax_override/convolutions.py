@@ -1,4 +1,4 @@
-"""Random convolutions of JAX, and everything that is derived from one."""
+"""Random convolutions of JAX, and all functions derived from one."""
 
 from dataclasses import dataclass
 
@@ -91,7 +91,7 @@ def derived(convolution, lhs, rhs):
 
 
 def distance(found, wanted):
-    """The greatest difference of two trees of arrays, each relative to the greatest element that is wanted."""
+    """The greatest difference of two trees of arrays, each relative to the greatest element of the wanted array."""
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
     return max(_distance(np.asarray(one, float), np.asarray(other, float)) for one, other in pairs)
 

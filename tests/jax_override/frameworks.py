@@ -1,9 +1,8 @@
-"""Models of other libraries, unchanged: how many of their convolutions convgrad_cy lowers, and why not the others.
+"""Unchanged models of other libraries: the number of convolutions that convgrad_cy lowers, and why not the others.
 
     python tests/jax_override/frameworks.py [NAME ...]
 
-prints a line for each library, as JSON. The libraries are Flax, Haiku, Equinox and Keras, those of them that are
-installed.
+prints a line for each library, as JSON. The libraries are Flax, Haiku, Equinox and Keras, as far as they are installed.
 """
 
 import json
@@ -94,7 +93,7 @@ def keras_mobilenet_v2():
 
 
 def run(name):
-    """The counts of `status` after the gradients of a model, which are finite."""
+    """The counts of `status` after the gradients of a model. The gradients must be finite."""
     import jax
 
     import convgrad_cy.jax
@@ -112,7 +111,7 @@ def main(names):
             print(json.dumps({"name": name, "absent": PACKAGES[name]}))
         elif len(names) == 1:
             print(json.dumps({"name": name, **run(name)}))
-        else:  # a process for each: the counts are those of a process
+        else:  # a process for each library, because the counts belong to a process
             os.spawnv(os.P_WAIT, sys.executable, [sys.executable, __file__, name])
 
 

@@ -40,7 +40,7 @@ def text(batch, channels=1, taps=3):
     "error", [MemoryError("of a test"), ValueError("of a test, ε"), KeyboardInterrupt("of a test")]
 )
 def test_errors(monkeypatch, error):
-    """An exception becomes XLA's error with its text, and the next call works."""
+    """An exception must become XLA's error with its text, and the next call must work."""
 
     def fail(text, threads):
         raise error
@@ -59,7 +59,7 @@ def test_errors(monkeypatch, error):
 
 
 def test_plans_are_bounded():
-    """Plans of ten thousand shapes take no more than one cache may hold."""
+    """Plans of ten thousand shapes must take no more than one cache may hold."""
     plans.forget()
     for batch in range(1, 20001):
         plans.make(text(batch), 1)
@@ -90,7 +90,7 @@ def test_threads_are_part_of_the_key():
 
 
 def test_a_text_of_another_version():
-    """Its error names the text's fault; nothing is computed from it."""
+    """The error must name the fault of the text. Nothing may be computed from it."""
     with pytest.raises(Exception, match="conv_of_tomorrow"):
         plans.make(text(1).replace(b'"conv"', b'"conv_of_tomorrow"'), 1)
     with pytest.raises(ValueError, match="has a result of shape"):
@@ -113,7 +113,7 @@ print(float(convolve(x, w).sum()), override.status().computed, any("cache_hits" 
 
 
 def test_the_persistent_cache(tmp_path):
-    """A second process finds the compiled program, and our handler runs it there."""
+    """A second process must find the compiled program, and our handler must run it there."""
     total = 3 * sum(sum(range(begin, begin + 4)) for row in (0, 12) for begin in range(row, row + 9, 2))
     assert scripts.run(tmp_path, CACHED) == [f"{float(total)} 1 False"]
     assert scripts.run(tmp_path, CACHED) == [f"{float(total)} 1 True"]

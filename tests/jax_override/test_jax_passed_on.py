@@ -1,4 +1,4 @@
-"""Convolutions that are XLA's: its result, a reason in `status`, and never an error that JAX alone would not raise."""
+"""Convolutions that XLA computes: its result, a reason in `status`, and only errors that JAX alone would raise."""
 
 import logging
 
@@ -27,7 +27,7 @@ def conv(x, w, padding="SAME", **keywords):
 
 
 def passed_on(function, *operands):
-    """The reasons for which a function's convolutions went to XLA, after its result was compared with JAX's own."""
+    """The reasons why a function's convolutions went to XLA. Its result is compared with JAX's own before."""
     wanted = np.asarray(jax.jit(function)(*operands))
     before = override.status().passed_on
     with override.enabled():
@@ -55,7 +55,7 @@ def test_the_same_type_by_name():
 
 @pytest.mark.parametrize("precision", ["default", "high", "highest"])
 def test_precision(precision):
-    """Sums are formed in float32, whatever precision is asked for."""
+    """Sums must be formed in float32 for any precision that a caller asks for."""
     assert passed_on(lambda x, w: conv(x, w, precision=precision), X, W) == []
 
 
@@ -84,7 +84,7 @@ def test_four_axes():
 
 
 def test_matrix_product_as_convolution():
-    """Without a spatial axis."""
+    """A convolution without a spatial axis must go to XLA."""
 
     def none(x, w):
         return jax.lax.conv_general_dilated(x, w, (), [])
@@ -117,7 +117,7 @@ def test_several_platforms():
 
 
 def test_a_planner_that_fails(monkeypatch, caplog):
-    """A plan that cannot be made ends nobody's program: XLA computes the convolution, and the log says why."""
+    """A plan that cannot be made must end no program: XLA computes the convolution, and the log has the reason."""
 
     def fail(*arguments):
         raise ZeroDivisionError("of a test")
@@ -129,7 +129,7 @@ def test_a_planner_that_fails(monkeypatch, caplog):
 
 
 def test_jax_keeps_its_rule_where_we_find_it():
-    """`rule_of_jax` reads a table that JAX does not document: it has what JAX lowers with."""
+    """`rule_of_jax` must find JAX's own rule, in a table that JAX does not document."""
     own = lowering.rule_of_jax()
     assert callable(own)
     with override.enabled():

@@ -68,7 +68,7 @@ def test_ways(operands, way):
 
 
 def test_python_threads(operands):
-    """Two Python threads call one program 200 times each."""
+    """Two Python threads that call one program 200 times each must get correct results."""
     w, x = operands
     gradient = jax.jit(jax.grad(loss))
     wanted = gradient(w, x)
@@ -120,7 +120,7 @@ print(*override.status().passed_on)
 
 
 def test_two_devices(tmp_path):
-    """Inside shard_map each device runs our kernels. What XLA divides itself is left to it: nothing is gathered."""
+    """Inside shard_map each device must run our kernels. XLA must keep the convolutions that it divides itself."""
     printed = scripts.run(tmp_path, DEVICES, XLA_FLAGS="--xla_force_host_platform_device_count=2")
     assert printed == [
         "shard_map True True {}",

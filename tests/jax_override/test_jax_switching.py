@@ -1,4 +1,4 @@
-"""enable(), disable() and enabled(): whose kernels compute a convolution, before, within and after."""
+"""enable(), disable() and enabled(): the kernels that compute a convolution before, within and after."""
 
 import threading
 
@@ -21,7 +21,7 @@ OURS = {algorithm: cg.conv(X, W, algorithm=algorithm) for algorithm in ("auto", 
 
 
 def owner():
-    """Who computes a function that was jitted once for all tests, by the bits of its result."""
+    """The library that computes a function that was jitted once for all tests, by the bits of its result."""
     found = np.asarray(COMPILED(X, W))
     same = [algorithm for algorithm, result in OURS.items() if np.array_equal(found, result)]
     return same[0] if same else "XLA"
@@ -58,7 +58,7 @@ def test_algorithms():
 
 
 def test_the_default_algorithm():
-    """It counts when a convolution is computed, so nothing is compiled again."""
+    """The default algorithm must count when a convolution is computed, so nothing is compiled again."""
     override.enable()
     assert owner() == "auto"
     cg.set_default_algorithm("direct")
@@ -99,7 +99,7 @@ def test_disable_in_a_block():
 
 
 def test_threads_that_switch_while_others_compute():
-    """Each result is one of the three that it may be, and nobody fails."""
+    """Each result must be one of the three possible ones, and no thread may fail."""
     of_xla, stop, found, failed = np.asarray(COMPILED(X, W)), threading.Event(), set(), []
 
     def compute():
@@ -108,7 +108,7 @@ def test_threads_that_switch_while_others_compute():
                 result = np.asarray(COMPILED(X, W))
                 known = [*OURS.items(), ("XLA", of_xla)]
                 found.add(next((name for name, one in known if np.array_equal(result, one)), "something else"))
-        except Exception as error:  # whatever it is
+        except Exception as error:  # any error fails the test
             failed.append(error)
 
     threads = [threading.Thread(target=compute) for _ in range(2)]

@@ -15,13 +15,13 @@ import convgrad_cy.jax as override
 pytestmark = pytest.mark.jax
 
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 300)]
-#: Bits of a type's significand, less the first.
+#: Bits of a type's significand, without the first.
 BITS = {"float16": 10, "bfloat16": 7}
 
 
 @pytest.mark.parametrize("seed", [*range(12), *SLOW])
 def test_derivatives(float64, seed):
-    """Within 1e-13 of XLA's in float64: both add the same terms, in other orders."""
+    """Derivatives must be within 1e-13 of XLA's in float64: both add equal terms, in other orders."""
     convolution = draw(np.random.default_rng(seed))
     operands = jnp.asarray(convolution.lhs), jnp.asarray(convolution.rhs)
     wanted = jax.jit(derived, static_argnums=0)(convolution.__call__, *operands)
@@ -35,7 +35,7 @@ def test_derivatives(float64, seed):
 
 
 def test_random_convolutions_are_ours(float64):
-    """Nearly all of them; the reasons why others are not are known."""
+    """Nearly all random convolutions must be ours. The reasons for the others must be known ones."""
     before = override.status()
     override.enable()
     for seed in range(60):
@@ -57,7 +57,7 @@ def test_random_convolutions_are_ours(float64):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_integers(float64, seed):
-    """Exactly XLA's: sums of small integers round nowhere, whatever the layout, groups, padding and dilation."""
+    """Sums of small integers must equal XLA's, for any layout, groups, padding and dilation: nothing is rounded."""
     convolution = draw(np.random.default_rng(100 + seed))
     wanted = np.asarray(convolution(convolution.lhs, convolution.rhs))
     with override.enabled("direct"):
@@ -68,7 +68,7 @@ def test_integers(float64, seed):
 @pytest.mark.parametrize("dtype", BITS)
 @pytest.mark.parametrize("seed", range(6))
 def test_half_types(seed, dtype):
-    """A sum in float32 within 2e-5 of the greatest element, rounded once to the type."""
+    """A sum must be in float32, within 2e-5 of the greatest element, and rounded once to the type."""
     rng = np.random.default_rng(200 + seed)
     convolution = draw(rng)
     lhs, rhs = (
@@ -84,7 +84,7 @@ def test_half_types(seed, dtype):
 
 
 def test_direct_has_our_bits():
-    """A convolution of JAX with "direct" is `convgrad_cy.conv` with "direct", bit for bit."""
+    """A convolution of JAX with "direct" must have the bits of `convgrad_cy.conv` with "direct"."""
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in ((2, 16, 14, 15), (8, 16, 3, 3)))
     with override.enabled("direct"):
@@ -93,7 +93,7 @@ def test_direct_has_our_bits():
 
 
 def test_winograd_is_taken():
-    """The default algorithm is "auto", whose bits differ from "direct" here."""
+    """The default algorithm must be "auto". Its bits differ from "direct" here."""
     rng = np.random.default_rng(3)
     x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
     with override.enabled():

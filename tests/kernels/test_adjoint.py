@@ -7,7 +7,7 @@ from problems import PROBLEMS
 
 
 def inner(tensor, result, formats, tensors):
-    """The inner product of a result with the tensor that it is paired with, as a Python integer."""
+    """The inner product of a result with the tensor of the same shape, as a Python integer."""
     other = to_formats(tensor, getattr(tensors, tensor), *formats)
     assert result.shape == other.shape
     return int((result.astype(np.int64) * other.astype(np.int64)).sum())
@@ -29,7 +29,7 @@ def test_adjoint(prefix, problem):
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
 def test_transposed_is_the_gradient(problem):
-    """Each operation of the transposed convolution is one of the convolution, with x and y in each other's place."""
+    """Each operation of the transposed convolution must equal one of the convolution with x and y exchanged."""
     tensors, _ = integer_tensors(problem, "float32")
     for transposed, plain in (
         ("conv_transpose", "conv_backward_data"),
@@ -43,7 +43,7 @@ def test_transposed_is_the_gradient(problem):
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
 def test_linear_in_each_operand(problem):
-    """Twice an operand is twice the result, and the sum of two operands the sum of two results."""
+    """Twice an operand must give twice the result, and a sum of two operands the sum of two results."""
     tensors, _ = integer_tensors(problem, "float64")
     for operation in OPERATIONS.values():
         result = operation.call(problem, tensors)

@@ -1,11 +1,11 @@
-"""By the direct algorithm an item of a batch has the bits that it has alone; with "auto" in types of one algorithm."""
+"""An item of a batch has the bits that it has alone, with "direct", and with "auto" in types of one algorithm."""
 
 import numpy as np
 import pytest
 from operations import DTYPES, OPERATIONS, Tensors, bits, real_tensors
 from problems import PROBLEMS, parse
 
-#: Many channels and few positions, or long filters: their windows and chunks once depended on the batch.
+#: Problems with many channels and few positions, or with long filters. Windows and chunks must not depend on the batch.
 WIDE = [
     parse('mb1ic65ih4oc65kh3ph1n"batch_one_box"'),
     parse('mb1ic512ih7oc512kh3ph1n"batch_large_filter"'),
@@ -24,7 +24,7 @@ def batch_of(problem, images):
 
 
 def differing(problems, dtype, data_format, algorithm):
-    """Parts of a batch whose result is another than by themselves."""
+    """Parts of a batch whose result differs from the result that they have alone."""
     wrong = []
     for problem in problems:
         for name in ("conv", "conv_backward_data"):
@@ -62,5 +62,8 @@ def test_auto_of_types_with_one_algorithm(dtype):
 
 
 def test_differences_are_seen():
-    """Of float32 "auto" may take another algorithm for a batch than for an item: here it does."""
+    """The comparison must see differences.
+
+    Here "auto" takes one algorithm for a float32 batch, and another for an item.
+    """
     assert differing(WIDE[:2], "float32", "NCX", "auto") != []

@@ -1,4 +1,4 @@
-"""Data gradients of a small y under a large filter, by way of columns."""
+"""Data gradients of a small y under a large filter, computed as columns."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from convgrad_cy import calls, cpu
 from convgrad_cy.cpu.rewrites import columns
 from convgrad_cy.problem import ConvProblem
 
-#: One to three axes, several images, groups, strides, dilation, padding, and x of which no tap reaches a part.
+#: Problems of one to three axes, several images, groups, strides, dilation, padding, and x with elements without a tap.
 PROBLEMS = [
     parse(text)
     for text in (
@@ -44,7 +44,7 @@ gradients = pytest.mark.parametrize("operation", GRADIENTS.values(), ids=list(GR
 
 @pytest.fixture(params=(None, 20_000), ids=("whole", "parts"))
 def forced(request, machine_with, monkeypatch):
-    """Data gradients by way of columns, whatever that takes, also of a few bytes of columns at a time; counts them."""
+    """Force columns for all data gradients, also with a few bytes of columns at a time, and collect the gradients."""
     counted, run = [], columns.Columned.run
     if request.param:
         machine_with(own_tuning=cpu.this_machine().tuning._replace(column_bytes=request.param))
@@ -82,7 +82,7 @@ def test_exact(problem, operation, data_format, filter_format, forced):
         result = operation.call(problem, tensors, data_format, filter_format)
         assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
     assert len(forced) == len(DTYPES)
-    for each in forced:  # of a filter (tap, channel), some channels do not lie side by side
+    for each in forced:  # some channels of a filter (tap, channel) are not adjacent
         some = any(1 < channels < problem.w_shape[1] for _, channels in each.products)
         assert each.layout.copied == (filter_format == "XIO" and some)
 
@@ -110,7 +110,10 @@ def test_layouts(problem, forced):
     ),
 )
 def test_parts(images, channels, most, part):
-    """As many images as there is room for, or channels of one, in nearly equal parts; a channel has 800 bytes here."""
+    """A part must be as many images as there is room for, or channels of one image in nearly equal parts.
+
+    A channel has 800 bytes here.
+    """
     one, axes = (1, 1, 1), {"x": (1, 1, 53), "y": (1, 1, 4), "kernel": (1, 1, 50)}
     problem = ConvProblem(images, 1, channels, 8, **axes, stride=one, dilation=one, pad_begin=(0, 0, 0))
     assert columns.part_of(problem, 4, cpu.this_machine().tuning._replace(column_bytes=most)) == part
@@ -119,7 +122,10 @@ def test_parts(images, channels, most, part):
 @pytest.mark.tuning
 @pytest.mark.parametrize(("y", "outputs", "parts"), ((2, 16, 1), (5, 16, 8)))
 def test_no_part_copies_a_filter_larger_than_columns(y, outputs, parts):
-    """Of the format XIO, channels that are a part do not follow each other; of OIX they do, and parts copy nothing."""
+    """No part may copy a filter that is larger than its columns.
+
+    In the format XIO, the channels of a part do not follow each other. In OIX they do, and parts copy nothing.
+    """
     x, found = y + 47, []
     for data_format, filter_format in (("NCHW", "OIHW"), ("NHWC", "HWIO")):
         last = data_format == "NHWC"
@@ -132,7 +138,7 @@ def test_no_part_copies_a_filter_larger_than_columns(y, outputs, parts):
 
 
 def test_a_filter_with_gaps_is_copied(forced):
-    """The elements of a column do not follow each other at one distance."""
+    """A filter whose elements of a column do not follow each other at one distance must be copied."""
     problem = PROBLEMS[0]
     x, w, y = integer_tensors(problem, "float32")[0]
     wide = np.zeros((*w.shape[:2], w.shape[2] + 2, 2 * w.shape[3]), np.float32)
@@ -150,7 +156,7 @@ def test_what_is_not_finite_reaches_what_its_taps_do(problem, forced):
 @settings(max_examples=150)
 @given(geometries(channels=(1, 11), dtypes=("float16", "float32", "float64", "int32")), st.booleans())
 def test_any_geometry(drawn, last):
-    """``last``: the filter's channels are adjacent."""
+    """Any geometry must give the exact result. ``last``: the filter's channels are adjacent."""
     w = np.moveaxis(np.ascontiguousarray(np.moveaxis(drawn.w, 1, -1)), -1, 1) if last else drawn.w
 
     def result(refusal):
@@ -165,7 +171,7 @@ def test_any_geometry(drawn, last):
 
 
 def test_out_is_as_it_was_without_memory(forced):
-    """Neither where the columns cannot be had, nor where the sums of their kernel cannot."""
+    """Without memory for the columns or for the sums of their kernel, ``out`` must keep its values."""
     problem = PROBLEMS[0]
     tensors = real_tensors(problem, "float32")
     out = np.full(problem.x_shape, np.nan, np.float32)
@@ -211,7 +217,7 @@ def test_scratch_limit():
 
 
 def test_no_channels(forced):
-    """A sum of no terms is zero."""
+    """A sum without terms must be zero."""
     for shape, w in (((1, 0, 2, 2), (0, 3, 5, 5)), ((2, 0, 3), (0, 4, 4))):
         result = cg.conv_transpose(np.zeros(shape, np.float32), np.zeros(w, np.float32))
         assert result.size and not result.any()

@@ -1,4 +1,4 @@
-"""Rows of channels last cut into their ends and what lies between, which is read where it is."""
+"""Rows of channels last, cut into their ends and the part between, which is read in place."""
 
 from itertools import chain
 
@@ -28,7 +28,7 @@ FORMATS = ("NXC", "XIO")
 @pytest.mark.parametrize("stride, dilation, pad", ((1, 1, 1), (1, 5, 7), (2, 1, 3), (3, 2, 0)))
 @pytest.mark.parametrize("row", (4, 90, 200))
 def test_terms(stride, dilation, pad, row):
-    """Each part has the walk's taps, the terms are the same, and at most one part sees no padding."""
+    """Each part must have the walk's taps, the terms must be the same, and at most one part may see no padding."""
     axes = (1, 1, stride), (1, 1, dilation)
     y = tuple(map(conv_size, (1, 2, row), (1, 1, 3), *axes, ((0, 0), (0, 0), (pad, pad))))
     problem = ConvProblem(2, 1, 1, 1, (1, 2, row), y, (1, 1, 3), *axes, (0, 0, pad))
@@ -47,7 +47,7 @@ def test_terms(stride, dilation, pad, row):
 @pytest.mark.parametrize("dtype", ("float16", "float32"))
 @pytest.mark.parametrize("data_format", ("NCX", "NXC"))
 def test_are_cut(monkeypatch, problem, dtype, data_format):
-    """Long rows of channels last, where elements can be read as they are."""
+    """Long rows of channels last must be cut if their elements can be read in place."""
     made = []
     monkeypatch.setattr(direct, "make_plan", lambda *a, make=direct.make_plan: made.append(make(*a)) or made[-1])
     calls.forget()
@@ -69,7 +69,7 @@ def test_exact(operation, dtype, problem):
 @pytest.mark.parametrize("operation", ("conv", "conv_backward_data"))
 @pytest.mark.parametrize("problem", LAYERS, ids=str)
 def test_bits_and_nonfinite_values(operation, problem):
-    """The bits of channels first; infinities in the filter meet no padding."""
+    """The bits must equal the bits of channels first. Infinities in the filter must meet no padding."""
     operation, tensors = OPERATIONS[operation], real_tensors(problem, "float32")
     for value in (1.0, np.nan, np.inf):
         w = tensors.w.copy()

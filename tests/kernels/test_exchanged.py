@@ -1,4 +1,4 @@
-"""Filters larger than y, with the filter and y in each other's place."""
+"""Filters larger than y: the filter and y are exchanged."""
 
 import sys
 from math import prod
@@ -22,8 +22,8 @@ import convgrad_cy as cg
 from convgrad_cy import calls
 from convgrad_cy.cpu.rewrites import exchanged
 
-#: All three operations are exchanged: one group, groups of one channel and of several, strides, dilation, and padding
-#: for which x is smaller than the filter, too.
+#: Problems that are exchanged in all three operations: one group, groups of one channel and of several, strides,
+#: dilation, and padding with which x is smaller than the filter.
 PROBLEMS = [
     parse(text)
     for text in (
@@ -36,7 +36,7 @@ PROBLEMS = [
         'mb2ic3id9ih9iw9oc4od2oh2ow2kd8kh8kw8n"three_axes"',
     )
 ]
-#: fprop is exchanged as a dgrad of the filter reversed.
+#: Problems whose fprop is exchanged as a dgrad of the reversed filter.
 REVERSED = [
     parse(text)
     for text in (
@@ -50,7 +50,7 @@ operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(
 
 
 def explained(problem, name, **keywords):
-    """What a function of the problem's own shapes is computed by."""
+    """The explanation of a function with the problem's own shapes."""
     shapes = {
         "conv": ([problem.x_shape, problem.w_shape], {}),
         "conv_backward_data": ([problem.y_shape, problem.w_shape], {"x_shape": problem.x_shape}),
@@ -95,14 +95,14 @@ def test_layouts(problem, operation):
 @problems
 @operations
 def test_infinity_reaches_what_its_taps_do(problem, operation):
-    """No more, whatever is multiplied with padding in the exchange."""
+    """An infinity must reach the results of its taps and no other, although the exchange multiplies padding."""
     check_not_finite(operation, problem, values=(np.inf,))
 
 
 @settings(max_examples=100)
 @given(geometries(axes=2))
 def test_any_geometry(drawn):
-    """However small, with the filter reversed or not."""
+    """Any geometry, however small, must give the exact result, with the filter reversed or not."""
     x, w, y, keywords = drawn
 
     def results():
@@ -146,7 +146,7 @@ def test_declines(text, name, reason):
 
 
 def test_no_images():
-    """The batch would be channels: of none, which no copy may read."""
+    """A batch of no images must give zeros: its images would be channels, and no copy may read them."""
     w = (8, 2, 4, 5)
     for data_format in DATA_FORMATS:
         x, y = ((0, 16, 4, 5), (0, 8, 1, 1)) if data_format == "NCX" else ((0, 4, 5, 16), (0, 1, 1, 8))
@@ -164,7 +164,7 @@ def test_winograd_asked_for():
 
 @pytest.mark.tuning
 def test_direct_asked_for():
-    """An image has the bits that it has alone, which no gradient of a filter could have."""
+    """With "direct", an image must have the bits that it has alone. No gradient of a filter could have them."""
     for name in ("conv", "conv_backward_data"):
         found = explained(PROBLEMS[0], name, algorithm="direct")
         assert found.family == "direct" and "alone" in dict(found.declined)["exchanged"]
@@ -172,7 +172,7 @@ def test_direct_asked_for():
 
 
 def test_y_with_many_positions(monkeypatch):
-    """They would be taps, of which there is a limit."""
+    """A y with many positions must be rejected: its positions would be taps, and their number is limited."""
     monkeypatch.setattr(exchanged, "TAP_LIMIT", 21)
     reasons = dict(explained(PROBLEMS[0], "conv").declined)
     assert reasons["exchanged"] == "y has 21 positions or more"

@@ -1,6 +1,6 @@
-"""Groups of few channels: side by side as lanes, or one by one, as is faster; or by tiles of half a vector.
+"""Groups of few channels: side by side as lanes, one by one, or by tiles of half a vector, whichever is faster.
 
-Which way a layout goes reaches neither the values nor their last bits.
+The choice for a layout changes neither the values nor their last bits.
 """
 
 from dataclasses import replace
@@ -19,7 +19,8 @@ from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
-#: (groups, channels of x and of y in each); what an expansion makes a vector of lies in one, in two, or further apart.
+#: (groups, channels of x and of y in each). The sources of an expanded vector lie in one vector, in two, or further
+#: apart.
 GROUPS = ((40, 1, 2), (20, 1, 4), (40, 2, 1), (10, 4, 1), (40, 2, 2), (10, 2, 4), (10, 4, 2), (12, 3, 3), (7, 3, 6))
 GROUPS += ((20, 4, 4), (6, 8, 8), (5, 5, 8), (5, 8, 5), (4, 7, 24), (3, 24, 8))
 #: Rows of few positions and of many.
@@ -27,14 +28,14 @@ WIDTHS = (6, 30)
 LAYERS = [
     f"mb2g{g}ic{g * c}ih5iw{width}oc{g * o}kh3sh{s}ph1n" for g, c, o in GROUPS for width in WIDTHS for s in (1, 2)
 ]
-#: So many tasks that each copies whole lines of channels: all of them, or some blocks.
+#: Layers with enough tasks for each to copy whole lines of channels: all of them, or some blocks.
 LAYERS += [f"mb16g65ic65ih5iw6oc65kh3sh{s}ph1n" for s in (1, 2)] + ["mb8g600ic600ih4oc600kh3ph1n"]
-#: Long tables of taps.
+#: A layer with a long table of taps.
 LAYERS += ["mb1g5ic5iw420oc5ow221kw200n"]
-#: wgrad, channels last, in bands: of all positions or of a part, which the last band does not fill; with a rim below.
+#: Layers whose wgrad, channels last, has bands: of all positions or of a part. The last band may be short, with a rim.
 BANDS = ["mb8g144ic144ih31iw28oc144kh3ph1n", "mb8g144ic144ih57iw56oc144oh28kh5sh2ph1n", "mb8g96ic96ih80oc96kh3ph1n"]
 BANDS += ["mb8g144ic144ih31iw28oc144kh3dh1ph2n", "mb2g144ic144ih66iw80oc144kh3ph1n"]
-#: Boxes one below the other, of vectors that are not whole; and side by side.
+#: Layers with boxes one below the other, of vectors that are not whole, and with boxes side by side.
 BELOW = ["mb8g20ic20ih120iw70oc20kh3ph1n", "mb4g20ic20ih5iw2000oc20kh3ph1n"]
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 
@@ -70,9 +71,9 @@ def test_layouts_have_the_same_bits(operation, dtype, text):
     "text", ("mb3g4ic32ih56oc32kh3sh2ph1n", "mb2g2ic128ih56oc16kh3sh2ph1n", "mb3g8ic64ih28oc64kh5sh2ph2n")
 )
 def test_strided_groups_of_eight(machine_with, operation, text):
-    """From the cache and from memory, which decides about tiles of half a vector, but about no bit.
+    """The choice between cache and memory selects tiles of half a vector, but must change no bit.
 
-    Of integers: floating-point numbers take the spreading tile.
+    The data are integers: floating-point numbers take the spreading tile.
     """
     problem = parse(f'{text}"eights"')
     tensors, of_reals = integer_tensors(problem, "int32")[0], real_tensors(problem, "int32")
@@ -90,9 +91,9 @@ def test_strided_groups_of_eight(machine_with, operation, text):
 
 @pytest.mark.tuning
 def test_split_vectors_are_planned():
-    """Where the halves of a vector are multiplied one after the other, tiles of half a vector are full tiles.
+    """On machines that multiply the halves of a vector in turn, tiles of half a vector must count as full tiles.
 
-    Channels last, a stride decides for them, but nothing about the order of a sum.
+    Channels last, a stride decides about them, but not about the order of a sum.
     """
     machine = Machine(6, 256, 64, True, 32 << 20, 2)
     split = machine._replace(splits_vectors=True)
@@ -123,7 +124,7 @@ def test_split_vectors_are_planned():
     "text", ("ic48ih28oc48kh3ph1", "ic24ih28oc24kh3ph1", "ic48ih29oc48kh3sh2ph1", "ic48oc12ih60kh1")
 )
 def test_split_vectors(text, dtype, splits, machine_with):
-    """Large enough for tiles of half a vector, whether this processor gains from them or not."""
+    """Layers large enough for tiles of half a vector must be exact, whether this processor gains from them or not."""
     machine_with(splits_vectors=splits)
     problem = parse(f'mb4g6{text}n"split"')
     for operation in map(OPERATIONS.get, ("conv", "conv_backward_data")):
@@ -153,7 +154,7 @@ def test_split_vectors(text, dtype, splits, machine_with):
 )
 @pytest.mark.parametrize("vector", (16, 32, 64))
 def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
-    """Where a task copies a vector for each channel."""
+    """Groups must be lanes if a task copies a vector for each channel."""
     sizes = (1, 28, width), (1, 28, width), (1, 3, 3)
     problem = ConvProblem(8, 64, channels, outputs, *sizes, pad_begin=(0, 1, 1))
     half = max(channels, outputs) <= vector // 8
@@ -174,7 +175,7 @@ def test_which_are_lanes(operation, channels, outputs, width, expected, vector):
 )
 @pytest.mark.parametrize("dtype", TABLE[:2], ids=lambda dtype: dtype.name)
 def test_lines_are_copied(batch, adjacent, threads, lanes, dtype):
-    """Copies of 16-bit depthwise layers, channels last, are of whole lines, where that leaves tasks for the threads."""
+    """Copies of 16-bit depthwise layers, channels last, must be of whole lines if enough tasks are left."""
     problem = ConvProblem(batch, 144, 1, 1, (1, 28, 28), (1, 28, 28), (1, 3, 3), (1, 1, 1), pad_begin=(0, 1, 1))
     for operation in (FPROP, DGRAD):
         made = plan_of(operation, problem, dtype, adjacent, Machine(6, 256, 64, True, 32 << 20, threads))
@@ -184,7 +185,7 @@ def test_lines_are_copied(batch, adjacent, threads, lanes, dtype):
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
 @pytest.mark.parametrize("text", BANDS + BELOW)
 def test_bands(text, dtype):
-    """Boxes in bands have the sums of whole ones, which channels first have."""
+    """Boxes in bands must have the sums of whole boxes, as channels first has them."""
     problem, operation = parse(f'{text}"bands"'), OPERATIONS["conv_backward_filter"]
     exact, _ = integer_tensors(problem, dtype)
     for tensors in (exact, real_tensors(problem, dtype)):
@@ -209,6 +210,6 @@ def test_bands_are_planned(text):
 
 @pytest.mark.tuning
 def test_large_filters_of_lanes():
-    """Depthwise filters of 50×50 taps: the general way would reach a tenth of the speed."""
+    """Depthwise filters of 50×50 taps must be lanes: the general algorithm would be 10x slower."""
     found = cg.explain("conv", [(1, 64, 86, 86), (64, 1, 50, 50)], groups=64)
     assert found.family == "small_groups"

@@ -1,4 +1,4 @@
-"""wgrad of filters that are cut into blocks of taps, since their sums would leave the cache."""
+"""wgrad of filters that are cut into blocks of taps, because their sums would leave the cache."""
 
 from math import prod
 
@@ -20,7 +20,7 @@ WGRAD_OF = OPERATIONS["conv_backward_filter"]
 LAYERS = (
     "mb2ic3iw40oc5kw17pw4",
     "mb2g2ic36ih9iw20oc70kh4kw11sh2sw1ph1pw3",
-    "mb1ic20id4ih7iw9oc2kd3kh4kw5pd1ph2pw2",  # x and y in each other's place, if it has one tap for many channels
+    "mb1ic20id4ih7iw9oc2kd3kh4kw5pd1ph2pw2",  # x and y are exchanged if it has one tap for many channels
     "mb1ic32ih11oc2kh5ph2",
     "mb3ic2iw50oc70kw13dw2sw3pw9",
     "mb1ic2iw30oc3kw30pw15",
@@ -31,7 +31,7 @@ FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NCX", "XIO"))
 
 @pytest.fixture(autouse=True)
 def not_exchanged(monkeypatch):
-    """The sum of the definition is tested here, with its own taps."""
+    """Turn the exchange off: the sum of the definition is tested here, with its own taps."""
     monkeypatch.setattr(exchanged, "refusal", lambda task: "not here")
     calls.forget()
     yield
@@ -40,7 +40,7 @@ def not_exchanged(monkeypatch):
 
 @pytest.fixture
 def short(machine_with):
-    """As if few taps were many."""
+    """Lower the limits of the tuning so that few taps count as many."""
     few = 32 * cpu.this_machine().vector_bytes
     tuning = cpu.this_machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
     machine_with(own_tuning=tuning)
@@ -66,7 +66,7 @@ def test_exact(text, dtype):
 @pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
 @pytest.mark.parametrize("text", LAYERS)
 def test_same_bits(text, dtype):
-    """For any threads and layout."""
+    """The bits must be the same for any threads and layout."""
     problem = parse(f'{text}n"long"')
     tensors, found = real_tensors(problem, dtype), set()
     for formats in FORMATS:
@@ -80,7 +80,7 @@ def test_same_bits(text, dtype):
 
 
 def test_few_bytes():
-    """A million taps: no task has all of them, and slices are few. Once 1.8 GB."""
+    """A million taps must take few bytes: no task has all of them, and slices are few."""
     x, w = np.ones((1, 1, 1_000_100), np.float32), (1, 1, 1_000_000)
     dy = np.arange(101, dtype=np.float32).reshape(1, 1, 101)
     details = cg.explain("conv_backward_filter", [x.shape, dy.shape], w_shape=w, algorithm="direct").details
@@ -93,7 +93,7 @@ def test_few_bytes():
     ("kernel", "channels", "outputs"), (((1, 1, 99_999), 1, 1), ((40, 50, 60), 8, 300), ((1, 2, 9_999), 3, 64))
 )
 def test_blocks_are_all_taps_once(kernel, channels, outputs, vector_bytes):
-    """Each has some of them, whole rows as far as there is room."""
+    """The blocks must cover all taps once. A block has whole rows if there is room."""
     machine = Machine(6, 4 * vector_bytes, vector_bytes, False, 32 << 20, threads=2)
     problem = ConvProblem(1, 1, channels, outputs, kernel, (1, 1, 1), kernel)
     sums = sum_problem_of(WGRAD, problem, dtypes.TABLE[2], machine.tile, False)

@@ -20,7 +20,7 @@ import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import long_sums
 
-#: Along each axis of a sum, with groups, strides, dilation, padding, several slices, and runs in several pieces.
+#: Problems with vectors along each axis of a sum, with groups, strides, dilation, padding, slices, and runs in pieces.
 PROBLEMS = [
     parse(text)
     for text in (
@@ -44,7 +44,7 @@ forward = pytest.mark.parametrize("operation", FORWARD.values(), ids=list(FORWAR
 
 @pytest.fixture
 def forced(monkeypatch):
-    """Forward operations by long sums, whatever that takes; counts their plans."""
+    """Force long sums for all forward operations, and collect their plans."""
     counted, ready = [], long_sums.LongSums.ready
 
     def counting(self):
@@ -101,7 +101,7 @@ def test_exact(problem, operation, data_format, filter_format, forced):
 @pytest.mark.tuning
 @wide
 def test_axes():
-    """Each axis of a sum has vectors along it in some problem; one is cut into pieces, one into as many slices."""
+    """Each axis of a sum must have vectors along it in some problem."""
     machine = explained(PROBLEMS[0])
     assert machine.details["vectors along"] == "taps of width"
     found = [explained(problem).details["vectors along"] for problem in PROBLEMS]
@@ -121,7 +121,7 @@ def test_layouts(problem, forced):
 
 @problems
 def test_an_image_alone(problem, forced):
-    """By "direct" it has the bits that it has in a batch."""
+    """With "direct", an image must have the bits that it has in a batch."""
     x, w, _ = real_tensors(problem, "float32")
     both = np.concatenate([x, x[:1] * 3])
     alone = cg.conv(both[-1:], w, **problem.keywords, algorithm="direct")
@@ -148,7 +148,7 @@ def test_any_geometry(drawn):
 
 
 def test_out_is_as_it_was_without_memory(forced):
-    """Where the sums of slices cannot be had."""
+    """Without memory for the sums of slices, ``out`` must keep its values."""
     problem = PROBLEMS[0]
     tensors = real_tensors(problem, "float32")
     out = np.full(problem.y_shape, np.nan, np.float32)
@@ -190,7 +190,7 @@ def test_scratch_limit():
 
 
 def test_no_terms(forced):
-    """A sum of no terms is zero: of no channels, and of taps that all meet padding."""
+    """A sum without terms must be zero: with no channels, and with taps that all meet padding."""
     for x, w in (((1, 0, 8), (3, 0, 5)), ((2, 0, 3, 3), (4, 0, 2, 2))):
         result = cg.conv(np.zeros(x, np.float32), np.zeros(w, np.float32))
         assert result.size and not result.any()

@@ -1,4 +1,4 @@
-"""NaN and Inf reach exactly the results that the definition says, and never come out of the padding."""
+"""NaN and Inf reach exactly the results that have them in a term, and never come from the padding."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_one_value(kernel, dtype, problem):
     random = np.random.default_rng(3)
     for name in OPERATIONS[OPERATION[kernel]].reads:
         size = getattr(tensors, name).size
-        # Corners, which padding meets first, and anywhere.
+        # Corners, which padding meets first, and any places.
         places = {0, size - 1, *random.integers(0, size, 2)}
         for place, value in zip(sorted(places), (np.nan, np.inf, -np.inf, np.inf), strict=False):
             inputs = spoiled(tensors, name, place, value)
@@ -70,7 +70,7 @@ def test_one_value(kernel, dtype, problem):
 @dtypes
 @pytest.mark.parametrize("problem", SOME, ids=str)
 def test_every_weight_or_gradient_infinite(kernel, dtype, problem):
-    """An operand full of infinities beside zeros elsewhere: whatever multiplies padding turns the result into NaN."""
+    """An operand full of infinities must give no NaN: an infinity that is multiplied by padding would give one."""
     tensors, _ = integer_tensors(problem, dtype)
     ones = Tensors(*(np.ones_like(array) for array in tensors))
     for name in OPERATIONS[OPERATION[kernel]].reads:
@@ -84,7 +84,7 @@ def test_every_weight_or_gradient_infinite(kernel, dtype, problem):
 @dtypes
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
 def test_results_without_terms_are_positive_zero(kernel, dtype, problem):
-    """With every input NaN, a result is NaN if it has a term and +0 if it has none."""
+    """With every input NaN, a result must be NaN if it has a term, and +0 if it has none."""
     tensors = Tensors(
         *(np.full(shape, np.nan, dtype_of(dtype)) for shape in (problem.x_shape, problem.w_shape, problem.y_shape))
     )
@@ -94,7 +94,7 @@ def test_results_without_terms_are_positive_zero(kernel, dtype, problem):
     assert not np.signbit(result[terms == 0]).any()
 
 
-#: More outputs than a word has bits, and several blocks of channels.
+#: Problems with more outputs than a word has bits, and with several blocks of channels.
 WIDE = (
     parse('mb2ic70ih5oc130kh3ph1n"wide"'),
     parse('mb2ic70ih7oc130kh3sh2ph1n"wide_stride2"'),
@@ -108,7 +108,7 @@ WIDE = (
 @pytest.mark.parametrize("share", (0.001, 0.03, 0.5))
 @pytest.mark.parametrize("problem", WIDE, ids=str)
 def test_many_values(kernel, dtype, share, problem):
-    """NaN and infinity together, in one operand or both: some results have them by a term, some would by padding."""
+    """NaN and infinity must reach the results of their terms only, together, in one operand or in both."""
     tensors, _ = integer_tensors(problem, dtype)
     reads = OPERATIONS[OPERATION[kernel]].reads
     random = np.random.default_rng(4)
@@ -126,7 +126,7 @@ def test_many_values(kernel, dtype, share, problem):
 
 @pytest.mark.parametrize("problem", PADDED, ids=str)
 def test_a_padded_copy_would_fail(problem):
-    """These tests see the difference: on a copy of x with zeros around, an infinite weight makes NaN."""
+    """The tests must see the difference: on a copy of x with zeros around it, an infinite weight makes NaN."""
     x = np.ones(problem.x_shape)
     w = np.full(problem.w_shape, np.inf)
     copy = np.pad(x, ((0, 0), (0, 0), *problem.padding))
@@ -136,7 +136,7 @@ def test_a_padded_copy_would_fail(problem):
 
 
 def test_some_results_have_no_terms():
-    """All three kernels have such results among the problems."""
+    """Each of the three kernels must have results without terms among the problems."""
     for kernel in KERNELS:
         counts = (
             reference_kernel(kernel, p, Tensors(np.ones(p.x_shape), np.ones(p.w_shape), np.ones(p.y_shape)))

@@ -1,4 +1,4 @@
-"""Results stored past the cache, as those of large problems are: here of small ones, for a machine without a cache."""
+"""Results stored with non-temporal stores, as for large problems: here small ones, on a machine without a cache."""
 
 import numpy as np
 import pytest
@@ -46,9 +46,12 @@ def no_cache(monkeypatch, machine_with):
     ),
 )
 def test_are_planned(groups, channels, vector_bytes, vectors, expected):
-    """And of small groups, read in place, the source is fetched."""
+    """Non-temporal stores must be planned as expected.
+
+    The source of small groups, read in place, must be prefetched.
+    """
     problem = ConvProblem(1, groups, channels, channels, (1, 8, 8), (1, 8, 8), (1, 3, 3), pad_begin=(0, 1, 1))
-    size = groups * channels * 8 * 8 * 4  # of source and of target
+    size = groups * channels * 8 * 8 * 4  # bytes of the source, and of the target
     cases = (0, expected, 2), (size, expected, 2), (3 * size // 2, False, 2), (3 * size, False, 1), (5 * size, False, 0)
     for cache_bytes, nontemporal, prefetch in cases:
         tile = {"vector_bytes": vector_bytes, "tile_column_bytes": vectors * vector_bytes}
@@ -59,7 +62,7 @@ def test_are_planned(groups, channels, vector_bytes, vectors, expected):
 
 @pytest.mark.tuning
 def test_phases_are_planned():
-    """Whole lines of several groups, of all phases of a row."""
+    """Whole lines of several groups, of all phases of a row, must be planned."""
     sizes = (1, 9, 9), (1, 5, 5), (1, 3, 3), (1, 2, 2), (1, 1, 1), (0, 1, 1)
     problem, machine = ConvProblem(2, 64, 12, 12, *sizes), Machine(6, 256, 64, True, cache_bytes=0, threads=2)
     for adjacent, expected in ((False, (True, 4, 4)), (True, (False, 1, 4))):
@@ -81,7 +84,10 @@ def test_exact(operation, dtype, text):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("text", (*LAYERS, "ic64ih9oc64kh3ph1"))
 def test_targets_between_lines(operation, dtype, text):
-    """Their rows are as long as whole lines, but begin within one: nothing can be stored past the cache."""
+    """Targets whose rows begin within a line must be exact.
+
+    The rows are as long as whole lines; no non-temporal store can reach them.
+    """
     problem = parse(f'mb2{text}n"between"')
     tensors, _ = integer_tensors(problem, dtype)
     expected = operation.expected(problem, tensors, "NXC", "XIO")
@@ -95,7 +101,7 @@ def test_targets_between_lines(operation, dtype, text):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", (16, 32))
 def test_rows_are_exact(operation, dtype, size):
-    """Tiles across positions store a line for each output. Those of float32, 32 x 32, lie a whole page apart."""
+    """Rows must be exact: tiles across positions store a line for each output. Rows of 32 x 32 lie a page apart."""
     problem = parse(f'mb2ic3ih{size}oc64kh3ph1n"rows"')
     tensors, _ = integer_tensors(problem, dtype)
     expected = operation.expected(problem, tensors, "NCX", "OIX")
@@ -112,7 +118,7 @@ def test_rows_are_planned():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("outputs", (96, 150))
 def test_target_from_memory(machine_with, dtype, outputs):
-    """Narrow vectors copy one that they would read in place if it were near; no bit changes."""
+    """No bit may change: narrow vectors copy a target from memory that they would read in place in the cache."""
     operation, problem = OPERATIONS["conv_backward_filter"], parse(f'mb2ic3ih13oc{outputs}kh1n"far"')
     tensors, results = integer_tensors(problem, dtype)
     real, found = real_tensors(problem, dtype), set()
@@ -137,7 +143,7 @@ def test_all_problems(operation):
 
 @pytest.mark.parametrize("dtype", ("float32", "float16"))
 def test_bits_of_winograd(machine_with, dtype):
-    """Stored past the cache or not; of float32, it is."""
+    """The bits must not depend on non-temporal stores; float32 uses them."""
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 13, 17, 32), (3, 3, 32, 64)))
     results = []

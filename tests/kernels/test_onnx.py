@@ -12,7 +12,7 @@ pytestmark = pytest.mark.onnx
 
 
 def node_cases():
-    """The cases that importing ONNX's two modules of generators makes, by name."""
+    """The cases, by name. Importing ONNX's two modules of generators makes them."""
     from onnx.backend.test.case import node
     from onnx.backend.test.case.node import conv, convtranspose  # noqa: F401
 
@@ -30,7 +30,7 @@ def attributes_of(node):
 
 
 def padding_of(attributes, rank):
-    """What convgrad_cy calls padding: ONNX lists all begins, then all ends."""
+    """The argument ``padding`` of convgrad_cy. ONNX lists all begins, then all ends."""
     word = attributes.get("auto_pad", b"NOTSET").decode()
     if word != "NOTSET":
         return word.lower()
@@ -47,7 +47,7 @@ def pads_for_output_shape(attributes, x, w):
         stride, dilation = attributes.get("strides", ones)[i], attributes.get("dilations", ones)[i]
         extent = (w.shape[2 + i] - 1) * dilation + 1
         total = stride * (x.shape[2 + i] - 1) + attributes.get("output_padding", zeros)[i] + extent - output
-        total = max(0, total)  # an output beyond the reach of all taps is not padded but ends in zeros
+        total = max(0, total)  # an output beyond all taps has no padding and ends in zeros
         small, large = total // 2, total - total // 2
         pads.append((small, large) if attributes.get("auto_pad") == b"SAME_UPPER" else (large, small))
     return tuple(pads)
@@ -88,19 +88,19 @@ def test_node(name):
         (expected,) = outputs
         result = run(node, inputs)
         assert result.dtype == expected.dtype
-        # The cases' data are small integers, so there is nothing to tolerate.
+        # The cases' data are small integers, so the results must be equal.
         assert all((array == np.rint(array)).all() for array in inputs)
         np.testing.assert_array_equal(result, expected)
 
 
 def test_cases_are_found():
-    """The package has at least these, so that a renamed module does not silently test nothing."""
+    """The package must have at least these cases, so that a renamed module does not silently test nothing."""
     assert len([name for name in CASES if "convtranspose" in name]) >= 10
     assert len(CASES) >= 15
 
 
 def test_wrong_translation_is_seen():
-    """Another stride or group is an error or another result: the cases depend on the attributes."""
+    """Another stride or group must give an error or another result: the cases depend on the attributes."""
     case = CASES["test_convtranspose_pads"]
     (node,) = case.model.graph.node
     changed = type(node)()

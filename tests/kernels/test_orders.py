@@ -1,4 +1,4 @@
-"""Arrays brought into another order: any axes and elements, and where Winograd's walks skip neighbours."""
+"""Arrays copied to another order of axes: any axes and elements, and neighbours that Winograd's walks skip."""
 
 from itertools import permutations
 
@@ -10,8 +10,8 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy.cpu.rewrites import copies
 
-#: With the tensors whose neighbours are taken apart, in all three kernels; but a filter not in fprop, which adds the
-#: sums of the walks and reads it for all of them at once, unless each task of many walks reads it for itself.
+#: The tensors whose neighbours are taken apart, in all three kernels. fprop adds the sums of the walks and reads the
+#: filter for all walks at once, so it leaves the filter, unless each task of many walks reads it for itself.
 SKIPPING = {
     parse('mb3ic20iw300oc33kw7dw2pw9n"dilation"'): "xwy",
     parse('mb2g2ic40ih21iw23oc36kh3dh1dw1ph2n"dilated_groups"'): "xy",
@@ -26,7 +26,7 @@ kernels = pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_b
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Counts the arrays that are brought into another order and back."""
+    """Count the arrays that are copied to another order and back."""
     seen, run = [], copies.Reordered.run
 
     def counting(self, *arrays):
@@ -41,7 +41,7 @@ def counted(monkeypatch):
 @pytest.mark.parametrize("dtype", (np.uint16, np.float32, np.int64))
 @pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
 def test_copy(order, dtype, threads):
-    """More rows than one task has, sizes that no vector divides, and nothing beside the target."""
+    """A copy must be exact, with sizes that no vector divides and more rows than a task has, and stay in its target."""
     array = np.random.default_rng(0).integers(1, 2**15, (3, 5, 37, 43)).astype(dtype)
     memory = np.zeros([n + 2 for n in array.transpose(order).shape], dtype)
     target = memory[(slice(1, -1),) * 4].transpose(np.argsort(order))
@@ -54,7 +54,7 @@ def test_copy(order, dtype, threads):
 @pytest.mark.parametrize("dtype", (np.uint16, np.float32, np.int64))
 @pytest.mark.parametrize("length", (5000, 70001), ids=("least pieces", "most pieces"))
 def test_copy_of_long_rows(length, dtype, threads):
-    """Of a few rows, which tasks share by pieces: as the taps of a filter, of all its channels at once."""
+    """A copy of a few long rows, which tasks share by pieces, must be exact: the taps of a filter for all channels."""
     array = np.random.default_rng(0).integers(1, 2**15, (length, 16)).astype(dtype)
     memory = np.zeros((16, length + 2), dtype)
     target = memory[:, 1:-1].transpose()
@@ -64,7 +64,7 @@ def test_copy_of_long_rows(length, dtype, threads):
 
 
 def test_copy_of_eight_axes():
-    """More than Cython's memoryviews have."""
+    """A copy of more axes than Cython's memoryviews have must be exact."""
     array = np.random.default_rng(0).integers(0, 2**31, (2, 3, 2, 2, 3, 2, 2, 3)).astype(np.int32)
     target = np.zeros(array.shape[::-1], np.int32).transpose()
     copies.Copier(2).copy(array, target)
@@ -72,14 +72,14 @@ def test_copy_of_eight_axes():
 
 
 def channels_last(array):
-    """The same array, with its second axis adjacent in memory."""
+    """The same elements, with the second axis adjacent in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
 
 
 @problems
 @kernels
 def test_only_what_is_skipped(problem, skipped, name, counted):
-    """Of channels first; and then the bits are those of channels last, where nothing is reordered."""
+    """Channels first, only skipped tensors may be copied. The bits must equal channels last, which copies nothing."""
     operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
     if name == "conv" and problem.name != "stride_filters_inside_tasks":
         skipped = skipped.replace("w", "")
@@ -103,12 +103,12 @@ def test_layouts_change_no_bit(problem, skipped, name):
         before = bits(memory)
         assert bits(operation.call(problem, tensors, out=out, algorithm="winograd")) == bits(plain)
         out[...] = 99
-        assert bits(memory) == before, "something beside the elements of out has changed"
+        assert bits(memory) == before, "memory outside of the elements of out has changed"
 
 
 @kernels
 def test_out_of_range_is_direct(name, counted):
-    """Also where the operands have been reordered."""
+    """Values out of range must be computed directly, also after the operands have been copied."""
     problem = next(iter(SKIPPING))
     operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
     spoiled = operation.reads[0]

@@ -1,4 +1,4 @@
-"""Data gradients by way of blocks: few channels under kernels larger than their stride."""
+"""Data gradients computed as blocks: few channels under kernels larger than their stride."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu.rewrites import overlaps
 
-#: Worth it: a kernel of whole strides and not, padding within a block and beyond one, two axes, several channels, and
-#: elements of x that no tap reaches.
+#: Problems that gain: a kernel of whole strides and not, padding within a block and beyond one, two axes, several
+#: channels, and elements of x that no tap reaches.
 PROBLEMS = [
     parse(text)
     for text in (
@@ -37,14 +37,14 @@ problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 
 @pytest.fixture(autouse=True)
 def small_ones(request, machine_with):
-    """Problems of few products are taken, too: they take the tests less time."""
+    """Accept problems of few products, too: they take the tests less time."""
     if "tuning" not in request.keywords:
         machine_with(own_tuning=cpu.this_machine().tuning._replace(serial_products=0))
 
 
 @pytest.fixture
 def runs(monkeypatch):
-    """Counts the gradients that are formed from blocks."""
+    """Collect the gradients that are formed from blocks."""
     counted, run = [], overlaps.Overlapped.run
 
     def counting(self, *arrays):
@@ -76,7 +76,10 @@ def test_layouts(problem):
 
 @problems
 def test_infinity_reaches_what_its_taps_do(problem):
-    """No more: elements that have a tap less have no term with a tap of zero in its place."""
+    """An infinity must reach the results of its taps only.
+
+    Elements with a tap less must have no term with a zero tap.
+    """
     operation, (x, w, dy) = OPERATIONS["conv_backward_data"], integer_tensors(problem, "float32")[0]
     dy = dy.copy()
     dy[(0, 1, *(size // 2 for size in dy.shape[2:]))] = np.inf
@@ -91,7 +94,7 @@ def test_infinity_reaches_what_its_taps_do(problem):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_geometry(data):
-    """However small: kernel, stride, padding, and what is left over at the end of x."""
+    """Any geometry, however small, must be exact: kernel, stride, padding, and a rest at the end of x."""
     rank = data.draw(st.integers(1, 2))
     axes = []
     for _ in range(rank):
@@ -122,7 +125,7 @@ def test_any_geometry(data):
 
 
 def test_all_taps_meet_padding():
-    """Then x is zero, whatever its memory held."""
+    """If all taps meet padding, x must be zero, also if its memory held other values."""
     dy, w = np.ones((1, 3, 1), np.float32), np.ones((3, 1, 4), np.float32)
     out = np.full((1, 1, 2), np.nan, np.float32)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The filter of fprop and dgrad, packed by tasks: strips of few outputs, chunks of many channels, the last short."""
+"""The filter of fprop and dgrad, packed by tasks: strips of few outputs, chunks of many channels with a short end."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,11 @@ from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
-MANY = 241  # channels: two chunks of 3 x 3 taps, of which no task packs a part for itself, whatever vectors are
+MANY = 241  # channels: two chunks of 3 x 3 taps; for any vectors, no task packs a part of them for itself
 
 
 def deep(taps, stride=1, dilation=1, groups=1, few=80):
-    """MANY channels on one side and ``few`` on the other, both ways round: a problem for fprop and one for dgrad."""
+    """MANY channels on one side and ``few`` on the other, in both directions: a problem for fprop and one for dgrad."""
     x = (1, 4, 30)
     strides, dilations = (1, stride, stride), (1, dilation, dilation)
     padding = tuple(((t - 1) * d // 2,) * 2 for t, d in zip(taps, dilations, strict=True))
@@ -63,7 +63,7 @@ def test_exact(formats, problem):
 
 @pytest.mark.parametrize("place", [(0, 0), (79, 0), (3, MANY - 1), (79, MANY - 1)])
 def test_infinity_of_any_part_is_seen(place):
-    """Where an infinite element of the filter meets padding only, the result is finite: each task looks at its part."""
+    """If an infinite element of the filter meets padding only, the result must be finite: each task checks its part."""
     rng = np.random.default_rng(7)
     x = rng.uniform(1, 2, (3, MANY, 4, 30)).astype(np.float32)
     w = rng.uniform(1, 2, (80, MANY, 3, 3)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""bfloat16 multiplied in pairs, as algorithm="auto" may do where the processor can: exact but for subnormal numbers."""
+"""bfloat16 multiplied in pairs, as algorithm="auto" may do on some processors: exact but for subnormal numbers."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(
 
 @pytest.fixture(autouse=True)
 def direct_alone(machine_with):
-    """Winograd's algorithm, which is not exact, declines."""
+    """Make Winograd's algorithm decline, since it is not exact."""
     machine_with(own_tuning=cpu.this_machine().tuning._replace(least_tiled_products=1 << 60))
 
 
@@ -61,7 +61,7 @@ def test_exact(operation, problem):
     ),
 )
 def test_formats(operation, data_format, filter_format, text):
-    """Odd channels and odd rows, whose last pair has one element; even rows, which follow each other; many taps."""
+    """Odd channels, odd rows, whose last pair has one element, adjacent even rows, and many taps must be exact."""
     problem = parse(f'mb2{text}n"paired"')
     tensors, _ = integer_tensors(problem, "bfloat16")
     expected = operation.expected(problem, tensors, data_format, filter_format)
@@ -72,7 +72,7 @@ def test_formats(operation, data_format, filter_format, text):
 @pytest.mark.parametrize("filter_format", FILTER_FORMATS)
 @pytest.mark.parametrize("text", ("ic34ih8oc66kh3ph1", "ic34ih8oc66kh1"))
 def test_arrays_between_words(operation, filter_format, text):
-    """Arrays that begin at an odd element, so that no pair of theirs is a word of memory."""
+    """Arrays that begin at an odd element must be exact, although none of their pairs is a word of memory."""
     problem = parse(f'mb2{text}n"paired"')
     tensors, _ = integer_tensors(problem, "bfloat16")
     expected = operation.expected(problem, tensors, "NCX", filter_format)
@@ -89,7 +89,7 @@ def test_arrays_between_words(operation, filter_format, text):
 
 @operations
 def test_what_fills_a_pair_adds_nothing(operation):
-    """An infinity beyond the last position of a row, or in a window from the task before, is multiplied by nothing."""
+    """The filling of a pair must add nothing: an infinity beyond a row's end, or in a window of the task before."""
     problem = parse('mb3ic5ih7iw9oc70kh3kw3sw2n"paired"')
     rng = np.random.default_rng(0)
     shapes = [getattr(problem, f"{name}_shape") for name in "xwy"]
@@ -109,9 +109,9 @@ def test_what_fills_a_pair_adds_nothing(operation):
 @pytest.mark.parametrize("channel", (0, 1, 6))
 @pytest.mark.parametrize("filter_format", FILTER_FORMATS)
 def test_padding_adds_nothing(operation, value, channel, filter_format):
-    """An element of the filter that is not finite, in the low half of a pair, in the high half, or with none beside it.
+    """Padding must add nothing for an element of the filter that is not finite, in either half of a pair, or single.
 
-    What sees it under padding alone is finite.
+    The results that it meets under padding alone are finite.
     """
     if operation.makes == "w":
         pytest.skip("the filter is the result")

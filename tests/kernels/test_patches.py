@@ -1,4 +1,4 @@
-"""Data gradients by way of patches: kernels as large as their stride, with few channels."""
+"""Data gradients computed as patches: kernels as large as their stride, with few channels."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem, lift
 
 FLOAT32 = TABLE[2]
-#: Worth it: one to three axes, kernels of unequal sides, one position of y.
+#: Problems that gain: one to three axes, kernels of unequal sides, one position of y.
 PROBLEMS = [
     parse(text)
     for text in (
@@ -51,7 +51,7 @@ def conv_problem(problem):
 
 @pytest.fixture
 def products(monkeypatch):
-    """Counts the gradients that are formed from patches."""
+    """Collect the gradients that are formed from patches."""
     counted, run = [], patches.Patched.run
 
     def counting(self, *arrays):
@@ -96,7 +96,7 @@ def test_exact(problem, operation, data_format, filter_format, products):
 
 @pytest.mark.parametrize("data_format", DATA_FORMATS)
 def test_long_sums_of_few_channels(data_format):
-    """A box has one channel at a time, though it takes more at once of fewer taps: so it has more positions."""
+    """A box must have one channel at a time, and therefore more positions, although it takes more with fewer taps."""
     problem, operation = parse('mb1ic3ih192oc17oh6kh32sh32n"1024_taps"'), OPERATIONS["conv"]
     blocks = plan(FPROP, conv_problem(problem), FLOAT32, data_format == "NCX", cpu.this_machine()).blocks
     assert Blocks(*blocks).chunk == 1
@@ -112,7 +112,7 @@ def test_layouts(problem):
 
 
 def test_calls_are_remembered(products):
-    """The second call finds the first one's plan, and computes with its own arrays."""
+    """The second call must find the first one's plan, and compute with its own arrays."""
     problem = PROBLEMS[1]
     first, second = (real_tensors(problem, "float32", seed) for seed in (1, 2))
     operation = OPERATIONS["conv_backward_data"]
@@ -123,8 +123,8 @@ def test_calls_are_remembered(products):
         np.testing.assert_allclose(result, operation.expected(problem, tensors), rtol=0, atol=1e-3)
 
 
-#: Taps are channels where they lie side by side: in dgrad, with so many channels of y that sums come in chunks, and in
-#: wgrad of one position, with one channel of y, with many taps, with more images than one box may have.
+#: Problems whose adjacent taps are channels. dgrad has one with several chunks of channels of y. wgrad has one
+#: position, with one channel of y, with many taps, or with more images than one box may have.
 JOINED = [
     parse(text)
     for text in (
@@ -172,7 +172,7 @@ def test_which_are_dense(problem):
 @pytest.mark.parametrize("data_format", DATA_FORMATS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_image_is_dense(dtype, data_format, filter_format):
-    """Of one image and one position, a filter of any size has one product in a sum."""
+    """With one image and one position, a filter of any size must count as dense: a sum has one product."""
     problem = parse('mb1ic3ih150oc4oh1kh150n"one_image"')
     assert folded_taps.is_dense(conv_problem(problem))
     tensors, operation = real_tensors(problem, dtype), OPERATIONS["conv_backward_filter"]

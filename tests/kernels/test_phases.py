@@ -14,7 +14,7 @@ from convgrad_cy.problem import DGRAD, ConvProblem, conv_size
 
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NXC", "OIX"))
 DGRAD_OF = OPERATIONS["conv_backward_data"]
-#: The other way of bfloat16, which multiplies pairs of channels where the processor can.
+#: bfloat16 also with "auto", which multiplies pairs of channels if the processor can.
 PAIRS = [("bfloat16", "auto")] if "bfloat16" in DTYPES and cpu.this_machine().multiplies_pairs else []
 ways = pytest.mark.parametrize("dtype, algorithm", [("float32", "direct"), *PAIRS])
 
@@ -28,7 +28,7 @@ def strided(x, taps, stride, ins=3, outs=6, groups=1, pad=1):
     return Problem(name, 2, groups, groups * ins, groups * outs, x, y, taps, stride, ones, padding)
 
 
-#: Tiles run across the channels, with wide vectors: rows of different lengths, two chunks, three groups.
+#: Problems whose tiles run across the channels, with wide vectors: rows of different lengths, two chunks, three groups.
 MANY_CHANNELS = [
     strided((1, 13, 37), (1, 5, 4), (1, 2, 3), ins=40, outs=24),
     strided((1, 1, 900), (1, 1, 16), (1, 1, 8), ins=64, outs=20),
@@ -72,14 +72,14 @@ def test_phases_of_many_channels_are_joined_where_positions_are_adjacent():
 @pytest.mark.tuning
 @pytest.mark.parametrize("adjacent, expected", ((True, (4, 4)), (False, (8, 4))))
 def test_phases_of_pairs_are_joined(adjacent, expected):
-    """Of bfloat16 as of others: in each layout whole rows, or whole lines of the cache, are stored."""
+    """The phases of bfloat16 must be joined as in other types: each layout stores whole rows or whole cache lines."""
     problem = ConvProblem(8, 32, 16, 16, (1, 28, 28), (1, 14, 14), (1, 3, 3), (1, 2, 2), pad_begin=(0, 1, 1))
     blocks = Blocks(*plan(DGRAD, problem, TABLE[1], adjacent, Machine(6, 256, 64, True, 32 << 20, 2)).blocks.tolist())
     assert (blocks.groups, blocks.phases) == expected and blocks.pairs
 
 
 def test_phases_keep_their_chunk():
-    """Tasks pack the filters of phases channels last alone; the chunk is that of this layout in both."""
+    """Both layouts must have the chunk of channels last, although only channels last packs the filters of phases."""
     kernel, stride = (5, 5, 1), (1, 2, 1)
     problem = ConvProblem(2, 1, 60, 175, (1, 10, 27), (7, 8, 29), kernel, stride, pad_begin=kernel)
     machine = Machine(6, 256, 64, True, 32 << 20, 2)
@@ -113,7 +113,7 @@ def test_layouts_have_the_same_bits(problem, dtype, algorithm):
 @pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 @pytest.mark.parametrize("problem", [*PROBLEMS[2:9:3], *MANY_CHANNELS], ids=str)
 def test_infinity_stays_where_it_belongs(formats, problem, dtype, algorithm):
-    """Padding times an infinite tap is no term of a sum."""
+    """An infinite tap that meets padding must not reach the result."""
     tensors, _ = integer_tensors(problem, dtype)
     w = tensors.w.copy()
     w.flat[::7] = np.inf

@@ -1,4 +1,4 @@
-"""What the kernels refuse: programs of other widths or of the other kind, and types that they do not have."""
+"""Refusals of the kernels: programs of other widths or of the other kind, and unknown types."""
 
 import re
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_unknown_types_of_tiles_and_copies():
 
 
 def fields(file, struct):
-    """The fields of a struct in a .pxd file; all are of the type that plans are made of."""
+    """The fields of a struct in a .pxd file. All of them have the type of plans."""
     text = (ROOT / "pyx" / file).read_text()
     body = re.search(rf"^( *)c(?:type)?def struct {struct}:.*\n((?:\1    .*\n)+)", text, re.MULTILINE)[2]
     lines = [line.partition("#")[0].strip() for line in body.splitlines()]
@@ -91,7 +91,7 @@ def fields(file, struct):
     ],
 )
 def test_structs(file, struct, expected):
-    """A plan's integers are read as structs: field for field, in one order."""
+    """A plan's integers are read as structs, so the fields must agree one by one, in order."""
     assert fields(file, struct) == expected._fields
 
 

@@ -1,4 +1,4 @@
-"""Filters with taps that meet padding alone, at each position of y."""
+"""Filters with taps that meet only padding at each position of y."""
 
 import sys
 
@@ -22,7 +22,7 @@ from problems import parse
 import convgrad_cy as cg
 from convgrad_cy.problem import reached_taps
 
-#: At the beginning, at the end, at both; dilated, strided, one axis of several; groups of one channel.
+#: Problems with such taps at the beginning, at the end, at both; dilated, strided, one axis of several, depthwise.
 PROBLEMS = [
     parse(text)
     for text in (
@@ -51,7 +51,7 @@ def test_exact(problem, operation, data_format, filter_format):
 
 
 def test_no_tap_is_left():
-    """All results are zero: x lies between two taps of each position."""
+    """All results must be zero if x lies between two taps at each position."""
     x, w = np.ones((2, 3, 3), np.float32), np.ones((2, 3, 18), np.float32)
     keywords = {"padding": 93, "dilation": 11}
     y = cg.conv(x, w, **keywords)
@@ -61,7 +61,7 @@ def test_no_tap_is_left():
 
 @problems
 def test_layouts(problem):
-    """Bit by bit, and with an array of each call's own."""
+    """The layouts must agree bit by bit, each call with its own array."""
     for name in ("conv", "conv_backward_data"):
         operation, tensors = OPERATIONS[name], real_tensors(problem, "float32")
         plain = operation.call(problem, tensors, algorithm="auto")
@@ -77,7 +77,7 @@ def test_layouts(problem):
 
 @problems
 def test_taps_that_nothing_meets_reach_nothing(problem):
-    """Not even NaN does."""
+    """Taps that meet only padding must reach no result, not even with NaN."""
     x, w, y = real_tensors(problem, "float32")
     plain, spoilt = w.copy(), np.full_like(w, np.nan)
     inside = (..., *(slice(*reached_taps(*axis)) for axis in axes_of(problem)))
@@ -100,7 +100,7 @@ axis = st.tuples(*(st.integers(1, most) for most in (9, 5, 12, 4, 4)), st.intege
 @settings(max_examples=500)
 @given(axis=axis)
 def test_reached_taps(axis):
-    """No tap outside meets x; both ends do, unless no tap does, or a stride leaps over x."""
+    """No tap outside may meet x. Both ends must, unless no tap does, or a stride leaps over x."""
     x, y, kernel, stride, dilation, pad = axis
     first, end = reached_taps(*axis)
     meet = [any(0 <= p * stride + t * dilation - pad < x for p in range(y)) for t in range(kernel)]
@@ -110,7 +110,7 @@ def test_reached_taps(axis):
 
 
 def test_explained():
-    """The plan is that of the taps that are left, but for wgrad, and where Winograd's algorithm is asked for."""
+    """The plan must have only the reached taps, except for wgrad, and except if Winograd's algorithm is asked for."""
     problem = PROBLEMS[1]
     plan = cg.explain("conv", [problem.x_shape, problem.w_shape], **problem.keywords)
     assert dict(plan.declined)["winograd"] == "there are fewer than 2000000 products"
@@ -123,7 +123,7 @@ def test_explained():
 
 @pytest.mark.parametrize("shape", [(2, 16, 1, 1), (2, 16, 1, 24)])
 def test_winograd_by_name_has_all_taps(shape):
-    """One tap, or one row of taps, meets x. The whole filter decides what is legal, and so it is what is computed."""
+    """The whole filter must be computed: it decides about legality, although only one tap, or row of taps, meets x."""
     plan = cg.explain("conv", [shape, (16, 16, 3, 3)], padding=1, algorithm="winograd")
     assert plan.family == "winograd" and plan.details["points of a tile on an axis"][1] > 1
     rng = np.random.default_rng(0)

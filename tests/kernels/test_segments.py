@@ -1,4 +1,4 @@
-"""Walks cut so that padding is not multiplied: the terms of the definition, no other, each once."""
+"""Walks cut so that padding is not multiplied: they have the terms of the definition, no other, each once."""
 
 from collections import Counter
 from itertools import chain, product
@@ -20,7 +20,7 @@ from convgrad_cy.cpu.machine.tuning import WIDE
 from convgrad_cy.cpu.plan.steps import PACKS, Blocks
 from convgrad_cy.problem import ConvProblem, conv_size
 
-#: Each has a quarter of its products in padding, or more.
+#: Layers with at least a quarter of their products in padding.
 LAYERS = [
     parse('mb2ic64ih16oc64kh3dh7ph8n"2d_far_taps"'),
     parse('mb8g2ic128ih20iw24oc128kh3kw5dh8dw4ph9pw8n"2d_far_taps_of_groups"'),
@@ -30,15 +30,15 @@ LAYERS = [
     parse('mb4ic150ih16oc150kh3dh7ph8n"2d_far_taps_of_unequal_chunks"'),
 ]
 
-#: Of which the stride phases of dgrad are cut, each of them.
+#: A layer whose stride phases of dgrad are all cut.
 PHASES = parse('mb2ic40ih16oc40kh3sh2dh8ph10n"2d_far_taps_of_phases"')
 
-#: Of so few channels, fprop keeps rows of positions as they are.
+#: A layer with so few channels that fprop keeps rows of positions as they are.
 FEW_CHANNELS = parse('mb1ic3ih96oc64kh3dh31ph32n"2d_far_taps_of_few_channels"')
 
 
 def terms(walks):
-    """How often each term (source, filter, target) whose source exists is in the walks; whether there are others."""
+    """The count of each term (source, filter, target) whose source exists in the walks; whether there are others."""
     found, padded = Counter(), False
     for walk in walks:
         for position in product(*(range(axis.positions) for axis in walk)):
@@ -92,13 +92,13 @@ def test_layers_are_cut(monkeypatch, problem, kernel):
     calls.forget()
     tensors, _ = integer_tensors(problem, "float32")
     OPERATIONS[kernel].call(problem, tensors, algorithm="direct")
-    # Of the strided one, dgrad's phases have positions without any tap, and are left whole.
+    # In the strided layer, dgrad's phases have positions without any tap, and are left whole.
     phases = 4 if problem.stride[0] == 2 and kernel == "conv_backward_data" else 1
     assert (len(cut[-1].steps) > phases) == (phases == 1)
     packed = cut[-1].steps[:, -1].tolist()
     if kernel == "conv_backward_filter" or phases > 1:
         assert packed == [*range(len(packed))]
-    else:  # the filter is packed for the whole walk, and serves all parts
+    else:  # the filter is packed once, for all parts of the walk
         assert packed == [PACKS] + [0] * (len(packed) - 1)
 
 

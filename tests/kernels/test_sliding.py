@@ -1,4 +1,4 @@
-"""Depthwise layers: rows of any length, taps and strides, whether the sliding tile has them or not."""
+"""Depthwise layers: rows of any length, taps and strides, whether the sliding tile supports them or not."""
 
 import pytest
 from operations import DTYPES, OPERATIONS, assert_exact, bits, integer_tensors, real_tensors
@@ -6,14 +6,15 @@ from problems import Problem
 
 from convgrad_cy.problem import conv_size
 
-#: Beyond the longest chunk of positions of a sliding tile, and up to three times the most taps.
+#: Positions beyond the longest chunk of a sliding tile, and up to three times its most taps.
 ROWS, TAPS = (1, 2, 7, 13, 30), (1, 2, 3, 5, 7, 9, 15)
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"))
 
 
 def depthwise(rows, taps, stride=1, dilation=1, channels=40, multiplier=1, beyond=0):
-    """``rows`` and ``taps`` are (depth, height, width); about half of the taps are padding at the rim, and ``beyond``
-    it there is more.
+    """A depthwise layer. ``rows`` and ``taps`` are (depth, height, width); about half of the taps meet padding.
+
+    ``beyond`` is additional padding.
     """
     strides, dilations, x = (stride,) * 3, (dilation,) * 3, tuple(stride * row for row in rows)
     reach = [(t - 1) * dilation for t in taps]
@@ -30,7 +31,7 @@ PROBLEMS = [
     *(depthwise((1, 6, 14), (1, 7, 7), channels=channels) for channels in (8, 33, 160)),
     depthwise((1, 6, 14), (1, 3, 3), channels=32, multiplier=2),
     *(depthwise((1, 2, 5), (1, 3, taps), stride, beyond=16) for taps in (1, 3, 9) for stride in (1, 2)),  # chunks of it
-    depthwise((1, 12, 120), (1, 3, 3), channels=288),  # of channels last, a few rows at a time
+    depthwise((1, 12, 120), (1, 3, 3), channels=288),  # channels last has a few rows at a time
 ]
 
 
@@ -47,7 +48,10 @@ def test_exact(operation, formats, problem):
 @pytest.mark.parametrize("operation", ("conv", "conv_backward_data", "conv_backward_filter"))
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_layouts_have_the_same_bits(operation, problem):
-    """One reads tensors where they are, the other from copies; each with its own blocks of lanes."""
+    """Both layouts must have the same bits.
+
+    One reads tensors in place, the other copies; their blocks of lanes differ.
+    """
     tensors = real_tensors(problem, "float32")
     first, last = (OPERATIONS[operation].call(problem, tensors, data_format, "OIX") for data_format in ("NCX", "NXC"))
     if operation != "conv_backward_filter":

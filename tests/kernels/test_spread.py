@@ -1,4 +1,4 @@
-"""The spreading tile: groups of several channels, whose vectors of lanes are made of the source's in registers."""
+"""The spreading tile: groups of several channels. It makes vectors of lanes from the source's vectors in registers."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
 KERNELS = ("conv", "conv_backward_data", "conv_backward_filter")
-#: Rows of taps in threes and one by one, in the order of positions and the other way round, and what is left of them;
-#: of columns that positions share, and that they skip; vectors that end with a group, and with a part of one.
+#: Rows of taps in threes and one by one, forward and backward, and their rests; columns that positions share, and that
+#: they skip; vectors that end with a group, and with a part of one.
 LAYERS = (
     "mb2g8ic32ih9iw23oc32kh3ph1n",
     "mb1g40ic80ih6iw33oc80kh3ph1n",
@@ -32,7 +32,7 @@ LAYERS = (
     "mb2g20ic80iw70oc80kw5pw2n",
     "mb1g64ic256ih4iw12oc256kh3ph1n",
 )
-#: Groups of more channels than a narrow vector has.
+#: Layers whose groups have more channels than a narrow vector has.
 WIDE_LAYERS = (
     "mb2g5ic40ih9iw15oc40kh3ph1n",
     "mb1g4ic24ih9iw15oc24kh3ph1n",
@@ -47,7 +47,7 @@ operations = pytest.mark.parametrize("operation", KERNELS)
 
 
 def spreads(monkeypatch, operation, text, dtype, data_format="NXC"):
-    """``Blocks.spreads`` of the call; 0 where another family takes it."""
+    """``Blocks.spreads`` of the call; 0 if another family takes it."""
     seen, problem, job = [0], parse(f'{text}"spread"'), small_groups.job
     monkeypatch.setattr(small_groups, "job", lambda *task: seen.append(job(*task)) or seen[-1])
     tensors, _ = integer_tensors(problem, dtype)
@@ -74,7 +74,7 @@ def test_exact(monkeypatch, operation, text):
 @operations
 @layers
 def test_places_have_the_same_bits(machine_with, operation, text):
-    """Layouts, what is copied, and threads."""
+    """The bits must not depend on layouts, copies, and threads."""
     problem, found = parse(f'{text}"spread"'), {}
     for dtype in ("bfloat16", "float32"):
         tensors = real_tensors(problem, dtype)
@@ -118,7 +118,7 @@ def test_infinite_weights_meet_no_padding(dtype):
 
 
 def test_direct_keeps_subnormal_numbers():
-    """Pairs of bfloat16 are multiplied with these taken for zero."""
+    """With "direct", subnormal numbers must stay: pairs of bfloat16 would be multiplied with zeros instead."""
     problem = parse('mb1g8ic32ih5iw9oc32kh3ph1n"subnormal"')
     (x, w, _), _ = integer_tensors(problem, "bfloat16")
     x[...], w[...] = 2.0**-130, 1

@@ -1,7 +1,7 @@
 """All six operations against PyTorch in float64, on random geometries and integer-valued data: no difference at all.
 
-CONVGRAD_CY_DIFFERENTIAL is the number of geometries (200). CONVGRAD_CY_SEED is the seed of the first (1). Every failure
-names its seed.
+CONVGRAD_CY_DIFFERENTIAL is the number of geometries (200). CONVGRAD_CY_SEED is the seed of the first one (1). Every
+failure names its seed.
 """
 
 import os
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.torch
 
 GEOMETRIES = int(os.environ.get("CONVGRAD_CY_DIFFERENTIAL", "200"))
 SEED = int(os.environ.get("CONVGRAD_CY_SEED") or 1)
-#: Geometries in one test: enough tests to see where it fails, and not one for each.
+#: Geometries in one test: there are enough tests to locate a failure, and not one for each geometry.
 CHUNK = 50
 
 
 @pytest.fixture(autouse=True)
 def team():
-    """At least two threads, whatever PyTorch has, whose OpenMP and its number a source build shares.
+    """At least two threads, although PyTorch may have one: a source build shares PyTorch's OpenMP and its setting.
 
-    As many as PyTorch where that has several: a team that they share then keeps its size.
+    If PyTorch has several threads, take as many: a shared team then keeps its size.
     """
     import torch
 
@@ -38,7 +38,7 @@ def team():
 
 @dataclass(frozen=True)
 class Geometry:
-    """A convolution with an x that has leftovers, and a transposed one with output_padding."""
+    """A convolution whose x may have a rest, and a transposed one with output_padding."""
 
     batch: int
     groups: int
@@ -65,7 +65,7 @@ class Geometry:
         }
 
     def data(self, array):
-        """A tensor in NCX, as the data format wants it; and back."""
+        """A tensor in NCX, in the data format of the geometry; and back."""
         return array if self.data_format == "NCX" else np.moveaxis(array, 1, -1)
 
     def undata(self, array):
@@ -89,7 +89,7 @@ def draw(random):
         kernel, stride, dilation = random.randint(1, 5), random.randint(1, 4), random.choice((1, 1, 2, 3))
         extent = (kernel - 1) * dilation + 1
         padding = (random.randint(0, 4), random.randint(0, 4)) if random.random() < 0.7 else (0, 0)
-        # Not less than what has one output in conv, nor than one input in conv_transpose's result.
+        # At least the size with one output in conv, and with one input in conv_transpose's result.
         x = random.randint(max(1, extent - sum(padding)), max(most, extent))
         axes.append((x, kernel, stride, dilation, padding, random.randrange(max(stride, dilation))))
     return Geometry(
@@ -108,7 +108,7 @@ def integers(random, shape):
 
 
 def padded(tensor, padding):
-    """torch.nn.functional.pad wants the last axis first, and can do what its convolutions cannot: two unequal sides."""
+    """The tensor padded by torch.nn.functional.pad, which takes the last axis first and allows two unequal sides."""
     import torch
 
     return torch.nn.functional.pad(tensor, [size for pair in reversed(padding) for size in pair])
@@ -123,12 +123,12 @@ def torch_conv(geometry, x, w):
 
 
 def torch_conv_transpose(geometry, x, w):
-    """Without padding, then cropped by it: that is what padding means to a transposed convolution."""
+    """A transposed convolution without padding, then cropped by it. This is the meaning of its padding."""
     import torch
 
     function = getattr(torch.nn.functional, f"conv_transpose{len(geometry.x)}d")
     keywords = {"stride": geometry.stride, "dilation": geometry.dilation, "groups": geometry.groups}
-    # An end padding of torch's sort only shortens; output_padding lengthens with what taps reach there.
+    # PyTorch's padding only shortens the end; output_padding lengthens it with the results of the taps there.
     whole = function(x, w, output_padding=geometry.output_padding, **keywords)
     return padded(whole, [(-begin, -end) for begin, end in geometry.padding])
 
@@ -163,7 +163,7 @@ def conv_mismatches(g, random):
 
 
 def transpose_mismatches(g, random):
-    """As above, where the transposed convolution of an x of these extents has a size at all."""
+    """The mismatches as above, for an x of these extents if its transposed convolution has a size."""
     sizes = [
         (x - 1) * stride + (kernel - 1) * dilation + 1 + extra - sum(padding)
         for x, kernel, stride, dilation, padding, extra in zip(
@@ -213,7 +213,7 @@ def test_no_mismatch(first):
     assert transposed or GEOMETRIES < CHUNK, "no geometry had a transposed convolution"
 
 
-#: Worth several threads, as what is drawn above is not.
+#: Geometries that are large enough for several threads; the drawn ones are not.
 LARGE = [
     Geometry(2, 1, 32, 48, (20, 21), (3, 3), (1, 1), (1, 1), ((1, 1), (0, 2)), (0, 0), "NCX", "OIX"),
     Geometry(3, 1, 33, 40, (30, 31), (3, 4), (2, 2), (1, 1), ((1, 1), (1, 2)), (1, 0), "NXC", "XIO"),
@@ -242,7 +242,7 @@ def test_no_mismatch_of_a_team(geometry, monkeypatch):
 
 
 def test_mismatch_is_seen():
-    """Another dilation for torch than for us is a mismatch."""
+    """A different dilation for torch must be seen as a mismatch."""
     random = Random(1)
     geometry = Geometry(1, 1, 2, 3, (9,), (3,), (1,), (2,), ((1, 1),), (0,), "NCX", "OIX")
     assert conv_mismatches(geometry, random) == []

@@ -22,7 +22,7 @@ from problems import PROBLEMS, parse
 
 import convgrad_cy as cg
 
-#: One problem for each thing that formats and layouts could go wrong with.
+#: One problem for each mistake that formats and layouts allow.
 FEW = [
     PROBLEMS[name]
     for name in (
@@ -35,7 +35,7 @@ FEW = [
         "3d_mixed_stride",
     )
 ]
-#: The operation that stands for each kernel where the door is not what is tested.
+#: The operation that stands for each kernel in tests of other things than functions.
 BY_KERNEL = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
 
 operations = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -85,7 +85,7 @@ def test_layouts_of_operands(operation, layout):
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_broadcast_operands(operation, axis):
     for problem in FEW:
-        # float32 because its sums are exact for any values of this range, repeated ones too.
+        # float32: its sums of any values in this range are exact, also of repeated ones.
         tensors, _ = integer_tensors(problem, "float32")
         tensors = Tensors(*(repeated(array, axis) for array in tensors))
         assert_exact(operation.call(problem, tensors), operation.expected(problem, tensors), "float32")
@@ -105,7 +105,7 @@ def test_out(operation, layout):
             assert result is out
             assert_exact(result, expected, dtype)
             out[...] = 99
-            assert bits(memory) == before, "something beside the elements of out has changed"
+            assert bits(memory) == before, "memory outside of the elements of out has changed"
 
 
 @operations
@@ -133,7 +133,7 @@ def test_int32_wraps(operation, problem):
 @kernels
 @dtypes
 def test_long_sum_of_ones(kernel, dtype):
-    """A sum that float16 or bfloat16 accumulators would stop short of: 3008 is exact in both, 2049 and 257 are not."""
+    """The sum must not stop early, as in float16 or bfloat16 sums: 3008 is exact in both, 2049 and 257 are not."""
     text = {"fprop": "ic3008oc1iw1", "dgrad": "ic1oc3008iw1", "wgrad": "ic1oc1iw3008"}[kernel]
     problem = parse(f'mb1{text}kw1n"ones"')
     shapes = (problem.x_shape, problem.w_shape, problem.y_shape)
@@ -145,12 +145,12 @@ def test_long_sum_of_ones(kernel, dtype):
 @kernels
 @pytest.mark.parametrize("dtype", [name for name in FLOATS if dtype_of(name).itemsize == 2])
 def test_every_value_is_rounded_once(kernel, dtype):
-    """Each finite value of the dtype times a factor: the float32 product, rounded to nearest, ties to even.
+    """Each finite value of the dtype times a factor must be the float32 product, rounded to nearest, ties to even.
 
     The factors reach ties, subnormal results and overflow to infinity.
     """
     values = np.arange(2**16, dtype=np.uint16).view(dtype_of(dtype))
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
+    with np.errstate(invalid="ignore"):  # signalling NaNs raise it
         values = values[np.isfinite(values)]
     text, read, factor_of = {
         "fprop": (f"ic1oc1iw{len(values)}", "x", "w"),
@@ -171,11 +171,11 @@ def test_every_value_is_rounded_once(kernel, dtype):
 @pytest.mark.parametrize("dtype", [name for name in FLOATS if dtype_of(name).itemsize == 2])
 @pytest.mark.parametrize("length", (*range(1, 41), 63, 64, 65, 127, 129))
 def test_rows_of_any_length_are_rounded_once(dtype, length):
-    """The sum of two channels, in rows that end where no vector does; what is not finite stays so."""
+    """The sum of two channels must be rounded once, in rows that end inside of vectors. NaN and infinity must stay."""
     random = np.random.default_rng(length)
-    with np.errstate(invalid="ignore", over="ignore"):  # of signalling NaNs
+    with np.errstate(invalid="ignore", over="ignore"):  # signalling NaNs raise them
         x = random.integers(0, 2**16, (3, 2, length), dtype=np.uint16).view(dtype_of(dtype))
-        x[np.abs(x) < np.finfo(np.float32).tiny if dtype == "bfloat16" else x == 0] = 1  # pairs take them for zero
+        x[np.abs(x) < np.finfo(np.float32).tiny if dtype == "bfloat16" else x == 0] = 1  # pairs treat them as zero
         expected = x[:, :1].astype(np.float32) + x[:, 1:].astype(np.float32)
         expected = expected.astype(x.dtype).astype(np.float64)
         w = np.ones((1, 2, 1), x.dtype)
@@ -187,7 +187,7 @@ def test_rows_of_any_length_are_rounded_once(dtype, length):
 
 @pytest.mark.parametrize("groups", (1, 64))
 def test_zeros_come_before_sums(groups):
-    """Where no tap reaches there is zero, however the threads share the tasks of a problem worth several of them."""
+    """Results without a tap must be zero, however the threads share the tasks of a large problem."""
     rng = np.random.default_rng(0)
     dy = rng.integers(-4, 5, (4, 64, 48, 48)).astype(np.float32)
     w = rng.integers(-4, 5, (64, 64 // groups, 2, 2)).astype(np.float32)
@@ -203,13 +203,13 @@ def test_zeros_come_before_sums(groups):
         np.testing.assert_array_equal(result, expected)
 
 
-#: Problems with real data: what a sum's length and order depend on.
+#: Problems with real data: they differ in the length and the order of sums.
 REAL = [
     *FEW,
     *(PROBLEMS[name] for name in ("2d_same", "2d_1x1_odd_channels", "2d_stride2", "2d_depthwise", "3d_same")),
     *(PROBLEMS[name] for name in ("2d_depth1200", "2d_depth810", "1d_many_positions", "2d_blocks_stride2")),
 ]
-#: Half an ulp of a normal number relative to it, and half the smallest subnormal, of the types that are rounded to.
+#: For the types with rounding: half an ulp relative to a normal number, and half the smallest subnormal number.
 ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 2.0**-134)}
 
 
@@ -217,7 +217,7 @@ def error_bound(kernel, problem, tensors, exact, dtype):
     """(K + 1) * eps * S for the sum in the compute dtype, plus one rounding to a narrower storage dtype.
 
     A sum of K rounded products in any order is within K * u * S, to first order in u = eps / 2. For float64 the
-    reference is such a sum too: together K * eps * S. The one in K + 1 pays for the higher orders.
+    reference is such a sum, too: together K * eps * S. The one in K + 1 covers the higher orders.
     """
     absolute = Tensors(*(abs(array.astype(np.float64)) for array in tensors))
     magnitude = reference_kernel(kernel, problem, absolute)
@@ -244,7 +244,7 @@ def test_real_data(operation, dtype, problem):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("problem", REAL, ids=str)
 def test_bound_rejects_a_dropped_term(kernel, dtype, problem):
-    """A result without one term of at least average size is out of the bound."""
+    """A result without one term of at least average size must be out of the bound."""
     tensors = real_tensors(problem, dtype)
     exact = reference_kernel(kernel, problem, tensors)
     bound, magnitude, terms = error_bound(kernel, problem, tensors, exact, dtype)
@@ -254,7 +254,7 @@ def test_bound_rejects_a_dropped_term(kernel, dtype, problem):
     wrong = reference_kernel(kernel, problem, tensors._replace(**{operand: damaged}))
     with np.errstate(invalid="ignore"):
         average = np.where(terms > 0, magnitude / np.maximum(terms, 1), np.inf)
-    # Half an ulp of the result is less than an average term only where there are not too many.
+    # Half an ulp of the result is less than an average term only if there are few terms.
     seen = (abs(wrong - exact) >= average) & (terms < (64 if dtype in ROUNDING else 2000))
     assert seen.any() or (dtype in ROUNDING and terms.max() >= 64) or terms.max() >= 2000
     assert (abs(wrong - exact) > bound)[seen].all()
@@ -274,7 +274,7 @@ def test_bound_rejects_a_dropped_term(kernel, dtype, problem):
     ],
 )
 def test_wgrad_of_few_outputs(text, data_format, dtype):
-    """x and y stand in each other's place there; an infinity of either reaches what it should alone."""
+    """x and y are exchanged in wgrad of few outputs; an infinity in either must reach only the results of its terms."""
     problem = parse(text)
     tensors, results = integer_tensors(problem, dtype)
     operation = OPERATIONS["conv_backward_filter"]

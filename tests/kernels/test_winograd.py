@@ -1,4 +1,4 @@
-"""Winograd's algorithm: exact matrices, values within the accuracy contract, and what must not differ from direct."""
+"""Winograd's algorithm: exact matrices, values within the accuracy contract, and agreement with direct."""
 
 import re
 import runpy
@@ -34,9 +34,9 @@ POINTS = COOK_TOOM.get("POINTS", {})
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
 HALVES = [name for name in DTYPES if dtype_of(name).itemsize == 2]
 BY_KERNEL = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
-#: DESIGN's accuracy contract: error relative to the greatest element of the result.
+#: The accuracy contract of docs/design.md: error relative to the greatest element of the result.
 CONTRACT = 2e-5
-#: Half an ulp of a result, relative to it, of the types that results are rounded to.
+#: Half an ulp of a result, relative to it, for the types of results.
 ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 0.0}
 SHAPES = [
     *(PROBLEMS[name] for name in ("1d", "2d_same", "2d_valid", "2d_rectangular_kernel", "2d_odd_everything")),
@@ -47,11 +47,11 @@ SHAPES = [
     parse('mb1ic300ih6oc260kh3ph1n"2d_filters_inside_tasks"'),
     parse('mb1g2ic36ih9oc260kh3ph1n"2d_groups_with_kept_tiles"'),
     parse('mb2ic17ih9iw23oc33kh5kw3ph2pw0n"2d_5x3"'),
-    # Rows shorter than a tile, so that it reaches over several of them, and rows that end within one.
+    # Rows shorter than a tile, which reaches over several of them, and rows that end within a tile.
     *(parse(f'mb2ic17ih9iw{row}oc40kh3ph1n"2d_rows_of_{row}"') for row in (1, 2, 3, 7)),
     parse('mb2ic18id7ih6iw2oc20kd3kh3pd1ph1n"3d_rows_of_2"'),
 ]
-#: With strides, dilations, or taps that are cut into pieces.
+#: Problems with strides, dilations, or taps that are cut into pieces.
 PHASES = [
     *(PROBLEMS[name] for name in ("2d_4x4_stride2_gan", "2d_dilation2", "2d_dilation_per_axis", "1d_groups")),
     *(PROBLEMS[name] for name in ("1d_vocoder_upsampling", "1d_even_kernel_stride2", "2d_stride2", "2d_dilation16")),
@@ -67,7 +67,8 @@ PHASES = [
     parse('mb2g2ic34iw45oc24kw7dw2pw9n"1d_siblings_of_pieces"'),
     parse('mb2ic5id9ih8iw7oc6kd3kh4kw6dd1sh2pd2ph1pw3n"3d_everything"'),
 ]
-#: wgrad in several slices: blocks and pieces that end early, groups, the parts of a stride, siblings, other ranks.
+#: Problems whose wgrad has several slices: blocks and pieces that end early, groups, stride parts, siblings, other
+#: ranks.
 SLICED = [
     parse('mb2ic40ih60iw58oc160kh3ph1n"2d_unequal_blocks"'),
     parse('mb1ic17ih116iw124oc128kh3ph1n"2d_blocks_of_two_strips"'),
@@ -88,7 +89,7 @@ def call(kernel, problem, tensors, *rest, **keywords):
 
 
 def assert_close(result, expected, dtype):
-    """Within the contract, plus one rounding of a narrower type."""
+    """Assert that a result is within the contract, plus one rounding to a narrower type."""
     largest = abs(expected).max()
     error = abs(result.astype(np.float64) - expected).max()
     assert error <= (CONTRACT + ROUNDING[dtype]) * largest, f"{error / largest:.1e} of the greatest element"
@@ -97,7 +98,7 @@ def assert_close(result, expected, dtype):
 @pytest.mark.checkout
 @pytest.mark.parametrize("count", POINTS)
 def test_matrices_multiply_polynomials(count):
-    """Values at the points, multiplied and interpolated, are the product's coefficients, exactly; so for each split."""
+    """Values at the points, multiplied and interpolated, must be the product's exact coefficients, for each split."""
     random = np.random.default_rng(count)
     points = POINTS[count]
     for taps in range(1, count + 1):
@@ -117,13 +118,13 @@ def test_matrices_multiply_polynomials(count):
         g, d, h = (list(map(int, random.integers(-9, 10, size))) for size in (taps, count, outputs))
         products = [a * b for a, b in zip(times(filter, g), times(source, d), strict=True)]
         assert times(result, products) == [sum(d[i + t] * g[t] for t in range(taps)) for i in range(outputs)]
-        # The transpose of the same identity: the product of the polynomials g and h.
+        # The transpose of the identity: the product of the polynomials g and h.
         products = [a * b for a, b in zip(times(filter, g), times(transposed(result), h), strict=True)]
         assert times(transposed(source), products) == [int(c) for c in np.convolve(g, h)]
 
 
 def evaluated(statements, vector):
-    """What the C statements compute, in Python: y0, y1 .. from x0, x1 .. ."""
+    """The values that the C statements compute, in Python: y0, y1 .. from x0, x1 .. ."""
     names = {f"x{j}": value for j, value in enumerate(vector)}
     for statement in statements:
         for assignment in statement.removeprefix("const winograd_vector ").rstrip(";").split(", "):
@@ -173,7 +174,7 @@ def test_values_of_phases(kernel, problem, data_format, filter_format):
 @pytest.mark.parametrize("data_format, filter_format", (("NCX", "OIX"), ("NXC", "XIO")))
 @pytest.mark.parametrize("problem", SLICED, ids=str)
 def test_slices(problem, data_format, filter_format):
-    """A single element of the last slice, finite or not, reaches what it reaches in the direct algorithm."""
+    """A single element of the last slice, finite or not, must reach the same results as in the direct algorithm."""
     taken = tilings.tiling_of(WGRAD, problem_of(problem), FLOAT32, True, cpu.this_machine().tile)
     assert winograd.choose(WGRAD, problem_of(problem), taken, cpu.this_machine().tile).chosen.slices > 1
     tensors = real_tensors(problem, "float32")
@@ -198,7 +199,7 @@ def test_phases_are_covered(kernel):
 @kernels
 @pytest.mark.parametrize("dtype", HALVES)
 def test_half_types(kernel, dtype):
-    """Computed in float32 and rounded once."""
+    """16-bit types must be computed in float32 and rounded once."""
     for problem in SHAPES:
         tensors = real_tensors(problem, dtype)
         assert_close(call(kernel, problem, tensors), reference_kernel(kernel, problem, tensors), dtype)
@@ -232,11 +233,11 @@ def test_layouts_change_no_bit(kernel, dtype):
             before = bits(memory)
             assert bits(call(kernel, problem, tensors, out=out)) == bits(plain), f"{problem} {layout.__name__}"
             out[...] = dtype_of(dtype).type(99)
-            assert bits(memory) == before, "something beside the elements of out has changed"
+            assert bits(memory) == before, "memory outside of the elements of out has changed"
 
 
 def problem_of(problem):
-    """A test's problem as the package has it."""
+    """The package's problem for a test's problem."""
     rank = len(problem.kernel)
 
     def triple(values, fill):

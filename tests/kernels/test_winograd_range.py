@@ -1,4 +1,4 @@
-"""Values out of the range of Winograd's algorithm, great or small: the result is then formed directly."""
+"""Values out of the range of Winograd's algorithm, great or small: the result is then computed directly."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ FAR = [
     *(PROBLEMS[name] for name in ("2d_same", "2d_blocks", "1d", "3d_same", "2d_padding_of_kernel_size", "2d_groups2")),
     PROBLEMS["2d_dilation2"],
 ]
-#: Those whose results see each element of both operands.
+#: Problems whose results depend on each element of both operands.
 REACHED = [problem for problem in FAR if problem.name != "2d_padding_of_kernel_size"]
 SPOILERS = {
     "nan": lambda array: place(array, np.nan),
@@ -32,7 +32,7 @@ def place(array, *values):
 @pytest.mark.parametrize("spoiler", SPOILERS)
 @pytest.mark.parametrize("problem", FAR, ids=str)
 def test_out_of_range_is_direct(kernel, spoiler, problem):
-    """NaN, infinity and overflow reach what they reach in the direct algorithm; all bits are that one's."""
+    """NaN, infinity and overflow must reach the same results as in the direct algorithm, with its bits."""
     tensors = real_tensors(problem, "float32")
     names = OPERATIONS[BY_KERNEL[kernel]].reads
     for spoiled in (*names, names):
@@ -40,14 +40,14 @@ def test_out_of_range_is_direct(kernel, spoiler, problem):
             inputs = tensors._replace(**{name: SPOILERS[spoiler](getattr(tensors, name)) for name in spoiled})
         direct = call(kernel, problem, inputs, algorithm="direct")
         result = call(kernel, problem, inputs)
-        if bits(result) != bits(direct):  # then it is as good as any other
+        if bits(result) != bits(direct):  # a result by Winograd's algorithm is legal if both are finite
             assert np.isfinite(direct).all() and np.isfinite(result).all()
             exact = reference_kernel(kernel, problem, inputs)
             assert abs(result - exact).max() <= CONTRACT * abs(exact).max()
 
 
 def subnormal(array):
-    """Of a few times the least number above zero."""
+    """Values of a few times the least number above zero."""
     return np.round(8 * array).astype(np.float32) * np.float32(2.0**-149)
 
 
@@ -58,20 +58,20 @@ def but_one_channel(array, value):
 
 
 def negative_behind_zeros(array):
-    """What has its greatest magnitude in no positive value, nor at the beginning of any row, nor in the first row."""
+    """Values of the greatest magnitude in no positive value, at no begin of a row, and not in the first row."""
     array = -abs(array)
     array[0, 0] = array[..., 0] = 0
     return array
 
 
 def one_tap(array):
-    """Of the least number above zero, which all that has several taps rounds to zero."""
+    """A filter with the least number above zero in one tap; every sum of several taps rounds it to zero."""
     made = np.zeros_like(array)
     made[(..., *(size // 2 for size in array.shape[2:]))] = 2.0**-149
     return made
 
 
-#: What becomes of two operands of ordinary values: their products are ordinary, but not what transforms make of them.
+#: Changes of two ordinary operands. Their products stay ordinary, but the results of the transforms do not.
 TINY = {
     "first": lambda one, other: (subnormal(one), other * np.float32(1e36)),
     "second": lambda one, other: (one * np.float32(1e36), subnormal(other)),
@@ -93,7 +93,7 @@ TINY = {
 @pytest.mark.parametrize("tiny", TINY)
 @pytest.mark.parametrize("problem", FAR, ids=str)
 def test_subnormal_operands_beside_large_ones(kernel, tiny, problem):
-    """The greatest element of either operand or of the result alone would not show it."""
+    """Subnormal operands must be noticed, although the greatest element of operands and result would not show them."""
     tensors = real_tensors(problem, "float32")
     names = OPERATIONS[BY_KERNEL[kernel]].reads
     inputs = tensors._replace(**dict(zip(names, TINY[tiny](*(getattr(tensors, name) for name in names)), strict=True)))
@@ -103,7 +103,7 @@ def test_subnormal_operands_beside_large_ones(kernel, tiny, problem):
 
 @kernels
 def test_a_few_tiny_values_or_none_are_in_range(kernel):
-    """A value near zero among ordinary ones costs nothing, nor does an operand of zeros."""
+    """A value near zero among ordinary ones must not make a call direct, nor must an operand of zeros."""
     problem = PROBLEMS["2d_blocks"]
     tensors = real_tensors(problem, "float32")
     names = OPERATIONS[BY_KERNEL[kernel]].reads
@@ -117,7 +117,7 @@ def test_a_few_tiny_values_or_none_are_in_range(kernel):
 @kernels
 @pytest.mark.parametrize("problem", REACHED, ids=str)
 def test_results_that_float16_makes_infinite(kernel, problem):
-    """The others, however small beside their sums, have the digits of the direct algorithm: all bits are that one's."""
+    """If float16 makes a result infinite, all bits must be the direct algorithm's: small results need its digits."""
     tensors = real_tensors(problem, "float16")
     first, second = OPERATIONS[BY_KERNEL[kernel]].reads
     large = place(getattr(tensors, first) * np.float16(2.0**12), 2.0**15)
@@ -133,7 +133,7 @@ def test_results_that_float16_makes_infinite(kernel, problem):
 
 @pytest.mark.parametrize("channel", (0, 16, 32))
 def test_filter_rows_that_float16_makes_infinite(channel):
-    """They are noticed wherever they are: one task stores the rows of 48 channels in three parts."""
+    """An infinite row must be noticed in each part: one task stores the rows of 48 channels in three parts."""
     problem = parse('mb2ic48ih12oc16kh3ph1n"three_parts"')
     tensors = real_tensors(problem, "float16")
     factor = np.ones(48, np.float16)
@@ -164,7 +164,7 @@ def test_the_greatest_numbers_of_float16_stand(kernel):
 @pytest.mark.parametrize("value", (np.nan, np.inf))
 @pytest.mark.parametrize("problem", REACHED, ids=str)
 def test_what_is_not_finite_stays_local(kernel, dtype, value, problem):
-    """Where bfloat16 is multiplied in pairs, "auto" is not, out of its range: all bits are those of "direct"."""
+    """NaN and infinity must stay local. Out of range, "auto" must have the bits of "direct" if bfloat16 uses pairs."""
     tensors = real_tensors(problem, dtype)
     for name in OPERATIONS[BY_KERNEL[kernel]].reads:
         inputs = tensors._replace(**{name: place(getattr(tensors, name), value)})

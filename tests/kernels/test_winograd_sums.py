@@ -1,4 +1,4 @@
-"""Sums of Winograd's algorithm: their error, and their overflow, wherever in a result it is."""
+"""Sums of Winograd's algorithm: their error, and their overflow anywhere in a result."""
 
 import numpy as np
 import pytest
@@ -9,12 +9,12 @@ from convgrad_cy import conv_backward_filter
 
 PROBLEM = parse('mb2ic21ih14oc23kh3ph1n"overflow"')
 BY_KERNEL = {"fprop": "conv", "dgrad": "conv_backward_data", "wgrad": "conv_backward_filter"}
-#: The operand, and its axis, along which results have one output each; the other operand.
+#: The operand and the axis along which results have one output each, and the other operand.
 OUTPUTS = {"fprop": ("w", 0, "x"), "dgrad": ("w", 1, "y"), "wgrad": ("y", 1, "x")}
 
 
 def test_error_does_not_grow_with_positions():
-    """wgrad of two million: sums that went on from box to box had four to nine times this error."""
+    """wgrad of two million positions must keep its error: sums continued over boxes would have 4 to 9 times as much."""
     random = np.random.default_rng(0)
     x, dy = (random.standard_normal((32, 8, 65536)).astype(np.float32) for _ in range(2))
     exact, result = (
@@ -27,7 +27,7 @@ def test_error_does_not_grow_with_positions():
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("output", (0, 7, -1))
 def test_overflow_of_one_output_is_seen(kernel, output):
-    """The operands are in range, and so are all other outputs: the result is the direct algorithm's."""
+    """If one output overflows, the result must be the direct algorithm's. Operands and other outputs are in range."""
     tensors = real_tensors(PROBLEM, "float32")
     name, axis, other = OUTPUTS[kernel]
     array = getattr(tensors, name).copy()

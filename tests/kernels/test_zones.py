@@ -1,8 +1,7 @@
-"""Boxes of which products with padding are left out, and their tiles.
+"""Boxes that leave out products with padding, and their tiles.
 
-ZONES: positions, or taps, that see no padding. The problems are large enough for that to be worth while, as it is not
-for those of other tests. TALL: rows of positions, or of channels, that lie evenly, for tiles of one vector and more
-rows.
+ZONES: positions, or taps, that see no padding. The problems are large enough to gain from zones; other tests' problems
+are not. TALL: rows of positions, or of channels, at one distance, for tiles of one vector and more rows.
 """
 
 import numpy as np
@@ -58,7 +57,7 @@ def test_exact(operation, problem, dtype, formats):
 @pytest.mark.parametrize("value", (np.nan, np.inf))
 @pytest.mark.parametrize("formats", FORMATS, ids="-".join)
 def test_nonfinite_values(operation, problem, value, formats):
-    """They reach what they are a term of, and nothing else."""
+    """NaN and infinity must reach the results that have them in a term, and no others."""
     tensors, _ = integer_tensors(problem, "float64")
     for name in operation.reads:
         array = getattr(tensors, name).copy()
@@ -73,7 +72,7 @@ def test_nonfinite_values(operation, problem, value, formats):
 @operations
 @problems
 def test_bits(operation, problem):
-    """Those of the other layout, which cuts other boxes into zones, or none."""
+    """The bits must equal the bits of the other layout, which cuts other boxes into zones, or none."""
     tensors = real_tensors(problem, "float32")
     first, last = (operation.call(problem, tensors, *formats, layout=np.ascontiguousarray) for formats in FORMATS)
     axes = (-1, -2, *range(first.ndim - 2)) if operation.makes == "w" else (0, -1, *range(1, first.ndim - 1))

@@ -1,8 +1,8 @@
-"""Whether the tests see mistakes in the CPU's planner and kernels: ``python tests/mutants``.
+"""Test whether the tests see mistakes in the CPU's planner and kernels: ``python tests/mutants``.
 
 Each mutant has one mistake, and some of the tests have to fail with it. All mutants are built at once, into a copy of
-the package in a temporary folder; then each is tested in a process of its own. The tests that have failed are run once
-more without a mistake, and must not fail.
+the package in a temporary folder. Then each is tested in a process of its own. The failed tests run once more without a
+mistake, and must not fail.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def parsed():
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (default: all cores)")
     parser.add_argument("--list", action="store_true", help="print each mutant, how it was killed, and by which test")
-    parser.add_argument("--folder", help="build here, and keep it; what is there already is taken as it is")
+    parser.add_argument("--folder", help="build here, and keep the build; an existing build is used unchanged")
     return parser.parse_args()
 
 
@@ -41,12 +41,12 @@ def chosen_isa():
 
 
 def missing(machine):
-    """What this machine lacks of ``Mutant.needs``."""
+    """Which of ``Mutant.needs`` this machine lacks."""
     return {"pairs": not machine.multiplies_pairs, "lines": machine.vector_bytes < 64, "": False}
 
 
 def teller(mutants, listed):
-    """Prints what came of a mutant, if all are to be listed or it is not killed."""
+    """A function that prints the outcome of a mutant, if all are to be listed or the mutant survives."""
 
     def tell(number, outcome):
         if number and (listed or not outcome.killed):
@@ -58,7 +58,7 @@ def teller(mutants, listed):
 
 
 def report(mutants, outcomes, skipped):
-    """Print the numbers; whether all is well."""
+    """Print the numbers. Return whether all mutants are killed."""
     killed, right = sum(outcomes[number].killed for number in mutants), outcomes.get(0)
     if right and right.how != "passed":
         print(f"without a mutant a test has not passed either ({right.how}): {right.test}")
@@ -68,7 +68,7 @@ def report(mutants, outcomes, skipped):
 
 
 def main():
-    """Build, test, print; the exit status."""
+    """Build, test, print, and return the exit status."""
     asked, began = parsed(), time.monotonic()
     every = dict(enumerate(MUTANTS, 1))
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # there is a fork

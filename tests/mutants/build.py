@@ -1,4 +1,4 @@
-"""A copy of the package with all mutants in it, built once for one instruction set, without much optimisation."""
+"""A copy of the package with all mutants in it, built once for one instruction set, with little optimisation."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mutants.schemata import with_mutants
 
-#: In the C code of each compiled module, of whose sources several may have it, and beside the Python code.
+#: For the C code of each compiled module. Several of its sources may include it. The Python code reads _mutant.py.
 HEADER = """#pragma once
 __attribute__((visibility("default"), weak)) int convgrad_mutant;
 """
@@ -30,7 +30,7 @@ def _write_mutants(root, folder, mutants):
 
 
 def build(root, folder, mutants, isa):
-    """Make the package in the folder; mutant number k, counted from 1, is chosen by the number k."""
+    """Make the package in the folder. The number k, counted from 1, selects mutant k."""
     ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
     for name in ("convgrad_cy", "pyx"):
         shutil.copytree(root / name, folder / name, ignore=ignored)

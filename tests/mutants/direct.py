@@ -1,4 +1,4 @@
-"""Mistakes in the direct algorithm: its loops, the register tiles, stride phases, what threads share."""
+"""Mistakes in the direct algorithm: its loops, the register tiles, stride phases, memory shared by threads."""
 
 from mutants.schemata import DROPPED, mutants_of
 
@@ -38,7 +38,7 @@ DIRECT_MUTANTS = [
         "pyx/direct/wgrad.pxd",
         f"{EXACT} test_zones.py::test_exact",
         ("slices after the first are one", "slice * c.sums_size + i", "c.sums_size + i"),
-        ("a zone's rows are those of the first channel", "column[row + k * part.channel_rows]", "column[row]"),
+        ("a zone has the first channel's rows", "column[row + k * part.channel_rows]", "column[row]"),
     ),
     *mutants_of(
         "pyx/direct/wgrad.pxd",

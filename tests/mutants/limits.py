@@ -1,4 +1,4 @@
-"""Mistakes in what a call may take, which arrays it can read, and which algorithm it promises."""
+"""Mistakes in the memory limit of a call, the arrays that it can read, and the algorithm that it promises."""
 
 from mutants.schemata import mutants_of
 
@@ -15,7 +15,7 @@ LIMIT_MUTANTS = [
         "convgrad_cy/cpu/rewrites/exchanged.py",
         BYTES,
         (
-            "what the exchange packs is not counted",
+            "the packed array of the exchange is not counted",
             "max(family.most_shared(*asked) for family in (direct, small_groups))",
             "0",
         ),
@@ -37,7 +37,7 @@ LIMIT_MUTANTS = [
     *mutants_of(
         "convgrad_cy/arrays/places.py",
         "test_places.py",
-        ("what cannot be decided is apart", "True", "False", "before NumPy 1.25\n        return True"),
+        ("undecided arrays count as apart", "True", "False", "before NumPy 1.25\n        return True"),
         (
             "axes of one element need a stride of whole elements",
             "size > 1",

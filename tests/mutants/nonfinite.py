@@ -1,4 +1,4 @@
-"""Mistakes in how sums that came out as NaN beside padding are formed again, and in what says which ones are."""
+"""Mistakes in the repair of sums that are NaN because of padding, and in the search for such sums."""
 
 from mutants.schemata import DROPPED, mutants_of
 
@@ -24,7 +24,7 @@ NONFINITE_MUTANTS = [
         "pyx/direct/repair.pxd",
         NONFINITE,
         (
-            "a position of which the last tap is outside stays",
+            "a position whose last tap is outside stays",
             "a.taps - 1",
             "0",
             "conv_source(a, position[1 + axis], a.taps - 1)",
@@ -44,7 +44,7 @@ NONFINITE_MUTANTS = [
         ("no tap lies in padding", "missing |= <uint64_t>1 << (t % WORD)", DROPPED),
         ("infinity in a filter is not known", "value - value != 0", "value != value"),
         ("infinity in a filter is NaN", "value != value", "value - value != 0", "if value != value:"),
-        ("NaN under a tap in padding is that of a term", "words.of[o].nan & existing", "words.of[o].nan"),
+        ("NaN under a tap in padding counts as a term", "words.of[o].nan & existing", "words.of[o].nan"),
         (
             "the last output of a word is not looked at",
             "<int64_t>WORD",
@@ -81,16 +81,16 @@ NONFINITE_MUTANTS = [
             "1",
             "by.step[axis] = a.source_step, a.target_step",
         ),
-        ("what a tap skips is met", "distance % grid.step[axis]", "0"),
+        ("skipped elements are met", "distance % grid.step[axis]", "0"),
         (
-            "what lies behind a tap's last element is met",
+            "elements behind a tap's last one are met",
             "distance // grid.step[axis] >= grid.count[axis]",
             "distance // grid.step[axis] > grid.count[axis]",
         ),
-        ("what lies before a tap's first element is met", "distance < 0", "False"),
+        ("elements before a tap's first one are met", "distance < 0", "False"),
         ("every tap meets the first NaN", "has(grid, first.at)", "True"),
         (
-            "the first NaN of a channel is that of every one",
+            "the first NaN of the first channel stands for all",
             "&of.first[c]",
             "&of.first[0]",
             "conv.batch, &of.first[c], sum[0]",

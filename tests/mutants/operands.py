@@ -1,4 +1,4 @@
-"""Mistakes in what pyx/ multiplies: where elements are, windows, copies, types, zones, packed filters, NaN."""
+"""Mistakes in the operands of pyx/: places of elements, windows, copies, types, zones, packed filters, NaN."""
 
 from mutants.schemata import DROPPED, mutants_of
 
@@ -46,8 +46,8 @@ OPERAND_MUTANTS = [
             "zero_block(to + end * pitch, pitch, m.channel_pitch, part.length - end, words)",
             DROPPED,
         ),
-        ("rows beside the source are read", "not conv_inside(b, height)", "False"),
-        ("slices beside the source are read", "not conv_inside(a, depth)", "False"),
+        ("rows outside of the source are read", "not conv_inside(b, height)", "False"),
+        ("slices outside of the source are read", "not conv_inside(a, depth)", "False"),
         ("channels are neighbours in every window", "offset + c * m.channel_pitch", "offset + c"),
         ("the last box is a whole one", "min(whole, limit - box.begin[axis])", "whole"),
         ("every box sees the first one's source", "box.begin[1 + axis]", "0", "box.begin[1 + axis], 0) * x.axis[axis]"),
@@ -113,11 +113,11 @@ OPERAND_MUTANTS = [
         "pyx/copy/rows.h",
         f"{EXACT} {PHASES}",
         (
-            "what is left of a row is not copied",
+            "the rest of a row is not copied",
             "memcpy(to + bytes - piece, of + bytes - piece, (size_t)piece);",
             DROPPED,
         ),
-        ("neighbours in the place of every second", "of[2 * i]", "of[i]"),
+        ("neighbours instead of every second", "of[2 * i]", "of[i]"),
         (
             "swapped phases of a row",
             "to[2 * i] = even[i], to[2 * i + 1] = odd[i]",
@@ -183,7 +183,7 @@ OPERAND_MUTANTS = [
             "if r[2].taps < walk.axis[2].taps:\n        taps[0]",
         ),
         ("a zone's positions begin at the box's", "h * step[2]", "(h - z.axis[1].first) * step[2]"),
-        ("a zone has what the one before leaves", "begin += z.positions", DROPPED),
+        ("a zone begins where the one before does", "begin += z.positions", DROPPED),
     ),
     *mutants_of(
         "pyx/direct/packing.pxd",

@@ -1,4 +1,4 @@
-"""Mistakes in what is decided before a kernel runs: sizes, walks, boxes, orders of memory, and what calls remember."""
+"""Mistakes in decisions before a kernel runs: sizes, walks, boxes, orders of memory, and remembered calls."""
 
 from mutants.schemata import DROPPED, mutants_of
 
@@ -34,7 +34,7 @@ PLANNER_MUTANTS = [
         ("a phase's taps rounded down", "-(-(kernel - first) // filter_step)", "(kernel - first) // filter_step"),
         ("a phase sees y without the padding", "(begin + pad_begin - first * dilation)", "(begin - first * dilation)"),
         ("a phase's taps in the order of the filter", "-(dilation // common)", "dilation // common"),
-        ("what no tap reaches is not visited", "visited == self.x", "True"),
+        ("elements without a tap are not visited", "visited == self.x", "True"),
         (
             "three-dimensional where two axes are",
             "(fill,) * (3 - len(values)) + values",
@@ -90,7 +90,7 @@ PLANNER_MUTANTS = [
         "convgrad_cy/problem.py",
         f"{PROBLEM} {BOXES} {EXACT}",
         ("reversed taps reach nothing before the first", "reach < 0", "False"),
-        ("what lies behind the source is inside", "greatest >= self.source_size", "False"),
+        ("elements behind the source are inside", "greatest >= self.source_size", "False"),
         ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
     ),
     *mutants_of(
@@ -101,7 +101,7 @@ PLANNER_MUTANTS = [
             "any(axis.is_padded() for axis in outer)",
             "False",
         ),
-        ("the end of a row is what lies between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
+        ("the end of a row is the part between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/choices.py",
@@ -171,18 +171,18 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/memo/bounded.py",
         "test_bounded.py test_calls.py::test_not_without_end",
-        ("what is remembered is never forgotten", "self.bytes > self.most", "False"),
-        ("what is too large drives all else out", "size > self.most", "False", "if size > self.most"),
+        ("remembered entries are never forgotten", "self.bytes > self.most", "False"),
+        ("an entry that is too large drives all others out", "size > self.most", "False", "if size > self.most"),
         ("the newest goes first", "self._sizes.popitem(last=False)", "self._sizes.popitem()"),
         (
-            "what replaces another counts twice",
+            "an entry that replaces another counts twice",
             "self._sizes.pop(key, 0)",
             "self._sizes.pop(key, 0) * 0",
             "self._drop(key, self._sizes.pop(key, 0))\n            if size > self.most",
         ),
         ("a plan of an old setting is kept", "generation != self.generation", "False"),
         ("a remembered plan is not counted", "count(result.steps.nbytes)", DROPPED),
-        ("what was asked for is counted again", "_counts.bytes = 0", DROPPED),
+        ("counted bytes are counted again", "_counts.bytes = 0", DROPPED),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/order.py",
@@ -196,7 +196,7 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/direct/order.py",
         "test_scratch_limit.py::test_slices_are_fewer",
-        ("slices take what memory there is", "sums.most_scratch", "(1 << 60)"),
+        ("slices ignore the limit on memory", "sums.most_scratch", "(1 << 60)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/long_filters.py",
@@ -233,7 +233,7 @@ PLANNER_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/winograd/__init__.py",
         "test_scratch_limit.py::test_families_decline",
-        ("tiles take what memory there is", 'words and Reason("it takes {}", words)', "None"),
+        ("tiles ignore the limit on memory", 'words and Reason("it takes {}", words)', "None"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/plan.py",

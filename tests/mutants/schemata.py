@@ -1,12 +1,12 @@
-"""Mutant schemata: sources in which each mistake stands beside what is right, and a number chooses while they run.
+"""Mutant schemata: sources that contain each mistake and the correct code, and a number that selects at run time.
 
-So all mutants need one build. The number 0 chooses what is right everywhere.
+All mutants then need only one build. The number 0 selects the correct code everywhere.
 """
 
 import re
 from typing import NamedTuple
 
-#: In the place of ``Mutant.new``: the statement ``old`` is left out.
+#: A value of ``Mutant.new``: the statement ``old`` is left out.
 DROPPED = None
 
 
@@ -16,18 +16,18 @@ class Mutant(NamedTuple):
     Attributes
     ----------
     name : str
-        What is wrong.
+        A description of the mistake.
     file : str
-        Below the root of the project.
+        Path below the root of the project.
     old, new : str
-        Of C, Cython or Python: an expression in parentheses of its own, or, where ``new`` is DROPPED, a statement.
+        Texts in C, Cython or Python: an expression in parentheses of its own, or a statement if ``new`` is DROPPED.
         ``old`` has to be in the file exactly once.
     tests : str
-        Parts of the names of tests, of which one has to fail: those of the first part are run first.
+        Parts of the names of tests. One of these tests has to fail. Tests of the first part run first.
     within : str
-        Text around ``old`` that is in the file exactly once, where ``old`` by itself is not.
+        Text around ``old`` that is in the file exactly once, if ``old`` itself is not.
     needs : str
-        What the machine must have: "pairs" (of bfloat16), "lines" (vectors as long as a line of the cache); or "".
+        A property that the machine must have: "pairs" (of bfloat16), "lines" (vectors as long as a cache line); or "".
     """
 
     name: str
@@ -40,12 +40,12 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(file, tests, *rows, needs=""):
-    """Mutants of one file for the same tests; a row is (name, old, new), or (name, old, new, within)."""
+    """Mutants of one file for the same tests. A row is (name, old, new), or (name, old, new, within)."""
     return [Mutant(name, file, old, new, tests, *within, needs=needs) for name, old, new, *within in rows]
 
 
 def place_of(mutant, text):
-    """Where ``old`` begins in the text of its file."""
+    """The position at which ``old`` begins in the text of its file."""
     around = mutant.within or mutant.old
     for whole, part in ((text, around), (around, mutant.old)):
         if whole.count(part) != 1:
@@ -57,7 +57,7 @@ def place_of(mutant, text):
 
 
 def _choice(mutant, number, indent):
-    """Text that is ``new`` where this number is chosen, else ``old``."""
+    """Text that acts as ``new`` if this number is chosen, else as ``old``."""
     if mutant.file.endswith((".c", ".h")):
         if mutant.new is DROPPED:
             return f"if (convgrad_mutant != {number}) {mutant.old}"
@@ -65,13 +65,13 @@ def _choice(mutant, number, indent):
     chosen = "_mutant.number" if mutant.file.endswith(".py") else "convgrad_mutant"
     if mutant.new is DROPPED:
         return f"if {chosen} != {number}:\n{indent}    {mutant.old}"
-    if mutant.new in ("True", "False"):  # of one type with the condition, for Cython
+    if mutant.new in ("True", "False"):  # Cython needs the type of the condition
         return f"(({mutant.old}) {'or' if mutant.new == 'True' else 'and not'} {chosen} == {number})"
     return f"(({mutant.new}) if {chosen} == {number} else ({mutant.old}))"
 
 
 def _with_number(text, file):
-    """The text of a file, after it has learnt of the number."""
+    """The text of a file that knows the number."""
     if file.endswith((".c", ".h")):
         return f'#include "mutant.h"\n{text}'
     line = "from convgrad_cy import _mutant" if file.endswith(".py") else "from mutant cimport convgrad_mutant"

@@ -14,13 +14,13 @@ import pytest
 
 #: Exit status of a process that could not run its tests.
 BROKEN = 70
-#: Seconds of the processor that the tests of a mutant may take, and bytes. A mutant that needs more is none to keep:
-#: whatever is late for another reason would pass for killed.
+#: Processor seconds, and bytes, that the tests of a mutant may take. A mutant that needs more is not worth keeping: a
+#: delay for another reason would count as killed.
 MOST_SECONDS, MOST_BYTES = 25, 8 << 30
 
 
 class Outcome(NamedTuple):
-    """What the tests have said of a mutant: ``test`` is the last that was run, ``seconds`` are the processor's."""
+    """The verdict of the tests on a mutant. ``test`` is the last one that ran, ``seconds`` are the processor's."""
 
     killed: bool
     how: str
@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
 
 def chosen(items, parts):
-    """The tests that have one of these in their names, part by part, and of each part in an order without a system."""
+    """The tests that have one of these parts in their names, part by part. The order within a part is irregular."""
     found = {}
     for part in parts.split():
         some = [item for item in items if part in item.nodeid]
@@ -40,9 +40,9 @@ def chosen(items, parts):
 
 
 class Session:
-    """A plugin of pytest, whose loop over tests is one over mutants; ``outcomes`` has what came of each by its number.
+    """A plugin of pytest that loops over mutants instead of tests. ``outcomes`` has the outcome of each number.
 
-    In the end all tests that have seen a mutant are run without one.
+    At the end, all tests that have seen a mutant run without one.
     """
 
     def __init__(self, mutants, folder, jobs, tell):
@@ -74,7 +74,7 @@ class Session:
         self._file(self.number).write_text(text)
 
     def _run(self, wanted):
-        """Some mutants at a time."""
+        """Run some mutants at a time."""
         waiting, running = list(reversed(wanted)), {}
         while waiting or running:
             while waiting and len(running) < self.jobs:
@@ -94,20 +94,20 @@ class Session:
 
     def _start(self, number, items):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of threads, which a fork leaves behind: nothing has begun any
+            warnings.simplefilter("ignore")  # warnings of threads that a fork leaves behind: there are none
             process = os.fork()
         if process == 0:
             self.number = number
             try:
                 code = int(self._tests_fail(number, items))
-            except BaseException:  # of this file, not of a test
+            except BaseException:  # an error of this file, not of a test
                 self._note(f"\n{traceback.format_exc()}")
                 code = BROKEN
             os._exit(code)
         return process
 
     def _tests_fail(self, number, items):
-        """In the child: whether one of the tests fails, of which none is run after that."""
+        """In the child: run tests until one fails, and return whether one has failed."""
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         seconds = MOST_SECONDS if number else resource.RLIM_INFINITY
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
@@ -124,7 +124,7 @@ class Session:
 
 
 def choose(number):
-    """Let this mutant be the one that runs, in a process that was forked."""
+    """Let this mutant run, in a forked process."""
     from convgrad_cy import _mutant, _repeat
     from convgrad_cy.cpu.machine import kernels
     from convgrad_cy.settings import threads
@@ -132,7 +132,7 @@ def choose(number):
     _mutant.number = number
     for module in (_repeat, kernels.compiled):
         library = ctypes.CDLL(module.__file__)
-        if hasattr(library, "convgrad_mutant"):  # else it has no mutants
+        if hasattr(library, "convgrad_mutant"):  # other modules have no mutants
             ctypes.c_int.in_dll(library, "convgrad_mutant").value = number
         # After a fork a call has one thread, but this parent had no team of threads.
         if hasattr(library, "convgrad_is_child"):
@@ -141,15 +141,15 @@ def choose(number):
 
 
 def run(mutants, tests, folder, jobs, tell):
-    """Outcomes by number of these mutants, given by number, too; 0 stands for what is right.
+    """Outcomes of these mutants, by number. The number 0 stands for the correct code.
 
-    ``tell`` is called with each number and outcome as soon as there is one.
+    ``tell`` is called with each number and outcome as soon as it is known.
     """
     session = Session(mutants, Path(folder), jobs, tell)
     names = sorted({part.partition("::")[0] for mutant in mutants.values() for part in mutant.tests.split()})
     files = [str(path) for name in names for path in tests.rglob(name)]
     options = ["-qq", "-s", "--no-header", "--no-summary", "--hypothesis-seed=0"]
-    options += ["--assert=plain"]  # where CI is set, pytest would compare whole arrays line by line, for minutes
+    options += ["--assert=plain"]  # in CI, pytest would compare whole arrays line by line, for minutes
     for plugin in ("cacheprovider", "faulthandler", "xdist", "benchmark"):
         options += ["-p", f"no:{plugin}"]
     status = pytest.main([*options, f"--rootdir={tests.parent}", *files], [session])

@@ -17,13 +17,13 @@ SMALL_GROUPS_MUTANTS = [
         "pyx/small_groups/lanes.pxd",
         LANES,
         (
-            "what a box sees lacks its last row",
+            "the source of a box lacks its last row",
             "c.high[axis]",
             "c.high[axis] - 1",
             "(box.begin[axis] + c.extent[axis] - 1) * c.source_step[axis] + c.high[axis])",
         ),
         (
-            "what a box sees begins too late",
+            "the source of a box begins too late",
             "box.begin[axis] * c.source_step[axis] + c.low[axis]",
             "box.begin[axis] * c.source_step[axis]",
         ),
@@ -142,10 +142,10 @@ SMALL_GROUPS_MUTANTS = [
     *mutants_of(
         "pyx/tile/slide.pxd",
         SLIDING,
-        ("padding of a part is that of the first", "s.begin - t", "s.begin"),
+        ("all parts have the padding of the first", "s.begin - t", "s.begin"),
         ("each part of a row begins anew", "fresh and r == t == 0", "fresh"),
         (
-            "wgrad's taps are those of the first part",
+            "wgrad repeats the taps of the first part",
             "t * s.w_tap",
             "0",
             "slide_f32_sums(&part, x + t * s.x_tap, y, w + t * s.w_tap)",

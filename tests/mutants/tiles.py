@@ -1,4 +1,4 @@
-"""Mistakes in Winograd's algorithm: tiles, filters, transforms, sums, and the range in which results stand."""
+"""Mistakes in Winograd's algorithm: tiles, filters, transforms, sums, and the range in which results are valid."""
 
 from mutants.schemata import DROPPED, mutants_of
 
@@ -29,10 +29,10 @@ TILE_MUTANTS = [
             "result > INFINITE_BITS",
             "else:\n        return operand >= INFINITE_BITS or result >= INFINITE_BITS",
         ),
-        ("what float16 makes infinite stands", "result >= F16_INFINITE_BITS", "result >= INFINITE_BITS"),
+        ("results that float16 makes infinite stand", "result >= F16_INFINITE_BITS", "result >= INFINITE_BITS"),
         ("tiny values stand", "float_of(result) < least_result(float_of(most))", "False"),
         ("results that vanish stand", "greatest_of(other) == 0", "True"),
-        ("tiny values beside large ones stand", "float_of(result) >= least_result(greatest_of(other))", "True"),
+        ("tiny values next to large ones stand", "float_of(result) >= least_result(greatest_of(other))", "True"),
         ("tiny operands make tiny results stand", "<float>1", "<float>0", "max(<float>1, greatest)"),
         ("large operands count as ordinary ones", "greatest", "<float>1", "max(<float>1, greatest)"),
         ("of the workers the last one counts", "max(result, seen.result)", "seen.result"),
@@ -59,12 +59,12 @@ TILE_MUTANTS = [
             "f.w.axis[axis] * row",
         ),
         (
-            "taps that the filter lacks are what was there",
+            "taps that the filter lacks keep old values",
             "zero_block(lines + t * row, f.taps * row, 1, channels, row)",
             DROPPED,
         ),
         (
-            "picked taps that the filter lacks are what was there",
+            "picked taps that the filter lacks keep old values",
             "memset(lines + t * f.width, 0, f.width * sizeof(float))",
             DROPPED,
         ),

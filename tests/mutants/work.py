@@ -1,4 +1,4 @@
-"""Mistakes in how a call's work is put together: orders of memory, patches, Winograd's walks, what is remembered."""
+"""Mistakes in the parts of a call's work: orders of memory, patches, Winograd's walks, remembered calls."""
 
 from mutants.schemata import DROPPED, mutants_of
 
@@ -111,8 +111,8 @@ WORK_MUTANTS = [
         ),
         ("the last tap within x is left out", "count_blocks(a.x - begin, a.dilation)", "(a.x - begin) // a.dilation"),
         ("rows of taps are always adjacent", "step_w == of_last == last", "True"),
-        ("columns are those of the first group", "group * c.channels * c.taps", "0"),
-        ("columns are those of the first image", "image // c.groups * c.positions * step", "0"),
+        ("columns repeat the first group's", "group * c.channels * c.taps", "0"),
+        ("columns repeat the first image's", "image // c.groups * c.positions * step", "0"),
     ),
     *mutants_of(
         "pyx/copy/add.h",
@@ -198,9 +198,9 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/calls/__init__.py",
         f"{CALLS} test_arguments.py test_bounded.py test_conv_backward.py",
-        ("results beside inputs are not looked at", "(out is None or are_apart(out, first, second))", "True"),
+        ("results are not compared with inputs", "(out is None or are_apart(out, first, second))", "True"),
         ("results of several parts are not looked at", "found.are_apart(arrays, outs)", "True"),
-        ("what a call takes is not counted", "counted()", "0", "_KNOWN.keep(key, found, counted(), generation)"),
+        ("the memory of a call is not counted", "counted()", "0", "_KNOWN.keep(key, found, counted(), generation)"),
         ("the gradient of the input is checked first", "-1 if library is NUMPY else 1", "1"),
     ),
     *mutants_of(
@@ -208,7 +208,7 @@ WORK_MUTANTS = [
         f"{CALLS} test_arguments.py test_conv_backward.py",
         ("unaligned inputs are read as they are", "not (is_addressable(first) and is_addressable(second))", "False"),
         ("an empty result has a kernel", "0 in self.shape", "False"),
-        ("an array for a result is not looked at beside the next one", "arrays.append(out)", DROPPED),
+        ("an array for a result is not compared with the next one", "arrays.append(out)", DROPPED),
         ("only every other array is looked at", "arrays[i - 1]", "arrays[i]"),
         ("a part is written before the next one has memory", "partial(compute, i - 1) if i else None", "None"),
     ),

@@ -1,6 +1,6 @@
-"""Run in a process of its own: real plans with one wrong integer. Prints as JSON how each kind of plan ended.
+"""Real plans with one wrong integer, run in a process of their own. Prints as JSON how each kind of plan ended.
 
-A corrupted plan is refused, or it is harmless: it has a result, a wrong one perhaps, or finds no memory.
+A corrupted plan must be refused or harmless: it has a result, perhaps a wrong one, or finds no memory.
 """
 
 import faulthandler
@@ -22,7 +22,7 @@ from convgrad_cy.cpu.plan.checks import check_long
 from convgrad_cy.cpu.rewrites.copies import Reordered
 from convgrad_cy.problem import ConvProblem
 
-#: A family, and a problem and an operation that it takes: all forms of the direct algorithm that differ in their rows.
+#: A family, a problem and an operation that it takes: all forms of the direct algorithm whose rows differ.
 PLANS = (
     ("direct", "conv", "mb2ic5ih9iw11oc7kh3ph1", "direct"),
     ("direct", "conv", "mb2ic40ih9iw11oc70kh3ph1", "direct"),
@@ -52,7 +52,7 @@ def wrong_values(value):
 
 
 def made_of(name, text, algorithm):
-    """(the job, arrays that it runs on)."""
+    """The job, and the arrays that it runs on."""
     problem, operation = parse(f'{text}n"plan"'), OPERATIONS[name]
     shapes = {part: getattr(problem, f"{part}_shape") for part in "xwy"}
     arrays = [np.ones(shapes[part], np.float32) for part in (*operation.reads, operation.makes)]
@@ -78,7 +78,7 @@ def made_of(name, text, algorithm):
 
 
 def corrupted_jobs(job):
-    """Copies of a ``Job`` with one wrong integer."""
+    """Copies of a ``Job``, each with one wrong integer."""
     for part in ("steps", "blocks"):
         array = getattr(job.plan, part)
         rows = [0, len(array) - 1] if part == "steps" else [None]
@@ -92,7 +92,7 @@ def corrupted_jobs(job):
 
 
 def outcome(run):
-    """How a plan ends: in a refusal, or without a crash."""
+    """The end of a plan: a refusal, or no crash."""
     try:
         run()
     except RuntimeError as error:
@@ -104,7 +104,7 @@ def outcome(run):
 
 
 def long_sums(made, arrays):
-    """The kernel's own arguments, each integer wrong once."""
+    """Outcomes of the kernel with each of its own integer arguments wrong once."""
     job = made.work if isinstance(made, Reordered) else made
     if isinstance(made, Reordered):
         return Counter()

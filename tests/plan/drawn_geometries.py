@@ -1,4 +1,4 @@
-"""Legal geometries drawn at random, most of them extreme: what a planner has to take, whatever it is asked for."""
+"""Legal geometries drawn at random, most of them extreme. A planner has to accept each of them."""
 
 from math import exp, log, prod
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from convgrad_cy.dtypes import NAMES
 from convgrad_cy.phases import count_phases
 from convgrad_cy.problem import TAP_LIMIT, conv_size, dilated_size
 
-#: No array has more elements, so that all of them, and copies, are room of the address space that nobody touches.
+#: Most elements of an array. The arrays and copies take only addresses that nobody touches.
 MOST_ELEMENTS = 1 << 26
-#: (tile rows, bytes of a tile's columns, bytes of a vector, pairs of bfloat16): those of pyx/tile/ukernel.h.
+#: (tile rows, bytes of a tile's columns, bytes of a vector, pairs of bfloat16), as in pyx/tile/ukernel.h.
 TILES = ((6, 256, 64, True), (6, 256, 64, False), (6, 64, 32, False), (4, 32, 16, False))
 
 
@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 class Drawn(NamedTuple):
     """A call of ``explain``, and the fields of the machine that it is planned for.
 
-    ``phases``: of the stride, in a gradient of the data. ``taps``: of the filter, in its gradient.
+    ``phases``: the stride's phases in a data gradient. ``taps``: the filter's taps in its gradient.
     """
 
     function: str
@@ -42,17 +42,17 @@ class Drawn(NamedTuple):
 
 
 def _size(random, most):
-    """From 1 on; small sizes are as likely as large ones."""
+    """A size from 1 on; small sizes are as likely as large ones."""
     return 1 if random.random() < 0.125 else int(exp(random.uniform(0, log(most + 1))))
 
 
 def _size_or_none(random, most):
-    """One in fifty is 0."""
+    """A size; one in fifty is 0."""
     return 0 if random.random() < 0.02 else _size(random, most)
 
 
 def _axis(random):
-    """An axis; the extremes are long filters, long strides, dilations and paddings, an empty x, and one position."""
+    """An axis. The extremes are long filters, long strides, dilations and paddings, an empty x, and one position."""
     most_x, most_kernel, most_stride, most_dilation, most_y = random.choice(
         (
             (20, 7, 4, 3, 20),
@@ -116,7 +116,7 @@ def _in_format(shape, is_filter, last):
 
 
 def draw(random):
-    """A ``Drawn``. Some are refused for what their function does not take, or an algorithm cannot compute."""
+    """A ``Drawn``. Some are refused because their function does not take them, or an algorithm cannot compute them."""
     axes, groups, shapes = _problem(random)
     name, (channels_last, filter_last) = random.choice([*OPERATIONS]), random.choices((False, True), k=2)
     each = zip("xwy", shapes, (channels_last, filter_last, channels_last), strict=True)

@@ -1,4 +1,4 @@
-"""Work on addresses: by ``by_address`` it writes the same bits, and a work that cannot take them writes nothing."""
+"""Work on addresses: ``by_address`` writes the same bits. Work that cannot take addresses writes nothing."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from convgrad_cy.checks import functions as arguments
 from convgrad_cy.checks.keywords import Options
 from convgrad_cy.cpu import Zeros
 
-#: A layer and the function whose work is more than one kernel on the caller's arrays, and the type of that work.
+#: A layer and a function whose work is more than one kernel on the caller's arrays, and the type of this work.
 LAYERS = {
     "Patched": ("mb2ic3ih224oc768kh32sh32", "conv_backward_data"),
     "Overlapped": ("mb1ic1iw32000oc402kw400sw160", "conv_backward_data"),
@@ -44,7 +44,7 @@ def prepared_work(kind):
     keywords = tuple(Options(**problem.keywords))
     geometry = calls.checked(NUMPY, function, first, second, asked, keywords)
     work = prepared.prepare(function, geometry, (first, second, result))
-    assert type(work).__name__ == kind  # else the layer tests another family
+    assert type(work).__name__ == kind  # otherwise the layer tests another family
     return work, (first, second, result)
 
 

@@ -1,4 +1,4 @@
-"""What is refused, the accuracy contract on larger layers, and the plans' promises."""
+"""Refusals, the accuracy contract on larger layers, and the promises of plans."""
 
 import sys
 from contextlib import nullcontext
@@ -20,7 +20,7 @@ from convgrad_cy.cpu.winograd import walks as tile_walks
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, conv_size
 
 FLOAT32 = next(row for row in dtypes.TABLE if row.name == "float32")
-# The tiles of x86-64-v4, -v3 and -v2: those of pyx/tile/ukernel.h.
+# The tiles of x86-64-v4, -v3 and -v2, as in pyx/tile/ukernel.h.
 MACHINES = [
     Machine(*tile, multiplies_pairs=False, cache_bytes=32 << 20, threads=1)
     for tile in ((6, 256, 64), (6, 64, 32), (4, 32, 16))
@@ -36,7 +36,7 @@ def problem_of(batch, groups, ins, outs, x, kernel, stride=(1, 1, 1), dilation=(
 
 @pytest.mark.parametrize("dtype", [name for name in DTYPES if "float" in name])
 def test_threads_choose_nothing(dtype):
-    """Else the bits of a result would depend on them."""
+    """The number of threads must not change the choice: the bits of a result would depend on it."""
     shapes = (2, 64, 30, 29), (70, 64, 3, 3), (2, 70, 30, 29)
     x, w, dy = (RANDOM.standard_normal(shape).astype(dtype_of(dtype)) for shape in shapes)
 
@@ -71,7 +71,7 @@ def test_refused(keywords, dtype, reason):
 
 @pytest.mark.parametrize("kernel, reason", [(1, "a filter of one tap"), (20000, "these taps, strides and dilations")])
 def test_refused_kernels(kernel, reason):
-    """The second would be cut into 5000 pieces."""
+    """Kernels must be refused with the expected reason. The second one would be cut into 5000 pieces."""
     x, w = np.zeros((1, 1, 20000), np.float32), np.zeros((1, 1, kernel), np.float32)
     y = cg.conv(x, w)
     calls = (
@@ -87,7 +87,7 @@ def test_refused_kernels(kernel, reason):
 
 @pytest.mark.parametrize("kernel", (3, 4))
 def test_strides(kernel):
-    """conv and wgrad need as many taps in each phase, of which dgrad makes walks of their own."""
+    """conv and wgrad must need equal numbers of taps in each phase; dgrad must make one walk of each phase."""
     x, w = np.zeros((2, 8, 8, 8), np.float32), np.zeros((8, 8, kernel, kernel), np.float32)
     dy = cg.conv(x, w, stride=2, padding=1)
     options = {"stride": 2, "padding": 1, "algorithm": "winograd"}
@@ -130,7 +130,7 @@ problems = st.builds(
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 @given(problem=problems, machine=st.sampled_from(MACHINES), tiling=st.sampled_from(tilings.TILINGS))
 def test_plans(operation, problem, machine, tiling):
-    """Walks that reach every target once, whole vectors and strips, and nothing else depends on up to two threads."""
+    """Walks must reach every target once, in whole vectors and strips. Two threads must change no other field."""
     if tilings.refusal(operation, problem, FLOAT32) is not None:
         return
     extents = problem.x if operation == DGRAD else problem.y
@@ -144,7 +144,7 @@ def test_plans(operation, problem, machine, tiling):
         for each in zip(walks, held, strict=True)
     ) == sum(prod(axis.positions * axis.taps for axis in walk) for walk in defined)
     begin = positions = 0
-    while begin < len(rows):  # a part of the result: of each sibling, all walks that are added
+    while begin < len(rows):  # a part of the result: all walks that are added, of each sibling
         added, siblings = rows[begin][-2:]
         own = range(begin, begin + added * siblings)
         positions += sum(prod(axis.positions for axis in walks[i]) for i in own[::added])
@@ -160,7 +160,7 @@ def test_plans(operation, problem, machine, tiling):
     assert begin == len(rows)
     assert operation == WGRAD or positions == prod(extents)
     assert len(np.unique(made.steps, axis=0)) == len(made.steps)
-    if winograd.choose(operation, problem, tiling, machine.tile).tasks > 1:  # otherwise, and for more: test_cuts.py
+    if winograd.choose(operation, problem, tiling, machine.tile).tasks > 1:  # test_cuts.py tests one task, too
         two = winograd.plan(operation, problem, tiling, machine._replace(threads=2))
         assert made.chosen == two.chosen._replace(threads=1) and (made.steps == two.steps).all()
     assert made.chosen.chunk % (machine.vector_bytes // 4) == 0
@@ -172,7 +172,7 @@ def test_plans(operation, problem, machine, tiling):
 
 
 def test_algorithm_of_this_package(monkeypatch):
-    """What --algorithm says reaches the calls."""
+    """The option --algorithm must reach the calls."""
     sys.path.append(str(Path(__file__).parents[2]))
     from bench import suites
     from bench.peers import ALGORITHM, convgrad_cy
@@ -203,7 +203,7 @@ def test_algorithm_of_this_package(monkeypatch):
     ],
 )
 def test_filters_of_a_task(channels, outputs, groups, threads, strips, together):
-    """Tasks that transform filters: few strips and channels, so that there are tasks."""
+    """Tasks that transform filters must have few strips and channels, so that there are enough tasks."""
     problem = problem_of(256, groups, channels, outputs, (1, 28, 28), (1, 3, 3))
     chosen = winograd.plan(FPROP, problem, tilings.TILINGS[0], MACHINES[0]._replace(threads=threads)).chosen
     assert chosen.filters_kept > 0 and (chosen.filter_strips, chosen.filter_channels) == (strips, together)

@@ -1,4 +1,4 @@
-"""Boxes of positions and their windows, and what plans make of them."""
+"""Boxes of positions, their windows, and their use in plans."""
 
 from math import prod
 
@@ -21,7 +21,7 @@ from convgrad_cy.problem import DGRAD, FPROP, WGRAD, backward_axis_phases, conv_
     contiguous=st.booleans(),
 )
 def test_window_axis(geometry, positions, contiguous):
-    """Each (position, tap) has a place in the window, and one place never stands for two coordinates of the source."""
+    """Each (position, tap) must have a place in the window, and no place may stand for two elements of the source."""
     x, kernel, stride, dilation, pad = geometry
     y = max(1, conv_size(x, kernel, stride, dilation, (pad, pad)))
     for axis in (forward_axis(x, y, kernel, stride, dilation, pad), *backward_axis_phases(x, y, *geometry[1:])):
@@ -39,7 +39,7 @@ def test_window_axis(geometry, positions, contiguous):
 
 @given(extents=st.tuples(*[st.integers(1, 60)] * 3), batch=st.integers(1, 40), most=st.integers(1, 300))
 def test_box(extents, batch, most):
-    """At most as many positions as asked for, and whole inner axes before outer ones."""
+    """A box must have at most the given positions, and whole inner axes before outer ones."""
     walk = [forward_axis(n, n, 1, 1, 1, 0) for n in extents]
     box = box_of(walk, batch, most)
     assert prod(box) <= most
@@ -54,7 +54,7 @@ def test_box(extents, batch, most):
     most=st.integers(1, 300),
 )
 def test_compact_box(extents, kernel, batch, most):
-    """The window is no larger, parts of rows are whole vectors, and where there is no rim nothing changes."""
+    """The window must not grow, parts of rows must be whole vectors, and nothing may change without a rim."""
 
     def window_size(box):
         return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
@@ -70,7 +70,7 @@ def test_compact_box(extents, kernel, batch, most):
     "channels, kernel, stride, batch, tile, dtype, larger",
     (
         (64, 3, 1, 8, 0, "float32", True),
-        (64, 3, 1, 8, 0, "float64", False),  # by as many bytes, they would be as many positions as before
+        (64, 3, 1, 8, 0, "float64", False),  # in bytes, the limit would give the same positions as before
         (64, 3, 1, 8, 1, "float32", False),  # vectors of 32 bytes
         (64, 3, 2, 8, 0, "float32", False),
         (512, 1, 1, 8, 0, "float32", False),
@@ -79,7 +79,7 @@ def test_compact_box(extents, kernel, batch, most):
     ),
 )
 def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
-    """Larger ones where vectors are lines, and taps share what they see or have few products."""
+    """Boxes must be larger if vectors are lines and taps share elements or have few products."""
     problem = problem_of(batch, 1, channels, 64, (1, 56, 56), (1, kernel, kernel), (1, stride, stride))
     (dtype,) = (row for row in dtypes.TABLE if row.name == dtype)
     _, windows, blocks = unpacked(plan(WGRAD, problem, dtype, True, Machine(*TILES[tile], threads=2)))
@@ -95,11 +95,11 @@ def test_boxes_of_wgrad(channels, kernel, stride, batch, tile, dtype, larger):
         (1, 32, 1, WIDE.many_positions),
         (1, 64, 1, WIDE.sums_bytes // (64 * 4)),
         (1, 64, 3, WIDE.box_positions),
-        (16, 16, 3, WIDE.box_positions),  # a task has several groups in its place
+        (16, 16, 3, WIDE.box_positions),  # a task has several groups instead
     ),
 )
 def test_boxes_of_few_products(operation, groups, channels, kernel, most):
-    """They have more positions, and chunks no less deep."""
+    """Boxes of few products must have more positions, and chunks that are no less deep."""
     problem = problem_of(8, groups, channels, channels, (1, 128, 128), (1, kernel, kernel), (1, 1, 1))
     _, windows, blocks = unpacked(plan(operation, problem, FLOAT32, False, Machine(*TILES[0], threads=2)))
     positions = blocks.images * prod(axis.positions for axis in windows[0])
@@ -111,7 +111,7 @@ def test_boxes_of_few_products(operation, groups, channels, kernel, most):
 @pytest.mark.parametrize("operation", (FPROP, DGRAD))
 @pytest.mark.parametrize("kernel, most", ((5, WIDE.box_positions), (7, WIDE.many_positions)))
 def test_boxes_of_much_rim(operation, kernel, most):
-    """A few rows under many taps would be copied with many others."""
+    """A few rows under many taps must not be a box: the copy would have many more rows."""
     problem = problem_of(1, 1, 40, 40, (1, 112, 112), (1, kernel, kernel), (1, 1, 1))
     for adjacent in (False, True):
         found = plan(operation, problem, dtypes.TABLE[1], adjacent, Machine(*TILES[0], threads=2))
@@ -122,7 +122,7 @@ def test_boxes_of_much_rim(operation, kernel, most):
 
 @given(problem=problems)
 def test_positions_cut_no_chunk(problem):
-    """How many a box has decides nothing about a sum's order."""
+    """The number of positions in a box must not change a sum's order."""
     for operation in (FPROP, DGRAD):
         chunks = set()
         for adjacent in (False, True):
@@ -137,7 +137,7 @@ def test_positions_cut_no_chunk(problem):
 @pytest.mark.parametrize("tile", (0, 1))
 @pytest.mark.parametrize("size, most", ((28, WIDE.depth_bytes), (2, WIDE.packed_depth_bytes)))
 def test_depth_of_chunks(size, most, tile):
-    """Longer unless tasks pack what they need of the filter, as for few positions."""
+    """Chunks must be longer unless tasks pack their part of the filter, as for few positions."""
     problem = problem_of(1, 1, 512, 64, (1, size, size), (1, 3, 3), (1, 1, 1))
     chunks = {
         unpacked(plan(FPROP, problem, FLOAT32, adjacent, Machine(*TILES[tile], threads=2)))[2].chunk

@@ -1,4 +1,4 @@
-"""The sizes of the caches are read from the system, and reach the plans of this machine, but no order of sums."""
+"""The sizes of caches are read from the system. They reach the plans of this machine, but no order of sums."""
 
 from math import prod
 
@@ -26,7 +26,7 @@ def described(folder, *caches):
 
 
 def test_sizes_are_read(tmp_path):
-    """Of data, whatever the order in which the system lists them."""
+    """Sizes of data caches must be read in any order in which the system lists the caches."""
     every = (
         *((3, "Unified", "16384K"), (1, "Instruction", "64K"), (2, "Unified", "2048K")),
         *((1, "Data", "48K"), (4, "Unified", "131072K")),
@@ -46,7 +46,7 @@ def test_they_are_the_machines():
 
 @pytest.mark.parametrize("data_format", ("NCX", "NXC"))
 def test_the_l1_cache_changes_no_bit(machine_with, data_format):
-    """Of few products, in small boxes and in large ones."""
+    """The L1 cache must change no bit of sums of few products, in small boxes and in large ones."""
     many, few = ((2, 40, 24, 64), (2, 1, 24, 64)) if data_format == "NCX" else ((2, 24, 64, 40), (2, 24, 64, 1))
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in (many, (1, 40, 3, 3)))
@@ -61,7 +61,7 @@ def test_the_l1_cache_changes_no_bit(machine_with, data_format):
 
 @pytest.mark.tuning
 def test_boxes_of_few_products_follow_the_l1_cache():
-    """Of 16 channels and one output; the chunk, which is the order of the sums, stays."""
+    """Boxes of 16 channels and one output must follow the L1 cache. The chunk, the order of the sums, must stay."""
     machine = Machine(6, 256, 64, False, 32 << 20, threads=2)
     problem = ConvProblem(8, 1, 16, 1, (1, 128, 128), (1, 128, 128), (1, 3, 3), pad_begin=(0, 1, 1))
     for l1_bytes, expected in ((8 * KIB, 256), (16 * KIB, 512), (32 * KIB, 1024), (64 * KIB, 1024)):

@@ -1,4 +1,4 @@
-"""Which algorithm the model chooses."""
+"""The choice of the algorithm by the model."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 @pytest.mark.tuning
 def test_choices():
-    """Large 3x3 layers, and no others."""
+    """Large 3x3 layers must be chosen for Winograd's algorithm, and no others."""
 
     def tiled(operation, *sizes, dtype=FLOAT32):
         problem = problem_of(*sizes)
@@ -25,7 +25,8 @@ def test_choices():
         assert not any(tiled(operation, 8, 1, 64, 64, (1, 56, 56), (1, 1, 1)))
         assert not any(tiled(operation, 1, 1, 4, 4, (1, 8, 8), (1, 3, 3)))
         assert not any(tiled(operation, 8, 64, 1, 1, (1, 56, 56), (1, 3, 3)))
-        # A pair of groups of eight channels fills a vector of 64 bytes; the tiles of wgrad are half empty without.
+        # A pair of groups of eight channels fills a vector of 64 bytes. Without pairs, the tiles of wgrad are half
+        # empty.
         eights = 8, 32, 8, 8, (1, 28, 28), (1, 3, 3)
         assert tiled(operation, *eights)[0] == (operation == WGRAD)
         split = MACHINES[0].tile._replace(splits_vectors=True)
@@ -38,7 +39,7 @@ def test_choices():
 @pytest.mark.tuning
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_choices_of_small_problems(operation):
-    """Wide vectors take tiles from 16 channels on where data stay in the caches, even of one image and one task."""
+    """Wide vectors must take tiles from 16 channels on if data stay in the caches, even for one image and one task."""
     tile = MACHINES[0].tile
     for batch, channels, extent in ((32, 16, 32), (4, 16, 62), (1, 64, 16), (1, 32, 24), (32, 64, 8)):
         problem = problem_of(batch, 1, channels, channels, (1, extent, extent), (1, 3, 3))
@@ -49,7 +50,7 @@ def test_choices_of_small_problems(operation):
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_padding_is_left_out(operation):
-    """Of small problems the direct algorithm is taken to form fewer products where much of what taps see is padding."""
+    """The cost of direct sums must leave out padding in small problems, where it is much of the input of taps."""
     tile = MACHINES[0].tile
     own, large = (problem_of(batch, 1, 32, 32, (1, 4, 4), (1, 7, 7)) for batch in (8, 8000))
     inside = replace(own, x=(1, 10, 10), pad_begin=(0, 0, 0))
@@ -61,7 +62,7 @@ def test_padding_is_left_out(operation):
 
 @pytest.mark.tuning
 def test_one_task_is_cut_for_two_threads():
-    """What would be one task is cut where a thread would have nothing to do."""
+    """A single task must be cut if a thread would have nothing to do."""
     problem = problem_of(1, 1, 64, 64, (1, 16, 16), (1, 3, 3))
     for operation in (FPROP, DGRAD, WGRAD):
         tiling = tilings.tiling_of(operation, problem, FLOAT32, False, MACHINES[0].tile)
@@ -73,7 +74,7 @@ def test_one_task_is_cut_for_two_threads():
 
 @pytest.mark.parametrize("operation", (FPROP, DGRAD, WGRAD))
 def test_pairs_are_twice_as_fast(operation):
-    """The direct sums of bfloat16 on a machine that multiplies pairs; of nothing else there or elsewhere."""
+    """Direct sums of bfloat16 must count as twice as fast on a machine that multiplies pairs, and no others."""
     problem, tile = problem_of(8, 1, 64, 64, (1, 56, 56), (1, 3, 3)), MACHINES[0].tile
     pairs = tile._replace(multiplies_pairs=True)
     for row in dtypes.TABLE[:3]:
@@ -84,7 +85,10 @@ def test_pairs_are_twice_as_fast(operation):
 
 
 def test_pairs_leave_out_padding():
-    """Of channels; those of wgrad are positions of a row, of which an odd one has none beside it."""
+    """The cost of pairs of channels must leave out padding.
+
+    In wgrad, pairs are positions; an odd row has a single one.
+    """
     bfloat16, tile = dtypes.TABLE[1], MACHINES[0].tile
     problem = problem_of(8, 1, 512, 512, (1, 7, 7), (1, 3, 3))
     for operation, part in ((FPROP, (19 / 21) ** 2 / 2), (DGRAD, (19 / 21) ** 2 / 2), (WGRAD, 4 / 7)):
@@ -98,7 +102,7 @@ def test_pairs_leave_out_padding():
 
 @pytest.mark.tuning
 def test_choices_beside_pairs():
-    """A layer that saves many products, not one that saves few."""
+    """On a machine with pairs, a layer that saves many products must be tiled, but not one that saves few."""
     tile = MACHINES[0].tile._replace(multiplies_pairs=True)
     bfloat16 = next(row for row in dtypes.TABLE if row.name == "bfloat16")
     for problem, kinds in (

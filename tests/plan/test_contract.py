@@ -1,4 +1,4 @@
-"""The accuracy contract: on larger layers and several kinds of data, for all types; and what it refuses."""
+"""The accuracy contract on larger layers and several kinds of data, for all types, and its refusals."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from convgrad_cy.problem import FPROP, ConvProblem
 
 
 def drawn(random, kind, shape):
-    """Data of a distribution; channels or values of very different size in the last two."""
+    """Data of a distribution. In the last two, channels or values differ much in size."""
     if kind == "uniform":
         return random.uniform(-1, 1, shape)
     if kind == "positive":
@@ -27,7 +27,7 @@ def drawn(random, kind, shape):
     return data
 
 
-#: (input and output channels, spatial axes, kernel): tilings of two axes, of one and of three.
+#: (input and output channels, spatial axes, kernel) for tilings of two axes, of one and of three.
 LAYERS = [
     (16, 64, (30, 30), (3, 3)),
     (128, 128, (25, 25), (3, 3)),
@@ -54,11 +54,11 @@ def half_units(values, dtype):
 @pytest.mark.parametrize("kind", ["normal", "uniform", "positive", "scaled channels", "scaled values"])
 @pytest.mark.parametrize("dtype", [name for name in DTYPES if name in DIGITS])
 def test_accuracy(layer, kind, dtype):
-    """The contract, against float64: three quarters of it, so that data drawn otherwise also keeps it."""
+    """Errors against float64 must be within three quarters of the contract, so that other data keep it, too."""
     ins, outs, spatial, kernel = layer
     padding = tuple(k // 2 for k in kernel)
     shapes = (2, ins, *spatial), (outs, ins, *kernel), (2, outs, *spatial)
-    random = np.random.default_rng(crc32(f"{layer} {kind}".encode()))  # the same data in whatever order tests run
+    random = np.random.default_rng(crc32(f"{layer} {kind}".encode()))  # equal data in any order of the tests
     x, w, dy = (drawn(random, kind, shape) for shape in shapes)
     if dtype == "float16":  # its results reach 65504
         x, w, dy = (array * (2 / abs(array).max()) for array in (x, w, dy))
@@ -80,7 +80,7 @@ def test_accuracy(layer, kind, dtype):
 
 
 def test_errors_are_those_of_each_tile(tmp_path):
-    """bench/accuracy.py: a larger tile has larger errors, within the contract here; and the plot of both."""
+    """The errors of bench/accuracy.py must grow with the tile and stay within the contract. It must plot both."""
     sys.path.append(str(Path(__file__).parents[2]))
     from bench import accuracy
 
@@ -99,7 +99,7 @@ def test_errors_are_those_of_each_tile(tmp_path):
 
 
 def test_contract_refuses_large_tiles_and_many_channels():
-    """Tiles of eight points on one axis alone, and as many channels as their error was measured for."""
+    """Tiles of eight points must be allowed on one axis only, and channels only up to the measured number."""
 
     def allowed(channels, kernel, stride=1):
         x = tuple(32 if taps > 1 else 1 for taps in kernel)

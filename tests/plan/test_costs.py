@@ -1,4 +1,4 @@
-"""The model of time by which an algorithm is chosen: what it counts, and how its costs are fitted."""
+"""The model of time that chooses an algorithm: its counts, and the fit of its costs."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ CUBES = tilings.TILINGS[2]  # six points on each axis for three taps
 
 @pytest.mark.tuning
 def test_kept_tiles_count_once():
-    """In wgrad, where many blocks need the transformed tiles, these may be kept for all."""
+    """In wgrad, transformed tiles must count once if they are kept for many blocks."""
     small, large = (problem_of(1, 1, channels, 128, (16, 16, 16), (3, 3, 3)) for channels in (128, 1024))
     assert winograd.choose(WGRAD, small, CUBES, MACHINES[0].tile).chosen.tiles_kept
     assert tiled_work(WGRAD, small, CUBES, MACHINES[0].tile)["wgrad value"] == 6**3 * 4**3 * (128 + 128)
@@ -31,7 +31,7 @@ def test_kept_tiles_count_once():
 @pytest.mark.tuning
 @pytest.mark.parametrize("channels", (256, 512))
 def test_vectors_of_a_line_have_larger_boxes(channels):
-    """More sums than narrower ones, with filters that are transformed once or by each task."""
+    """Vectors of a cache line must have boxes with more sums than narrower ones, with kept filters or tasks' own."""
     problem = problem_of(8, 1, channels, channels, (1, 25, 25), (1, 3, 3))
     wide, narrow = (winograd.choose(FPROP, problem, tilings.TILINGS[3], machine.tile) for machine in MACHINES[:2])
     sums = [4 * 7 * 7 * made.tiles * made.chosen.outputs for made in (wide, narrow)]
@@ -44,19 +44,19 @@ def test_vectors_of_a_line_have_larger_boxes(channels):
     (
         (DGRAD, 8, 4, 2, 0, 128),
         (FPROP, 8, 4, 2, 0, 64),  # four walks are added: a chunk has four times the filters
-        (DGRAD, 14, 3, 1, 0, 64),  # 49 points in the place of 25
+        (DGRAD, 14, 3, 1, 0, 64),  # 49 points instead of 25
         (DGRAD, 8, 4, 2, 1, 64),
     ),
 )
 def test_chunks_whose_filters_stay_in_the_cache(operation, size, kernel, stride, machine, chunk):
-    """Where each task transforms its own, vectors are lines, and twice as many channels do not leave the L2 cache."""
+    """Chunks must double if tasks transform their filters, vectors are lines, and the filters stay in the L2 cache."""
     problem = problem_of(16, 1, 256, 512, (1, size, size), (1, kernel, kernel), (1, stride, stride))
     made = winograd.choose(operation, problem, tilings.TILINGS[3], MACHINES[machine].tile)
     assert made.chosen.filters_kept == 0 and made.chosen.chunk == chunk
 
 
 def test_fit(monkeypatch, capsys):
-    """bench/fit_algorithm.py measures both algorithms, fits costs that are not negative, and leaves all as it was."""
+    """bench/fit_algorithm.py must measure both algorithms, fit no negative costs, and leave all as it was."""
     sys.path.append(str(Path(__file__).parents[2]))
     from bench import fit_algorithm
 
@@ -74,7 +74,7 @@ def test_fit(monkeypatch, capsys):
 
 
 def test_fit_finds_costs():
-    """Of work that takes the sum of its costs, with one sample that was disturbed."""
+    """The fit must find the costs of work that takes their sum, with one disturbed sample."""
     sys.path.append(str(Path(__file__).parents[2]))
     from bench import fit_algorithm
 

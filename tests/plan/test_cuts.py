@@ -1,4 +1,4 @@
-"""Plans for many threads: tasks enough, none empty, all of the result covered once, no task larger than for two."""
+"""Plans for many threads: enough tasks, none empty, each result covered once, no task larger than for two threads."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -22,9 +22,9 @@ THREADS = st.integers(2, 128)
 
 
 def test_time():
-    """Threads take tasks in turn: 5 equal ones take 3 of 2 threads, and a long one takes as long as it is.
+    """Threads take tasks in turn: two threads need three rounds for five equal tasks, and a long task takes its time.
 
-    A thread that is late costs a part of a task.
+    A late thread costs a part of a task.
     """
     assert seconds_of([Tasks(5, 2.0)], 2, 0) == 6.0
     assert seconds_of([Tasks(5, 2.0)], 2, 0.5) == 7.0
@@ -37,7 +37,7 @@ def test_time():
     threads=THREADS,
 )
 def test_best(first, others, threads):
-    """Never one that ends later, and the first where none ends much earlier."""
+    """The best choice must never end later, and must be the first unless another ends much earlier."""
 
     def ends(one):  # one loop after the other
         return seconds_of([Tasks(*one)], threads, WIDE.late_part) + seconds_of([Tasks(1, 0.0)], threads, 0)
@@ -54,12 +54,12 @@ def test_halves(least, count):
 
 
 def pieces(extent, size):
-    """(first, behind the last) of what an extent is cut into."""
+    """The pieces (first, behind the last) of a cut extent."""
     return [(first, min(first + size, extent)) for first in range(0, extent, size)]
 
 
 def scratch(problem, operation, windows, blocks):
-    """Elements of a task's window and sums, of the walk that has most."""
+    """Elements of a task's window and sums, for the walk that has most."""
     seen = blocks.images * max(prod(part.extent for part in window) for window in windows) * blocks.chunk
     if operation == WGRAD:
         return seen + blocks.chunk * blocks.outputs * prod(problem.kernel)
@@ -75,7 +75,7 @@ def scratch(problem, operation, windows, blocks):
     threads=THREADS,
 )
 def test_direct(operation, problem, tile, dtype, adjacent, threads):
-    """The walks and chunks are those for two threads; tasks are no larger, and as many or more."""
+    """The walks and chunks must be those for two threads; tasks must be no larger, and as many or more."""
     tile = Machine(*tile, threads=2)
     two, many = (unpacked(plan_of(operation, problem, dtype, adjacent, tile._replace(threads=n))) for n in (2, threads))
     (walks, windows, blocks), (own_walks, own_windows, own) = two, many
@@ -99,7 +99,7 @@ def test_direct(operation, problem, tile, dtype, adjacent, threads):
 
 @given(problem=problems, tiling=st.sampled_from(TILINGS), tile=st.sampled_from(TILES), threads=THREADS)
 def test_winograd(problem, tiling, tile, threads):
-    """Tiles, chunks of fprop and dgrad, boxes and slices of wgrad are those for one thread."""
+    """Tiles, chunks of fprop and dgrad, and boxes and slices of wgrad must equal the plan for one thread."""
     problem = replace(problem, stride=(1, 1, 1), kernel=(1, 3, 3), x=(1, *problem.x[1:]), pad_begin=(0, 1, 1))
     problem = replace(problem, y=problem.x)
     machine = Machine(*tile, threads=1)
@@ -123,7 +123,7 @@ def test_winograd(problem, tiling, tile, threads):
 
 
 def tasks_of(operation, problem, threads):
-    """Tasks of a direct plan of one walk."""
+    """The number of tasks of a direct plan of one walk."""
     (walk,), (window,), blocks = unpacked(
         plan_of(operation, problem, FLOAT32, False, Machine(*TILES[0], threads=threads))
     )
@@ -141,7 +141,7 @@ def tasks_of(operation, problem, threads):
     ((64, 64, 56, 3), (256, 64, 56, 1), (128, 512, 28, 1), (256, 256, 14, 3), (512, 512, 14, 3), (2048, 512, 14, 1)),
 )
 def test_enough(operation, channels, outputs, extent, kernel, threads):
-    """Of layers with 4 million products for each thread: threads idle for at most a third of their time."""
+    """With 4 million products for each thread, threads must idle for at most a third of their time."""
     problem = ConvProblem(
         8,
         1,

@@ -18,7 +18,7 @@ def arrays_of(problem, parts, dtype="float32"):
 
 
 def channels_last(array):
-    """The same shape and values, whose channels are next to each other in memory."""
+    """An array with the shape and values of another, whose channels are adjacent in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
 
 
@@ -32,7 +32,7 @@ def test_contiguous_arrays_are_as_their_shapes(dtype):
 
 @pytest.mark.parametrize("layout", (channels_last, np.asfortranarray, lambda array: array[:, ::-1]))
 def test_strides_are_those_of_the_call(layout, monkeypatch):
-    """The plan is the one with which a call of the same arrays is prepared, which sees how they lie in memory."""
+    """The plan must be the one of a call with these arrays, which depends on their strides."""
     x, w = map(layout, arrays_of(SAME, "xw"))
     tasks, task_of = [], cpu.task_of
     monkeypatch.setattr(cpu, "task_of", lambda *given: tasks.append(task_of(*given)) or tasks[-1])
@@ -50,7 +50,10 @@ def test_strides_are_those_of_the_call(layout, monkeypatch):
 
 
 def test_no_memory_is_touched():
-    """Arrays of more bytes than any machine has, by strides of zero; the strides are kept."""
+    """``explain`` must touch no memory: strides of zero make arrays larger than any machine.
+
+    It must keep the strides.
+    """
     x = np.broadcast_to(np.float32(1), (2**20, 64, 1024, 1024))
     found = cg.explain("conv_backward_filter", [x, x], w_shape=(64, 64, 1, 1))
     assert found.shape == (64, 64, 1, 1) and found.family
@@ -102,7 +105,7 @@ def test_jax():
 
 
 class OnGpu:
-    """An array with CuPy's attributes, whose elements NumPy must not ask for."""
+    """An array with CuPy's attributes. NumPy must not ask for its elements."""
 
     def __init__(self, array):
         self.shape, self.strides, self.dtype = array.shape, array.strides, array.dtype
@@ -117,7 +120,7 @@ def test_cupy():
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("problem", ("1d_groups", "2d_same", "3d_mixed_stride"))
 def test_both_gradients(name, problem):
-    """Each is the explanation of the function that has it alone."""
+    """Each explanation must equal the one of the function for this gradient alone."""
     problem = PROBLEMS[problem]
     dy, x, w = arrays_of(problem, PAIRS[name])
     found = cg.explain(getattr(cg, name), [dy, x, w], **problem.keywords)
@@ -155,7 +158,7 @@ class Printer:
 
 @pytest.mark.parametrize(("name", "parts"), [("conv", "xw"), *PAIRS.items()])
 def test_in_a_notebook(name, parts):
-    """The report is shown, not the tuple; and by IPython's own printer, where there is one."""
+    """The notebook must show the report, not the tuple. IPython's own printer must, too, if it is installed."""
     found = cg.explain(name, arrays_of(SAME, parts), **SAME.keywords)
     printer = Printer()
     found._repr_pretty_(printer, False)

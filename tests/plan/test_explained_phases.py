@@ -1,4 +1,4 @@
-"""``explain`` of many stride phases costs about as much as the plan: no Python runs for each phase."""
+"""``explain`` of many stride phases takes about as long as the plan: no Python code runs for each phase."""
 
 import sys
 
@@ -21,7 +21,7 @@ MANY = [
 
 
 def python_calls(function):
-    """How many functions are called: unlike seconds, they are as many on a busy machine."""
+    """The number of called functions. Unlike seconds, it is the same on a busy machine."""
     calls.forget()
     for plan in (of_direct, of_small_groups):
         plan.cache_clear()

@@ -1,4 +1,4 @@
-"""The tasks that ``explain`` counts are those that a kernel has."""
+"""``explain`` counts the tasks that a kernel has."""
 
 from collections import Counter
 from itertools import accumulate
@@ -14,7 +14,7 @@ MOST = 1 << 16  # tasks
 
 
 def shapes_of(problem, name):
-    """The shapes of a function's two arrays, and what else it asks for."""
+    """The shapes of a function's two arrays, and its other arguments."""
     x, w, y = problem.x_shape, problem.w_shape, problem.y_shape
     return {
         "conv": ((x, w), {}),
@@ -26,7 +26,7 @@ def shapes_of(problem, name):
 @pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
 def test_tasks(problem, name):
-    """In some last loops of a call: those before them pack the filter; one that leaves zeros counts."""
+    """The tasks must be counted in some last loops: loops before them pack the filter, and one may leave zeros."""
     shapes, asked = shapes_of(problem, name)
     keywords = {**asked, **problem.keywords, "algorithm": "direct"}
     details = cg.explain(name, shapes, **keywords).details
@@ -35,7 +35,7 @@ def test_tasks(problem, name):
     arrays = [np.ones(shape, np.float32) for shape in shapes]
     _, _, times = compiled.time_tasks(lambda: getattr(cg, name)(*arrays, **keywords), MOST)
     loops = list(Counter(loop for loop, *_ in times).values())
-    if name == "conv_backward_filter":  # each loop that sums is followed by one that adds slices, or stores lanes
+    if name == "conv_backward_filter":  # after each loop of sums, another one adds slices or stores lanes
         assert details["tasks"] in (*loops, sum(loops[::2]))
     else:
         assert details["tasks"] in accumulate(reversed(loops))
@@ -51,7 +51,7 @@ def test_tasks(problem, name):
 )
 @pytest.mark.parametrize("name", ("conv", "conv_backward_data", "conv_backward_filter"))
 def test_tasks_of_tiles(name, text, threads):
-    """By Winograd's algorithm, in plans that are cut for many threads, too."""
+    """Winograd's tasks must be counted, also in plans that are cut for many threads."""
     problem = parse(f'{text}n"tiles"')
     shapes, asked = shapes_of(problem, name)
     keywords = {**asked, **problem.keywords, "algorithm": "winograd"}

@@ -1,4 +1,4 @@
-"""``explain`` says what a call does."""
+"""``explain`` describes a call truly."""
 
 import json
 
@@ -164,7 +164,7 @@ def test_families_and_reasons(text, function, keywords, family, reasons):
     ),
 )
 def test_forms_and_reasons(capsys, monkeypatch, form, function, text, data_format):
-    """Of direct's plans, the form that is taken, and why those before it are not."""
+    """Direct's plans must name the form that is taken, and why the forms before it are not."""
     monkeypatch.setattr(cpu, "this_machine", lambda *count: Machine(6, 256, 64, False, 32 << 20, threads=2))
     options = (function, "--problem", text, "--data-format", data_format, "--algorithm", "direct", "--json")
     details = json.loads(explained(capsys, *options))["details"]
@@ -184,7 +184,7 @@ def test_the_last_family_declines_nothing():
 @pytest.mark.parametrize("problem", [p for p in PROBLEMS.values() if len(p.x) == 2][:12], ids=str)
 @pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
 def test_is_what_a_call_does(problem, dtype, monkeypatch):
-    """The kernel, the threads and the blocks are those that a call of these arrays is prepared with."""
+    """The kernel, the threads and the blocks must be the same as in a call with these arrays."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     x, w = (np.ones(shape, np.dtype(dtype)) for shape in (problem.x_shape, problem.w_shape))

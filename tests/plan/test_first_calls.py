@@ -1,6 +1,6 @@
-"""What the first call of a shape does before its kernel runs: so many calls of Python's functions, not seconds.
+"""The work of the first call of a shape before its kernel runs, as the number of calls of Python functions.
 
-They are few whatever the filter, the stride and the dilation are, since walks of a shape class are planned once.
+The number is small for any filter, stride and dilation, since walks of a shape class are planned once.
 """
 
 import sys
@@ -30,8 +30,8 @@ SHAPES = {
     "padding without end": ((200,), (4000,), 1, 1, 2000, 8, 8, 1),
     "groups": ((16, 16), (3, 3), 1, 1, 1, 2, 2, 4096),
 }
-#: Calls of functions, Python's own included: a layer of 3 x 3 takes 2000, the eight pieces of overlaps in 3-D 17,000.
-#: Where each walk of Winograd's algorithm was costed, the gradient of FCN-32s' filter took 385,000.
+#: Most calls of functions, including Python's own. A layer of 3 x 3 takes 2000, the eight pieces of overlaps in 3-D
+#: 17,000. Costing each walk of Winograd's algorithm would take 385,000 for the gradient of FCN-32s' filter.
 MOST = 20_000
 
 
@@ -46,7 +46,7 @@ def problem_of(x, kernel, stride, dilation, pad, channels, outputs, groups):
 
 
 def forget():
-    """All that was planned before."""
+    """Forget all earlier plans."""
     for name, module in sys.modules.items():
         if name.startswith("convgrad_cy."):
             for value in list(vars(module).values()):
@@ -55,7 +55,7 @@ def forget():
 
 
 def calls_of(function):
-    """How many calls of functions it makes."""
+    """The number of function calls that a function makes."""
     count = 0
 
     def note(frame, event, argument):

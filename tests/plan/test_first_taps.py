@@ -1,4 +1,4 @@
-"""The first taps of stride phases, whichever way they are found."""
+"""The first taps of stride phases, by both ways of finding them."""
 
 from math import gcd
 from random import Random
@@ -34,7 +34,7 @@ def test_small(seed):
 
 
 def test_numbers_stay_within_an_int64():
-    """The stride is a prime near 2**61, and each element of x is reached by one tap."""
+    """All numbers must fit an int64. The stride is a prime near 2**61, and one tap reaches each element of x."""
     stride, dilation, pad = (1 << 61) - 1, (1 << 60) + 12345, 987654321
     taps = [3, 5, 1000, 4093]
     for tap in taps:

@@ -1,4 +1,4 @@
-"""Random and extreme geometries through all planners of the CPU: a plan, soon, or a documented exception."""
+"""Random and extreme geometries through all planners of the CPU: they give a plan soon, or a documented exception."""
 
 from collections import Counter
 from functools import partial
@@ -21,18 +21,18 @@ from convgrad_cy.cpu.winograd.plan import choose
 from convgrad_cy.cpu.winograd.tilings import decide
 from convgrad_cy.cpu.winograd.walks import tile_walks
 
-#: So many tests share the geometries, so that they run side by side.
+#: Number of tests that share the geometries and run at the same time.
 PARTS, FEW, ALL = 4, 2_000, 100_000
 SEED = 53
 DOCUMENTED = TypeError, ValueError, MemoryError
-#: Seconds that a plan takes at most, and what ``explain`` documents that each stride phase of a data gradient, and each
-#: tap of a filter gradient, may take beside.
+#: Seconds that a plan takes at most. ``explain`` documents the additional time for each stride phase of a data
+#: gradient, and for each tap of a filter gradient.
 MOST_SECONDS, SECONDS_OF_PHASE, SECONDS_OF_TAP = 0.05, 5e-6, 20e-9
 CACHES = plan_of_direct, plan_of_groups, found_of_groups, walks_of, choose, decide, tile_walks
 
 
 class Planner:
-    """Plans what is drawn, and counts what comes of it."""
+    """Plans the drawn geometries and counts the outcomes."""
 
     def __init__(self, patch):
         self.counts, self.wrong, self.patch = Counter(), [], patch
@@ -44,7 +44,7 @@ class Planner:
         return self.explained(task)
 
     def plan(self, number):
-        """Plan a geometry in every way; if an algorithm cannot compute it, by the others."""
+        """Plan a geometry in every way. If an algorithm cannot compute it, plan it by the others."""
         drawn = draw(Random(f"{SEED} {number}"))
         here = self.machine._replace(**drawn.machine)
         self.patch.setattr(cpu, "this_machine", lambda *count: here)
@@ -55,14 +55,14 @@ class Planner:
                 drawn = drawn._replace(keywords={**drawn.keywords, "algorithm": "auto"})
                 said = self._soon(number, drawn, partial(self._said, drawn))
             self.counts[said if said in _NAMES else "refused"] += 1
-            if said in _NAMES and self.task is not None:  # there is none where the result is empty
+            if said in _NAMES and self.task is not None:  # there is none if the result is empty
                 self._soon(number, drawn, self._prepared)
                 self._every_family()
         except Exception as error:
             self.wrong.append(f"{number}: {drawn}\n{''.join(format_exception(error))}")
 
     def _said(self, drawn):
-        """The name of the family that computes it, or why it is refused."""
+        """The name of the family that computes a geometry, or its refusal."""
         try:
             found = cg.explain(drawn.function, drawn.shapes, drawn.dtype, **drawn.keywords)
         except DOCUMENTED as error:
@@ -75,7 +75,7 @@ class Planner:
         cpu.prepare(*what)
 
     def _every_family(self):
-        """The plans of all that could compute it, were they asked first."""
+        """The plans of all families that could compute the geometry if they were asked first."""
         if not self.task.problem.has_products:
             return
         task = reached(self.task)
@@ -86,11 +86,11 @@ class Planner:
                 rest = partial(families.job, families=families.PREFERENCE[number:])
                 try:
                     assert details._details(family.job(task, rest), task)
-                except ValueError as error:  # another family computes what has too many phases for this one
+                except ValueError as error:  # another family computes problems with too many phases for this one
                     assert str(error).startswith("stride must have at most")
 
     def _soon(self, number, drawn, function):
-        """The result of a function, which has to be there soon: at the second try on a busy machine."""
+        """The result of a function that has to return soon. On a busy machine it has a second try."""
         seconds = []
         for _ in range(2):
             for cached in CACHES:
@@ -109,7 +109,7 @@ _NAMES = {"None", *map(families.name_of, families.PREFERENCE)}
 
 
 def planned(numbers, patch):
-    """The counts of what is drawn, without what is wrong, which fails."""
+    """The counts of drawn geometries. Any wrong one fails."""
     planner = Planner(patch)
     for number in numbers:
         planner.plan(number)

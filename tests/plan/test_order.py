@@ -1,4 +1,4 @@
-"""The order of sums is decided by what sees neither the layout nor the threads nor the caches: it is a signature."""
+"""The order of sums is decided without the layout, the threads and the caches: a matter of signatures."""
 
 from dataclasses import replace
 from inspect import signature
@@ -23,7 +23,7 @@ from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd import tilings
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 
-#: Who decides it. Each takes a ``SumProblem``, or a problem with the ``RegisterTile``.
+#: The functions that decide it. Each takes a ``SumProblem``, or a problem with the ``RegisterTile``.
 FIRST_STAGE = {
     order_of: ["sums"],
     box_order_of: ["sums", "pieces"],
@@ -32,13 +32,13 @@ FIRST_STAGE = {
     tilings.decide.__wrapped__: ["operation", "problem", "dtype", "forced", "tile"],
     winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],
 }
-#: What is in no such type.
+#: Names that no such type has.
 UNSEEN = ("positions_adjacent", "strides", "tensors", "source_bytes", "threads", "machine", "placement")
 UNSEEN += ("cache_bytes", "l1_bytes", "l2_bytes")
 
 
 class Blind:
-    """A tile of which only its own fields can be read."""
+    """A tile whose own fields alone can be read."""
 
     def __init__(self, tile):
         self.__dict__.update(tile._asdict(), halves=tile.halves)
@@ -59,12 +59,12 @@ def test_signatures(stage, names):
         *dir(RegisterTile),
     }
     assert not seen & set(UNSEEN)
-    assert set(UNSEEN) & set(Machine._fields)  # so these names are those of what is hidden
+    assert set(UNSEEN) & set(Machine._fields)  # so these are names of hidden fields
 
 
 @given(problem=problems | depthwise, tile=st.sampled_from(TILES), dtype=st.sampled_from(dtypes.TABLE))
 def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
-    """Neither by another way: of the tile it gets, nothing else can be read."""
+    """The first stage must not find other data elsewhere: only the own fields of its tile can be read."""
     tile = Machine(*tile, threads=2).tile
     for operation in (FPROP, DGRAD, WGRAD):
         tiles = tile, Blind(tile)
@@ -74,7 +74,7 @@ def test_the_first_stage_asks_for_nothing_else(problem, tile, dtype):
         assert type(decide(seen)) is (BoxOrder if operation == WGRAD else Order)
 
 
-#: Small groups would take its data gradient in bfloat16, but with adjacent positions.
+#: Small groups would take the data gradient in bfloat16 only with adjacent positions.
 LAYOUTS_DIFFER = ConvProblem(
     batch=2, groups=32, x_channels=7, y_channels=5, x=(1, 1, 76), y=(1, 1, 7), kernel=(1, 1, 64), stride=(1, 2, 2),
     dilation=(1, 1, 1), pad_begin=(0, 0, 0),
@@ -82,14 +82,14 @@ LAYOUTS_DIFFER = ConvProblem(
 
 
 def machines(tile, *threads):
-    """The same processor with other numbers of threads, and other caches."""
+    """Machines with the same processor, other numbers of threads, and other caches."""
     return [
         Machine(*tile, 2)._replace(threads=n, l1_bytes=size >> 4, l2_bytes=size >> 2, cache_bytes=size)
         for n, size in zip(threads, (1 << 16, 1 << 30, 1 << 20), strict=False)
     ]
 
 
-#: Channels last, wgrad of small groups cuts a box into several of fewer rows for 1 and 7 threads, and not for 64.
+#: Channels last, wgrad of small groups cuts a box into several of fewer rows for 1 and 7 threads, but not for 64.
 BANDS_DIFFER = ConvProblem(
     batch=8, groups=192, x_channels=1, y_channels=1, x=(1, 5, 57), y=(1, 5, 57), kernel=(1, 3, 3), stride=(1, 1, 1),
     dilation=(1, 1, 1), pad_begin=(0, 1, 1),
@@ -112,7 +112,7 @@ def rows_of_slices(batch, walk, window, blocks):
     for n, d, h in product(range(batch), starts(depth, of_depth), starts(height, of_height * blocks.bands)):
         heights = range(h, min(h + of_height * blocks.bands, height), of_height)
         boxes = list(product(heights, starts(width, of_width)))
-        # Without bands each box counts by itself.
+        # Without bands, each box counts by itself.
         banded += [[(n, d, *box) for box in boxes]] if blocks.bands > 1 else [[(n, d, *box)] for box in boxes]
     slices = []
     for i in range(blocks.slices):
@@ -141,12 +141,12 @@ def rows_of_slices(batch, walk, window, blocks):
 )
 @example(problem=BANDS_DIFFER, tile=(6, 256, 64, True, 32 << 20), channels=1, dtype=dtypes.TABLE[0])
 def test_plans_keep_the_order(problem, tile, channels, dtype):
-    """Whatever the layout, the threads and the caches are, the terms of a sum are added in one order.
+    """The terms of a sum must be added in one order, for any layout, threads and caches.
 
     The bits of fprop and dgrad depend on the chunks of channels and on pairs; small groups add one term at a time.
     The bits of wgrad depend on pairs, on slices, and on the boxes of a slice. Small groups may cut a box into bands of
-    fewer rows, which no slice ends between: their bits depend on which rows are summed together, and in which order.
-    The lanes of a task, its groups, its threads and how it stores reach no bit.
+    fewer rows, and no slice ends between them: the bits depend on the rows that are summed together, and on their
+    order. The lanes of a task, its groups, its threads and its stores change no bit.
     """
     for operation in (FPROP, DGRAD):
         if problem.groups == 1:
@@ -160,7 +160,7 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
         ]
         # Lanes add all terms one by one.
         assert order.is_plain(sums) or len({blocks.lanewise for blocks in every}) == 1
-        one_tap = sums.taps <= 1 and not order.pairs  # whose channels follow each other, however they are cut
+        one_tap = sums.taps <= 1 and not order.pairs  # channels follow each other, however they are cut
         for blocks in every:
             assert blocks.lanewise or (blocks.pairs == order.pairs and (blocks.chunk == order.chunk or one_tap))
     orders = []
@@ -172,7 +172,7 @@ def test_plans_keep_the_order(problem, tile, channels, dtype):
 
 
 def test_a_changed_cut_is_seen():
-    """Bands that a slice ends between, or rows that are not summed together, are another order."""
+    """Bands with a slice's end between them, or rows that are not summed together, must be seen as another order."""
     (walk,), (window,), made = unpacked(plan_of(WGRAD, BANDS_DIFFER, dtypes.TABLE[0], False, machines(TILES[0], 1)[0]))
     assert made.bands > 1 and made.slices > 1
     order = rows_of_slices(BANDS_DIFFER.batch, walk, window, made)
@@ -186,9 +186,9 @@ def test_a_changed_cut_is_seen():
 
 @given(problem=problems | depthwise, tile=st.sampled_from(TILES), adjacent=st.booleans())
 def test_threads_and_caches_change_little(problem, tile, adjacent):
-    """Two threads: how the target is stored, what is fetched, and, channels last, how many groups a task takes.
+    """Two threads must change only stores, prefetches and, channels last, the number of groups of a task.
 
-    The L1 cache decides how large boxes across positions are, of sums that end with each.
+    The L1 cache must change only the size of boxes across positions, whose sums end with each box.
     """
     few, more = machines(tile, 1, 2)
     for operation in (FPROP, DGRAD, WGRAD):
@@ -197,7 +197,7 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
             for machine in (few, few._replace(l1_bytes=more.l1_bytes), more)
         )
         sums = sum_problem_of(operation, problem, dtypes.TABLE[2], Machine(*tile, 2).tile, operation == DGRAD)
-        halves = not adjacent and 2 * sums.outputs == sums.lanes  # which form is taken depends on the cache
+        halves = not adjacent and 2 * sums.outputs == sums.lanes  # the cache decides about the form
         free = {"threads": 1, "nontemporal": False, "prefetch": 0, "target_in_memory": False}
         if not adjacent:
             free["groups"] = 1
@@ -213,8 +213,8 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
         assert many[2].threads == (2 if worth or 4 * taps >= sums.tuning.large_filter_bytes else 1)
 
 
-#: Once small groups side by side channels last, which add all terms one by one, and another way channels first; and
-#: bfloat16 once in pairs, and once one by one.
+#: Problems that layouts have treated differently. Small groups side by side channels last add all terms one by one;
+#: another family took them channels first. bfloat16 was computed in pairs and one by one.
 LAYOUTS_DIFFERED = (
     ("conv_backward_data", "float32", "g2mb2ic10ih69oc12kh31sh2"),
     ("conv_backward_data", "float32", "g2mb2ic10ih66oc16kh28sh2"),

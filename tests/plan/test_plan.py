@@ -1,4 +1,4 @@
-"""What the plans promise the kernels: windows that hold every tap, blocks that fit, and nothing due to threads."""
+"""The promises of plans to kernels: windows hold every tap, blocks fit, and nothing depends on threads."""
 
 from dataclasses import replace
 from math import prod
@@ -22,7 +22,7 @@ from convgrad_cy.cpu.rewrites.views import are_positions_adjacent
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, AxisWalk, ConvProblem, backward_axis_phases, conv_size
 
 FLOAT32 = dtypes.TABLE[2]
-# Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16: those of pyx/tile/ukernel.h.
+# Tiles of 6 x 4 vectors of 64 bytes, 6 x 2 of 32 and 4 x 2 of 16, as in pyx/tile/ukernel.h.
 TILES = [(6, 256, 64, True, 32 << 20), (6, 64, 32, False, 8 << 20), (4, 32, 16, False, 1 << 20)]
 
 
@@ -114,7 +114,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
 
 @pytest.mark.parametrize("operation, channels", ((FPROP, (0, 5)), (DGRAD, (5, 0))))
 def test_nothing_to_sum(operation, channels):
-    """The kernels divide by the extents of blocks, so none is zero even where no channel is."""
+    """Extents of blocks must not be zero, even without channels: the kernels divide by them."""
     problem = problem_of(2, 1, *channels, (1, 4, 4), (1, 3, 3), (1, 1, 1))
     blocks = unpacked(plan_of(operation, problem, FLOAT32, True, Machine(*TILES[0], threads=1)))[2]
     assert min(blocks.images, blocks.chunk, blocks.outputs, blocks.slices) == 1
@@ -122,7 +122,7 @@ def test_nothing_to_sum(operation, channels):
 
 @pytest.mark.tuning
 def test_choices():
-    """Tiles across positions where output channels are few; slices where the filter is small and positions are many."""
+    """Tiles must run across positions for few output channels. Small filters of many positions must have slices."""
 
     def blocks(operation, ins, outs, extent, groups=1):
         problem = problem_of(8, groups, ins, outs, (1, extent, extent), (1, 3, 3), (1, 1, 1))
@@ -131,14 +131,14 @@ def test_choices():
     assert blocks(FPROP, 64, 3, 56).positions_across and blocks(FPROP, 1, 2, 56, groups=64).lanewise
     assert not blocks(FPROP, 3, 64, 56).positions_across
     assert blocks(DGRAD, 3, 64, 56).positions_across
-    assert blocks(FPROP, 3, 64, 60).positions_across  # rows of 64 positions, adjacent as all here
+    assert blocks(FPROP, 3, 64, 60).positions_across  # rows of 64 positions, adjacent as in all problems here
     assert blocks(WGRAD, 16, 16, 56).slices > 1
     assert blocks(WGRAD, 512, 512, 56).slices == 1
 
 
 @pytest.mark.tuning
 def test_tile_cycles():
-    """Whole tiles run at two multiplications a cycle; a lone row or vector waits for its additions."""
+    """Whole tiles must run at two multiplications a cycle. A lone row or vector must wait for its additions."""
     tile = Machine(*TILES[0], threads=1).tile
     assert tile_cycles(60, 128, tile, 4) == 10 * 2 * 12
     assert tile_cycles(1, 16, tile, 4) == 4
@@ -147,7 +147,7 @@ def test_tile_cycles():
 
 @pytest.mark.tuning
 def test_mirrored():
-    """wgrad of few channels of y: y is the source then, and its walk is that of dgrad."""
+    """wgrad of few channels of y must be mirrored: y is then the source, and its walk is as in dgrad."""
     machine = Machine(*TILES[0], 1)
     problem = ConvProblem(2, 1, 32, 1, (1, 1, 60), (1, 1, 60), (1, 1, 7), pad_begin=(0, 0, 3))
     assert is_better_mirrored(problem, machine.tile, 4)
@@ -166,7 +166,7 @@ def test_mirrored():
 @pytest.mark.tuning
 @pytest.mark.parametrize("machine", [Machine(*tile, 1) for tile in TILES])
 def test_pointwise_is_mirrored(machine):
-    """The columns of a pointwise wgrad's tiles are those channels that fill the vectors."""
+    """The columns of a pointwise wgrad's tiles must be the channels that fill the vectors."""
     strip = machine.tile_column_bytes // 4
     problem = ConvProblem(2, 1, 6 * strip, strip + 1, (1, 1, 60), (1, 1, 60), (1, 1, 1))
     assert is_better_mirrored(problem, machine.tile, 4)
@@ -176,7 +176,7 @@ def test_pointwise_is_mirrored(machine):
 
 @pytest.mark.tuning
 def test_gathered_windows_serve_more_outputs():
-    """Rows of every second position: fewer blocks of outputs gather them, in the boxes and slices of other layouts."""
+    """Windows of every second position must serve more outputs, in the boxes and slices of other layouts."""
     machine = Machine(*TILES[0], 2)
     problem = ConvProblem(8, 1, 512, 1024, (1, 28, 28), (1, 14, 14), (1, 1, 1), stride=(1, 2, 2))
     last, first = (unpacked(plan_of(WGRAD, problem, FLOAT32, adjacent, machine)) for adjacent in (False, True))
@@ -203,7 +203,7 @@ def test_gathered_windows_change_no_bits():
 @pytest.mark.parametrize("layout, adjacent", (("NCX", True), ("NXC", False)))
 @pytest.mark.parametrize("groups, channels", ((1, 16), (16, 1), (4, 4)))
 def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
-    """Whether positions are adjacent; of groups of one channel, the stride between channels says nothing."""
+    """Adjacent positions must be seen. In groups of one channel, the stride between channels must not matter."""
     seen = []
     for family in (small_groups, direct):
         monkeypatch.setattr(
@@ -220,7 +220,7 @@ def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
 @pytest.mark.parametrize(
     ("batch", "size", "kernel", "stride", "packs"),
     (
-        (8, 7, 3, 1, True),  # windows are small beside the taps that see them
+        (8, 7, 3, 1, True),  # windows are small compared with the taps that see them
         (8, 7, 1, 1, False),  # a window for each block of outputs would cost more than one filter in memory
         (8, 14, 2, 2, False),
         (1, 4, 4, 1, True),  # one position

@@ -1,4 +1,4 @@
-"""Plans are checked at the kernels' door: a plan that leaves its tensors is refused, and no plan that is right."""
+"""Kernels check their plans: they refuse a plan that leaves its tensors, and no correct plan."""
 
 import json
 import os
@@ -19,7 +19,7 @@ FLOAT32 = dtypes.TABLE[2]
 
 
 def tensors_of(problem):
-    """The views of x, w and y, of memory that nothing touches."""
+    """The views of x, w and y on memory that nothing touches."""
     n, g, i, o = problem.batch, problem.groups, problem.x_channels, problem.y_channels
     shapes = (n, g, i, *problem.x), (g, o, i, *problem.kernel), (n, g, o, *problem.y)
     return [np.empty(shape, np.float32) for shape in shapes]
@@ -36,7 +36,7 @@ def test_plans_that_are_right_pass(problem):
 
 
 def test_corrupted_plans_end_no_process():
-    """Each integer of plans of each family is off by one, by a lot, negative and huge. No signal ends the process."""
+    """No signal may end the process if an integer of any family's plan is off by one, by a lot, negative or huge."""
     path = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(HERE / "corrupted_plans.py")]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})

@@ -9,7 +9,7 @@ from problems import PROBLEMS, parse
 
 from convgrad_cy import problem as geometry
 
-#: One axis: x, kernel, stride, dilation, (begin, end), with at least one output.
+#: Sizes of one axis: x, kernel, stride, dilation, (begin, end), with at least one output.
 AXES = st.tuples(
     st.integers(1, 14),
     st.integers(1, 6),
@@ -67,14 +67,14 @@ def test_conv_size(axis):
 @given(AXES, st.integers(0, 6))
 @exhaustive
 def test_conv_transpose_size(axis, output_padding):
-    """The smallest size with the given number of windows; output_padding adds to it."""
+    """The size must be the smallest with the given number of windows; output_padding must add to it."""
     x, kernel, stride, dilation, padding = axis
     y = geometry.conv_size(*axis)
     smallest = geometry.conv_transpose_size(y, kernel, stride, dilation, padding)
     assert (
         geometry.conv_transpose_size(y, kernel, stride, dilation, padding, output_padding) == smallest + output_padding
     )
-    # x may exceed it by the leftovers of a stride, and no smaller size has as many windows.
+    # x may exceed it by the rest of a stride, and no smaller size has as many windows.
     assert smallest <= x < smallest + stride
     assert smallest < 1 or len(windows(smallest, kernel, stride, dilation, padding)) == y
     assert smallest < 2 or len(windows(smallest - 1, kernel, stride, dilation, padding)) < y
@@ -103,7 +103,7 @@ def test_forward_walk(axis):
 @given(AXES)
 @exhaustive
 def test_backward_phases(axis):
-    """The phases of dgrad visit every term of the convolution once, and each x belongs to one phase at most."""
+    """The phases of dgrad must visit every term of the convolution once. Each x must belong to one phase at most."""
     x, kernel, stride, dilation, (begin, _) = axis
     y = geometry.conv_size(*axis)
     phases = geometry.backward_axis_phases(x, y, kernel, stride, dilation, begin)
@@ -121,7 +121,7 @@ def test_backward_phases(axis):
 @given(AXES, st.data())
 @settings(deadline=None, derandomize=True)
 def test_extremes_and_parts(axis, data):
-    """What a walk meets, and a part of it: the same pairs of places as by the definition of a walk."""
+    """The pairs of places in a walk, and in a part of it, must equal the pairs by the walk's definition."""
     x, kernel, stride, dilation, padding = axis
     sizes = x, geometry.conv_size(*axis), kernel, stride, dilation, padding[0]
     for walk in (geometry.forward_axis(*sizes), *geometry.backward_axis_phases(*sizes)):
@@ -137,7 +137,7 @@ def test_extremes_and_parts(axis, data):
 
 @given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 32))
 def test_even(extent, most, multiple):
-    """Blocks of whole multiples, but where the extent is less than one, and no more of them than it takes."""
+    """Blocks must be whole multiples, unless the extent is less than one, and no more than needed."""
     size = geometry.even(extent, most, multiple)
     assert size <= max(most + multiple - 1, multiple) and (size % multiple == 0 or size == extent)
     least = -(-extent // max(most, multiple))
@@ -148,7 +148,7 @@ def test_even(extent, most, multiple):
 @given(st.lists(AXES, min_size=3, max_size=3))
 @settings(max_examples=60, derandomize=True)
 def test_problem(axes):
-    """Three axes together are the product of each alone."""
+    """The walks of three axes together must be the product of the walks of each."""
     x, kernel, stride, dilation, padding = zip(*axes, strict=True)
     y = tuple(geometry.conv_size(*axis) for axis in axes)
     begin = tuple(pair[0] for pair in padding)
@@ -161,7 +161,7 @@ def test_problem(axes):
     ]
     walks = problem.backward_walks()
     if any(len(visited) < size for visited, size in zip(reached, x, strict=True)):
-        # Some x belongs to no phase: a walk without taps visits all of them first.
+        # Some x belongs to no phase. A walk without taps visits all x first.
         for walk, size in zip(walks.pop(0), x, strict=True):
             assert (walk.taps, walk.positions, walk.target_begin, walk.target_step) == (0, size, 0, 1)
     assert walks == list(product(*phases))
@@ -188,7 +188,7 @@ def test_benchdnn_syntax():
     assert (problem.x_channels, problem.y_channels) == (4, 6)
     assert (problem.x, problem.kernel, problem.stride, problem.dilation) == ((9, 9), (3, 2), (2, 2), (2, 1))
     assert problem.y == (4, 4)
-    # 9 + 1 rows take 3 taps, 2 apart, at 0, 2, 4 (and -1): the last of them needs no padding, and leaves none over.
+    # 9 + 1 rows take 3 taps, 2 apart, at 0, 2, 4 (and -1): the last of them needs no padding, and no row is left over.
     assert problem.padding == ((1, 1), (0, 0))
     assert problem.w_shape == (6, 2, 3, 2)
 
@@ -205,7 +205,7 @@ def test_malformed_problems(text):
 
 
 def test_enough_problems():
-    """The kinds of geometry that the suite is meant to cover are all there."""
+    """The problems must have all kinds of geometry that the suite covers."""
     problems = PROBLEMS.values()
     axes = [axis for p in problems for axis in zip(p.x, p.y, p.kernel, p.stride, p.dilation, p.padding, strict=True)]
     assert len(problems) >= 60

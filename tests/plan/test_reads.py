@@ -1,4 +1,4 @@
-"""How steps read their operands: what the planner says of it."""
+"""The planner's choice of how steps read their operands."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def reads(operation, problem, tile=WIDE, dtype=FLOAT32):
 @pytest.mark.parametrize(
     "problem, expected",
     [
-        (problem_of(64, 128, 30), True),  # each element is seen by nine taps, of many outputs
+        (problem_of(64, 128, 30), True),  # nine taps of many outputs see each element
         (problem_of(64, 112, 30), False),  # few outputs
         (problem_of(64, 128, 60, kernel=1, stride=2), False),  # one tap
         (problem_of(64, 2048, 6), False),  # few positions
@@ -35,7 +35,7 @@ def reads(operation, problem, tile=WIDE, dtype=FLOAT32):
     ],
 )
 def test_windows_pay(problem, expected):
-    """A source of several taps is copied where many outputs would read it."""
+    """A source of several taps must be copied if many outputs would read it."""
     assert {each.copies for each in reads(FPROP, problem)} == {expected}
 
 
@@ -49,7 +49,7 @@ def test_windows_pay(problem, expected):
     ],
 )
 def test_windows_of_wgrad(problem, tile, expected):
-    """Channels last are transposed in the window of wgrad, by narrow vectors."""
+    """Narrow vectors must transpose channels last in the window of wgrad."""
     assert {each.channels_inside for each in reads(WGRAD, problem, tile)} == {expected}
 
 
@@ -63,5 +63,5 @@ def test_windows_of_wgrad(problem, tile, expected):
     ],
 )
 def test_filters_read_in_place(problem, dtype, expected):
-    """Boxes of few positions read the filter itself."""
+    """Boxes of few positions must read the filter itself."""
     assert {each.strips for each in reads(FPROP, problem, dtype=dtype)} == {expected}

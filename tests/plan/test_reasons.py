@@ -1,4 +1,4 @@
-"""Reasons are data: no call forms a text, and none fails because a text could not be formed."""
+"""Reasons are data: no call formats a text, and no call fails because a text cannot be formatted."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ from convgrad_cy.cpu.plan.reasons import Ratio, Reason
 from convgrad_cy.cpu.small_groups import limits as of_small_groups
 from convgrad_cy.cpu.winograd import tilings
 
-#: Sizes of x, taps, padding, dilation. The filter is larger than x, but not than y: exchanged, it gains nothing.
+#: Sizes of x, taps, padding, dilation. The filter is larger than x, but not than y: an exchange would gain nothing.
 NO_GAIN = [(71, 135, 115, 1), (69, 164, 159, 1), (167, 191, 311, 2)]
 
 

@@ -1,7 +1,7 @@
 """A plan takes no more bytes than the limit, for any geometry, function, type and layout.
 
-The one exception that ``explain`` counts is the filter packed by the sum of the definition, filled up to whole vectors.
-The exchange packs another array than the filter, and has no exception.
+``explain`` counts one exception: the sum of the definition packs the filter and fills it up to whole vectors. The
+exchange packs another array than the filter and has no exception.
 """
 
 import re
@@ -24,10 +24,10 @@ from convgrad_cy.problem import FPROP, ConvProblem, conv_size
 NAMES = {"conv": "xw", "conv_backward_data": "yw", "conv_backward_filter": "xy"}
 LIMITS = (0, 1000, 30_000, 400_000, 3_000_000, 20_000_000, None)
 FORMATS = (("NCX", "OIX"), ("NXC", "XIO"), ("NXC", "OIX"))
-#: Layers of families that few drawn problems have: patches, overlaps, slices, small groups, stride phases.
+#: Layers of families with few drawn problems: patches, overlaps, slices, small groups, stride phases.
 LAYERS = ("mb2ic64ih28oc64kh3ph1", "mb4ic3ih64oc96kh8sh8", "mb2ic1iw9000oc300kw400sw160", "mb16ic5ih40oc3kh3ph1",
           "mb2g64ic64ih40oc64kh3ph1", "mb2ic32ih20oc32kh4sh2ph1")  # fmt: skip
-#: What a call may take without a limit.
+#: Bytes that a call may take without a limit.
 OF_ARRAYS, OF_ANY = 4, 64 << 20
 
 
@@ -39,19 +39,19 @@ def as_before():
 
 
 def axis(x, kernel, stride, dilation, begin, end):
-    """Sizes of an axis; of a filter that is too large, padding makes up for it."""
+    """Sizes of an axis. If the filter is too large, padding makes up for it."""
     end = max(end, (kernel - 1) * dilation + 1 - x - begin)
     y = conv_size(x, kernel, stride, dilation, (begin, end))
     return x, y, kernel, stride, dilation, (begin, end)
 
 
 def small(most):
-    """Mostly small numbers."""
+    """Numbers up to ``most``, most of them small."""
     return st.integers(1, 4) | st.integers(1, most)
 
 
 def patches(count, kernel, more, padding):
-    """An axis of taps that have no gap; with none ``more`` than the stride, and no padding, of patches."""
+    """An axis of taps without gaps. Without ``more`` taps than the stride and without padding, they are patches."""
     stride = max(kernel - more, 1)
     return axis((count - 1) * stride + kernel, kernel, stride, 1, padding, padding)
 
@@ -76,7 +76,7 @@ PROBLEMS = st.builds(
 
 
 def formatted(part, shape, data_format, filter_format):
-    """A shape in NCX or OIX as one of the formats."""
+    """A shape in NCX or OIX, in one of the formats."""
     if part == "w":
         return shape if filter_format == "OIX" else (*shape[2:], shape[1], shape[0])
     return shape if data_format == "NCX" else (shape[0], *shape[2:], shape[1])
@@ -88,7 +88,7 @@ def sizes_of(problem):
 
 
 def packed(problem, itemsize, family):
-    """Bytes at most of the filter packed by the sum of the definition; small groups may begin another block."""
+    """Most bytes of the filter that the sum of the definition packs. Small groups may begin another block."""
     lanes, strip = this_machine().vector_bytes // itemsize, this_machine().tile_column_bytes // itemsize
     ins, outs = problem.x_channels // problem.groups, problem.y_channels // problem.groups
 
@@ -101,7 +101,7 @@ def packed(problem, itemsize, family):
 
 
 def case(text, name, dtype, limit, **more):
-    """An example that took more than its limit."""
+    """An example that must stay within its limit."""
     batch, groups, ins, outs, *axes = text
     asked = {"formats": ("NCX", "OIX"), "algorithm": "auto", "threads": 1} | more
     return example(
@@ -137,7 +137,7 @@ def test_layers(name, text):
 
 
 def check(problem, name, dtype, formats, limit, algorithm, threads):
-    """The bytes of a plan, or how a named algorithm is refused."""
+    """Check the bytes of a plan, or the refusal of a named algorithm."""
     kind = dtype_of(dtype)
     sizes = sizes_of(problem)
     shapes = {part: formatted(part, getattr(problem, f"{part}_shape"), *formats) for part in "xwy"}
@@ -157,7 +157,7 @@ def check(problem, name, dtype, formats, limit, algorithm, threads):
             assert re.match("algorithm must be 'auto' or 'direct' for ", str(error))
             assert most is None or int(most[1]) > int(most[2]) == limit
             return
-    if limit is None and algorithm == "winograd":  # asked for by name: there is no other limit
+    if limit is None and algorithm == "winograd":  # no other limit applies to an algorithm by name
         return
     itemsize = max(kind.itemsize, 4)
     allowed = 0 if plan.family in ("winograd", "exchanged") else packed(problem, itemsize, plan.family)

@@ -1,4 +1,4 @@
-"""A planner must not look at each of millions of taps or phases: it plans or refuses within milliseconds."""
+"""A planner must not visit each of millions of taps or phases: it plans or refuses within milliseconds."""
 
 import re
 from time import thread_time
@@ -62,7 +62,7 @@ def test_soon(case, algorithm):
 @pytest.mark.parametrize("stride, dilation", ((1, 1), (3, 2), (2, 3)))
 @pytest.mark.parametrize("y, taps", ((4, 9), (9, 4), (6, 6)))
 def test_products_without_padding(stride, dilation, y, taps):
-    """Counted by the taps or by the positions, whichever are fewer."""
+    """Products must be counted by the taps or by the positions, whichever are fewer."""
     for x in (1, 5, 11):
         for pad in (0, 3, 20):
             problem = ConvProblem(

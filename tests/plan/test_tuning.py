@@ -20,7 +20,7 @@ SOURCES = {
 SUITES = re.findall(r"^\[(\w+)\]", (Path(__file__).parents[2] / "bench" / "suites.txt").read_text(), re.MULTILINE)
 MACHINE = Machine(6, 256, 64, False, 32 << 20, threads=2)
 
-#: The numbers that have a name elsewhere: they limit what is legal or what memory is taken, or belong to a fit.
+#: Numbers with a name elsewhere: they limit legal problems or memory, or belong to a fit.
 ELSEWHERE = {
     "direct/long_filters.py": {"LEAST_CHANNELS"},
     "direct/plan.py": {"PLANS_BYTES"},
@@ -40,7 +40,7 @@ ELSEWHERE = {
     "winograd/layout.py": {"_CHANNELS_LAST", "_INPUTS_LAST", "_OUTPUTS_LAST"},
     "winograd/memory.py": {"FINISHED_CHANNELS", "LINE"},
     "winograd/tilings.py": {
-        *("SMALL", "LARGE", "TILES_7", "TILES_8"),  # the points that there are
+        *("SMALL", "LARGE", "TILES_7", "TILES_8"),  # the existing sets of points
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),
     },
     "winograd/work.py": {"LEFT_OUT"},
@@ -73,7 +73,7 @@ def numbers_of(text):
 
 
 def test_no_others_decide_what_is_faster():
-    """A new number that a module names is a row of the table, or one of those that are no matter of speed."""
+    """A new number that a module names must be a row of the table, or one that has nothing to do with speed."""
     assert {name: found for name, text in SOURCES.items() if (found := numbers_of(text))} == ELSEWHERE
     assert numbers_of("A, B = 3, 0.5\nC: dict = {1: A << 3}\nD = 'd'\nE = f(2)\ndef f():\n    G = 1") == {"A", "B", "C"}
 
@@ -85,7 +85,7 @@ def test_widths():
 
 
 def test_a_machine_may_have_its_own():
-    """A plan takes its numbers from the machine, and plans of other numbers are others."""
+    """A plan must take its numbers from the machine. Plans with other numbers must differ."""
     problem = ConvProblem(8, 1, 64, 64, (1, 56, 56), (1, 56, 56), (1, 3, 3), pad_begin=(0, 1, 1))
     own = MACHINE._replace(own_tuning=WIDE._replace(wgrad_outputs=64, most_outputs=64, depth_bytes=1152))
     for machine, outputs, chunk in ((MACHINE, 64, 64), (own, 64, 32), (MACHINE, 64, 64)):

@@ -1,4 +1,4 @@
-"""Walks that are planned once for each shape class are, in the end, all those of the definition."""
+"""Walks that are planned once for each shape class expand to all walks of the definition."""
 
 from itertools import product
 from math import prod
@@ -29,13 +29,13 @@ def problem_of(axes):
 @settings(max_examples=150)
 @given(axes=st.tuples(AXES, AXES, AXES))
 def test_rows_are_those_of_all_walks(few, axes):
-    """Also where a shape class has several rows, of which the first tells which it is."""
+    """The rows must expand to all walks, also if a shape class has several rows. The first one identifies it."""
     problem = problem_of(axes)
     if problem is None:
         return
     kept, walks.FEW_WALKS = walks.FEW_WALKS, few
     try:
-        every = walks_of.__wrapped__(problem, True)  # not what is remembered of the other number
+        every = walks_of.__wrapped__(problem, True)  # not the remembered walks of the other number
     finally:
         walks.FEW_WALKS = kept
     defined = problem.backward_walks()
@@ -60,7 +60,7 @@ def test_rows_are_those_of_all_walks(few, axes):
 
 
 def test_kinds_are_few():
-    """Of 1024 phases: no shape class for each, but for the two ends of rows and columns at most."""
+    """1024 phases must have few shape classes: at most for the two ends of rows and columns."""
     problem = problem_of(((1, 1, 1, 1, 0), (568, 64, 32, 1, 5), (560, 70, 32, 1, 0)))
     every = walks_of(problem, True)
     assert len(every) == 1024
@@ -70,7 +70,7 @@ def test_kinds_are_few():
 @pytest.mark.parametrize("rank", (1, 2))
 @pytest.mark.parametrize("excess", (0, 1))
 def test_many_phases_take_no_time(rank, excess):
-    """Planned in proportion to the phases: 50,000 once took a minute."""
+    """The time of planning must be in proportion to the phases."""
     stride = (50_000,) if rank == 1 else (200, 250)
     w = np.arange(prod(n + excess for n in stride), dtype=np.float32).reshape(1, 1, *(n + excess for n in stride))
     y = np.ones((1, 1, *[2] * rank), np.float32)
@@ -87,7 +87,7 @@ def test_many_phases_take_no_time(rank, excess):
 
 
 def test_too_many_phases():
-    """They are refused before anything is written."""
+    """Too many phases must be refused before anything is written."""
     stride = walks.MOST_WALKS + 1
     y, w = np.ones((1, 1, 2), np.float32), np.ones((1, 1, stride), np.float32)
     out = np.full((1, 1, 2 * stride - 1), 7, np.float32)
@@ -98,4 +98,4 @@ def test_too_many_phases():
     problem = ConvProblem(1, 1, 1, 1, (1, 1, stride), (1, 1, 1), (1, 1, stride - 2), (1, 1, stride))
     assert len(plan(DGRAD, problem, dtypes.TABLE[2], True, cpu.this_machine()).steps) == stride - 1  # one for zeros
     plan.cache_clear()
-    assert cg.conv_transpose(y, w, stride=stride).sum() == 2 * stride  # where taps are channels, there are no phases
+    assert cg.conv_transpose(y, w, stride=stride).sum() == 2 * stride  # no phases if taps are channels

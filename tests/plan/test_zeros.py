@@ -1,4 +1,4 @@
-"""A problem without products: the result is zeros, and no family is asked how to compute it."""
+"""A problem without products: the result is zeros, and no family is asked to compute it."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import families
 from convgrad_cy.problem import FPROP, ConvProblem
 
-#: The name of a function, the shapes of its two arrays, what else it is asked.
+#: The name of a function, the shapes of its two arrays, and its other arguments.
 PADDED = [
     ("conv", [(1, 4, 0), (4, 4, 5000)], {"padding": 5000}),
     ("conv", [(1, 64, 0, 9), (4, 64, 9, 9)], {"padding": 9}),
@@ -58,7 +58,7 @@ def test_no_family_is_asked(case, monkeypatch):
 
 
 def test_both_gradients():
-    """The filter's is zeros, x's has no element."""
+    """The filter's gradient must be zeros; x's gradient must have no element."""
     dy, x, w = np.ones((1, 1, 2)), np.ones((1, 1, 0)), np.ones((1, 1, 1))
     out = np.full((1, 1, 1), 7.0)
     dx, dw = cg.conv_backward(dy, x, w, padding=1, out=(None, out))

@@ -1,9 +1,9 @@
-"""What setup.py builds with, found out in a process of its own, in a folder that has setup.py, pyx and the headers.
+"""The tools of a setup.py, run in a process of its own, in a folder that has setup.py, pyx and the headers.
 
 ``python build_child.py build FOLDER`` builds the smallest module into a folder. ``kernels FOLDER`` builds the kernels
-of the sources that pyx has, for the rows that are asked for, and prints what it translates, compiles and links.
-``commands`` reads a JSON list of environments and prints, for each, the words of all commands of the compiler.
-``editable`` prints the modules that an editable install has.
+from the sources in pyx, for the rows that the environment asks for, and prints the files that it translates, compiles
+and links. ``commands`` reads a JSON list of environments and prints, for each, the words of all commands of the
+compiler. ``editable`` prints the modules of an editable install.
 """
 
 import json
@@ -21,7 +21,7 @@ KERNELS = [MADE["extension"](f"_kernels_{isa}", SOURCES, isa) for isa in MADE["w
 
 
 class Commands(MADE["BuildExt"]):
-    """Prints what a build would run, in the place of running it."""
+    """Prints the commands of a build instead of running them."""
 
     def build_extensions(self):
         MADE["build_compiler"].drop_fast_math(self.compiler)
@@ -42,11 +42,11 @@ class Telling(MADE["BuildExt"]):
         step.make()
         if os.stat(step.target).st_mtime_ns != before:
             made = "/".join(step.target.split("/")[-2:])
-            print(f"made {made}\n", end="")  # at once: others are printing, too
+            print(f"made {made}\n", end="")  # one write, since others print, too
 
 
 class Editable(MADE["BuildExt"]):
-    """Prints the modules that it would build, in the place of building them."""
+    """Prints the modules that it would build instead of building them."""
 
     def finalize_options(self):
         self.editable_mode = True

@@ -1,4 +1,4 @@
-"""setup.py: no flag makes the mathematics inexact, what is missing is said at once, an install has one row."""
+"""setup.py: no flag makes the mathematics inexact, missing tools are reported at once, an install has one row."""
 
 import json
 import os
@@ -29,7 +29,7 @@ FAST = [
     *("-freciprocal-math", "-fno-signed-zeros", "-ffp-model=fast", "-fdenormal-fp-math=positive-zero"),
     "/usr/lib/gcc/x86_64-linux-gnu/12/crtfastmath.o",
 ]
-#: Prints what a subnormal number becomes, before and after the import of a module from its file.
+#: Prints the value of a subnormal number before and after the import of a module from its file.
 SUBNORMAL = """
 import importlib.util, sys
 tiny = 5e-324
@@ -47,7 +47,7 @@ def script(path, text):
 
 
 def test_no_variable_brings_fast_mathematics(folder):
-    """Each flag in each variable; what else is in it stays."""
+    """Each flag must be dropped from each variable. The rest of the variable must stay."""
     environments = [
         {variable: f"{'gcc ' if variable == 'CC' else ''}-DKEPT {flag} -DALSO"}
         for variable in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED")
@@ -64,7 +64,7 @@ def test_no_variable_brings_fast_mathematics(folder):
 
 
 def test_a_build_with_fast_mathematics_everywhere(folder):
-    """Neither compiler nor linker is told, and an import leaves the processor's state as it was."""
+    """Compiler and linker must not get the flag. An import must leave the processor's state as it was."""
     log = folder / "log"
     compiler = script(folder / "compiler", f'echo "$@" >> {log}\nexec gcc "$@"')
     fast = "-ffast-math -Ofast -funsafe-math-optimizations"
@@ -81,7 +81,7 @@ def test_a_build_with_fast_mathematics_everywhere(folder):
 
 
 def refused(variables):
-    """What a build says that does not begin, within seconds and before anything is translated."""
+    """The message of a build that does not begin, within seconds and before anything is translated."""
     begin = perf_counter()
     done = child("build", "lib", variables=variables)
     assert done.returncode == 1
@@ -114,7 +114,7 @@ def test_no_header_of_python(folder):
 
 
 def test_a_compiler_that_is_fast_by_itself(folder):
-    """Where no flag can be dropped, the build is refused."""
+    """A build must be refused if no flag can be dropped."""
     said = refused({"CC": script(folder / "compiler", 'exec gcc -ffast-math "$@"')})
     assert said.startswith("error: convgrad_cy must be compiled without -ffast-math and similar flags, but ")
 
@@ -126,7 +126,10 @@ def modules_of_an_install(**variables):
 
 
 def test_an_editable_install_has_the_best_instruction_set(folder):
-    """Of this machine; all when asked, and those that the checkout has already, which would be out of date."""
+    """An editable install must have this machine's best set, all sets on request, and the sets that the checkout has.
+
+    The last ones would be out of date otherwise.
+    """
     best = _cpu_features.supported()[-1]
     (folder / "convgrad_cy").unlink()
     (folder / "convgrad_cy").mkdir()
@@ -140,7 +143,7 @@ def test_an_editable_install_has_the_best_instruction_set(folder):
     assert set(modules_of_an_install(CONVGRAD_CY_BUILD_ISAS="")) == {every[0], best}
 
 
-#: A function of a storage type and a compute type; of a .pxd, Cython writes all combinations if one is called.
+#: A function of a storage type and a compute type in a .pxd. Cython writes all combinations if one is called.
 FUSED = """
 from base.scalar cimport compute, scalar
 cdef inline int sizes(scalar *of, compute kind):
@@ -155,7 +158,7 @@ def tell():
 
 
 def test_only_types_that_occur_are_translated(folder):
-    """Each storage type with the one in which its sums are formed: all pairs would be fifteen."""
+    """Each storage type must be translated only with the type of its sums. All pairs would be fifteen."""
     (folder / "fused.pxd").write_text(FUSED)
     (folder / "call.pyx").write_text(CALL)
     command = [sys.executable, "pyx/setup/translate.py", "-3", "-I", "pyx", "call.pyx", "-o", "call.c"]

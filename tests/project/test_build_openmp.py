@@ -1,4 +1,4 @@
-"""A build whose compiler has no OpenMP: the last line says so, and the modules know why they have one thread."""
+"""A build whose compiler has no OpenMP: its last line says so, and the modules know why they have one thread."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-#: A module that tells what the header says of the build.
+#: A module that prints the header's facts about the build.
 TELLING = """
 cdef extern from "parallel/threads.h" nogil:
     bint has_threads()
@@ -33,7 +33,7 @@ made = runpy.run_path("setup.py")
 module = made["extension"]("_telling", ["pyx/telling.pyx", "pyx/parallel/shared.c"])
 made["build"](module, name="convgrad_cy", script_args=["-q", "build_ext", "--build-lib", "lib", "--build-temp", "temp"])
 """
-#: What a module tells.
+#: Prints the facts that a module knows.
 TOLD = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("convgrad_cy._telling", sys.argv[1])
@@ -45,7 +45,7 @@ print(*module.told(), sep="|")
 
 @pytest.fixture
 def folder(tmp_path):
-    """The files that setup.py reads to build it."""
+    """The files that setup.py reads to build the module."""
     (tmp_path / "setup.py").symlink_to(ROOT / "setup.py")
     (tmp_path / "convgrad_cy").symlink_to(ROOT / "convgrad_cy")
     (tmp_path / "pyx").mkdir()
@@ -56,7 +56,7 @@ def folder(tmp_path):
 
 
 def built(folder, **variables):
-    """The lines of a build, and what its module tells."""
+    """The lines of a build, and the facts that its module prints."""
     for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "CONVGRAD_CY_NO_OPENMP"):
         variables.setdefault(name, "")
     environment = {name: value for name, value in (os.environ | variables).items() if value}
@@ -69,11 +69,11 @@ def built(folder, **variables):
 
 
 def test_what_is_said(folder):
-    """By a compiler that refuses the flag, by a build that was told to leave OpenMP out, and by one with OpenMP."""
+    """A build must report a compiler that refuses the flag, a request to leave OpenMP out, and a build with OpenMP."""
     compiler = folder / "compiler"
     compiler.write_text('#!/bin/sh\nfor word; do [ "$word" = -fopenmp ] && exit 1; done\nexec gcc "$@"\n')
     compiler.chmod(0o755)
-    for _ in range(2):  # also where all is built already
+    for _ in range(2):  # also if all is built already
         lines, told = built(folder, CC=str(compiler))
         assert told == ["False", "True", "none: the compiler had no OpenMP"]
         assert lines[-1].startswith(

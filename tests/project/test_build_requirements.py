@@ -1,4 +1,4 @@
-"""A release is built with files of which each has its hash, and with all that pyproject.toml asks for."""
+"""A release is built from files with known hashes, and with all requirements of pyproject.toml."""
 
 import re
 from pathlib import Path
@@ -21,13 +21,13 @@ def lines(path):
 
 
 def locked(line):
-    """A requirement and the number of its hashes; None where the line has anything else."""
+    """A requirement and the number of its hashes; None if the line has anything else."""
     bare, hashes = HASH.subn("", line)
     return (Requirement(bare), hashes) if hashes and re.search(r"==\S+", bare) and "--" not in bare else None
 
 
 def asked():
-    """What pyproject.toml needs for a build."""
+    """The requirements of pyproject.toml for a build."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (listed,) = re.findall(r"^\[build-system\]\nrequires = \[(.*)\]$", text, re.MULTILINE)
     return [Requirement(each) for each in re.findall(r'"(.*?)"', listed)]
@@ -53,7 +53,7 @@ def test_what_a_build_asks_for_is_there():
 
 
 def test_the_hashes_are_those_of_the_chosen_versions():
-    """As somebody may change one file and forget the other."""
+    """The hashes must belong to the chosen versions: one file may be changed without the other."""
     found = {(each.name, str(each.specifier)) for each, _ in map(locked, lines(LOCKED))}
     chosen = {(each.name, str(each.specifier)) for each in map(Requirement, lines(CHOSEN))}
     assert len(chosen) > 6 and chosen <= found

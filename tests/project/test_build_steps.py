@@ -1,4 +1,4 @@
-"""setup.py makes what has changed, once for all that need it."""
+"""setup.py makes the files that depend on a change, once for all users."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 
-#: In the place of the kernels: sources that are translated and compiled in seconds; one names its instruction set.
+#: Sources instead of the kernels, translated and compiled in seconds. One names its instruction set.
 KERNELS = """
 cdef extern from "level.h":
     int level()
@@ -53,7 +53,7 @@ static inline int level(void)
 #endif
 }
 """
-#: Prints the name of a module, and what it tells.
+#: Prints the name of a module, and its fact.
 TOLD = """
 import importlib.util, sys
 name = "convgrad_cy." + sys.argv[1].split("/")[-1].split(".")[0]
@@ -66,7 +66,7 @@ print(module.__name__, *module.tell())
 
 @pytest.fixture
 def small_kernels(folder):
-    """Kernels of a few lines, for x86_64: one of the two parts reads a .pxd, the main one a header."""
+    """Kernels of a few lines, for x86_64. One of the two parts reads a .pxd, the main one a header."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the rows are for x86_64")
     (folder / "pyx").unlink()
@@ -84,7 +84,7 @@ def small_kernels(folder):
 
 
 def made(*options, **variables):
-    """The files that a build makes, each by its folder and name. It does not optimise, to take less time."""
+    """The files that a build makes, each with its folder and name. The build does not optimise, to take less time."""
     variables = {"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2,x86_64_v3", "CONVGRAD_CY_OPTIMIZE": "0"} | variables
     done = child("kernels", "lib", *options, variables=variables)
     assert done.returncode == 0, done.stderr
@@ -101,7 +101,7 @@ C_SOURCES = ["tile/slide.o", "tile/ukernel.o"] * 2
 
 
 def told():
-    """The first module's own word."""
+    """The fact that the first module prints."""
     (file,) = Path().glob(f"lib/{MODULES[0]}.*")
     done = subprocess.run([sys.executable, "-c", TOLD, file], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -109,12 +109,12 @@ def told():
 
 
 def changed(path, old, new):
-    time.sleep(0.02)  # else it would have the time of what was made from it, where a clock is coarse
+    time.sleep(0.02)  # with a coarse clock, the source would be as old as its target
     path.write_text(path.read_text().replace(old, new))
 
 
 def test_a_build_makes_what_has_changed(small_kernels):
-    """One translation serves all rows, what is read is compiled where it is read, and nothing is made twice."""
+    """One translation must serve all rows. A change must be compiled for its readers only, and nothing made twice."""
     pyx = small_kernels / "pyx"
     everything = sorted([*MODULES, *TRANSLATED, *COMPILED, *C_SOURCES])
     assert made() == everything
@@ -133,7 +133,10 @@ def test_a_build_makes_what_has_changed(small_kernels):
 
 
 def test_a_step_that_fails_is_made_again(small_kernels):
-    """Its module is never linked with what was there before. C sources alone are enough to see this."""
+    """A step that fails must be repeated: its module is never linked with older files.
+
+    C sources suffice to see this.
+    """
     for source in small_kernels.glob("pyx/**/*.pyx"):
         source.unlink()
     slide, one_row = small_kernels / "pyx/tile/slide.c", {"CONVGRAD_CY_BUILD_ISAS": "x86_64_v2"}
@@ -147,7 +150,10 @@ def test_a_step_that_fails_is_made_again(small_kernels):
 
 
 def test_builds_share_what_they_make(small_kernels):
-    """A second folder only links. A change is compiled where it is read, and found again when it comes back."""
+    """A second folder must only link.
+
+    A change must be compiled for its readers, and be found again when it comes back.
+    """
     for name in ("parts/direct_wgrad.pyx", "tile/ukernel.c", "tile/slide.c"):
         (small_kernels / "pyx" / name).unlink()
     shared, header = small_kernels / "pyx/shared.pxd", small_kernels / "pyx/level.h"

@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source: data moves one way through the package."""
+"""The allowed imports, read from the source: data moves one way through the package."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ ALLOWED = {
     "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
     "arrays": {"_aten", "_repeat", "dtypes"},
     "gpu": {"dtypes", "memo", "problem"},
-    # The families, and what explains them: details.py.
+    # The families, and their explanation: details.py.
     "cpu": {
         *("cpu.direct", "cpu.long_sums", "cpu.small_groups", "cpu.winograd"),
         *("cpu.rewrites", "cpu.rewrites.columns", "cpu.rewrites.exchanged"),
@@ -55,17 +55,17 @@ ALLOWED = {
     "dtypes": set(),
     "memo": set(),
 }
-#: What a module may import beside the standard library and NumPy. All of it inside a function, never at import.
+#: Imports of a module in addition to the standard library and NumPy. All are inside a function, never at import.
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
     "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
     "cli": {"cupy", "matplotlib", "ml_dtypes"},
 }
-#: What a module does import when it is imported itself: nobody else imports that one.
+#: Imports of a module at its own import. Nobody else imports such a module.
 ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}}
-#: Not part of the running package: makes a data file that is checked in.
+#: Scripts that are not part of the running package: this one makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
-#: Files of more than 400 lines, and why each may be.
+#: Files of more than 400 lines, and the reason for each.
 LONG = {"tests/calls/test_arguments.py": "a table: one rejected call and its message on each line"}
 BANNED = re.compile(r"(^|_)(utils?|helpers?|common|misc)(_|$)")
 SOURCES = (".py", ".pyx", ".pxd", ".c", ".h", ".cu", ".cuh")
@@ -89,7 +89,7 @@ def unit_of(module):
 
 
 def imports(tree, module, is_package):
-    """(absolute name of what is imported, whether that happens when the module itself is imported)."""
+    """(absolute name of an import, whether it happens when the module itself is imported)."""
     lazy = {
         node
         for function in ast.walk(tree)
@@ -109,7 +109,7 @@ def imports(tree, module, is_package):
 
 
 def resolved(name):
-    """A dotted name cut back to the module that it lies in, where that is one of this package."""
+    """A dotted name cut back to the module that holds it, if this is one of the package."""
     parts = name.split(".")
     while len(parts) > 1:
         path = PACKAGE.parent.joinpath(*parts)
@@ -120,7 +120,7 @@ def resolved(name):
 
 
 def violations(source, path):
-    """What a module's imports do against the rules."""
+    """The imports of a module that break the rules."""
     module = module_of(path)
     unit = unit_of(module)
     if unit not in ALLOWED:
@@ -177,7 +177,7 @@ def test_allowed_imports_pass():
 
 
 def cycle(graph):
-    """The nodes of a cycle, the first one once more at the end, or None."""
+    """The nodes of a cycle, with the first one repeated at the end, or None."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -186,7 +186,7 @@ def cycle(graph):
 
 
 def test_no_cycle():
-    """Neither among the modules as they are nor among those that the rules allow."""
+    """There must be no cycle among the modules, nor among the allowed imports."""
     graph = {}
     for path in MODULES:
         module = module_of(path)
@@ -208,6 +208,6 @@ def test_module_names():
 
 
 def test_no_long_file():
-    """No source file of more than 400 lines that is not a table."""
+    """No source file may have more than 400 lines, unless it is a table."""
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
     assert {name for name, length in lengths.items() if length > 400} == set(LONG)

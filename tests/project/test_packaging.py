@@ -1,4 +1,4 @@
-"""What a newcomer reads and installs: README, metadata, and the file lists of wheel and sdist."""
+"""The documents and files of a new user: README, metadata, and the file lists of wheel and sdist."""
 
 import fnmatch
 import json
@@ -29,7 +29,7 @@ def expected_output(blocks):
 
 @pytest.mark.parametrize("document", ["README.md", "docs/arrays.md", "docs/golden-model.md"])
 def test_python_examples_run(document, capsys):
-    """Each block runs alone, as a reader copies it. The comment behind a print is its output."""
+    """Each block must run alone, as a reader copies it. The comment behind a print must be its output."""
     blocks = fenced("python", (ROOT / document).read_text(encoding="utf-8"))
     for number, block in enumerate(blocks):
         exec(compile(block, f"{document}, python block {number}", "exec"), {"__name__": "__main__"})
@@ -47,7 +47,7 @@ for number, block in enumerate(json.load(sys.stdin)):
 
 @pytest.mark.torch
 def test_pytorch_examples_run():
-    """The README's first "py" block and each one of docs/pytorch.md alone, in a process of their own."""
+    """The README's first "py" block and each one of docs/pytorch.md must run alone, in a process of their own."""
     of_torch, of_jax = fenced("py")
     assert "convgrad_cy.torch" in of_torch and "convgrad_cy.jax" in of_jax
     blocks = [of_torch, *fenced("python", (ROOT / "docs/pytorch.md").read_text(encoding="utf-8"))]
@@ -74,7 +74,7 @@ def test_pytorch_example_trains():
 
 @pytest.mark.jax
 def test_jax_examples_run():
-    """The README's second "py" block and each one of docs/jax.md alone. The comment behind a print is its output."""
+    """The README's second "py" block and each one of docs/jax.md must run alone and print the comments' texts."""
     blocks = [fenced("py")[1], *fenced("python", (ROOT / "docs/jax.md").read_text(encoding="utf-8"))]
     command = [sys.executable, "-W", "error", "-c", EACH_BLOCK]
     done = subprocess.run(command, input=json.dumps(blocks), capture_output=True, text=True, timeout=300)
@@ -119,7 +119,7 @@ def test_readme_is_short():
 
 
 def test_readme_gives_two_commands():
-    """`.ci/run` reads the commands from the README by these marks."""
+    """README.md must have the marks by which `.ci/run` reads the two commands."""
     commands = [line for block in fenced("sh") for line in block.splitlines() if line.startswith("python3 -m venv")]
     assert len(commands) == 2
     demo, tests = ([shlex.split(part) for part in command.split("&&")] for command in commands)
@@ -129,7 +129,7 @@ def test_readme_gives_two_commands():
 
 @pytest.mark.checkout
 def test_links_of_the_documents_lead_somewhere():
-    """To a file that is there, and to one of its headings."""
+    """Links must lead to a file that exists, and to one of its headings."""
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "bench" / "README.md"]:
         for target, heading in re.findall(
             r"\]\((?!https?:)([^)#\s]*)#?([^)]*)\)", document.read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_metadata():
 
 
 def in_sdist(path):
-    """Whether MANIFEST.in, or setuptools by itself, puts a file of the source tree into the sdist."""
+    """Whether MANIFEST.in, or setuptools itself, puts a file of the source tree into the sdist."""
     name = path.relative_to(ROOT).as_posix()
     included = (path.suffix == ".py" and name.startswith("convgrad_cy/")) or name in ("setup.py", "pyproject.toml")
     for line in (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines():
@@ -172,6 +172,6 @@ def in_sdist(path):
 @pytest.mark.parametrize("folder", ["pyx", "convgrad_cy", "tests", "bench", "docs", "packaging"])
 def test_sdist_holds_every_source(folder):
     made = {".so", ".c"}
-    # A module is compiled under a name of its own first, which another process may be doing just now.
+    # A module is first compiled under another name. Another process may be doing so now.
     found = [path for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts and path.suffix not in made]
     assert [str(path) for path in found if path.is_file() and not in_sdist(path)] == []

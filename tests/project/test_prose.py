@@ -44,22 +44,22 @@ AREAS = {
 }
 CEILINGS = {
     # documents, package, pyx, bench, tests, tools
-    "so many": (0, 71, 0, 14, 29, 0),
-    "those of": (0, 113, 0, 17, 68, 0),
-    "in the place of": (0, 10, 0, 0, 19, 0),
-    "beside": (0, 54, 0, 8, 60, 0),
+    "so many": (0, 71, 0, 0, 0, 0),
+    "those of": (0, 113, 0, 0, 3, 0),
+    "in the place of": (0, 10, 0, 0, 0, 0),
+    "beside": (0, 54, 0, 0, 12, 0),
     "likewise": (0, 5, 0, 0, 0, 0),
-    "of which": (0, 43, 0, 5, 33, 0),
-    "what": (2, 179, 0, 89, 284, 0),
-    "Of ...": (0, 73, 0, 17, 58, 0),
-    "What ...": (0, 138, 0, 42, 122, 0),
-    "The same, ...": (0, 44, 0, 2, 7, 0),
+    "of which": (0, 43, 0, 0, 1, 0),
+    "what": (2, 179, 0, 6, 11, 0),
+    "Of ...": (0, 73, 0, 0, 0, 0),
+    "What ...": (0, 138, 0, 0, 0, 0),
+    "The same, ...": (0, 44, 0, 0, 0, 0),
     "0.7 of the time": (0, 5, 0, 0, 0, 0),
 }
 #: Words of a sentence of a document.
 LONGEST = 40
 #: Subjects of commits after this one have at most SUBJECT characters.
-FIRST, SUBJECT = "6c4307aefc161a8dae3cc4ec1e1997eee82f43d5", 72
+FIRST, SUBJECT = "8e41745f8c9f5ec83db90c2737693c4b405ff3b4", 72
 
 
 def python_texts(source):

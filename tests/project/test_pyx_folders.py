@@ -1,4 +1,4 @@
-"""Which folder of pyx/ may take from which: each from those before it, in the order that the page there has."""
+"""The allowed includes of pyx/: each folder takes from the folders before it, in the order of the page there."""
 
 import re
 from pathlib import Path
@@ -8,14 +8,14 @@ import pytest
 pytestmark = pytest.mark.checkout
 
 ROOT = Path(__file__).parents[2]
-#: The folders of pyx/: a file takes from its own folder and from those before it.
+#: The folders of pyx/. A file takes from its own folder and from the folders before it.
 PYX_FOLDERS = ("base", "parallel", "tile", "copy", "direct", "small_groups", "long_sums", "winograd", "parts")
-#: It has vectors of the tile's width.
+#: An exception: this header has vectors of the tile's width.
 UPWARD = {("base/bfloat.h", "tile")}
 
 
 def takes(text):
-    """The folders of pyx/ that a source there takes something from."""
+    """The folders of pyx/ from which a source takes something."""
     first = re.findall(r'^ *(?:from |#include "|cdef extern from ")(\w+)[./]\w', text, re.MULTILINE)
     return {*first} & {*PYX_FOLDERS}
 
@@ -34,12 +34,12 @@ def test_folders_of_pyx_are_in_order():
 
 
 def variables(text):
-    """Names of what a header defines that can change."""
+    """Names of the variables that a header defines."""
     return re.findall(r"^static (?!const\b|inline\b)[^(\n]*?(\w+)(?:\[\w+\])*(?: =[^\n]*)?;", text, re.MULTILINE)
 
 
 def test_headers_define_no_variables():
-    """Each part of the kernels would have one of its own."""
+    """Headers must define no variables: each part of the kernels would have its own copy."""
     found = {path.name: variables(path.read_text()) for path in (ROOT / "pyx").rglob("*.h")}
     assert {name: names for name, names in found.items() if names} == {}
     text = "static _Thread_local int last = 1;\nstatic clock *now;\nstatic const int one = 1;\nstatic int f(void);\n"

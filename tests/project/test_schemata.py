@@ -1,4 +1,4 @@
-"""The mutants of ``tests/mutants`` still fit the sources: each text to replace is there once. CI runs them."""
+"""The mutants of ``tests/mutants`` still fit the sources: each text to replace occurs once. CI runs the mutants."""
 
 import ast
 from collections import defaultdict
@@ -26,7 +26,7 @@ def test_mutants_fit():
 
 
 def test_expressions_are_one_each():
-    """A choice between two lists of arguments would be one argument."""
+    """Each mutant must be one expression: a choice between two lists of arguments would be one argument."""
     for mutant in MUTANTS:
         if mutant.file.endswith(".py") and mutant.new is not DROPPED:
             for text in (mutant.old, mutant.new):
@@ -58,7 +58,7 @@ def test_overlap_is_seen():
 
 
 def test_choices():
-    """Each number has its own mistake, and others have none."""
+    """Each number must select its own mistake. Other numbers must select none."""
     source = "import math\na = []\nfor i in range(3):\n    a.append(math.factorial(i))\nb = len(a) == 3\n"
     mutants = [
         Mutant("a statement", "x.py", "a.append(math.factorial(i))", DROPPED, ""),

@@ -1,4 +1,4 @@
-"""``--share`` and ``--seed``: the same tests each time, and at least one set of parameters of each test."""
+"""``--share`` and ``--seed`` select equal tests each time, and at least one set of parameters of each test."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ def share(pytestconfig):
 
 
 def test_a_share_is_the_same_each_time(share):
-    """In every order of the tests, and on every machine: it follows from the names and the seed alone."""
+    """A share must follow from names and seed alone: it is equal in every order of tests and on every machine."""
     expected = [*(f"a.py::test_many[{number}]" for number in (16, 33, 37, 15, 4)), "a.py::test_one"]
     assert share(ITEMS, 0.1, 0) == expected
     assert sorted(share(ITEMS[::-1], 0.1, 0)) == sorted(expected)

@@ -1,4 +1,4 @@
-"""``convgrad_cy.shims.cupy_cudnn`` on NumPy arrays: values against the definition, and the calls that sigpy makes."""
+"""``convgrad_cy.shims.cupy_cudnn`` on NumPy arrays: values against the definition, and the calls of sigpy."""
 
 import doctest
 import inspect
@@ -38,7 +38,7 @@ def test_values(kernel, problem, dtype):
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=str)
 @kernels
 def test_complex_values(kernel, problem, dtype):
-    """By three real products in the place of four, so in another way than the shim."""
+    """Complex values must be exact. The reference has three real products instead of the shim's four."""
     first, _ = integer_tensors(problem, "float16")
     second = tuple(array[::-1] for array in first)
     target = target_of(kernel, problem, dtype)
@@ -71,7 +71,7 @@ def test_bias(kernel, layout, dtype):
 
 @pytest.mark.parametrize("kernel", ["fprop", "dgrad"])
 def test_one_number_for_all_channels(kernel):
-    """As cuDNN takes it."""
+    """One number must be accepted as the bias of all channels, as in cuDNN."""
     problem = PROBLEMS["cudnn_3d"]
     tensors, expected = integer_tensors(problem, "float32")
     target = target_of(kernel, problem, F4)
@@ -83,7 +83,7 @@ def test_one_number_for_all_channels(kernel):
 @pytest.mark.parametrize("w_layout", [0, 1])
 @kernels
 def test_layouts(kernel, d_layout, w_layout):
-    """(N, H, W, C) and (O, H, W, C), one by one."""
+    """(N, H, W, C) and (O, H, W, C) must each be accepted, alone and together."""
     problem = PROBLEMS["cudnn_2d"]
     tensors, expected = integer_tensors(problem, "float32")
     last = {"x": d_layout, "w": w_layout, "y": d_layout}
@@ -101,7 +101,7 @@ def test_layouts(kernel, d_layout, w_layout):
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @kernels
 def test_any_strides(kernel, dtype):
-    """Of the inputs, and beyond CuPy of the result."""
+    """Any strides of the inputs must be accepted, and of the result, too, which CuPy does not allow."""
     problem = PROBLEMS["cudnn_2d"]
     tensors, expected = integer_tensors(problem, "float32")
     tensors = [array.astype(dtype) for array in tensors]
@@ -127,7 +127,7 @@ def test_what_sigpy_asks(kind, dtype, case):
 
 @pytest.mark.parametrize("kind", sigpy_calls.KINDS)
 def test_complex_arrays_in_one_call(kind):
-    """The shim's four calls are sigpy's four: the same bits."""
+    """The shim's four calls must have the bits of sigpy's four calls."""
     for case in sigpy_calls.CASES:
         sizes, one, other = sigpy_calls.drawn(kind, case, "complex64")
         by_four = sigpy_calls.asked(np, kind, sizes, one, other)
@@ -148,7 +148,7 @@ def test_definitions_are_adjoint():
 
 
 def test_where_sigpy_looks(monkeypatch):
-    """As docs/golden-model.md puts it there: sigpy looks for one module, and imports another."""
+    """The shim must be found as docs/golden-model.md sets it up: sigpy looks for one module, and imports another."""
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     monkeypatch.setitem(sys.modules, "cupy.cudnn", cudnn)
     monkeypatch.setitem(sys.modules, "cupy.cuda.cudnn", cudnn)
@@ -159,7 +159,7 @@ def test_where_sigpy_looks(monkeypatch):
 
 
 def test_signatures():
-    """Those of CuPy 13."""
+    """The signatures must be the same as in CuPy 13."""
     layouts = {"d_layout": 0, "w_layout": 0}
     geometry = ["pad", "stride", "dilation", "groups"]
     for function, arrays, keywords in (

@@ -1,4 +1,4 @@
-"""What ``convgrad_cy.shims.cupy_cudnn`` refuses, under the names that its arguments have."""
+"""Refusals of ``convgrad_cy.shims.cupy_cudnn``, with the names of its arguments."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ GOOD = {
     "x": X, "W": W, "b": B, "y": Y, "pad": (0, 0), "stride": (1, 1), "dilation": (1, 1), "groups": 1,
     "auto_tune": True, "tensor_core": "auto",
 }  # fmt: skip
-#: What is changed of a good call -> the class and the message.
+#: Change of a good call -> the class and the message.
 REFUSED = [
     ({"pad": [0, 0]}, TypeError, "Argument 'pad' has incorrect type (expected tuple, got list)"),
     ({"stride": 1}, TypeError, "Argument 'stride' has incorrect type (expected tuple, got int)"),
@@ -85,7 +85,10 @@ def test_refused(number):
 
 
 def test_refused_with_the_names_of_the_others():
-    """And an unknown ``tensor_core`` only where the result need not be deterministic, as upstream."""
+    """Messages must use the function's names.
+
+    An unknown ``tensor_core`` must be refused only if upstream refuses it.
+    """
     backward_data, backward_filter = cudnn.convolution_backward_data, cudnn.convolution_backward_filter
     gx, keywords = np.zeros_like(X), {"deterministic": True, "auto_tune": True, "tensor_core": "?"}
     axes = ((0, 0), (1, 1), (1, 1), 1)

@@ -1,4 +1,4 @@
-"""``convgrad_cy.shims.mindspore`` against what MindSpore 2.10 was recorded to do, and against its two documents."""
+"""``convgrad_cy.shims.mindspore`` against a recording of MindSpore 2.10, and against its two documents."""
 
 import doctest
 import inspect
@@ -18,7 +18,7 @@ NAMES = {
     "t": replay.tensor,
     "ints": lambda sizes: np.array(sizes, np.int64),
 }
-#: Rows of DECISIONS.md by which a call does here what MindSpore refuses: row -> (exception, part of its message).
+#: Rows of DECISIONS.md that allow a call which MindSpore refuses: row -> (exception, part of its message).
 DECIDED = {
     "data_format": ("ValueError", "the 'NHWC' format is only supported in GPU target"),
     "mode": ("ValueError", "the 'mode' must be int and must = 1"),
@@ -28,12 +28,12 @@ DECIDED = {
 }
 
 
-#: MindSpore reads the first rows of a weight that has too many for its groups, and says nothing.
+#: MindSpore silently reads only the first rows of a weight that has too many for its groups.
 UNREAD = "weight.shape[0] must be a multiple of groups"
 
 
 def decided(expected, actual):
-    """Why an outcome may differ from the recorded one, or None."""
+    """The reason why an outcome may differ from the recorded one, or None."""
     for row, (error, part) in DECIDED.items():
         if expected.error == error and part in expected.text:
             return row
@@ -62,7 +62,7 @@ def test_recording_is_large_enough():
 
 
 def test_replay():
-    """Every value, and every class of exception but those that DECISIONS.md changes."""
+    """Every value must be the recorded one, and every class of exception, except for the changes in DECISIONS.md."""
     outcomes = [(expression, expected, here(expression)) for expression, expected in RECORDED.items()]
     counts, wrong = replay.tally(outcomes, compare)
     assert not wrong, replay.listed(wrong)
@@ -155,7 +155,7 @@ def test_value_error_if_data_format_is_neither_nchw_nor_nhwc(operator, value):
     assert refused(ValueError, operator, data_format=value) == f"For '{operator.__name__}', {expected}"
 
 
-# The documents' examples: of the import lines, only the module has changed.
+# The documents' examples. Only the module in the import lines has changed.
 
 EXAMPLES = {
     "Conv2DBackpropInput": """
@@ -199,7 +199,7 @@ def test_docstring_example(operator):
 
 
 def test_upstream_case():
-    """The literal case of MindSpore's own tests; its out_channel and kernel_size disagree with the tensors."""
+    """The literal case of MindSpore's own tests must pass, although its attributes disagree with the tensors."""
     weight = np.array([[[[1, 0, -1]] * 3]], np.float32)
     dout = np.array([[[[-5, -4, 0, 8], [-10, -2, 2, 3], [0, -2, -4, -7], [-3, -2, -3, -16]]]], np.float32)
     expected = """-5 -4 5 12 0 -8  -15 -6 17 17 -2 -11  -15 -8 13 12 2 -4  -13 -6 8 -14 5 20  -3 -4 -4 -19 7 23
@@ -210,9 +210,9 @@ def test_upstream_case():
 
 
 @pytest.mark.mindspore
-@pytest.mark.filterwarnings("default")  # MindSpore's own, at its import
+@pytest.mark.filterwarnings("default")  # MindSpore warns at its import
 def test_live(capsys):
-    """New random calls, against the MindSpore that is installed."""
+    """New random calls must agree with the installed MindSpore."""
     calls, seed = replay.live_settings()
     draw, names = random.Random(seed), record_mindspore.real()
     expressions = [record_mindspore.random_call(draw) for _ in range(calls)]

@@ -1,4 +1,4 @@
-"""What ``convgrad_cy.shims.mindspore`` does beyond MindSpore, where its documents say more than it does."""
+"""Behaviour of ``convgrad_cy.shims.mindspore`` that MindSpore documents but does not implement."""
 
 import re
 
@@ -84,7 +84,7 @@ def test_unknown_mode_names_the_known_ones():
 )
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_nhwc_is_nchw_transposed(attributes, transposed, outputs, mode):
-    """The four entries of a stride or dilation are in the order of the format."""
+    """The four entries of a stride or dilation must follow the order of the format."""
     nchw = Conv2DBackpropInput(4, 3, mode=mode, group=2, **attributes | transposed)
     nhwc = Conv2DBackpropInput(4, 3, mode=mode, group=2, data_format="NHWC", **attributes)
     read, asked = ((2, 4, 11, 9), (2, 4, *outputs)) if mode == 2 else ((2, 4, *outputs), (2, 4, 11, 9))
@@ -122,7 +122,7 @@ def test_leftovers_are_positive_zero():
 
 
 class Own(np.ndarray):
-    """Its methods are not to be called."""
+    """An array whose methods must not be called."""
 
     def transpose(self, *axes):
         raise AssertionError
@@ -141,7 +141,7 @@ def test_methods_of_a_subclass_are_not_called(mode):
 
 @pytest.mark.parametrize("mode", [1, 2])
 def test_results_are_those_of_the_direct_algorithm(mode):
-    """Bit by bit, of a layer that "auto" computes by Winograd's algorithm."""
+    """Results must have the bits of "direct" in a layer that "auto" computes by Winograd's algorithm."""
     rng = np.random.default_rng(0)
     dout, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 64, 28, 28), (64, 64, 3, 3)))
     result = Conv2DBackpropInput(64, 3, "same", mode=mode)(dout, weight, (2, 64, 28, 28))

@@ -1,7 +1,7 @@
-"""oneDNN Graph's operations against the recording of the real library: values exactly, errors by their status.
+"""oneDNN Graph's operations against a recording of the real library: exact values, and errors by their status.
 
-``CONVGRAD_CY_ONEDNN_VENV`` names an environment with the real library (see conformance/record_onednn.py), in which the
-live test draws new calls.
+``CONVGRAD_CY_ONEDNN_VENV`` names an environment with the real library (see conformance/record_onednn.py). The live test
+draws new calls in it.
 """
 
 import json
@@ -36,7 +36,7 @@ def replayed(recorded, names):
 
 @pytest.mark.parametrize("names", NAMES)
 def test_recording(names, capsys):
-    """100 % of the values and of the statuses, but for the rules of docs/golden-model.md."""
+    """All values and statuses must be the recorded ones, except for the rules of docs/golden-model.md."""
     counts, wrong = replayed(RECORDED, NAMES[names])
     with capsys.disabled():
         print()
@@ -45,7 +45,7 @@ def test_recording(names, capsys):
 
 
 def test_recording_is_large():
-    """At least 200 values and 150 errors, of every operation, layout, dtype, padding, and rank."""
+    """The recording must have 200 values and 150 errors, of every operation, layout, dtype, padding and rank."""
     values = [expression for expression, real in RECORDED.items() if real.error is None]
     assert len(values) >= 200 and len(RECORDED) - len(values) >= 150
     for kind in onednn_calls.KINDS:
@@ -68,7 +68,7 @@ def test_recording_is_large():
 
 
 def test_float16_values():
-    """The recording machine has no float16, but float32's small integers are float16's, too."""
+    """float16 must have the values of float32: small integers are exact in both. The recording has no float16."""
     tested = 0
     for expression, real in RECORDED.items():
         call = CALLS[expression]
@@ -108,7 +108,7 @@ def renamed(attributes, **names):
 
 
 def test_groups_of_convolution_backprop_data():
-    """DECISIONS: works, where the real operation fails for every groups > 1. <conv(x), dy> = <x, gradient(dy)>."""
+    """DECISIONS: groups must work, although the real operation fails. <conv(x), dy> = <x, gradient(dy)>."""
     tested = 0
     for attributes, src, weights, dst in forward("Convolution", lambda a: a.get("groups", 1) > 1):
         op = onednn.ConvolutionBackpropData(
@@ -120,7 +120,7 @@ def test_groups_of_convolution_backprop_data():
 
 
 def test_auto_pad_of_conv_transpose_backprop_filters():
-    """DECISIONS: computed from output_delta, and with output_padding, against the real ConvTranspose."""
+    """DECISIONS: the padding must follow from output_delta and output_padding, as in the real ConvTranspose."""
     tested, padded = 0, 0
     for attributes, src, weights, dst in forward("ConvTranspose", same):
         op = onednn.ConvTransposeBackwardWeights(**attributes, weights_shape=list(weights.shape))
@@ -130,12 +130,12 @@ def test_auto_pad_of_conv_transpose_backprop_filters():
 
 
 def test_dilations_of_conv_transpose_backward_data():
-    """The real operation takes every dilation for 1; here it is the adjoint of the real ConvTranspose."""
+    """The operation must be the adjoint of the real ConvTranspose. The real operation treats every dilation as 1."""
     tested = 0
     for attributes, src, weights, dst in forward("ConvTranspose", lambda a: max(a["dilations"]) > 1):
         attributes = dict(attributes)
         if any(attributes.pop("output_padding", ())):
-            continue  # the operation has no such attribute, and without it some input would be too large
+            continue  # the operation lacks this attribute, and some input would be too large
         op = onednn.ConvTransposeBackwardData(**attributes)
         assert product(dst, delta(dst)) == product(src, op(delta(dst), weights))
         tested += 1
@@ -143,7 +143,7 @@ def test_dilations_of_conv_transpose_backward_data():
 
 
 def test_output_padding_of_convolution_backprop_data():
-    """DECISIONS: it enters the padding under auto_pad, so that the operation is the real ConvTranspose."""
+    """DECISIONS: output_padding must be part of the padding under auto_pad, as in the real ConvTranspose."""
     tested = 0
     for attributes, src, weights, dst in forward("ConvTranspose", lambda a: any(a.get("output_padding", ()))):
         layout = {"XOI": "XIO", "IOX": "OIX"}[attributes.get("weights_format", "XOI")]
@@ -157,7 +157,7 @@ def test_output_padding_of_convolution_backprop_data():
 @pytest.mark.onednn
 @pytest.mark.skipif("CONVGRAD_CY_ONEDNN_VENV" not in os.environ, reason="CONVGRAD_CY_ONEDNN_VENV is not set")
 def test_live(tmp_path, capsys):
-    """New random calls against the real library: CONVGRAD_CY_LIVE_CALLS of them, drawn from CONVGRAD_CY_LIVE_SEED."""
+    """New random calls must agree with the real library: CONVGRAD_CY_LIVE_CALLS of them, from CONVGRAD_CY_LIVE_SEED."""
     python = Path(os.environ["CONVGRAD_CY_ONEDNN_VENV"]) / "bin" / "python"
     calls, seed = replay.live_settings()
     script, environment = FOLDER / "record_onednn.py", {**os.environ, "PYTHONPATH": ""}
@@ -169,7 +169,7 @@ def test_live(tmp_path, capsys):
 
     origin, live = recorded("--random", calls, "--seed", seed)
     counts, wrong = replayed(live, NAMES["v3"])
-    # Some of oneDNN's kernels compute wrong values. Its kernels for the oldest machines are the second opinion.
+    # Some kernels of oneDNN compute wrong values. Its kernels for the oldest machines are the second opinion.
     doubtful = [call.replace("bfloat16", "float32") for call, problem in wrong.items() if problem.startswith("values")]
     (tmp_path / "again.json").write_text(json.dumps(doubtful))
     _, again = recorded("--again", tmp_path / "again.json", ONEDNN_MAX_CPU_ISA="SSE41") if doubtful else (None, {})

@@ -1,4 +1,4 @@
-"""What oneDNN's documents and the decisions say beside the attributes: inputs, sizes and errors; and the classes."""
+"""Rules of oneDNN's documents and of the decisions on inputs, sizes and errors, and the classes."""
 
 import doctest
 import inspect
@@ -42,7 +42,7 @@ def data_gradient(n, k, p, **attributes):
 
 
 class TestInputs:
-    """T: f32, f16, bf16; one dtype for all; two tensors and the shape."""
+    """Rules of T: f32, f16, bf16; one dtype for all; two tensors and the shape."""
 
     @parametrized
     @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -104,7 +104,7 @@ class TestInputs:
 
     @parametrized
     def test_layout_in_memory(self, operation):
-        """Views of any strides; read-only."""
+        """Views of any strides must be accepted, and read-only ones."""
         rng = np.random.default_rng(3)
         inputs = [rng.integers(-4, 5, array.shape).astype(np.float32) for array in OPERATIONS[operation][1]]
         views = [np.asfortranarray(np.repeat(array, 2, 1))[:, ::2] for array in inputs]
@@ -117,7 +117,7 @@ class TestSizes:
     """DECISIONS, all shims."""
 
     def test_rounding_toward_zero(self):
-        """n - k + pads = -1 with s = 2 is one position, and -2 is none."""
+        """n - k + pads = -1 with s = 2 must be one position, and -2 none."""
         np.testing.assert_array_equal(data_gradient(2, 3, 1, strides=[2]), [1, 1])
         np.testing.assert_array_equal(data_gradient(1, 3, 0, strides=[2]), [0])
         with pytest.raises(onednn.GraphValueError) as caught:
@@ -137,7 +137,7 @@ class TestSizes:
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
     def test_not_finite(self, value):
-        """It spreads through taps that exist, and not through padding."""
+        """NaN and infinity must spread through taps that exist, and not through padding."""
         dy = np.array([value, 0, 0], np.float32).reshape(1, 3, 1)
         op = one_axis(onednn.ConvolutionBackpropData, auto_pad="same_upper", output_shape=[1, 3, 1])
         np.testing.assert_array_equal(op(dy, ones(3, 1, 1)).ravel(), [value, value, 0])
@@ -146,7 +146,7 @@ class TestSizes:
 
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
     def test_rounded_once(self, dtype):
-        """4096 products are summed in float32."""
+        """4096 products must be summed in float32."""
         dtype = replay.dtype_of(dtype)
         x, dy = (ones(1, 4096, 1, dtype=dtype) for _ in range(2))
         op = one_axis(onednn.ConvTransposeBackpropFilters, filter_shape=[1, 1, 1])
@@ -154,7 +154,7 @@ class TestSizes:
 
     @parametrized
     def test_empty_batch(self, operation):
-        """An array of the right shape, of zeros where the batch is not in it."""
+        """An empty batch must give an array of the right shape, with zeros if the batch is not in it."""
         inputs = [array[:0] if array.shape in (X, Y) else array for array in OPERATIONS[operation][1]]
         shape = OPERATIONS[operation][2]
         if operation.makes == "x":
@@ -181,7 +181,7 @@ class TestSizes:
             op(ones(1, 3, 0), ones(3, 1, 0))
 
     def test_enormous(self):
-        """No size ends the process."""
+        """No size may end the process."""
         op = one_axis(onednn.ConvTranspose, strides=[2**61])
         with pytest.raises((onednn.GraphValueError, MemoryError)):
             op(ones(1, 9, 1), ones(3, 1, 1))
@@ -204,7 +204,7 @@ class TestErrors:
 
     @parametrized
     def test_earliest_first(self, operation):
-        """An attribute is refused at construction, before there are tensors."""
+        """An attribute must be refused at construction, before there are tensors."""
         with pytest.raises(onednn.GraphTypeError):
             operation(**GEOMETRY | {"strides": None})
 
@@ -230,13 +230,13 @@ class TestClasses:
         assert op(ones(1, 3, 1), ones(2, 1, 1)).shape == (1, 2, 1)
 
     def test_many_shapes(self):
-        """An operation serves any shapes, and forgets the plans of the oldest."""
+        """An operation must accept any shapes, and forget the plans of the oldest ones."""
         op = one_axis(onednn.Convolution, auto_pad="valid")
         for size in range(2, 600):
             assert op(ones(1, size, 1), ones(2, 1, 1)).shape == (1, size - 1, 1)
 
     def test_names_of_v3(self):
-        """The documents' operations and v3's are one."""
+        """The operations of the documents and of v3 must be the same."""
         old, new = onednn.ConvolutionBackpropData, onednn.ConvolutionBackwardData
         np.testing.assert_array_equal(call(old), call(new))
         old, new = onednn.ConvTransposeBackpropFilters, onednn.ConvTransposeBackwardWeights

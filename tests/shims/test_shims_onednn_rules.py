@@ -1,6 +1,6 @@
-"""One test for each row of the attributes in oneDNN's two documents, and of the decisions about them, under both names.
+"""One test for each row of attributes in oneDNN's two documents, and for each decision on them, under both names.
 
-What oneDNN itself answers is compared with its recording in test_shims_onednn.py.
+test_shims_onednn.py compares with recorded answers of oneDNN itself.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ class TestAutoPadRow:
         "upper, lower", [("VALID", "valid"), ("SAME_UPPER", "same_upper"), ("SAME_LOWER", "same_lower")]
     )
     def test_spelling(self, upper, lower):
-        """DECISIONS, spelling: the documents' and v3's."""
+        """DECISIONS, spelling: the spellings of the documents and of v3 must both be accepted."""
         op = onednn.ConvolutionBackpropData
         shape = (2, 6, 6, 3) if upper == "VALID" else (2, 6, 4, 3)
         inputs = ones(2, 3, 2, 4) if upper == "VALID" else ones(2, 3, 4, 4), ones(*FILTER)
@@ -87,7 +87,7 @@ class TestAutoPadRow:
         (5, 2, 3, 1, (0, 0), (0, 0)),
     ])  # fmt: skip
     def test_odd_extra_is_at_the_end_for_same_upper(self, n, k, s, d, upper, lower):
-        """DECISIONS, auto_pad: as the description and the library say, not as the document's formula."""
+        """DECISIONS, auto_pad: the odd element must be where description and library put it, not the formula."""
         rng = np.random.default_rng(1)
         dy, w = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((1, -(-n // s), 1), (k, 1, 1)))
         common = {"strides": [s], "dilations": [d], "output_shape": [1, n, 1]}
@@ -100,7 +100,7 @@ class TestAutoPadRow:
         "pads", [{}, {"pads_begin": [9, 7], "pads_end": [8, 8]}, {"pads_begin": ..., "pads_end": ...}]
     )
     def test_pads_are_ignored_and_may_be_omitted(self, operation, pads):
-        """Both documents' note, and DECISIONS, ranges: what is computed is what the pads of "same" would give."""
+        """Both documents' note, and DECISIONS, ranges: the result must be the one for the pads of "same"."""
         _, shapes, _ = OPERATIONS[operation]
         first, second = (np.random.default_rng(1).integers(-4, 5, a.shape).astype(np.float32) for a in shapes)
         inputs = (first[:, :, :3], second) if operation.makes == "x" else (first[:, :, :3], second[:, :, :3])
@@ -114,7 +114,7 @@ class TestAutoPadRow:
         refused(operation, SHAPE, ValueError, auto_pad="same_upper", pads_end=[0])
 
     def test_size(self):
-        """The number of positions is that of a "same" convolution."""
+        """The number of positions must be as in a "same" convolution."""
         op = onednn.ConvolutionBackpropData
         refused(op, ARGUMENTS, ValueError, (ones(2, 4, 4, 4), ones(*FILTER)), auto_pad="same_upper")
 
@@ -137,7 +137,7 @@ class TestOutputPaddingRow:
 
     @pytest.mark.parametrize("name, pads", [("same_upper", (1, 1)), ("same_lower", (1, 1))])
     def test_enters_the_total_under_auto_pad(self, name, pads):
-        """DECISIONS, output_padding: n = 6, k = 3, s = 2, p = 3 and one element more are padded by (1, 1)."""
+        """DECISIONS, output_padding: n = 6, k = 3, s = 2, p = 3 and one element more must be padded by (1, 1)."""
         dy, w = np.arange(1, 4, dtype=np.float32).reshape(1, 3, 1), np.arange(1, 4, dtype=np.float32).reshape(3, 1, 1)
         common = {"strides": [2], "dilations": [1], "output_shape": [1, 6, 1]}
         automatic = onednn.ConvolutionBackpropData(**common, auto_pad=name, output_padding=[1])
@@ -155,7 +155,7 @@ class TestGroupsRow:
 
     @pytest.mark.parametrize("value", [0, -1])
     def test_range(self, operation, value):
-        """DECISIONS, ranges: also where oneDNN takes it for 1."""
+        """DECISIONS, ranges: groups out of range must be refused, also if oneDNN treats them as 1."""
         refused(operation, ARGUMENTS, ValueError, groups=value)
 
     @pytest.mark.parametrize("value", [1.0, "1", [1], True], ids=repr)
@@ -167,7 +167,10 @@ class TestGroupsRow:
 
     @pytest.mark.parametrize("name", ["OIX", "XIO"])
     def test_filter_layouts(self, name):
-        """DECISIONS, filter layouts: CBD (O, I / g, X), CTBF (O / g, I, X), and their X-first forms."""
+        """DECISIONS, filter layouts:
+
+        CBD (O, I / g, X), CTBF (O / g, I, X), and their X-first forms must be accepted.
+        """
         rng, g = np.random.default_rng(2), 2
         dy, x = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((2, 4, 3), (2, 6, 5)))
         w = rng.integers(-4, 5, (4, 3, 3)).astype(np.float32)  # the core's: (O, I / g, X)
@@ -226,7 +229,7 @@ class TestShapeRow:
         refused(operation, SHAPE, ValueError, **{operation.shape: value})
 
     def test_third_input(self, operation):
-        """DECISIONS, third input: works, and wins over the attribute."""
+        """DECISIONS, third input: it must be accepted, and override the attribute."""
         _, inputs, shape = OPERATIONS[operation]
         tensor = np.array(shape, np.int32)
         for attribute in (..., [1] * 4, shape):

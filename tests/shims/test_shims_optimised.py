@@ -1,4 +1,4 @@
-"""What the shims refuse under ``python -O``, which has no ``assert``, and ``-OO``, which has no docstrings either."""
+"""Refusals of the shims under ``python -O``, which has no ``assert``, and ``-OO``, which has no docstrings."""
 
 import json
 import os
@@ -23,7 +23,7 @@ json.dump([[call, *{answer}[1:]] for call in refused], sys.stdout)
 
 @pytest.mark.parametrize("framework", REPLAYED)
 def test_every_recorded_error(framework):
-    """The same classes and the same messages as without the options."""
+    """The classes and the messages must be the same as without the options."""
     pytest.importorskip("ml_dtypes", reason="the recordings have bfloat16, which needs ml_dtypes")
     module, answer = REPLAYED[framework]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

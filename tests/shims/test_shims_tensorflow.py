@@ -1,4 +1,4 @@
-"""``convgrad_cy.shims.tensorflow`` against what TensorFlow 2.21 was recorded to do, and against its own tests."""
+"""``convgrad_cy.shims.tensorflow`` against a recording of TensorFlow 2.21, and against its own tests."""
 
 import json
 import random
@@ -20,7 +20,7 @@ NAMES = {
     "T": lambda array: array,
 }
 UPSTREAM = json.loads((Path(__file__).parents[1] / "conformance" / "tensorflow_upstream.json").read_text())
-#: Messages that DECISIONS.md corrects: what upstream says -> what is said here.
+#: Messages that DECISIONS.md corrects: upstream's message -> the message here.
 CORRECTED = {
     "Current CPU implementations do not yet support dilation rates larger than 1.": "Dilated rates should be larger "
     "than 0.",
@@ -38,7 +38,7 @@ CORRECTED |= {
 
 
 def is_other_message(expected, actual):
-    """Whether a message is neither the recorded nor a corrected one; XLA, of its own, has no messages to keep."""
+    """Whether a message is neither the recorded nor a corrected one. XLA's own messages need not be kept."""
     known = expected.error is None or expected.text.startswith(record_tensorflow.XLA)
     return not known and CORRECTED.get(expected.text, expected.text) != actual.text
 
@@ -52,7 +52,7 @@ def family(expression):
 
 
 def is_rounded_once(expression, actual):
-    """Whether a result of 16 bits is the exact one, rounded. Upstream sums some in half precision, even in XLA."""
+    """Whether a 16-bit result is the exact one, rounded. Upstream sums some in half precision, even in XLA."""
     (half,) = [name for name in ("bfloat16", "float16") if f'"{name}"' in expression] or [None]
     if half is None or actual.array is None:
         return False
@@ -61,7 +61,7 @@ def is_rounded_once(expression, actual):
 
 
 def compare(expression, expected, actual):
-    """A value may be one that upstream summed in 16 bits. No row of DECISIONS.md changes the class of a call."""
+    """Compare with the recording. A value may be one that upstream summed in 16 bits. The class must be equal."""
     problem = replay.difference(expected, actual)
     if problem and expected.array is not None and is_rounded_once(expression, actual):
         return "values that TensorFlow sums in 16 bits", None
@@ -80,7 +80,7 @@ def test_recording_is_large_enough(op):
 
 @pytest.mark.parametrize("op", "CIF")
 def test_replay(op):
-    """Every value, and every class and message of an exception."""
+    """Every value, and every class and message of an exception, must be the recorded one."""
     outcomes = [(each, expected, here(each)) for each, expected in RECORDED.items() if family(each) == op]
     counts, wrong = replay.tally(outcomes, compare)
     assert not wrong, replay.listed(wrong)
@@ -88,7 +88,7 @@ def test_replay(op):
 
 
 def test_share_of_identical_messages(capsys):
-    """All are identical but those that DECISIONS.md corrects."""
+    """All messages must be identical, except for the corrections in DECISIONS.md."""
     pairs = [(expected, here(expression)) for expression, expected in RECORDED.items() if expected.error]
     with capsys.disabled():
         share = replay.print_share_of_messages("tensorflow, the others being corrected ones or XLA's", pairs)
@@ -96,7 +96,7 @@ def test_share_of_identical_messages(capsys):
 
 
 def test_difference_is_seen():
-    """Another padding, another class and another message do not pass."""
+    """Another padding, another class and another message must not pass."""
     call = tensorflow_errors.refused("I")
     result = here(call)
     assert replay.difference(result, result) is None
@@ -116,7 +116,7 @@ def upstream(kind):
 
 
 def run_upstream(case, data_format, dtype):
-    """The case's call, its result in NHWC; NCHW is as upstream makes it, by transposing."""
+    """The case's call, with its result in NHWC. NCHW is made by transposing, as upstream does."""
     fill = np.ones if "ones" in case["data"] else lambda shape: np.arange(1, 1 + np.prod(shape)).reshape(shape)
     filter, dy = (fill(case[name]).astype(dtype) for name in ("filter_shape", "out_backprop_shape"))
     sizes = case["input_sizes"]
@@ -159,7 +159,7 @@ def test_upstream_rule(case, data_format, dtype):
 
 @upstream("geometry_only")
 def test_upstream_geometry(case):
-    """Upstream compares with a numerical gradient; here with the definition, for both gradients and the convolution."""
+    """The case must agree with the definition, for both gradients and the convolution; upstream's is numerical."""
     begin, attributes = _padding_of(case)
     depth = case["in_depth"] // case.get("num_groups", 1)
     x = replay.tensor("float64", (case["batch"], *case["input_hw"], case["in_depth"]), 1)
@@ -184,7 +184,7 @@ def test_upstream_geometry(case):
 
 
 def _padding_of(case):
-    """The padding at the beginning of both axes, worked out here for SAME, and the attributes that say so."""
+    """The padding at the beginning of both axes, computed here for SAME, and the attributes that express it."""
     if case["padding"] == "EXPLICIT":
         pads = case["explicit_paddings_hw"]
         return pads[::2], {"explicit_paddings": [0, 0, *pads, 0, 0]}
@@ -199,13 +199,13 @@ def _padding_of(case):
 
 @upstream("error")
 def test_upstream_error(case):
-    if "shapes" in case:  # of the shape function: with sizes for those that are unknown there
+    if "shapes" in case:  # cases of the shape function; unknown sizes get numbers
         sizes, dy = ([1, 2, 3], (1, 1, 1, 1)) if case["shapes"].startswith("[3]") else ([1, 1, 1, 1], (1, 1, 1))
         call = {"input_sizes": sizes, "filter": np.ones((1, 1, 1, 1)), "strides": [1] * 4, "padding": "VALID"}
     else:
         call = {name: case[name] for name in ("input_sizes", "strides", "padding", "explicit_paddings") if name in case}
         call["filter"], dy = np.ones(case["filter_shape"]), case["out_backprop_shape"]
-    # In the second shape function's words "Shape must be rank 4"; here it is the kernel that says so.
+    # The second shape function says "Shape must be rank 4"; here the kernel says so.
     pattern = case.get("message_regex", ".").replace(
         "Shape must be rank 4 but is rank 3", "must be 4-dimensional, got: 3"
     )
@@ -215,7 +215,7 @@ def test_upstream_error(case):
 
 @upstream("shape_ok")
 def test_upstream_shape(case):
-    """Batch from out_backprop, channels from the filter."""
+    """The batch must come from out_backprop, and the channels from the filter."""
     sizes = [7, 4, 5, 2] if case["shapes"].startswith("[4]") else [4, 5]
     w, dy = np.ones((3, 3, 2, 6)), np.ones((7, 2, 3, 6))
     result = tf.raw_ops.Conv2DBackpropInput(
@@ -227,7 +227,7 @@ def test_upstream_shape(case):
 @pytest.mark.tensorflow
 @pytest.mark.filterwarnings("default")  # TensorFlow's own
 def test_live(capsys):
-    """New random calls, against the TensorFlow that is installed."""
+    """New random calls must agree with the installed TensorFlow."""
     calls, seed = replay.live_settings()
     rng, names, outcomes = random.Random(seed), record_tensorflow.framework(), []
     for _ in range(calls):

@@ -38,7 +38,7 @@ def refused(error, name, shapes=(), /, **attributes):
 
 
 def dgrad(dy, w, x_shape, stride=(1, 1), dilation=(1, 1), pad_begin=(0, 0), groups=1):
-    """The definition, in NHWC and XIO."""
+    """The definition of dgrad, in NHWC and XIO."""
     n, h, width, c = x_shape
     options = {"stride": stride, "dilation": dilation, "pad_begin": pad_begin, "groups": groups}
     result = reference.dgrad(dy.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), (n, c, h, width), **options)
@@ -64,7 +64,7 @@ def test_keyword_only(name):
 
 
 def test_call_as_documented(capsys):
-    """Only the import differs from TensorFlow's."""
+    """The documented call must work with another import only."""
     program = """
 import numpy as np
 from convgrad_cy.shims import tensorflow as tf
@@ -126,7 +126,7 @@ def test_explicit_paddings_are_before_and_after_each_dimension(data_format, pads
 @EVERY
 @pytest.mark.parametrize("dilations", [[2, 1, 1, 1], [1, 1, 1, 2]])
 def test_dilations_in_batch_and_depth_must_be_1(name, dilations):
-    """The two gradients upstream are refused by different classes."""
+    """The two gradients must be refused by their classes, which differ upstream."""
     error = tf.errors.InvalidArgumentError if name == "Conv2DBackpropFilter" else tf.errors.UnimplementedError
     assert "dilations in the batch and depth dimensions" in refused(error, name, dilations=dilations)
 
@@ -148,7 +148,7 @@ def test_dilation_skips_cells_in_the_order_of_data_format(data_format):
 
 @EVERY
 def test_sizes_are_rounded_toward_zero(name):
-    """VALID gives 0 outputs for an input of 1, a kernel of 5 and a stride of 3; with a stride of 2 it would be -1."""
+    """VALID must give 0 outputs for an input of 1, a kernel of 5 and a stride of 3. With a stride of 2, it is -1."""
     shapes = ((1, 1, 1, 2), (5, 5, 2, 4), (1, 0, 0, 4))
     result = call(name, shapes, strides=[1, 3, 3, 1])
     assert result.shape == dict(zip(OPERATIONS, (shapes[2], shapes[0], shapes[1]), strict=True))[name]
@@ -174,7 +174,7 @@ def test_infinity_spreads_through_existing_taps_only():
 
 @pytest.mark.parametrize("dtype, base", [("float16", 2048), ("bfloat16", 256)])
 def test_half_types_are_summed_in_float32(dtype, base):
-    """As XLA; the plain kernels lose each of the nine ones."""
+    """16-bit types must be summed in float32, as in XLA. The plain kernels lose each of the nine ones."""
     dtype = replay.dtype_of(dtype)
     filter, dy = np.ones((1, 1, 1, 10)).astype(dtype), np.array([base] + [1] * 9).astype(dtype).reshape(1, 1, 1, 10)
     result = call("Conv2DBackpropInput", input_sizes=[1, 1], filter=filter, out_backprop=dy)
@@ -261,7 +261,7 @@ def test_int32_wraps():
 
 
 def test_calls_that_abort_tensorflow_are_refused_or_answered():
-    """A filter of two axes with input_sizes of two; the empty gradient of a filter that does not fit; no channels."""
+    """Calls that abort TensorFlow must be refused or answered: two axes, an empty gradient, or no channels."""
     assert refused(
         tf.errors.InvalidArgumentError, "Conv2DBackpropInput", filter=np.ones((3, 3), np.float32), input_sizes=[4, 4]
     ).endswith("filter must be 4-dimensional")

@@ -1,4 +1,4 @@
-"""Results of one process under whatever its environment says: ``python child.py OUT.npz``."""
+"""Results of one process, with the settings of its environment: ``python child.py OUT.npz``."""
 
 import sys
 
@@ -6,7 +6,7 @@ import numpy as np
 from operations import DTYPES, EXACT, OPERATIONS, Tensors, bits, draw_integers, dtype_of, real_tensors
 from problems import PROBLEMS
 
-#: Small ones, and some that are worth several threads.
+#: Small problems, and some that are large enough for several threads.
 PROBLEMS_IN_CHILDREN = [
     PROBLEMS[name]
     for name in (
@@ -44,7 +44,7 @@ def results():
 
 
 def as_bytes():
-    """The same, as byte arrays by a name that a file can hold: .npz knows no bfloat16."""
+    """The results as byte arrays, under names that a file can hold: .npz has no bfloat16."""
     return {"/".join(key): np.frombuffer(bits(array), np.uint8) for key, array in results()}
 
 

@@ -1,6 +1,6 @@
-"""Forks while a thread is in the midst of something: ``python held.py WHERE``.
+"""Forks while a thread is in the midst of some work: ``python held.py WHERE``.
 
-Prints the exit statuses of the children: 0 where a child computes what the parent does, and its cache is consistent.
+Prints the exit statuses of the children. A status is 0 if a child has the parent's results and a consistent cache.
 """
 
 import os
@@ -19,7 +19,7 @@ from convgrad_cy.cpu.machine import RegisterTile
 from convgrad_cy.memo import bounded
 from convgrad_cy.settings import algorithm
 
-warnings.simplefilter("ignore", DeprecationWarning)  # Python's own warning that a process with threads forks
+warnings.simplefilter("ignore", DeprecationWarning)  # Python warns that a process with threads forks
 
 RANDOM = np.random.default_rng(0)
 
@@ -29,13 +29,13 @@ def integers(*shape):
 
 
 X, W = integers(2, 32, 40, 40), integers(32, 32, 3, 3)
-#: As channels that are summed over many positions: a call takes memory that is kept for the next one.
+#: Channels that are summed over many positions: a call takes memory that is kept for the next one.
 LARGE = integers(2, 128, 128, 128)
 inside, leave = threading.Event(), threading.Event()
 
 
 def conv(i):
-    """One of several calls that are planned each for itself."""
+    """One of several calls, each with its own plan."""
     return cg.conv(X[:, :, i:], W, algorithm="direct").tobytes()
 
 
@@ -44,10 +44,10 @@ def large():
 
 
 class Sizes(OrderedDict):
-    """Those of a cache's entries, in which a thread can stop."""
+    """The sizes of a cache's entries. A thread can stop in it."""
 
 
-#: Where the other thread stops, in a function of an object, and how it gets there.
+#: The places where the other thread stops, in a function of an object, and the ways to get there.
 STOPS = {
     "keep": (Sizes, "__setitem__", lambda: conv(20)),
     "clear": (Sizes, "clear", calls.forget),
@@ -58,7 +58,7 @@ STOPS = {
 
 
 def stop(owner, name, act):
-    """Let all threads but the main one stop at the end of a function, until the main one has forked; and get there."""
+    """Run a thread into a function that stops all threads but the main one at its end, until that one has forked."""
     function = getattr(owner, name)
 
     def stopping(*arguments):
@@ -79,14 +79,14 @@ def hold_lock():
 
 
 def compute():
-    """Large calls, without an end: most of the time in a kernel, whose memory is taken and given back."""
+    """Repeat large calls without an end. Most of the time is spent in a kernel, which takes and returns memory."""
     while not leave.is_set():
         large()
         inside.set()
 
 
 def resize():
-    """Teams of threads, each larger than the one before."""
+    """Start teams of threads, each larger than the one before."""
     while not leave.is_set():
         for number in range(1, 9):
             with cg.num_threads(number):
@@ -95,7 +95,7 @@ def resize():
 
 
 def fork(work):
-    """The exit status of a child that does some work, which says whether it is right."""
+    """The exit status of a child that does some work. It is 0 if the work is right."""
     child = os.fork()
     if child == 0:
         signal.alarm(30)  # ends a child that hangs
@@ -121,7 +121,7 @@ def while_another_thread(act, forks, computation):
 
 
 def while_this_one_plans():
-    """As a signal handler may; then both processes go on with the call."""
+    """Fork within a plan, as a signal handler may. Both processes then continue the call."""
     expected, prepare, children = conv(0), prepared.prepare, []
 
     def forking(*arguments):

@@ -13,7 +13,7 @@ _X, _W, _Y = _reals(2, 32, 26, 26), _reals(32, 32, 3, 3), _reals(2, 32, 24, 24)
 _LANES, _LANES_W, _LANES_Y = _reals(4, 64, 26, 26), _reals(64, 1, 3, 3), _reals(4, 64, 24, 24)
 _PATCHES, _PATCHES_W = _reals(4, 96, 8, 8), _reals(96, 3, 8, 8)
 
-#: The kernel, with "lanes" where vectors go along the groups -> the call.
+#: The kernel, with "lanes" if vectors run along the groups -> the call.
 CALLS = {
     "correlate": lambda: cg.conv(_X, _W, algorithm="direct"),
     "wgrad": lambda: cg.conv_backward_filter(_X, _Y, _W.shape, algorithm="direct"),
@@ -26,6 +26,6 @@ CALLS = {
 
 
 def results(threads):
-    """The bytes of all results, computed with so many threads."""
+    """The bytes of all results, computed with ``threads`` threads."""
     with cg.num_threads(threads):
         return {name: call().tobytes() for name, call in CALLS.items()}

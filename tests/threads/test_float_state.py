@@ -1,6 +1,6 @@
 """Results do not depend on the state of the caller's floating-point unit, and calls leave it as it was.
 
-The state is MXCSR, whose upper bits say how x86-64 rounds and whether it takes subnormal numbers for zero.
+The state is MXCSR. Its upper bits control how x86-64 rounds, and whether it treats subnormal numbers as zero.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ STATES = {
     "denormals_are_zero": STANDARD | 0x0040,
     "both": STANDARD | 0x8040,
 }
-#: The bits that are no record of what has happened.
+#: The bits that control. The others record past events.
 CONTROL = 0xFFC0
 states = pytest.mark.parametrize("state", STATES.values(), ids=list(STATES))
 
-#: Each way of computing: tiles, stride phases, a first layer, lanes of small groups, Winograd's algorithm.
+#: A problem for each algorithm: tiles, stride phases, a first layer, lanes of small groups, Winograd's algorithm.
 CHOSEN = (
     PROBLEMS["2d_sixteen"],
     PROBLEMS["2d_stride2"],
@@ -56,7 +56,7 @@ def environment():
 
 @contextlib.contextmanager
 def in_state(mxcsr):
-    """With another state, which has to be there still in the end."""
+    """Run with another state, which must still be set at the end."""
     before, other = environment(), environment()
     other.mxcsr = mxcsr
     libm = ctypes.CDLL("libm.so.6")
@@ -69,7 +69,7 @@ def in_state(mxcsr):
 
 
 def tiny(tensors, dtype):
-    """Some elements subnormal, as far as the type has such numbers."""
+    """The tensors with some subnormal elements, if the type has such numbers."""
     made = []
     for array in tensors:
         array = array.copy()
@@ -96,7 +96,7 @@ def test_bits(operation, dtype, state):
 
 
 def test_states_are_seen():
-    """NumPy's sums do depend on each of these states, so the tests above can fail."""
+    """NumPy's sums must depend on each of these states, so that the tests above can fail."""
     random = np.random.default_rng(0)
     values = random.standard_normal(1000).astype(np.float32)
     small = values * np.float32(2.0**-126)

@@ -1,4 +1,4 @@
-"""A child that is forked in the midst of another thread's work waits for nothing, and finds its caches in order."""
+"""A child that is forked in the midst of another thread's work waits for nothing and has consistent caches."""
 
 import os
 from pathlib import Path

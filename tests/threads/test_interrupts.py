@@ -1,4 +1,4 @@
-"""A long call listens: a signal handler that raises stops it, whichever kernel it is in, whatever its threads do."""
+"""A long call is interruptible: a signal handler that raises stops it, in any kernel and with any threads."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ UNTOUCHED = 12345.0
 
 
 class Stop(Exception):
-    """What the handler raises."""
+    """The exception that the handler raises."""
 
 
 def random(*shape, dtype=np.float32):
@@ -24,12 +24,12 @@ def random(*shape, dtype=np.float32):
 
 
 def many(images, *shape, dtype=np.float32):
-    """So many images in the memory of one."""
+    """An array of ``images`` images that share the memory of one."""
     return np.broadcast_to(random(1, *shape, dtype=dtype), (images, *shape))
 
 
-# Calls of a second or more on two fast cores: function, arrays, keywords, shape of the result. Those that read many
-# images alone have them all in one place.
+# Calls of a second or more on two fast cores: function, arrays, keywords, shape of the result. In calls that only read
+# many images, all images share one place.
 CALLS = {
     "fprop": (
         cg.conv, lambda: (random(4, 256, 64, 64, dtype=np.float64), random(256, 256, 9, 9, dtype=np.float64)),
@@ -64,7 +64,7 @@ CALLS = {
 
 @pytest.fixture
 def timer():
-    """Begins a timer, at whose end a handler raises."""
+    """Begin a timer. At its end, a handler raises."""
 
     def stop(number, frame):
         raise Stop
@@ -91,7 +91,7 @@ def test_a_long_call_stops_where_a_handler_raises(name, threads, timer):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_a_long_copy_stops_where_a_handler_raises(threads, timer):
-    """A copy into another order: here of many images, which all lie in one place."""
+    """A copy to another order must stop, too: here with many images, which share one place."""
     image = np.arange(2**20, dtype=np.uint32).reshape(1, 1, 1, 1, 1, 1024, 1024)
     target = np.lib.stride_tricks.as_strided(np.zeros_like(image), (3000, *image.shape[1:]), (0, *image.strides[1:]))
     with pytest.raises(Stop):
@@ -117,7 +117,7 @@ def test_a_handler_that_returns_changes_nothing(timer):
 
 
 def test_other_threads_compute_on(timer):
-    """Python handles signals in its main thread; a call of another one is none of theirs."""
+    """A call in another thread must go on: Python handles signals in its main thread."""
     x, w = random(2, 128, 64, 64), random(128, 128, 9, 9)
     expected, results, done = cg.conv(x, w, padding=4), [], threading.Event()
 

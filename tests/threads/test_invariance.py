@@ -1,4 +1,4 @@
-"""The same inputs give the same bits for any number of threads, and exact results on any ISA."""
+"""Equal inputs give equal bits for any number of threads, and exact results on any ISA."""
 
 import os
 import subprocess
@@ -18,7 +18,10 @@ HERE = Path(__file__).parent
 
 
 def run_python(*arguments, **environment):
-    """A child that finds this package and these tests, with warnings as errors but for that of a build's one thread."""
+    """Run a child that finds this package and these tests.
+
+    Warnings are errors, except the one for a build without OpenMP.
+    """
     before = filter(None, [os.environ.get("PYTHONPATH")])
     path = os.pathsep.join([str(Path(convgrad_cy.__file__).parents[1]), str(HERE), str(HERE.parent), *before])
     return subprocess.run(
@@ -38,7 +41,7 @@ def here():
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """Computes the results in a child with the given environment."""
+    """Compute the results in a child with the given environment."""
 
     def run(**environment):
         child = run_python(HERE / "child.py", tmp_path / "results.npz", **environment)
@@ -55,7 +58,7 @@ def differing(left, right):
 
 
 def assert_integers_are_exact(results):
-    """The results on integers are those of the reference."""
+    """Assert that the results on integers equal the reference."""
     for problem in PROBLEMS_IN_CHILDREN:
         for dtype in DTYPES:
             _, expected = integer_tensors(problem, dtype)
@@ -67,7 +70,7 @@ def assert_integers_are_exact(results):
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_threads(here, elsewhere, threads):
-    """All results, on integers and on reals, bit by bit those of this process, whatever threads that has."""
+    """All results, on integers and on reals, must have the bits of this process, for any number of threads."""
     results = elsewhere(OMP_NUM_THREADS=str(threads), CONVGRAD_CY_ISA=cpu.isa)
     assert results.pop("isa") == cpu.isa
     assert_integers_are_exact(results)
@@ -107,7 +110,7 @@ def test_unknown_isa(value):
 
 @pytest.mark.parametrize("layout", INPUTS)
 def test_layouts(layout):
-    """Real data, bit by bit: strides decide nothing about the order of a sum."""
+    """Real data must have equal bits: strides must not change the order of a sum."""
     for problem in PROBLEMS_IN_CHILDREN:
         for dtype in ("bfloat16", "float32") if "bfloat16" in DTYPES else ("float32",):
             tensors = real_tensors(problem, dtype)
@@ -118,6 +121,6 @@ def test_layouts(layout):
 
 
 def test_twice_the_same():
-    """Two calls in a row: no result depends on what a scratch buffer held before."""
+    """Two calls in a row must agree: no result may depend on the old contents of a scratch buffer."""
     first, second = as_bytes(), as_bytes()
     assert differing(first, second) == []

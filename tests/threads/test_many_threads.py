@@ -1,4 +1,4 @@
-"""The same bits for 1 to 128 threads, of which each number has plans of its own."""
+"""Bits are equal for 1 to 128 threads. Each number has its own plans."""
 
 from hashlib import sha256
 from itertools import product
@@ -16,7 +16,7 @@ from convgrad_cy.cpu.machine import kernels
 from convgrad_cy.cpu.plan.job import Job
 
 THREADS = (2, 3, 5, 8, 16, 33, 64, 128)
-#: Threads that really run: the others' plans run on one, as tasks that are timed do.
+#: Numbers of threads that really run. Plans for other numbers run on one thread, as timed tasks do.
 RUN = (3, 16)
 MOST_TASKS = 1 << 16
 
@@ -37,7 +37,7 @@ geometries = st.fixed_dictionaries(
 
 @pytest.fixture(autouse=True)
 def no_call_is_small():
-    """Plans are for all threads however few products there are, and calls that are known are forgotten."""
+    """Plan for all threads, however few products there are, and forget known calls."""
 
     known = kernels._machine
 
@@ -56,7 +56,7 @@ def no_call_is_small():
 
 
 def operations(geometry, dtype, data_format, algorithm):
-    """The three operations as calls without arguments, or None where the geometry has no result."""
+    """The three operations as calls without arguments, or None if the geometry has no result."""
     rank, groups = len(geometry["extent"]), geometry["groups"]
     ins, outs = (
         min(geometry[name], 4 if groups > 8 else 33 if groups > 1 else 130) for name in ("x_channels", "y_channels")
@@ -84,12 +84,12 @@ def operations(geometry, dtype, data_format, algorithm):
 
 
 def digest(result):
-    """Short, for pytest takes minutes to show how bytes of a whole array differ."""
+    """A short digest: pytest takes minutes to show how the bytes of whole arrays differ."""
     return sha256(result.tobytes()).hexdigest()
 
 
 def on_one(call):
-    """A call with its plan, on one thread: the bits of its result."""
+    """The bits of a call's result, computed with its plan on one thread."""
     results = []
     kernels.compiled.time_tasks(lambda: results.append(call()), MOST_TASKS)
     return digest(results[0])
@@ -120,7 +120,7 @@ def test_same_bits(geometry, dtype, data_format, algorithm):
 @pytest.mark.parametrize("data_format", ("NCX", "NXC"))
 @pytest.mark.parametrize("algorithm", ("direct", "winograd"))
 def test_other_plans_have_the_same_bits(monkeypatch, data_format, algorithm):
-    """Of a layer that is cut for many threads, in several chunks, boxes and slices: the plans are others."""
+    """Other plans of a layer with several chunks, boxes and slices, cut for many threads, must have equal bits."""
     seen, usual = set(), Job.ready
 
     def ready(job):
@@ -154,11 +154,11 @@ def test_depthwise_wgrad(operation, number):
 @pytest.mark.parametrize("together", (1, 2, 3, 64))
 @pytest.mark.parametrize(("stride", "groups"), ((2, 1), (3, 1), (2, 2)))
 def test_parts_of_a_result_share_their_loops(monkeypatch, stride, groups, together):
-    """Stride phases by Winograd's algorithm: in each round of so many, loops for filters, products and, maybe, tiles.
+    """Stride phases by Winograd's algorithm must share loops: a round has one for filters, products and, maybe, tiles.
 
-    One more lays x out.
+    A round has ``together`` phases. One more loop arranges x in out.
     """
-    usual = kernels._machine  # the fixture's
+    usual = kernels._machine  # the fixture's function
 
     def machine(*asked):
         made = usual(*asked)

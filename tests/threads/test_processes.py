@@ -1,4 +1,4 @@
-"""Forks, many Python threads at once, and what importing brings in."""
+"""Forks, many Python threads at once, and the modules that an import loads."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from test_invariance import run_python
 
 import convgrad_cy
 
-# The parent computes with all its threads first, so that a library that cannot survive a fork has something to lose.
+# The parent first computes with all its threads, so that a library that cannot survive a fork fails here.
 FORK = """
 import hashlib, os, signal, warnings
 from child import as_bytes
@@ -55,7 +55,7 @@ if __name__ == "__main__":
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("threads", ["1", "2", "4"])
 def test_fork_after_use(threads):
-    """A child and a grandchild compute the parent's bits, and so does the parent afterwards."""
+    """A child and a grandchild must compute the parent's bits, and so must the parent afterwards."""
     run = run_python("-c", FORK, OMP_NUM_THREADS=threads)
     assert (run.stdout.strip(), run.returncode) == ("0 0 1 1", 0), run.stderr
 
@@ -69,7 +69,7 @@ def test_forked_pool(tmp_path):
 
 
 def test_many_python_threads():
-    """Eight threads that call all operations at once get what one thread gets."""
+    """Eight threads that call all operations at once must get the results of one thread."""
     names = ("2d_blocks", "2d_blocks_stride2", "2d_same", "2d_depth1200", "2d_depthwise_many")
     calls = [
         (operation, problem, real_tensors(problem, dtype))
@@ -90,7 +90,7 @@ def test_many_python_threads():
 
 
 def test_first_use_from_many_threads():
-    """Whatever is set up at the first call is set up once, also where eight threads make that call."""
+    """The set-up of the first call must happen once, also if eight threads make this call."""
     script = (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from child import as_bytes\n"

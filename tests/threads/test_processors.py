@@ -1,4 +1,4 @@
-"""How many processors a process may use, as a system's files say it."""
+"""The number of processors that a process may use, according to the system's files."""
 
 import os
 import sys
@@ -45,7 +45,7 @@ def test_cores(tmp_path, siblings, allowed, cores):
         ([("", "250000 100000")], 2),
         ([("", "50000 100000")], 1),
         ([("job/step", "400000 100000")], 4),
-        ([("job", "300000 100000"), ("job/step", "800000 100000")], 3),  # of the group around it
+        ([("job", "300000 100000"), ("job/step", "800000 100000")], 3),  # the quota of the group around it
         ([("job", "x")], None),
         ([], None),
     ),
@@ -68,7 +68,7 @@ def test_first_version(tmp_path, quota, found):
 
 @pytest.mark.skipif(not _repeat.has_openmp(), reason="built without OpenMP: there is one thread")
 def test_hyperthreads(monkeypatch):
-    """OpenMP's own number becomes that of cores; another one, which somebody has set, stays."""
+    """OpenMP's default must become the number of cores. A number that a user has set must stay."""
     own = _repeat.max_threads()
     monkeypatch.setattr(threads, "_quota", None)
     monkeypatch.setattr(threads, "_cores", 77)
@@ -90,7 +90,7 @@ def test_hyperthreads(monkeypatch):
     ),
 )
 def test_environment(environment, counts):
-    """Cores are counted where the user says neither how many threads there are nor where they run."""
+    """Cores must be counted if the user sets neither the number of threads nor their places."""
     environment = {"OMP_NUM_THREADS": "", "OMP_PROC_BIND": "", "OMP_PLACES": "", **environment}
     code = "from convgrad_cy.settings import threads; print(len(threads._processors), threads.get_num_threads())"
     child = run_python("-c", code, **environment)

@@ -1,4 +1,4 @@
-"""The threads that the kernels use: as many as asked for, or fewer where the system creates no more."""
+"""The threads of the kernels: as many as asked for, or fewer if the system creates no more."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def test_same_bits(number):
 
 @needs_openmp
 def test_calls_have_a_team(monkeypatch):
-    """What ``loops`` says of its calls is so: otherwise the tests of teams would test nothing."""
+    """The calls of ``loops`` must have the loops and teams of their names: the tests of teams depend on them."""
     seen = []
 
     def ready(job):
@@ -57,7 +57,7 @@ import convgrad_cy as cg
 from loops import CALLS
 
 def more(expected):
-    "Threads beside those that were there before; those of a larger team end a little later."
+    "Threads in addition to the first ones. Threads of a larger team end a little later."
     for _ in range(1000):
         found = len(os.listdir("/proc/self/task")) - before
         if found <= expected:
@@ -133,13 +133,13 @@ def limiter(tmp_path_factory):
 @needs_linux
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_threads_that_cannot_be_created(limiter, most):
-    """Each loop computes with those that can be, whether its team grows or shrinks, and with all as soon as it can."""
+    """Each loop must compute with the threads that exist, in a growing or shrinking team, and with all once it can."""
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(limiter)]))
     run = run_python("-c", LIMITED, limiter, most, LD_PRELOAD=preloaded)
     assert (run.stdout.split(), run.returncode) == (["True", "4"], 0), run.stdout + run.stderr
 
 
-# Each thread has a stack of 64 MiB, so that two fit into the memory that is left.
+# Each thread has a stack of 64 MiB, so that two fit into the remaining memory.
 LITTLE_MEMORY = """
 import os, resource
 from loops import results

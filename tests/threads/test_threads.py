@@ -1,4 +1,4 @@
-"""The number of threads: who asks for it, and for whom; test_teams.py is about what the kernels make of it."""
+"""The number of threads: who asks for it, and for whom. test_teams.py tests its use in the kernels."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ def test_set():
 
 @needs_openmp
 def test_nested():
-    """The innermost block counts, and none changes what is asked for everywhere."""
+    """The innermost block must count, and none may change the number for all threads."""
     cg.set_num_threads(7)
     again = cg.num_threads(2)
     with again:
@@ -62,7 +62,7 @@ def test_exception():
 
 @needs_openmp
 def test_python_threads():
-    """A block holds for its own thread, ``set_num_threads`` for all; one object may be in several threads."""
+    """A block must hold for its own thread, and ``set_num_threads`` for all. Several threads may use one object."""
     shared = cg.num_threads(2)
     meet = threading.Barrier(2, timeout=60)
 
@@ -85,7 +85,7 @@ def test_python_threads():
 
 @needs_openmp
 def test_asyncio():
-    """Tasks that take turns each see their own; those created in a block see the block's."""
+    """Tasks that take turns must each see their own number. A task that is created in a block must see the block's."""
 
     async def work(own):
         with cg.num_threads(own):
@@ -103,7 +103,7 @@ def test_asyncio():
 
 @needs_openmp
 def test_quota(monkeypatch):
-    """It limits OpenMP's number, not one that was asked for."""
+    """The quota must limit OpenMP's number, but not one that was asked for."""
     monkeypatch.setattr(threads, "_quota", 1)
     assert cg.get_num_threads() == 1
     cg.set_num_threads(3)
@@ -114,7 +114,7 @@ def test_quota(monkeypatch):
 
 @pytest.mark.parametrize(("name", "value"), (("_is_child", True), ("_has_openmp", False)))
 def test_always_one(name, value, monkeypatch):
-    """After a fork, and without OpenMP."""
+    """There must be one thread after a fork, and without OpenMP."""
     monkeypatch.setattr(threads, name, value)
     cg.set_num_threads(3)
     with cg.num_threads(4):

@@ -1,4 +1,4 @@
-"""A build by a compiler without OpenMP says so where this costs time, unless one thread was asked for."""
+"""A build by a compiler without OpenMP warns if this costs time, unless one thread was asked for."""
 
 import warnings
 
@@ -12,13 +12,13 @@ from convgrad_cy.cli import info
 from convgrad_cy.settings import threads, without_openmp
 
 LARGE = cpu.this_machine().tuning.serial_products
-#: As many products as a call of several threads has at least, and one less.
+#: The least number of products for which a call has several threads, and one less.
 X, W, FEWER = np.ones((1, 1, LARGE), np.float32), np.ones((1, 1, 1), np.float32), np.ones((1, 1, LARGE - 1), np.float32)
 
 
 @pytest.fixture
 def build(monkeypatch):
-    """As if the compiler had had no OpenMP, and OpenMP would use four threads."""
+    """Act as if the compiler had had no OpenMP, and OpenMP would use four threads."""
     for name, value in (("_has_openmp", False), ("_processors", [0, 1, 2, 3]), ("_cores", 4), ("_quota", None)):
         monkeypatch.setattr(threads, name, value)
     monkeypatch.setattr(threads.processors, "processors", lambda: [0, 1, 2, 3])
@@ -46,7 +46,7 @@ def large():
 
 
 def test_the_first_large_call_warns(build):
-    """Neither the import nor a small call before it, nor any call after it, whatever the filters are."""
+    """Only the first large call must warn, with any filters: neither the import, nor small or later calls."""
     assert warned(lambda: cg.conv(FEWER, W), lambda: cg.explain("conv", [X.shape, W.shape])) == []
     (warning,) = warned(large, large, lambda: cg.conv_backward_data(X, W, X.shape))
     assert warning.category is RuntimeWarning and warning.filename == __file__
@@ -56,7 +56,7 @@ def test_the_first_large_call_warns(build):
 
 
 def test_an_error_is_raised_once(build):
-    """Where warnings are errors, too; ``out`` is untouched then."""
+    """The error must be raised once if warnings are errors. ``out`` must then be untouched."""
     out = np.full(X.shape, 7, np.float32)
     with pytest.raises(RuntimeWarning, match="without OpenMP"):
         cg.conv(X, W, out=out)
@@ -108,7 +108,7 @@ def test_info(build):
 
 
 def test_this_build_is_silent():
-    """It has OpenMP, or was told to leave it out; else conftest.py asks for one thread."""
+    """This build must be silent: it has OpenMP or left it out on request; otherwise conftest.py asks for one thread."""
     code = f"import numpy as np, convgrad_cy as cg; cg.conv(np.ones((1, 1, {LARGE}), 'f4'), np.ones((1, 1, 1), 'f4'))"
     run = run_python("-c", code)
     assert (run.stdout, run.stderr, run.returncode) == ("", "", 0)
@@ -116,7 +116,7 @@ def test_this_build_is_silent():
 
 @pytest.mark.skipif(not _repeat.lacks_openmp(), reason="the compiler had OpenMP, or was told to leave it out")
 def test_a_build_without_openmp():
-    """A plan of this function, made for real."""
+    """A real build without OpenMP must warn."""
     call = f"cg.conv(np.ones((1, 1, {LARGE}), 'f4'), np.ones((1, 1, 1), 'f4'))"
     run = run_python(
         "-c",

@@ -1,4 +1,5 @@
-/* A pthread_create, to be preloaded, that fails as the system's does at its limit: here of living threads beside the first. */
+/* A preloaded pthread_create that fails at a limit, as the system's does. It counts the living threads but the first.
+*/
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""Random calls of aten's two operators of convolution, and what PyTorch says of their results."""
+"""Random calls of aten's two operators of convolution, and PyTorch's facts about their results."""
 
 from contextlib import contextmanager
 from random import Random
@@ -16,7 +16,7 @@ RESULTS = ("y", "dx", "dw", "db")
 
 @contextmanager
 def one_thread():
-    """For small calls of PyTorch's: on a busy machine its threads wait for each other a hundred times as long."""
+    """One thread for small calls of PyTorch: on a busy machine its threads wait for each other 100x as long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -48,14 +48,14 @@ class Call(NamedTuple):
         return self._replace(**dict(zip(self._fields[:4], tensors, strict=True)))
 
     def wide(self, function=torch.clone):
-        """In float64 and contiguous, with a function of the numbers: what PyTorch's own kernels compute without fault.
+        """The call in float64 and contiguous, with a function of the numbers. PyTorch computes this correctly.
 
-        Some of them crash for 16-bit or three-dimensional calls whose filters are not contiguous.
+        Some of its kernels crash for 16-bit or three-dimensional calls whose filters are not contiguous.
         """
         return self.mapped(lambda tensor: function(tensor.double().contiguous()))
 
     def exact(self):
-        """Of y, dx, dw and db each the exact result, the sum of its terms' magnitudes, and the number of terms."""
+        """(exact result, sum of its terms' magnitudes, number of terms) for each of y, dx, dw and db."""
         calls = self.wide(), self.wide(torch.abs), self.wide(torch.ones_like)
         with one_thread():
             return list(zip(*((call.forward(), *call.backward()) for call in calls), strict=True))
@@ -63,7 +63,8 @@ class Call(NamedTuple):
     def fakes(self):
         """The results of PyTorch's meta kernels.
 
-        Not of aten::_convolution, which in older releases has none: its own kernel would get tensors of zeros.
+        aten::_convolution has none in older releases, where its own kernel would get tensors of zeros, so it is not
+        called.
         """
         with FakeTensorMode() as mode:
             call = self.mapped(mode.from_tensor)
@@ -71,7 +72,7 @@ class Call(NamedTuple):
 
 
 def placed(random, tensor):
-    """The same numbers elsewhere in memory; of the last two kinds, the first image's or one number everywhere."""
+    """The numbers elsewhere in memory. The last two kinds repeat the first image, or one number."""
     kind = random.choice(("as it is",) * 3 + ("last",) * 2 + ("swapped", "gaps", "cut", "images", "sum"))
     if kind == "last" and tensor.dim() in LAST:
         return tensor.to(memory_format=LAST[tensor.dim()])
@@ -79,18 +80,18 @@ def placed(random, tensor):
         return tensor.transpose(-1, 0).contiguous().transpose(-1, 0)
     if kind == "gaps":
         return tensor.repeat_interleave(2, -1)[..., ::2]
-    if kind == "cut":  # from the middle of a larger one: another offset, and rows that are further apart
+    if kind == "cut":  # the middle of a larger one: another offset, and rows further apart
         larger = torch.nn.functional.pad(tensor, (1, 2) * tensor.dim())
         return larger[(slice(1, -2),) * tensor.dim()]
     if kind == "images":
         return tensor[:1].expand(tensor.shape)
-    if kind == "sum":  # such is the gradient of y.sum()
+    if kind == "sum":  # as in the gradient of y.sum()
         return tensor.flatten()[0].expand(tensor.shape)
     return tensor
 
 
 def numbers(random, shape, dtype):
-    """Normal, uniform, all positive, or integers."""
+    """Normal, uniform, all positive, or integer numbers."""
     generator = torch.Generator().manual_seed(random.randrange(2**31))
     kind = random.choice(("normal", "normal", "uniform", "positive", "integers"))
     if kind == "normal":
@@ -102,7 +103,7 @@ def numbers(random, shape, dtype):
 
 
 def shortened(random, values):
-    """Sometimes a list of one entry, which stands for all axes."""
+    """The values, sometimes as a list of one entry that stands for all axes."""
     return values[:1] if len(set(values)) == 1 and random.random() < 0.3 else values
 
 
@@ -121,7 +122,7 @@ def geometry(random, rank):
 
 
 def draw(seed):
-    """A random call, or None where the geometry drawn has no result."""
+    """A random call, or None if its geometry has no result."""
     random = Random(seed)
     rank, dtype = random.choice((1, 2, 2, 3)), random.choice(DTYPES)
     extents, kernel, arguments = geometry(random, rank)

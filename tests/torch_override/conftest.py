@@ -1,4 +1,4 @@
-"""Every test starts and ends with PyTorch's own kernels, and leaves PyTorch's number of threads as it was."""
+"""Every test starts and ends with PyTorch's own kernels, and leaves PyTorch's number of threads unchanged."""
 
 import pytest
 

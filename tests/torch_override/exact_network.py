@@ -1,4 +1,4 @@
-"""A small network of integers, whose results are exact in whatever order they are summed, and its calls counted."""
+"""A small network of integers, whose results are exact in any order of sums, and the count of its calls."""
 
 import torch
 
@@ -13,11 +13,11 @@ def integers(least, most, *shape):
 
 
 class Network(torch.nn.Module):
-    """A padding that PyTorch works out, groups with a stride, and a transposed convolution.
+    """A padding that PyTorch computes, groups with a stride, and a transposed convolution.
 
     With x from -2 to 2 and weights from -1 to 1, results are at most 30 * 2 + 1 = 61, 2 * 9 * 61 = 1098, and
-    6 * 4 * 1098 = 26,352, and gradients, sums over 3 images, below 2**21: exact in float32. In bfloat16 every one is
-    rounded once, but for the biased, which are exact there as well.
+    6 * 4 * 1098 = 26,352, and gradients, sums over 3 images, below 2**21: exact in float32. In bfloat16, each result is
+    rounded once, except the biased ones, which are exact.
     """
 
     def __init__(self):
@@ -46,7 +46,7 @@ def train(network, x=X):
 
 
 def counted(run):
-    """The result with our kernels, and how many calls (forward, backward) these computed. No call is passed on."""
+    """The result with our kernels, and the numbers of calls (forward, backward) that they computed; none passed on."""
     before = override.status()
     with override.enabled():
         result = run()
@@ -57,5 +57,5 @@ def counted(run):
 
 
 def assert_same(ours, theirs, strides=True):
-    """Equal numbers, types and strides, in tensors and whatever holds them."""
+    """Equal numbers, types and strides, in tensors and in containers of them."""
     torch.testing.assert_close(ours, theirs, rtol=0, atol=0, check_stride=strides)

@@ -1,4 +1,4 @@
-"""torch.compile and what Inductor makes: which of it reaches our kernels, and that its results are the same."""
+"""torch.compile and Inductor: the part of their programs that reaches our kernels, with equal results."""
 
 from shutil import which
 
@@ -11,13 +11,13 @@ from exact_network import LAYERS, Network, X, assert_same, counted, integers, tr
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(which("g++") is None, reason="Inductor needs g++"),
-    pytest.mark.filterwarnings("ignore"),  # of PyTorch's compiler, which has many
+    pytest.mark.filterwarnings("ignore"),  # PyTorch's compiler has many
 ]
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """What these tests compile, and nothing that other processes did."""
+    """A cache with only the programs that these tests compile."""
     return tmp_path_factory.mktemp("inductor")
 
 
@@ -35,7 +35,7 @@ def without_gradients(network, x=X):
 
 
 class Picture(torch.nn.Module):
-    """A network with what is usual around convolutions. Its numbers are exact: means are of 4 * integers."""
+    """A network with the usual layers around convolutions. Its numbers are exact: means are of 4 * integers."""
 
     def __init__(self):
         super().__init__()
@@ -51,7 +51,7 @@ class Picture(torch.nn.Module):
 
 
 def test_training():
-    """The strides of gradients are the compiler's: it has others where an axis is one, with and without us."""
+    """Gradients must be equal. Their strides are the compiler's: they may differ on axes of one, also without us."""
     theirs = train(Picture())
     ours, calls = counted(lambda: train(torch.compile(Picture())))
     assert calls == (3, 3)
@@ -71,13 +71,13 @@ def test_any_extents():
 def test_max_autotune():
     network = torch.compile(Network(), mode="max-autotune")
     ours, calls = counted(lambda: without_gradients(network))
-    assert calls[0] >= LAYERS  # it may try a layer several times
+    assert calls[0] >= LAYERS  # the compiler may try a layer several times
     assert_same(ours, without_gradients(Network()))
     assert counted(lambda: without_gradients(network))[1] == (LAYERS, 0)
 
 
 def test_channels_last():
-    """The compiler relies on the strides that the meta kernels promise; here they are not the usual ones."""
+    """Results must have the strides that the meta kernels promise, here other than the usual ones."""
     last = {"memory_format": torch.channels_last}
     theirs = train(Network().to(**last), X.to(**last))
     ours, calls = counted(lambda: train(torch.compile(Network().to(**last)), X.to(**last)))
@@ -86,7 +86,7 @@ def test_channels_last():
 
 
 def test_a_graph_made_before():
-    """It is made with PyTorch's kernels and run with ours, and the other way around."""
+    """A graph made with PyTorch's kernels must run with ours, and the other way around."""
     network = torch.compile(Network())
     theirs = train(network)
     ours, calls = counted(lambda: train(network))
@@ -100,7 +100,7 @@ def test_a_graph_made_before():
 
 @pytest.mark.slow
 def test_cpp_wrapper():
-    """The graph is C++, which calls the dispatcher for the forward pass and PyTorch's own function for the other."""
+    """The graph in C++ must reach our forward kernels by the dispatcher, and PyTorch's own function backward."""
     theirs = train(Network())
     network = torch.compile(Network(), options={"cpp_wrapper": True})
     ours, calls = counted(lambda: train(network))
@@ -124,7 +124,7 @@ def test_a_package_of_aot_inductor(tmp_path):
 
 
 def test_freezing():
-    """Convolutions whose filters are constants become oneDNN's, which are no operators of aten's: docs/pytorch.md."""
+    """Convolutions with constant filters become oneDNN's, which are not aten's operators (docs/pytorch.md)."""
     theirs = without_gradients(Network())
     with torch._inductor.config.patch(freezing=True):
         ours, calls = counted(lambda: without_gradients(torch.compile(Network().eval())))
@@ -133,7 +133,7 @@ def test_freezing():
 
 
 def test_a_default_device():
-    """A graph that is called within `with torch.device(...)` is still the CPU's. It runs below PyTorch's Python."""
+    """A graph that is called within `with torch.device(...)` must stay on the CPU. It runs below PyTorch's Python."""
     from test_override_paths import DefaultDevice
 
     network = torch.compile(Network())
@@ -144,7 +144,7 @@ def test_a_default_device():
 
 
 class LeftToEager(torch.nn.Module):
-    """The compiler gives this frame up, and traces every function in Python that the frame then calls."""
+    """The compiler gives this frame up, and traces every Python function that the frame then calls."""
 
     def __init__(self):
         super().__init__()
@@ -159,7 +159,7 @@ class LeftToEager(torch.nn.Module):
 
 
 def test_what_the_compiler_leaves_to_eager_mode():
-    """Of our kernels, too, a part is in Python: where calls are planned, and where tensors become NumPy's arrays."""
+    """Python code of our kernels must stay untraced: it plans calls, and turns tensors into NumPy's arrays."""
     for dtype in (torch.float32, torch.bfloat16):
         network, x = LeftToEager(), X.to(dtype)
         network.filter, network.patches = network.filter.to(dtype), network.patches.to(dtype)

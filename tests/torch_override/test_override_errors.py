@@ -1,4 +1,4 @@
-"""Calls that are wrong: PyTorch's own type of error, and its own words."""
+"""Wrong calls: PyTorch's own type of error, and its own words."""
 
 import pytest
 
@@ -96,14 +96,14 @@ WRONG = {
 }
 
 
-#: In PyTorch 2.9.1 each of these ends the process, with and without us; in 2.12.1 they do not.
+#: In PyTorch 2.9.1 each of these ends the process, with and without us. In 2.12.1 they do not.
 FATAL = ("a stride beyond all memory", "a transposed result beyond all memory", "backward with groups of 0")
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 12):
     WRONG = {name: call for name, call in WRONG.items() if name not in FATAL}
 
 
 def message(call):
-    """What it raises; None where it does not."""
+    """The type and text of an exception; None if the call raises none."""
     try:
         call()
     except Exception as error:
@@ -114,11 +114,11 @@ def message(call):
 @pytest.mark.filterwarnings("ignore:Named tensors", "ignore:.*quantize")
 @pytest.mark.parametrize("name", WRONG)
 def test_the_error_is_pytorchs(name):
-    """As some are errors in one release and not in another, PyTorch is asked; then it has to be no error with us."""
+    """The error must be PyTorch's. Some calls are errors only in some releases, so PyTorch is asked first."""
     theirs = message(WRONG[name])
     with override.enabled():
         ours = message(WRONG[name])
-        again = message(WRONG[name])  # the second time it is known
+        again = message(WRONG[name])  # the second call is a known one
     assert ours == theirs
     assert again == theirs
 
@@ -128,7 +128,7 @@ def test_most_are_errors():
 
 
 def test_after_errors():
-    """A wrong call leaves nothing behind."""
+    """A wrong call must leave nothing behind."""
     expected = functional.conv2d(X, W)
     with override.enabled():
         for call in WRONG.values():
@@ -137,14 +137,14 @@ def test_after_errors():
 
 
 class WithoutMemory:
-    """Work of which no part fits."""
+    """Work that finds no memory for any part."""
 
     def run(self, *tensors):
         raise MemoryError("no 5 bytes")
 
 
 def test_too_little_memory(monkeypatch):
-    """Ours says of which result."""
+    """Our error must name the result."""
     with override.enabled(), monkeypatch.context() as patched:
         patched.setattr(prepared, "prepare", lambda *arguments: WithoutMemory())
         kernels.forget()

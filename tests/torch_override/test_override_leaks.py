@@ -1,4 +1,4 @@
-"""10,000 times enable() and disable(), in a process of its own: nothing is left behind, in Python or below."""
+"""10,000 times enable() and disable(), in a process of its own: nothing stays behind, in Python or below."""
 
 import pytest
 
@@ -58,7 +58,7 @@ print(torch.equal(torch.conv2d(x, w), before))
 
 
 def test_nothing_grows(tmp_path):
-    """One object that stays behind would be 16 bytes a pair, one piece of the C library's memory 32."""
+    """Nothing may grow: one object would be 16 bytes a pair, one piece of the C library's memory 32."""
     native, python, same = scripts.run(tmp_path, LEAKS)
     assert float(native) < 32
     size, objects = map(float, python.split())

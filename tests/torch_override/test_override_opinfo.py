@@ -1,4 +1,4 @@
-"""PyTorch's own samples of its convolutions, as its wheel ships them: what passes without us passes with us."""
+"""PyTorch's own samples of its convolutions, from its wheel: each one that passes without us passes with us."""
 
 import warnings
 
@@ -14,19 +14,19 @@ import convgrad_cy.torch as override  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
-    # What PyTorch says of its own means: forward derivatives import scripts, which are deprecated, "same" may copy.
+    # PyTorch warns of its own means: forward derivatives import deprecated scripts, and "same" may copy.
     pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore:Using padding='same'", "ignore:.*vmap.*"),
 ]
 
 NAMES = [f"nn.functional.conv{kind}{rank}d" for kind in ("", "_transpose") for rank in (1, 2, 3)]
-#: Those of which PyTorch has wrong samples as well.
+#: Operators for which PyTorch has wrong samples as well.
 WITH_ERRORS = [name for name in NAMES if "transpose" not in name]
 
 
 @pytest.fixture(scope="module")
 def ops():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what PyTorch's tests import
+        warnings.simplefilter("ignore")  # PyTorch's tests import deprecated code
         from torch.testing._internal.common_methods_invocations import op_db
     found = {op.name: op for op in op_db if op.name in NAMES}
     assert set(found) == set(NAMES)
@@ -34,7 +34,7 @@ def ops():
 
 
 class Sample:
-    """A sample of PyTorch's, as a function of its tensors."""
+    """A sample of PyTorch, as a function of its tensors."""
 
     def __init__(self, op, sample):
         self.op, self.arguments, self.keywords = op.op, (sample.input, *sample.args), sample.kwargs
@@ -54,13 +54,13 @@ class Sample:
         return y.detach(), *torch.autograd.grad(y, tensors, dy)
 
     def exact(self, dy, change=torch.clone):
-        """In float64, of some function of the numbers: all results are sums of products of them."""
+        """The results in float64, of a function of the numbers: all results are sums of products of them."""
         with one_thread():
             return self.results(*(change(tensor.double().contiguous()) for tensor in (dy, *self.tensors)))
 
 
 def samples(op, dtype):
-    """All of them, contiguous and not."""
+    """All samples, contiguous and not."""
     for sample in op.sample_inputs("cpu", dtype):
         yield Sample(op, sample), lambda tensor: tensor
         yield Sample(op, sample.noncontiguous()), torch.testing._internal.common_utils.noncontiguous_like
@@ -69,7 +69,7 @@ def samples(op, dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_samples(ops, name, dtype):
-    """Results and gradients within the contract, of contiguous tensors and of others; none is left to PyTorch."""
+    """Results and gradients must be within the contract, with any strides. None may be left to PyTorch."""
     compared = 0
     for sample, as_sample in samples(ops[name], dtype):
         dy = as_sample(torch.randn(sample(*(tensor.to("meta") for tensor in sample.tensors)).shape).to(dtype))
@@ -92,13 +92,13 @@ def test_samples(ops, name, dtype):
     assert compared >= 20
 
 
-#: Their tolerances are PyTorch's own, for the finite differences that they compare with.
+#: The checks. Their tolerances for finite differences are PyTorch's own.
 CHECKS = {"first": torch.autograd.gradcheck, "second": torch.autograd.gradgradcheck}
 
 
 def check(order, op, sample, tensors):
-    """The derivatives beside finite differences: backward, forward, and of several gradients at once by vmap."""
-    # Beyond the first derivative PyTorch's own test suite goes only as far as it says that it can.
+    """Compare derivatives with finite differences: backward, forward, and of several gradients at once by vmap."""
+    # Beyond the first derivative, PyTorch's own test suite checks only the modes that the operator supports.
     forward = (
         {"check_forward_ad": op.supports_forward_ad}
         if order == "first"
@@ -109,7 +109,7 @@ def check(order, op, sample, tensors):
         tensors,
         check_batched_grad=op.check_batched_grad if order == "first" else op.check_batched_gradgrad,
         nondet_tol=op.gradcheck_nondet_tol,
-        # The slow way looks at each element, the fast one at one random combination of them.
+        # The slow mode looks at each element, the fast mode at one random combination of them.
         fast_mode=order == "second" or sum(tensor.numel() for tensor in tensors) > 100,
         **forward,
     )
@@ -119,7 +119,7 @@ def check(order, op, sample, tensors):
 @pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.complex128, marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives(ops, name, dtype, order, request):
-    """Each sample that passes in PyTorch; without --slow none of those that take seconds."""
+    """Each sample that passes in PyTorch must pass with us. Without --slow, slow samples are left out."""
     most = 10**6 if request.config.getoption("--slow") else 400
     checked = 0
     for given in ops[name].sample_inputs("cpu", dtype, requires_grad=True):
@@ -130,7 +130,7 @@ def test_derivatives(ops, name, dtype, order, request):
         with one_thread():
             try:
                 check(order, ops[name], sample, tensors)
-            except Exception:  # whatever it is, it is PyTorch's
+            except Exception:  # any error here is PyTorch's own
                 continue
             with override.enabled():
                 assert check(order, ops[name], sample, tensors), sample.where
@@ -140,7 +140,7 @@ def test_derivatives(ops, name, dtype, order, request):
 
 @pytest.mark.parametrize("name", WITH_ERRORS)
 def test_errors(ops, name):
-    """PyTorch's wrong calls: its type of error, and its words."""
+    """PyTorch's wrong calls must raise its type of error, with its words."""
     compared = 0
     for wrong in ops[name].error_inputs("cpu"):
         sample = Sample(ops[name], wrong.sample_input)

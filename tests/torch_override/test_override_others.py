@@ -1,4 +1,4 @@
-"""Another package that registers kernels at our place, before us or after us; each in an interpreter of its own."""
+"""Another package that registers kernels in our place, before or after us, each in an interpreter of its own."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.torch
 OTHER = '''
 import warnings
 
-warnings.simplefilter("ignore")  # PyTorch's, of each kernel above another
+warnings.simplefilter("ignore")  # PyTorch warns of each kernel above another
 import torch
 import convgrad_cy.torch as override
 
@@ -20,7 +20,7 @@ OPERATORS = ("_convolution", "convolution_backward")
 
 
 class Other:
-    """It counts its calls, as FlagGems does with more reason, and calls what was there before."""
+    """A package that counts its calls and calls the kernel below, in place of one such as FlagGems."""
 
     def __init__(self):
         self.calls = dict.fromkeys(OPERATORS, 0)
@@ -52,7 +52,7 @@ def passed_on():
 
 
 def show(function=step):
-    """How often each operator was computed by the other package, and by us."""
+    """Print how often the other package computed each operator, and how often we did."""
     counts = [[*one.calls.values(), *override.status().computed.values()]]
     function()
     counts.append([*one.calls.values(), *override.status().computed.values()])
@@ -92,7 +92,7 @@ show()
 
 
 def test_another_package_before_us(tmp_path):
-    """Ours are above its kernels, which get the calls that we pass on until the package takes them away."""
+    """Our kernels must be above its kernels. These get the calls that we pass on, until the package removes them."""
     assert scripts.run(tmp_path, OTHER + BEFORE) == [
         "1 1 0 0",
         "0 0 1 1",
@@ -107,5 +107,5 @@ def test_another_package_before_us(tmp_path):
 
 
 def test_another_package_after_us(tmp_path):
-    """Its kernels stay above ours, and find ours below, however often we are switched."""
+    """Its kernels must stay above ours, and find ours below, however often we are switched."""
     assert scripts.run(tmp_path, OTHER + AFTER) == ["1 1 1 1", "1 1 0 0", "1 1 1 1", "0 0 1 1", "0 0 0 0"]

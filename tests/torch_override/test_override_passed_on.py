@@ -1,4 +1,4 @@
-"""Calls that are right and not ours: PyTorch's results, counted with their reason, and named in the log."""
+"""Correct calls that are not ours: PyTorch's results, counted with their reason, and named in the log."""
 
 import logging
 
@@ -23,7 +23,7 @@ class Subclass(torch.Tensor):
 
 
 class Image(Subclass):
-    """Takes part in PyTorch's own way of extending operators."""
+    """A tensor that takes part in PyTorch's own way of extending operators."""
 
     @classmethod
     def __torch_function__(cls, function, types, arguments=(), keywords=None):
@@ -87,7 +87,7 @@ def test_log_is_silent_unless_asked(caplog):
 
 
 def unaligned(tensor):
-    """The same numbers, one byte beyond a multiple of four."""
+    """A tensor of equal numbers, one byte beyond a multiple of four."""
     raw = bytearray(1 + 4 * tensor.numel())
     raw[1:] = tensor.numpy().tobytes()
     moved = torch.frombuffer(raw, dtype=tensor.dtype, offset=1).reshape(tensor.shape)
@@ -96,7 +96,7 @@ def unaligned(tensor):
 
 
 def test_addresses_that_are_not_ours():
-    """The same plan computes a call whose memory is as usual, and passes on one whose is not."""
+    """A plan must compute a call at usual addresses, and pass on one at unaligned addresses."""
     x, reason = unaligned(X), "not a multiple of its element size"
     theirs = functional.conv2d(X, W)
     before = override.status()
@@ -109,7 +109,7 @@ def test_addresses_that_are_not_ours():
     assert reason in key[1] and after.passed_on[key] == before.passed_on.get(key, 0) + 2
 
 
-#: Calls of which PyTorch makes others before any kernel, and these are ours.
+#: Calls that PyTorch turns into others before any kernel. The others are ours.
 RESOLVED = {
     "complex": lambda: functional.conv2d(torch.complex(X, X + 1), torch.complex(W, W - 1), torch.complex(B, B)),
     "a conjugate view": lambda: functional.conv2d(torch.complex(X, X + 1).conj(), torch.complex(W, W - 1)),
@@ -135,7 +135,7 @@ def test_what_pytorch_resolves_is_ours(name):
 
 
 def test_a_conjugate_of_the_operator():
-    """aten's operator itself with complex tensors: whatever PyTorch does, error or result."""
+    """aten's operator itself with complex tensors must do whatever PyTorch does: error or result."""
 
     def call():
         try:
@@ -153,7 +153,7 @@ def test_a_conjugate_of_the_operator():
 
 
 def test_many_shapes_are_not_all_remembered(monkeypatch):
-    """What is known of calls has an end; a call that was forgotten is planned again."""
+    """The number of known calls must be bounded. A call that was forgotten must be planned again."""
     from convgrad_cy.torch import kernels
 
     for known in kernels._KNOWN:

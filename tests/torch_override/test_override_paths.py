@@ -1,6 +1,6 @@
-"""Which ways of running a network reach our kernels: the calls of either operator, counted, and equal results.
+"""The ways of running a network that reach our kernels: the calls of either operator, counted, and equal results.
 
-Those of torch.compile are in test_override_compiled.py. PyTorch's own kernels see the same numbers, all exact.
+test_override_compiled.py tests the ways of torch.compile. PyTorch's own kernels get equal numbers, all exact.
 """
 
 import copy
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", minversion="2.9")
 from exact_network import DY, LAYERS, Network, X, assert_same, counted, integers, train  # noqa: E402
 from torch.utils._device import _device_constructors  # noqa: E402
 
-# PyTorch's own: TorchScript is deprecated, and "same" may copy.
+# PyTorch warns of its own code: TorchScript is deprecated, and "same" may copy.
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore:.*deprecated")]
 
 
@@ -57,7 +57,7 @@ def per_sample(network):
 
 
 def ensemble(network):
-    """Several networks at once: also their filters have an axis that is mapped."""
+    """Run several networks at once. Their filters have a mapped axis, too."""
     weights = {name: torch.stack([one, -one]) for name, one in network.named_parameters()}
     return torch.func.vmap(lambda weights: torch.func.functional_call(network, weights, X))(weights).detach()
 
@@ -70,7 +70,7 @@ def twice(network):
 
 
 def frozen(network):
-    """Only the gradient of the input."""
+    """The gradient of the input only."""
     x = X.clone().requires_grad_()
     return torch.autograd.grad((network.requires_grad_(False)(x) * DY).sum(), x)
 
@@ -89,8 +89,8 @@ def exported(network):
     return torch.export.export(network, (X,)).module()(X).detach()
 
 
-#: How it runs -> (function of a network, calls forward, calls backward). Where these are None, how many PyTorch makes
-#: of one is its own affair: at least one for each layer.
+#: Way to run -> (function of a network, calls forward, calls backward). None: PyTorch decides how many calls it makes
+#: of one, at least one for each layer.
 WAYS = {
     "training": (train, LAYERS, LAYERS),
     "training in channels_last": (
@@ -105,7 +105,7 @@ WAYS = {
     "frozen filters": (frozen, LAYERS, LAYERS),
     "autocast to bfloat16": (autocast(torch.bfloat16), LAYERS, LAYERS),
     "autocast to float16": (autocast(torch.float16), LAYERS, LAYERS),
-    # Computed again as far as it takes: without the last layer's output.
+    # Checkpointing computes again all layers but the last one, whose output is not needed.
     "checkpoint": (lambda network: train(Checkpointed(network, False)), 2 * LAYERS - 1, LAYERS),
     "reentrant checkpoint": (lambda network: train(Checkpointed(network, True)), 2 * LAYERS, LAYERS),
     "vmap": (lambda network: torch.func.vmap(network)(X).detach(), LAYERS, 0),
@@ -138,7 +138,7 @@ def test_ways_that_reach_us(way):
 
 
 def test_what_is_recorded_once_and_run_later():
-    """Graphs made before we are enabled, and run after it; and the other way around."""
+    """Graphs made before we are enabled must run after it, and the other way around."""
     traced, program = torch.jit.trace(Network(), X), torch.export.export(Network(), (X,)).module()
     theirs = train(Network())
     ours, calls = counted(lambda: train(traced))
@@ -153,7 +153,7 @@ def test_what_is_recorded_once_and_run_later():
 
 
 def test_tensors_that_do_not_reach_us():
-    """On other devices, without data, or in oneDNN's own format."""
+    """Tensors on other devices, without data, or in oneDNN's own format must not reach our kernels."""
 
     from torch.utils.mkldnn import to_mkldnn
 
@@ -174,7 +174,7 @@ def test_tensors_that_do_not_reach_us():
 
 
 class DefaultDevice(torch.overrides.TorchFunctionMode):
-    """PyTorch's own mode for `with torch.device(...)`, but it refuses what would be made there: using that crashes."""
+    """PyTorch's own mode for `with torch.device(...)`. It refuses new tensors on the device: using them crashes."""
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         if function in _device_constructors() and (keywords or {}).get("device") is None:
@@ -183,7 +183,7 @@ class DefaultDevice(torch.overrides.TorchFunctionMode):
 
 
 def test_a_default_device_is_not_for_results():
-    """Within `with torch.device("meta")` or "cuda" a graph of TorchScript still convolves on the CPU."""
+    """Within `with torch.device("meta")` or "cuda", a graph of TorchScript must still convolve on the CPU."""
     network = torch.jit.trace(Network(), X)
     theirs = network(X).detach()
     with DefaultDevice():

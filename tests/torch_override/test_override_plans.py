@@ -1,4 +1,4 @@
-"""Plans that fail, that are out of date, and for whom they are made: PyTorch's kernel computes where none is right."""
+"""Plans that fail or are out of date, and the settings that they are for: PyTorch computes if no plan is right."""
 
 import logging
 from pathlib import Path
@@ -40,7 +40,7 @@ def step(dtype=torch.float32):
 
 
 def passed_on(before):
-    """(operator, reason) -> calls since."""
+    """(operator, reason) -> calls since ``before``."""
     after = override.status()
     assert after.computed == before.computed
     since = {key: count - before.passed_on.get(key, 0) for key, count in after.passed_on.items()}
@@ -57,7 +57,7 @@ ERRORS = (
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_an_error_of_a_planner(monkeypatch, caplog, error):
-    """PyTorch computes the call. It is logged once for each operator, with where it was raised, and counted."""
+    """PyTorch must compute the call. The error must be logged once for each operator, with its place, and counted."""
 
     def prepare(*arguments):
         raise error
@@ -85,7 +85,7 @@ def test_an_error_of_a_planner(monkeypatch, caplog, error):
 
 
 class Broken:
-    """Work that is refused when it is run, and has written nonsense by then."""
+    """Work that is refused when it is run, after it has written nonsense."""
 
     def run(self, *arrays):
         arrays[-1][...] = 7
@@ -105,7 +105,7 @@ def test_an_error_of_a_plan_that_is_run(monkeypatch, caplog):
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_errors_that_are_the_callers(monkeypatch, caplog, error):
-    """Too little memory, and a user who has had enough."""
+    """Too little memory, and a user's interrupt, must be raised."""
 
     def prepare(*arguments):
         raise error
@@ -117,7 +117,7 @@ def test_errors_that_are_the_callers(monkeypatch, caplog, error):
 
 
 def test_a_stride_of_too_many_phases(monkeypatch, caplog):
-    """A documented refusal of a planner is no error: it is counted, and not logged."""
+    """A documented refusal of a planner is no error: it must be counted, and not logged."""
     monkeypatch.setattr(walks, "MOST_WALKS", 8)
     before = override.status()
     dy, w = torch.ones(1, 1, 3), torch.ones(1, 1, 9)
@@ -130,7 +130,7 @@ def test_a_stride_of_too_many_phases(monkeypatch, caplog):
 
 
 def test_other_threads_run_while_pytorch_computes():
-    """A call that is passed on does not hold Python's lock."""
+    """A call that is passed on must not hold Python's lock."""
     ticks, stop = [0], Event()
 
     def tick():
@@ -154,7 +154,7 @@ def test_other_threads_run_while_pytorch_computes():
 
 
 def test_a_setting_that_changes_during_planning(monkeypatch):
-    """The call ends with the plan that it began, and the next one gets a plan of the new setting."""
+    """The call must end with the plan that it began. The next one must get a plan of the new setting."""
     x, w = torch.randn(2, 64, 28, 28), torch.randn(64, 64, 3, 3)
     override.enable("direct")
     expected = functional.conv2d(x, w)
@@ -178,20 +178,20 @@ def test_a_setting_that_changes_during_planning(monkeypatch):
 
 @pytest.fixture
 def maker(monkeypatch):
-    """A function that gives the ``make`` of a kernel with another planner."""
+    """A function that returns the ``make`` of a kernel with another planner."""
     monkeypatch.setattr(kernels, "_KNOWN", [])
     return lambda plan: kernels._kernel("_convolution", lambda known, make, *rest: make, plan)
 
 
 def test_a_plan_is_made_for_the_threads_of_its_key(monkeypatch, maker):
-    """These may be others by now."""
+    """A plan must be for the threads of its key, although the number may be another one by now."""
     monkeypatch.setattr(threads, "_has_openmp", True)
     make = maker(lambda *call: threads.get_num_threads())
     assert [make(("key", number)) for number in (1, 3, 2)] == [1, 3, 2]
 
 
 def test_a_tensor_without_memory_is_no_example(maker):
-    """Nothing is planned for it, and nothing remembered: the next call like it may have memory."""
+    """Nothing may be planned or remembered for a tensor without memory: the next call like it may have memory."""
     freed, w = torch.ones(1, 2, 5), torch.ones(3, 2, 2)
     freed.untyped_storage().resize_(0)
     make, rest = maker(plans.forward), (w, None, [1], [0], [1], False, [0], 1)
@@ -211,7 +211,7 @@ FOUND = {
 
 @pytest.mark.parametrize("units", FOUND)
 def test_types_that_the_processor_multiplies(monkeypatch, units):
-    """Where PyTorch has instructions that we have not, it computes the types that these are for."""
+    """If PyTorch has instructions that we lack, it must compute the types of these instructions."""
     monkeypatch.setattr(processor, "units", lambda: {*units})
     for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
         before = override.status()
@@ -229,7 +229,7 @@ def test_types_that_the_processor_multiplies(monkeypatch, units):
 
 
 AMX_BF16, AVX512_FP16, AMX_TILE, AMX_FP16 = 1 << 22, 1 << 23, 1 << 24, 1 << 21
-VECTORS, TILES = 0xE7, 0x60000  # of XCR0, with the bits of SSE and AVX
+VECTORS, TILES = 0xE7, 0x60000  # bits of XCR0, including those for SSE and AVX
 SAPPHIRE_RAPIDS = AMX_BF16 | AVX512_FP16 | AMX_TILE
 
 
@@ -254,7 +254,7 @@ def test_flags_of_processors(edx, eax, saved, expected):
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this system does not list its flags")
 def test_flags_of_this_processor():
-    """Linux lists the units that a program may use."""
+    """The flags must be the ones that Linux lists for programs."""
     flags = Path("/proc/cpuinfo").read_text().split()
     names = {"AMX-BF16": "amx_bf16", "AMX-FP16": "amx_fp16", "AVX512-FP16": "avx512_fp16"}
     assert _cpu_features.matrix_units() == tuple(name for name, flag in names.items() if flag in flags)

@@ -1,4 +1,4 @@
-"""Forks, the workers of a DataLoader, and training in several processes; each in an interpreter of its own."""
+"""Forks, the workers of a DataLoader, and training in several processes, each in an interpreter of its own."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ import convgrad_cy.torch as override
 torch.set_num_threads(2)
 override.enable()
 generator = torch.Generator().manual_seed(0)
-# Worth two threads in our kernels; of a size that PyTorch's own, of which none survives a fork, give to one.
+# Large enough for two threads in our kernels, small enough for one in PyTorch's own, whose teams survive no fork.
 x, w = torch.randn(1, 32, 28, 28, generator=generator), torch.randn(32, 32, 3, 3, generator=generator)
 
 def step():
@@ -66,7 +66,7 @@ print(fork(lambda: torch.equal(torch.conv1d(torch.ones(1, 1, 9), torch.ones(1, 1
 
 @pytest.mark.filterwarnings("ignore")
 def test_forks(tmp_path):
-    """After the parent has computed with two threads, children and grandchildren get its bits, backward as well."""
+    """Children and grandchildren of a parent with two threads must get its bits, backward as well."""
     assert scripts.run(tmp_path, FORK) == ["0", "0", "0", "0", "True True", "0"]
 
 
@@ -107,7 +107,7 @@ if __name__ == "__main__":
 
 
 def test_workers_of_a_data_loader(tmp_path):
-    """They inherit what is enabled; the parent trains meanwhile: 3 steps of two layers, twice, and one before."""
+    """Workers must inherit the enabled kernels. The parent trains meanwhile: 3 steps of two layers, twice, and one."""
     assert scripts.run(tmp_path, WORKERS) == ["13 True"]
 
 
@@ -163,14 +163,14 @@ if __name__ == "__main__":
         print("weights", float(off), float(moved))
 """
 
-#: The weights and the data are near 1, tanh and the mean of squares make nothing larger. A sum of a layer has at most
-#: 8 * 49 * 8 * 9 = 28,224 terms, whose order differs: 28,224 * 2**-53 = 3.2e-12. Through five layers forward and
-#: backward and three steps of 0.1 this adds up, at most 30 times.
+#: The weights and the data are near 1, and tanh and the mean of squares do not increase them. A sum of a layer has at
+#: most 8 * 49 * 8 * 9 = 28,224 terms, in another order: 28,224 * 2**-53 = 3.2e-12. Through five layers forward and
+#: backward and three steps of 0.1, this adds up to at most 30 times as much.
 MOST = 30 * 28_224 * 2**-53
 
 
 def test_data_parallel_training(tmp_path):
-    """Two processes that share their gradients end where one does that has all of the batch: float64, on loopback."""
+    """Two processes that share gradients must end where one with the whole batch does: float64, on loopback."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

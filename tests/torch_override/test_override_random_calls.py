@@ -1,7 +1,7 @@
-"""Both operators on random calls: values, shapes, types and strides, and that none of them is left to PyTorch.
+"""Both operators on random calls: values, shapes, types and strides. None of the calls is left to PyTorch.
 
-CONVGRAD_CY_TORCH_CALLS is the number of calls (400). CONVGRAD_CY_SEED is the seed of the first (1). Every failure names
-its seed.
+CONVGRAD_CY_TORCH_CALLS is the number of calls (400). CONVGRAD_CY_SEED is the seed of the first one (1). Every failure
+names its seed.
 """
 
 import os
@@ -25,7 +25,7 @@ CHUNK = 50
 
 
 def numbers_wrong(call, results):
-    """Of each result that is further from the exact one than allowed: by how much."""
+    """The excess of each result that is further from the exact one than allowed."""
     operands = {"y": (call.x, call.w), "dx": (call.dy, call.w), "dw": (call.x, call.dy)}
     for name, result, of_it in zip(RESULTS, results, call.exact(), strict=True):
         if result is not None:
@@ -39,7 +39,7 @@ def numbers_wrong(call, results):
 
 
 def places_wrong(call, results):
-    """Of each result: what differs from PyTorch's meta kernels, as which the compiler takes it."""
+    """The differences of each result from PyTorch's meta kernels, on which the compiler relies."""
     for name, result, fake in zip(RESULTS, results, call.fakes(), strict=True):
         if (result is None) != (fake is None):
             yield f"{name} is {type(result)}, not {type(fake)}"
@@ -74,7 +74,7 @@ def test_random_calls(first):
 
 
 def test_calls_are_of_all_kinds():
-    """What the random calls are made of: each type with each rank, transposed or not, with and without a bias."""
+    """Random calls must have each type with each rank, transposed or not, with and without a bias."""
     calls = [call for call in map(draw, range(1000)) if call is not None]
     kinds = {(call.x.dtype, call.x.dim(), call.geometry[3], call.bias is None) for call in calls}
     assert len(kinds) == len(DTYPES) * 3 * 2 * 2
@@ -87,7 +87,7 @@ def test_calls_are_of_all_kinds():
 
 
 def by_definition(call):
-    """y without the bias, dx and dw as the loops of tests/reference.py have them."""
+    """y without the bias, dx and dw, by the loops of tests/reference.py."""
     stride, padding, dilation, transposed, _, groups = call.geometry
     rank = call.x.dim() - 2
     lists = [tuple(values) * (rank // len(values)) for values in (stride, dilation, padding)]
@@ -101,7 +101,7 @@ def by_definition(call):
 
 
 def test_yardstick():
-    """The exact results that all is measured with are those of the definition."""
+    """The exact results, the yardstick of all, must equal the definition."""
     for call in filter(None, map(draw, range(25))):
         call = call._replace(bias=None, mask=[True, True, False])
         for expected, of_it in zip(by_definition(call), call.exact()[:3], strict=True):
@@ -110,7 +110,7 @@ def test_yardstick():
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_wrong_number_is_seen(dtype):
-    """A sixteenth of the greatest element is more than any bound here allows; so is NaN, and so are other strides."""
+    """An error of a sixteenth of the greatest element must be seen, NaN, too, and other strides."""
     kinds = ((call, call.x.dtype, call.x.dim(), all(call.mask)) for call in filter(None, map(draw, range(1000))))
     call = next(call for call, *kind in kinds if kind == [dtype, 4, True])
     with override.enabled():

@@ -1,4 +1,4 @@
-"""Single properties of results: bits, threads, memory formats, types, batches of nothing, gradients of sums."""
+"""Single properties of results: bits, threads, memory formats, types, empty batches, gradients of sums."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ functional = torch.nn.functional
 
 
 def gradients(convolve, tensors, dy=None):
-    """The output and the gradients, of a sum where no dy is given."""
+    """The output and the gradients. Without dy, they are the gradients of a sum."""
     tensors = [tensor.detach().requires_grad_() for tensor in tensors]
     y = convolve(*tensors)
     if dy is None:
@@ -30,7 +30,7 @@ def gradients(convolve, tensors, dy=None):
     return y.detach(), *(tensor.grad for tensor in tensors)
 
 
-#: Worth several threads, one for each way of computing: Winograd, strides, depthwise, pointwise, transposed, 1-D, 3-D.
+#: Layers for several threads, one for each algorithm: Winograd, strides, depthwise, pointwise, transposed, 1-D, 3-D.
 LARGE = {
     "3x3": (lambda x, w: functional.conv2d(x, w, padding=1), (2, 32, 28, 28), (32, 32, 3, 3)),
     "stride": (lambda x, w: functional.conv2d(x, w, stride=2), (2, 32, 29, 31), (48, 32, 3, 3)),
@@ -92,7 +92,7 @@ for number in map(int, os.environ["NUMBERS"].split()):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the threads that Linux lists")
 @pytest.mark.parametrize("numbers, started", [("1 1", ["0", "0"]), ("2 1", ["1", "0"]), ("1 3 2", ["0", "2", "-1"])])
 def test_threads_that_are_started(tmp_path, numbers, started):
-    """As many as torch.set_num_threads says, whatever convgrad_cy's own number is: with one, none is started.
+    """As many threads must start as torch.set_num_threads says, for any number of convgrad_cy: with one, none starts.
 
     settings/threads.py must give each call its number. libgomp ends threads that a smaller team lacks.
     """
@@ -119,7 +119,7 @@ def test_empty_batches(shape, transposed):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_gradient_of_a_sum(rank, transposed):
-    """It is one number with strides of 0. Integers: exact."""
+    """The gradient of a sum must be exact for integers. It is one number with strides of 0."""
     convolve = getattr(functional, f"conv{'_transpose' * transposed}{rank}d")
     tensors = integers(-3, 3, 2, 4, *[7] * rank), integers(-3, 3, 4, 4, *[3] * rank), integers(-3, 3, 4)
     call = lambda x, w, bias: convolve(x, w, bias, stride=2, padding=1)  # noqa: E731
@@ -132,9 +132,9 @@ def test_the_gradient_of_a_sum(rank, transposed):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("extra", [0, 1])
 def test_second_derivatives_of_transposed_convolutions(rank, extra):
-    """Double backward calls both operators again, with the roles of x, w and dy exchanged. None is left to PyTorch.
+    """Double backward must call both operators again, with x, w and dy exchanged. None may be left to PyTorch.
 
-    An output_padding is then that of a convolution that is not transposed, to which it means nothing.
+    The output_padding then belongs to a convolution that is not transposed, where it means nothing.
     """
     convolve = getattr(functional, f"conv_transpose{rank}d")
     tensors = [
@@ -153,7 +153,7 @@ def test_second_derivatives_of_transposed_convolutions(rank, extra):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("transposed", [False, True])
 def test_channels_last_stays(transposed, dtype):
-    """The output and all gradients of images, where x or w or both have it."""
+    """The output and all gradients of images must be channels last if x or w or both are."""
     convolve = functional.conv_transpose2d if transposed else functional.conv2d
     tensors = torch.randn(2, 4, 6, 6).to(dtype), torch.randn(4, 4, 3, 3).to(dtype)
     for changed in ((0,), (1,), (0, 1), ()):
@@ -197,7 +197,7 @@ def test_bfloat16_needs_no_other_package(tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("name", LARGE)
 def test_large_layers_are_within_the_contract(name, dtype):
-    """Random calls are small; of these most are computed another way. Terms: none is needed for so many elements."""
+    """Large layers, which other algorithms compute, must be within the contract, too, without counting terms."""
     convolve, *shapes = LARGE[name]
     x, w = (torch.randn(shape).to(dtype) for shape in shapes)
     with override.enabled():
@@ -209,7 +209,7 @@ def test_large_layers_are_within_the_contract(name, dtype):
 
 
 def test_nothing_is_read_or_written_beside():
-    """NaN around each tensor reaches no result, and what is around stays."""
+    """NaN around each tensor must reach no result, and the memory around it must stay."""
     frame = [torch.full((4, 6, 10, 10), torch.nan) for _ in range(2)]
     x, w = frame[0][1:3, 1:5, 1:9, 1:9], frame[1][:3, 1:5, 2:5, 3:6]
     x[:], w[:] = integers(-3, 3, *x.shape), integers(-3, 3, *w.shape)
@@ -223,7 +223,7 @@ def test_nothing_is_read_or_written_beside():
 
 
 def test_a_process_limited_to_one_processor(tmp_path):
-    """Importing with OMP_NUM_THREADS=1, as torchrun sets it, and asking for more afterwards."""
+    """Importing with OMP_NUM_THREADS=1, as torchrun sets it, must allow more threads afterwards."""
     source = THREADS.replace("before = threads()", "before = threads(); assert override.status().threads == number")
     if not os.path.isdir("/proc/self/task"):
         pytest.skip("counts the threads that Linux lists")

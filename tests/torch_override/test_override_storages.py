@@ -18,7 +18,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def resize_all(tensors):
-    """Free the memory of each tensor, and get some again."""
+    """Free the memory of each tensor, and allocate it again."""
     for name, tensor in tensors.items():
         storage = tensor.detach().untyped_storage()
         assert storage.resizable(), name
@@ -39,7 +39,7 @@ SHAPES = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shapes", SHAPES)
 def test_storages_of_a_training_step(monkeypatch, shapes, dtype):
-    """Both operators, when a call is planned and when it is looked up."""
+    """Both operators must leave storages resizable, when a call is planned and when it is looked up."""
     x_shape, w_shape, stride, padding, takes_arrays = SHAPES[shapes]
     made, original = [], plans.Result
 
@@ -67,7 +67,7 @@ def test_storages_of_a_training_step(monkeypatch, shapes, dtype):
 
 @pytest.mark.parametrize("dtype", (*DTYPES, torch.int32))
 def test_storages_of_the_functions(dtype):
-    """The storages of operands, of ``out``, and of results."""
+    """The storages of operands, of ``out``, and of results must stay resizable."""
     for _ in range(2):
         x, w = torch.ones(2, 3, 9, 9, dtype=dtype), torch.ones(4, 3, 3, 3, dtype=dtype)
         y, out = cg.conv(x, w), torch.empty(2, 4, 7, 7, dtype=dtype)
@@ -81,7 +81,7 @@ def test_storages_of_the_functions(dtype):
 
 
 def test_results_within_transforms_and_fake_tensors():
-    """There PyTorch gives no memory: the result is as it was, in memory of NumPy's."""
+    """A result must be in NumPy's memory within transforms, where PyTorch gives no memory."""
     x, w = torch.ones(1, 2, 5), torch.ones(3, 2, 2)
 
     def within(z):
@@ -184,11 +184,11 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("kind", ["FSDP1", "FSDP2", "DDP", "checkpoint", "save_on_cpu", "saved-tensor hooks"])
 def test_training_with_and_without(tmp_path, kind):
-    """As many steps, whose losses agree; three layers compute here, forward and backward, in each."""
+    """The losses of equally many steps must agree. Three layers must compute here in each, forward and backward."""
     environment = {"KIND": kind, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     numbers, calls = scripts.run(tmp_path, TRAINING, timeout=240, **environment)[-2:]
     theirs, ours, off, fallen = numbers.split()
     assert (theirs, ours) == ("3", "3")
     assert float(off) < 1e-5 < 1e-3 < abs(float(fallen))
-    forward = 15 if kind == "checkpoint" else 9  # computed again as far as it takes: without the last layer
+    forward = 15 if kind == "checkpoint" else 9  # all layers but the last one are computed again
     assert calls == f"[0, 0] [{forward}, 9] {{}}"

@@ -1,4 +1,4 @@
-"""enable(), disable() and enabled(): whose kernel computes a call, before, within and after."""
+"""enable(), disable() and enabled(): the kernels that compute a call before, within and after."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ OPERATORS = ("_convolution", "convolution_backward")
 
 
 def owners():
-    """Whether each of the operators is ours now, seen from what is counted."""
+    """Whether each of the operators is ours now, judged by the counts."""
     x = X.clone().requires_grad_()
     before = override.status().computed
     torch.conv1d(x, W).sum().backward()
@@ -42,7 +42,7 @@ def test_enable_and_disable():
 
 
 def test_calls_of_pytorchs_are_not_counted():
-    """While we are disabled, neither as computed nor as passed on."""
+    """While we are disabled, calls must be counted neither as computed nor as passed on."""
     override.enable()
     override.disable()
     before = override.status()
@@ -53,7 +53,7 @@ def test_calls_of_pytorchs_are_not_counted():
 
 
 def test_kernels_stay_registered():
-    """To register them again, or to take them away, would not be safe while other threads compute."""
+    """Kernels must stay registered: another registration or a removal is unsafe while other threads compute."""
     override.enable()
     library = override.switch._library
     override.disable()
@@ -72,7 +72,7 @@ def test_blocks():
 
 
 def test_one_block_twice():
-    """A context manager is for one block; as a decorator it is for each call."""
+    """A context manager must be for one block, and as a decorator for each call."""
 
     @override.enabled()
     def call(depth=0):
@@ -95,7 +95,7 @@ def test_enable_in_a_block():
 
 
 def test_disable_in_a_block():
-    """It is for whoever asked: also the blocks around, which then end as if nothing was."""
+    """disable() must hold for all requests, also for the blocks around, which must then end without effect."""
     with override.enabled():
         with override.enabled():
             override.disable()
@@ -121,7 +121,7 @@ def test_an_error_of_pytorchs_leaves_a_block():
 
 
 def test_blocks_of_two_threads():
-    """Overlapping, neither within the other: the one that is left last switches back, whichever it is."""
+    """Overlapping blocks of two threads must switch back when the last one is left, whichever it is."""
     for first in (0, 1):
         inside, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
 
@@ -142,7 +142,7 @@ def test_blocks_of_two_threads():
 
 
 def test_many_threads_in_blocks_of_their_own():
-    """Within a block around all, so that none of theirs is the first or the last."""
+    """All calls of four threads must be ours. One block is around theirs, so none of theirs is the first or last."""
     x, w = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
 
     def work(_):
@@ -169,7 +169,7 @@ def test_status():
 
 
 def test_algorithm():
-    """The one that was asked for last, of those that are still asked for; else that of calls that name none."""
+    """The algorithm must be the last one asked for that is still in force, or the default of calls without one."""
     x, w = torch.randn(2, 64, 28, 28), torch.randn(64, 64, 3, 3)
     made = {name: cg.conv(x, w, padding=1, algorithm=name).numpy().tobytes() for name in ("auto", "direct")}
     assert made["auto"] != made["direct"]

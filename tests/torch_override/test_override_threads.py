@@ -1,4 +1,4 @@
-"""Switching and forking while other threads compute or switch; each in an interpreter of its own."""
+"""Switching and forking while other threads compute or switch, each in an interpreter of its own."""
 
 import os
 
@@ -77,7 +77,7 @@ print(errors[:3], toggles > 20, min(calls) > 10, min(computed.values()) > 0)
     "mode, seconds", [("switched", 5), ("another algorithm", 2), ("blocks", 3), ("first", 0.5)], ids=str
 )
 def test_switching_while_others_compute(tmp_path, mode, seconds):
-    """Forward and backward, in four threads: no crash, no error, right results, and some of them ours."""
+    """Forward and backward in four threads must give right results, some of them ours, with no crash and no error."""
     source = TOGGLED.replace("MODE_AND_SECONDS", repr((mode, seconds)))
     assert scripts.run(tmp_path, source) == ["[] True True True"]
 
@@ -139,5 +139,5 @@ print(override.is_enabled())
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_fork_while_another_thread_switches(tmp_path):
-    """The child, which has not that thread, can switch."""
+    """The child must be able to switch, although it lacks the thread that switches."""
     assert scripts.run(tmp_path, FORKED) == ["0", "False"]

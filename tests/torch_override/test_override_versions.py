@@ -1,4 +1,4 @@
-"""What is said where PyTorch is missing, broken or too old; and that nobody else imports it."""
+"""The messages for a PyTorch that is missing, broken or too old. No other module imports it."""
 
 import pytest
 import scripts
@@ -43,7 +43,7 @@ def test_pytorch_that_is_missing_or_old(tmp_path, torch_module, said):
 
 @pytest.mark.parametrize("version", ["2.9.0", "2.10.0a0+git1234", "3.0.0+cpu", "2.13.0.dev20260101"])
 def test_versions_that_are_new_enough(tmp_path, version):
-    """Compared as numbers, whatever follows them."""
+    """Versions must be compared as numbers, whatever follows them."""
     check = f"""
 import sys, types
 torch = types.ModuleType("torch")

@@ -1,8 +1,8 @@
-/* The C library's allocation, to be preloaded: it fails where told to, counts what callers of interest hold, and can
- * place it before memory that nobody may touch.
+/* A preloaded replacement of the C library's allocator. It fails on request, counts the memory of known callers, and
+ * can place memory before a page that nobody may touch.
  *
- * A caller is known by its return address. Python's allocator is wrapped instead, since most of what it gives comes from
- * pools. The names with __libc are those of GNU's C library.
+ * A caller is known by its return address. Python's allocator is wrapped instead, since most of its memory comes from
+ * pools. The names with __libc belong to GNU's C library.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
-/* Which allocations fail: so many in a row from the armed source, the n-th first. */
+/* The allocations that fail: in_a_row in sequence from the armed source, beginning with number `first`. */
 static int armed = SOURCES;
 static long first, in_a_row, seen, failed;
 
@@ -29,7 +29,7 @@ static struct {
 } ranges[MOST_RANGES];
 static int range_count;
 
-/* What is held: open addressing by the address; a place whose address is 1 was given back. */
+/* Memory that is held: open addressing by the address. A place with the address 1 was given back. */
 static struct {
     uintptr_t address;
     size_t size;
@@ -39,7 +39,7 @@ static struct {
 static long held_bytes[SOURCES], all_bytes, most_bytes, held_count;
 static int lock;
 
-/* Whether what the kernels ask for ends where a page begins that cannot be touched. */
+/* Whether memory of the kernels ends at the begin of a page that cannot be touched. */
 static int guards;
 
 void guard_kernels(void)
@@ -75,7 +75,7 @@ long bytes_held(int source)
     return held_bytes[source];
 }
 
-/* The most that all sources held at a time since the last call, beyond what they held at that call. */
+/* The most bytes that all sources held at one time since the last call, less their bytes at that call. */
 long most_bytes_more(void)
 {
     static long before;
@@ -144,7 +144,7 @@ static void *noted(void *memory, size_t size, int source, size_t mapped)
     return memory;
 }
 
-/* Bytes of the pages that it had for itself. */
+/* Bytes of the pages that only this memory has. */
 static size_t forget(const void *memory)
 {
     size_t mapped = 0;
@@ -164,7 +164,7 @@ static size_t forget(const void *memory)
     return mapped;
 }
 
-/* So many bytes, aligned, before a page that cannot be touched; the alignment leaves some free between. */
+/* `size` bytes, aligned, before a page that cannot be touched. The alignment leaves some bytes free between. */
 static void *guarded(size_t size, size_t alignment)
 {
     const size_t page = getpagesize(), pages = (size + page - 1) / page * page;
@@ -194,7 +194,7 @@ void *realloc(void *memory, size_t size)
     void *moved;
     if (fails(source))
         return NULL;
-    forget(memory); /* before somebody else gets the place; what cannot be moved is no longer counted */
+    forget(memory); /* before another caller gets the place; memory that cannot be moved is no longer counted */
     moved = __libc_realloc(memory, size);
     return noted(moved, size, source, 0);
 }
@@ -227,7 +227,7 @@ void free(void *memory)
         __libc_free(memory);
 }
 
-/* PyMemAllocatorEx, and the functions of Python that read and set one: no header of Python is needed. */
+/* PyMemAllocatorEx, and Python's functions that read and set one. Python's headers are not needed. */
 typedef struct {
     void *context;
     void *(*malloc)(void *, size_t);
@@ -264,7 +264,7 @@ static void python_free(void *domain, void *memory)
     own->free(own->context, memory);
 }
 
-/* Wrap Python's allocators, once, with what PyMem_GetAllocator and PyMem_SetAllocator are there. */
+/* Wrap Python's allocators, once, with the functions PyMem_GetAllocator and PyMem_SetAllocator. */
 void watch_python(void (*get)(int, allocator *), void (*set)(int, allocator *))
 {
     for (int domain = 0; domain < DOMAINS; domain++) {

@@ -1,4 +1,4 @@
-"""In a child that has allocations.c preloaded: fail, count or guard the allocations of a source."""
+"""Functions for a child that has allocations.c preloaded: fail, count or guard the allocations of a source."""
 
 import ctypes
 import re
@@ -16,12 +16,12 @@ for _name in ("disarm", "bytes_held", "most_bytes_more"):
 arm, disarm, guard_kernels = _library.arm, _library.disarm, _library.guard_kernels
 bytes_held, most_bytes_more = _library.bytes_held, _library.most_bytes_more
 
-#: File names of the modules whose calls of malloc are of interest.
+#: File names of the modules whose calls of malloc are watched.
 _FILES = {KERNELS: r"/convgrad_cy/_(kernels_\w+|repeat|aten)\.", NUMPY: r"/_multiarray_umath\."}
 
 
 def watch():
-    """Know the callers: after all modules have been imported."""
+    """Find the callers. All modules must have been imported before."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, access, *_ = line.split()
         for source, pattern in _FILES.items():

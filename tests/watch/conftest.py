@@ -1,4 +1,4 @@
-"""Tests that do a small part of what they could, or all of it with --slow. Their figures are printed at the end."""
+"""Tests that do a small part of their work, or all of it with --slow. Their figures are printed at the end."""
 
 from collections import Counter
 
@@ -9,13 +9,13 @@ _PREFIX = "watch: "
 
 @pytest.fixture(scope="session")
 def whole(pytestconfig):
-    """Whether all is done."""
+    """Whether the tests run in full."""
     return pytestconfig.getoption("--slow")
 
 
 @pytest.fixture
 def figures(record_property):
-    """Takes what a test has counted, by names; the sums are printed after all tests."""
+    """A function that takes the counts of a test, by names. The sums are printed after all tests."""
 
     def record(counted):
         for name, number in counted.items():

@@ -1,13 +1,13 @@
-"""Memory that calls take beside their arrays. Prints JSON.
+"""Memory that calls take in addition to their arrays. Prints JSON.
 
-``python count_scratch.py suites THREADS EVERY FIRST DTYPE...``: of all layers of the benchmark's suites, every so
-manieth from the first given on, with each operation and layout: [call, bytes beside the arrays, bytes of the arrays].
+``python count_scratch.py suites THREADS EVERY FIRST DTYPE...``: every EVERY-th layer of the benchmark's suites from
+FIRST on, with each operation and layout: [call, additional bytes, bytes of the arrays].
 
-``python count_scratch.py limited THREADS``: of calls with a limit: [call, bytes beside the arrays, those that `explain`
-counts, the limit, bytes of the filter in the type of its sums].
+``python count_scratch.py limited THREADS``: calls with a limit: [call, additional bytes, additional bytes that
+`explain` counts, the limit, bytes of the filter in the type of its sums].
 
-``python count_scratch.py small ALGORITHM THREADS...``: of small layers, in plans that are not cut for threads: [call,
-bytes beside the arrays with so many threads, ...].
+``python count_scratch.py small ALGORITHM THREADS...``: small layers, in plans that are not cut for threads: [call,
+additional bytes with each number of threads, ...].
 """
 
 import json
@@ -25,7 +25,7 @@ from bench.suites import LAYERS
 from convgrad_cy.cpu.machine import tuning
 from convgrad_cy.cpu.machine.kernels import compiled
 
-#: Large enough for a team, and with few tasks.
+#: Layers that are large enough for a team, and have few tasks.
 SMALL = [
     parse(text)
     for text in (
@@ -35,8 +35,8 @@ SMALL = [
         'mb1g128ic128ih28oc128kh3ph1n"depthwise"',
     )
 ]
-#: Whose families take much without a limit: the exchange, in each of its ways; Winograd's algorithm, which keeps
-#: filters, tiles or slices; patches; overlaps; long sums; columns; slices of wgrad.
+#: Layers whose families take much memory without a limit: the exchange, in each of its forms; Winograd's algorithm,
+#: which keeps filters, tiles or slices; patches; overlaps; long sums; columns; slices of wgrad.
 LIMITED = (
     "mb550ic500ih2iw14oc1kh15kw7ph16pw12",
     "mb20000ic1iw85oc1kw31sw2pw2",
@@ -60,14 +60,14 @@ note = Note()
 
 
 def formatted(part, shape, data_format, filter_format):
-    """A shape in NCX or OIX as one of the formats."""
+    """A shape in NCX or OIX, in one of the formats."""
     if part == "w":
         return shape if filter_format == "OIX" else (*shape[2:], shape[1], shape[0])
     return shape if data_format == "NCX" else (shape[0], *shape[2:], shape[1])
 
 
 def scratch(name, problem, formats, dtype, **keywords):
-    """(bytes beside the arrays, bytes of the arrays) of a call."""
+    """(additional bytes, bytes of the arrays) of a call."""
     note(f"{name} {dtype} {formats} {problem} {keywords} threads={cg.get_num_threads()}")
     operation = OPERATIONS[name]
     shapes = [
@@ -76,7 +76,7 @@ def scratch(name, problem, formats, dtype, **keywords):
     *inputs, out = [np.ones(shape, dtype_of(dtype)) for shape in shapes]
     more = () if name == "conv" else (out.shape,)
     keywords |= problem.keywords | dict(zip(("data_format", "filter_format"), formats, strict=True))
-    compiled.release_memory()  # else a large call may take what an earlier one has left
+    compiled.release_memory()  # otherwise a large call may take memory that an earlier one has left
     most_bytes_more()
     getattr(cg, name)(*inputs, *more, out=out, **keywords)
     return most_bytes_more(), sum(array.nbytes for array in (*inputs, out))
@@ -112,7 +112,7 @@ def of_limited(threads):
 
 
 def of_small(algorithm, *threads):
-    # Plans as for two threads.
+    # Plans are made as for two threads.
     tuning.WIDE, tuning.NARROW = (one._replace(tuned_threads=1 << 20) for one in (tuning.WIDE, tuning.NARROW))
     for problem, name, formats in product(SMALL, NAMES, FORMATS):
         if algorithm == "winograd" and max(problem.kernel) == 1:

@@ -1,4 +1,4 @@
-"""Legal calls of all functions and shims on small problems, drawn at random: each with what its result must be."""
+"""Legal calls of all functions and shims on small problems, drawn at random, each with its required result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from problems import Problem
 import convgrad_cy as cg
 from convgrad_cy.shims import cupy_cudnn, mindspore, onednn, tensorflow
 
-#: What each may raise, beside the TypeError and ValueError that are documented for all.
+#: Exceptions that each library may raise. All of them document TypeError and ValueError.
 CORE = (TypeError, ValueError)
 MINDSPORE = (TypeError, ValueError, RuntimeError)
 TENSORFLOW = (TypeError, ValueError, tensorflow.errors.OpError)
@@ -23,9 +23,9 @@ MOST_PRODUCTS, MORE_PRODUCTS = 200_000, 6_000_000
 
 @dataclass
 class DrawnCall:
-    """A call that has yet to be made.
+    """A call that has not been made yet.
 
-    ``construct``: a shim's operation is made with these keywords first. ``makes``: the part of the convolution that is
+    ``construct``: keywords with which a shim's operation is made first. ``makes``: the part of the convolution that is
     the result, in the order ``formats``. ``out`` is the array that the result is written to, or None.
     """
 
@@ -40,7 +40,7 @@ class DrawnCall:
     keywords: dict = field(default_factory=dict)
     construct: dict | None = None
     out: Any = None
-    changes: list = field(default_factory=list)  # what makes the call another than a legal one
+    changes: list = field(default_factory=list)  # the changes that make the call different from a legal one
     exact: bool = True  # the direct algorithm
     exchanged: bool = False  # the result's channel axes
 
@@ -61,7 +61,7 @@ def _integer(random, most, least=1):
 
 
 def draw_problem(random, rank, symmetric=False):
-    """One of few products; one in fifty of many more."""
+    """A problem of few products; one in fifty has many more."""
     many = random.random() < 0.02
     while True:
         taps = 5 if rank < 3 else 3
@@ -112,7 +112,7 @@ def _target(array):
 
 
 def _spelling(random, values):
-    """One integer for all axes where they are equal, a tuple or a list."""
+    """One integer for all axes if they are equal, or a tuple or a list."""
     if len(set(values)) == 1 and not isinstance(values[0], tuple) and random.random() < 0.5:
         return values[0]
     return random.choice((tuple, list))(values)
@@ -253,7 +253,7 @@ def draw_onednn(random, seed):
 
 
 def exchange(array, filter_format):
-    """A filter with its two channel axes in each other's place."""
+    """A filter with its two channel axes exchanged."""
     return array.swapaxes(0, 1) if filter_format == "OIX" else array.swapaxes(-1, -2)
 
 
@@ -269,7 +269,7 @@ def draw_cudnn(random, seed):
     problem = draw_problem(random, rank, symmetric=True)
     dtype = np.dtype(random.choice(("float16", "float32", "float64", "complex64", "complex128")))
     last = [rank == 2 and random.random() < 0.3 for _ in range(2)]
-    # A filter with channels last is (O, *kernel, I) there.
+    # In CuPy's layout, a filter with channels last is (O, *kernel, I).
     formats = ("NXC" if last[0] else "NCX", "OXI" if last[1] else "OIX")
     call = DrawnCall(
         name, getattr(cupy_cudnn, name), CUDNN, problem, draw_tensors(problem, dtype, seed), makes, formats

@@ -1,11 +1,11 @@
 """Calls of a case with each allocation failing in turn. Prints JSON.
 
-``python fail_allocations.py memory CASE FUNCTION...``: what the kernels ask for, and arrays of NumPy.
+``python fail_allocations.py memory CASE FUNCTION...``: memory of the kernels, and arrays of NumPy.
 ``python fail_allocations.py objects CASE FUNCTION...``: Python's objects.
 
-For each source of memory and n = 1, 2, 3, ... the n-th allocation fails, alone or with those that follow, until a call
-meets no failure. Such a call raises MemoryError with its results' memory untouched, or it computes what it always does:
-Python gets along without some of what it asks for.
+For each source of memory and n = 1, 2, 3, ..., the n-th allocation fails, alone or with the following ones, until a
+call meets no failure. A call that meets one raises MemoryError and leaves its results' memory untouched, or it
+computes the usual result: Python does not need all of the memory that it asks for.
 """
 
 import gc
@@ -26,15 +26,15 @@ from convgrad_cy.dtypes import lookup
 
 SENTINEL = 0xA5
 THREADS = 2
-#: How many fail in a row. Of Python's, no more: without any memory it ends the process ("Cannot recover from
+#: Numbers of failures in a row. Python has no more: without any memory it ends the process ("Cannot recover from
 #: MemoryErrors while normalizing exceptions").
 ROWS = {KERNELS: (1, 1 << 40), NUMPY: (1, 1 << 40), PYTHON: (1, 5)}
-#: A first call, which is planned, has thousands of allocations by Python: beyond so many, not each fails in turn.
+#: A first call, which is planned, has thousands of allocations by Python. Only the first WHOLE all fail in turn.
 WHOLE = 40
-#: What NumPy says instead in places where it finds no memory for an object, while a call is planned.
+#: Messages of NumPy instead of MemoryError if it finds no memory for an object while a call is planned.
 OF_NUMPY = ("invalid field name", "error return without exception set")
-#: Rounds in which the same fails again: what is lost, is lost in each. (Not Python's: it loses arguments itself, where
-#: it finds no memory for a frame.) What this program itself keeps is less than so many of Python's blocks.
+#: Rounds in which the same allocations fail: lost memory is lost in each of them. (Not for Python: it loses arguments
+#: itself if it finds no memory for a frame.) This program itself keeps less than MOST_BLOCKS of Python's blocks.
 ROUNDS, MOST_BLOCKS = 3, 100
 
 note = Note()
@@ -57,7 +57,7 @@ def as_bytes(arrays):
 
 
 def attempt(call, outs, source, n, row):
-    """One call in which so many allocations fail, the n-th first: how many did, and the results or the error."""
+    """One call in which ``row`` allocations fail, from the n-th on: the number of failures, and results or error."""
     arm(source, n, row)
     try:
         result = call.bare(outs)
@@ -69,13 +69,13 @@ def attempt(call, outs, source, n, row):
 
 
 def attempt_with_more_threads(*arguments):
-    """The same, with a team that has to grow."""
+    """``attempt`` with a team that has to grow."""
     with cg.num_threads(THREADS + 1):
         return attempt(*arguments)
 
 
 def says_of_which(call, text):
-    """Whether an error names the function, and its result's shape and dtype; of both gradients, one of them."""
+    """Whether an error names the function, and the shape and dtype of its result, or of one of both gradients."""
     names = (f"{call.name}_data", f"{call.name}_filter") if call.name in PAIRS else (call.name,)
     dtype = lookup(call.dtype).name
     return any(
@@ -85,7 +85,7 @@ def says_of_which(call, text):
 
 
 def complaint(call, source, result, outs, expected):
-    """What is wrong with the outcome, or None."""
+    """The fault in the outcome, or None."""
     if bytes_held(KERNELS):
         return f"the kernels still hold {bytes_held(KERNELS)} bytes"
     if not isinstance(result, BaseException):
@@ -93,15 +93,15 @@ def complaint(call, source, result, outs, expected):
     if not isinstance(result, MemoryError) and not (source == PYTHON and str(result) in OF_NUMPY):
         return f"{type(result).__name__}: {result}"
     if source != PYTHON and not says_of_which(call, str(result)):
-        return f"it does not say of which call: {result}"
+        return f"it does not name the call: {result}"
     touched = sum(out.nbytes - out.tobytes().count(SENTINEL) for out in outs or ())
     if touched and source == PYTHON and call.name in PAIRS and as_bytes(outs) == expected:
-        return None  # both are there; it was the pair that found no memory
+        return None  # both results are complete; only the pair found no memory
     return f"{touched} bytes of out touched" if touched else None
 
 
 def turns(whole):
-    """1, 2, 3, ..., or further and further apart."""
+    """1, 2, 3, ..., or numbers further and further apart."""
     n = 1
     while True:
         yield n
@@ -109,7 +109,7 @@ def turns(whole):
 
 
 def fail_each(call, source, given=True, fresh=False):
-    """The n-th allocation fails, for n = 1, 2, 3, ..., until a call meets no failure."""
+    """Let the n-th allocation fail, for n = 1, 2, 3, ..., until a call meets no failure."""
     expected, inputs = as_bytes(call.run()), as_bytes(call.inputs)
     for row in ROWS[source]:
         for n in turns(not (fresh and source == PYTHON)):
@@ -139,7 +139,7 @@ def threads():
 
 
 def fail_memory(calls):
-    """What the kernels and NumPy ask for; and nothing is lost."""
+    """Let memory of the kernels and of NumPy fail. Nothing may be lost."""
     held, blocks = [], []
     for _ in range(ROUNDS):
         for call in calls:
@@ -168,7 +168,7 @@ def main(kind, name, *functions):
         import_module(module)
     chosen = [call for call in CASES[name].calls().values() if call.name in functions]
     watch()
-    gc.disable()  # a collection asks for memory, too, and would be another in each call
+    gc.disable()  # a collection asks for memory, too, at another place in each call
     with cg.num_threads(THREADS):
         for call in chosen:
             attempt_with_more_threads(call, None, KERNELS, 0, 0)

@@ -1,9 +1,9 @@
-"""Data that is hard on sums, in the manner of benchdnn's filling modes: for each mode, values of two operands."""
+"""Data that is hard on sums, like benchdnn's filling modes: for each mode, values of two operands."""
 
 import numpy as np
 
-#: Of each type: the exponent of its least number, one that leaves room for products and sums, and half the range of
-#: exponents of a product that is still far from both ends.
+#: Exponents of each type: of its least number, one that leaves room for products and sums, and half the range of a
+#: product's exponents that is still far from both ends.
 LEAST = {"float16": -24, "bfloat16": -133, "float32": -149, "float64": -1074}
 LARGE = {"float16": 3, "bfloat16": 100, "float32": 100, "float64": 900}
 HALF_RANGE = {"float16": 4, "bfloat16": 28, "float32": 28, "float64": 220}
@@ -23,13 +23,13 @@ def _large(random, shape, dtype):
 
 
 def _huge_range(random, shape, dtype):
-    """All magnitudes are as likely."""
+    """Values of all magnitudes, with equal probability."""
     half = HALF_RANGE[dtype]
     return np.ldexp(random.choice([-1.0, 1.0], shape), random.integers(-half, half, shape))
 
 
 def _one_hot(random, shape, dtype):
-    """One is greater than all others by as much as the type allows, up to 1e9."""
+    """Values with one that is greater than the others by as much as the type allows, up to 1e9."""
     values = random.standard_normal(shape)
     values.reshape(-1)[random.integers(values.size)] = 1e9 if dtype != "float16" else 500
     return values
@@ -40,13 +40,13 @@ def _equal(random, shape, dtype):
 
 
 def _alternating(random, shape, dtype):
-    """Neighbours along all axes have other signs."""
+    """Values with other signs than their neighbours along all axes."""
     signs = (-1.0) ** np.indices(shape).sum(0)
     return signs * (1 + random.random(shape) / 8)
 
 
 def _cancelling(random, shape, dtype):
-    """Neighbouring channels are nearly each other's negatives: what is left of a sum is little."""
+    """Values that nearly cancel: neighbouring channels are nearly each other's negatives."""
     values = random.standard_normal(shape)
     odd = values[:, 1::2]
     odd[...] = -values[:, : 2 * odd.shape[1] : 2] * (1 + odd / 1000)
@@ -54,7 +54,7 @@ def _cancelling(random, shape, dtype):
 
 
 def _channels_equal(random, shape, dtype):
-    """What cancels with the above."""
+    """Values that are equal in all channels, so that their products with ``_cancelling`` cancel."""
     return np.broadcast_to(random.standard_normal((shape[0], 1, *shape[2:])), shape)
 
 
@@ -73,7 +73,7 @@ MODES = {
 
 
 def filled(mode, shapes, dtype, kind):
-    """Two operands of these shapes: ``dtype`` is the type's name, ``kind`` the type itself."""
+    """Two operands of these shapes. ``dtype`` is the type's name, ``kind`` the type itself."""
     random = np.random.default_rng(len(mode))
     with np.errstate(over="ignore", under="ignore"):
         return [fill(random, shape, dtype).astype(kind) for fill, shape in zip(MODES[mode], shapes, strict=True)]

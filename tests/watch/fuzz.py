@@ -1,8 +1,8 @@
 """Calls drawn at random, legal and hostile: ``python fuzz.py SEED FIRST COUNT``. Prints JSON; one call is shown.
 
-Each call depends on the seed and its number alone. It leads to a result, which is compared with the reference where the
-call is legal, or to an exception that is documented. A call that takes longer than a time limit ends the process, as
-does one that crashes; the process's note says which it was.
+Each call depends only on the seed and its number. It gives a result, which is compared with the reference if the call
+is legal, or a documented exception. A call that takes longer than a time limit ends the process, as does one that
+crashes. The process's note names it.
 """
 
 import ctypes
@@ -21,18 +21,18 @@ from hostile import Boom, disguise, spoil
 from outcomes import complaint_of_result
 from watched import Note
 
-#: Of a call; a loaded machine takes its time.
+#: Time limit of a call. A loaded machine takes longer.
 MOST_SECONDS = 30
-#: Beyond what the process has at first: what a hostile call asks for may fit into a machine, but is not to be computed.
+#: Memory limit, in addition to the process's memory at first. A hostile call must not be computed even if it would fit.
 MOST_MEMORY = 2 << 30
-#: One legal result of so many is compared with the reference.
+#: One legal result in CHECKED is compared with the reference.
 CHECKED = 3
 
 note = Note()
 
 
 def shown(value):
-    """An argument in a line that says what it is."""
+    """A description of an argument in one line."""
     if isinstance(value, np.ndarray):
         flags = "" if value.flags.writeable else " read-only"
         return f"<{type(value).__name__} {value.dtype} {value.shape} strides {value.strides}{flags}>"
@@ -71,7 +71,7 @@ def arrays_of(call):
 
 
 def outcome(call, may_refuse, large, is_checked):
-    """(its kind, what is wrong with it or None)."""
+    """(kind of the outcome, its fault or None)."""
     arrays = [(array, array.tobytes()) for array in arrays_of(call)]
     outs = [out for out in (call.out if isinstance(call.out, list) else [call.out]) if isinstance(out, np.ndarray)]
     try:
@@ -97,7 +97,7 @@ def limited(seconds):
 
 
 def dying(number):
-    """In the place of a call: what the supervisor has to see."""
+    """Die instead of making a call, in a way that the supervisor has to notice."""
     if number == 0:
         ctypes.string_at(8)
     limited(0.2)

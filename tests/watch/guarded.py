@@ -5,19 +5,19 @@ import mmap
 
 import numpy as np
 
-#: Bytes beside an array, on its open side, that nobody may write.
+#: Bytes next to an array, on its open side, that nobody may write.
 BAND = 256
 SENTINEL = 0xA5
 
 
 def _span(array):
-    """Bytes before the first element of an array, and from there on, in which its elements lie."""
+    """Bytes before the first element of an array, and bytes from it on, in which its elements lie."""
     steps = [(size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True)]
     return -sum(step for step in steps if step < 0), array.itemsize + sum(step for step in steps if step > 0)
 
 
 class Memory:
-    """So many bytes, between two pages that cannot be read or written."""
+    """``size`` bytes between two pages that cannot be read or written."""
 
     def __init__(self, size):
         page = mmap.PAGESIZE
@@ -31,8 +31,10 @@ class Memory:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def like(self, array, at_end):
-        """An array of the same shape and strides that ends where the memory does, or begins there: filled, and around
-        it the sentinel."""
+        """An array of equal shape, strides and values, at the end or the begin of the memory.
+
+        The sentinel surrounds it.
+        """
         before, behind = _span(array)
         size = before + behind
         place = self.size - size if at_end else 0
@@ -44,6 +46,6 @@ class Memory:
         return copy
 
     def is_clean_around(self, array):
-        """Whether the sentinel is still around the last array, which is overwritten with it."""
+        """Whether the sentinel is still around the last array. The array is overwritten with it."""
         array[...] = np.frombuffer(bytes([SENTINEL]) * array.itemsize, array.dtype)[0]
         return bool((self.around == SENTINEL).all())

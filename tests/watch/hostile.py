@@ -1,4 +1,4 @@
-"""What a drawn call is changed into: the same in another guise, which still works, or what may be refused."""
+"""Changes of a drawn call: a disguise, with which it still works, or an argument that may be refused."""
 
 from fractions import Fraction
 
@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 
 
 class Boom(Exception):
-    """What an argument's own method raises."""
+    """The exception that an argument's own method raises."""
 
 
 class RaisingIndex:
@@ -32,7 +32,7 @@ class Index:
 
 
 class Nasty:
-    """Everything that may be asked of it fails."""
+    """An object that fails in every use."""
 
     def _fail(self, *arguments):
         raise Boom
@@ -42,7 +42,7 @@ class Nasty:
 
 
 class Subclass(np.ndarray):
-    """An array whose methods are not to be called."""
+    """An array whose methods must not be called."""
 
     def _fail(self, *arguments, **keywords):
         raise Boom
@@ -55,7 +55,7 @@ class Text(str):
 
 
 HUGE = (2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, -(2**31), -(2**63), -(2**64))
-#: In the place of an integer.
+#: Values that replace an integer.
 SCALARS = (
     *(True, False, None, 0, -1, -7, 1.0, 2.5, float("nan"), float("inf"), 1j, "1", "", b"2", (), [], {}, {1}),
     *((3, 3, 3, 3, 3, 3), [[1]], [None], (1.5,), ("1",), range(2), object(), Ellipsis, int, 10**5000),
@@ -75,13 +75,13 @@ OBJECTS = (*SCALARS, *HUGE, *STRINGS)
 
 
 def _overlapping(random, call):
-    """An input in the place of the result, or a view that shares some of it."""
+    """An input that replaces the result, or a view that shares some of it."""
     arrays = [np.asarray(value) for values, key in call.slots() if isinstance(value := values[key], np.ndarray)]
     array = random.choice(arrays)
     return random.choice((array, array.view(), array.reshape(-1)[::-1].reshape(array.shape)))
 
 
-#: Arrays with the same values, which must give the same result.
+#: Arrays with equal values, which must give the same result.
 GUISES = {
     "fortran": layouts.fortran,
     "negative strides": layouts.negative,
@@ -92,7 +92,7 @@ GUISES = {
     "subclass": lambda array: array.view(Subclass),
     "odd address": lambda array: _at_odd_address(array),
 }
-#: Those of a result; all others are refused.
+#: Guises that a result may have. All others are refused.
 TARGETS = ("fortran", "negative strides", "gaps", "other order", "subclass")
 
 
@@ -136,7 +136,7 @@ def _other_shape(random, array):
 
 
 def _values(random, array):
-    """Not finite, subnormal, or huge ones."""
+    """Values that are not finite, or subnormal, or huge."""
     changed = array.copy()
     if changed.size and changed.dtype.kind not in "iu":
         for _ in range(random.randrange(1, 5)):
@@ -151,7 +151,7 @@ def _is_array(value):
 
 
 def disguise(random, call):
-    """The same call in another guise."""
+    """Give one argument of the call another guise."""
     values, key = random.choice(list(call.slots()))
     value = values[key]
     if _is_array(value):
@@ -166,7 +166,7 @@ def disguise(random, call):
 
 
 def _spoilt_array(random, call, array, is_out):
-    """Another array in the place of one."""
+    """Another array that replaces one."""
     plain, roll = np.asarray(array), random.random()
     if roll < 0.3:
         return _other_dtype(random, plain)
@@ -180,14 +180,14 @@ def _spoilt_array(random, call, array, is_out):
 
 
 def _spoilt_sequence(random, values):
-    """The same sequence but for one member."""
+    """The sequence with one other member."""
     members = list(values)
     members[random.randrange(len(members))] = random.choice((*SCALARS, *HUGE, *range(1, 9)))
     return random.choice((tuple, list))(members)
 
 
 def spoil(random, call):
-    """Something else in the place of an argument; whether what it asks for may be too large for any memory."""
+    """Replace an argument by something else. Return whether the call may now ask for more than any memory."""
     values, key = random.choice(list(call.slots()))
     value, roll = values[key], random.random()
     call.changes.append(f"{key!r} spoilt")

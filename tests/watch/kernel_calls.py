@@ -12,10 +12,10 @@ import convgrad_cy as cg
 
 @dataclass(frozen=True)
 class Case:
-    """One problem, and how it is computed.
+    """One problem, and the way to compute it.
 
-    ``spoil`` takes the place of the first element of x and of y. ``strided``: NumPy's as_strided is called, which ends
-    the process where Python finds no memory (array_interface_get, NumPy 2.4), so that cannot be tried.
+    ``spoil`` replaces the first element of x and of y. ``strided``: the case calls NumPy's as_strided, which ends the
+    process if Python finds no memory (array_interface_get, NumPy 2.4), so this cannot be tested.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call; ``shapes`` are those of its one or two results."""
+    """One call. ``shapes`` are the shapes of its one or two results."""
 
     name: str
     inputs: list
@@ -73,7 +73,7 @@ class Call:
         return outs
 
     def bare(self, outs=None):
-        """What the function returns; it is written to ``outs`` where given."""
+        """The return value of the function. The result is written to ``outs`` if given."""
         out = None if outs is None else outs if self.name in PAIRS else outs[0]
         return getattr(cg, self.name)(*self.inputs, *self.more, out=out, **self.keywords)
 
@@ -114,5 +114,5 @@ def _cases():
     yield Case("winograd_float16_3d", parse('mb1ic16id10ih10oc16kd3pd1n"volume"'), "float16", "winograd")
 
 
-#: By name.
+#: The cases by name.
 CASES = {case.name: case for case in _cases()}

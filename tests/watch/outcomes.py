@@ -1,16 +1,16 @@
-"""Whether what a drawn call has led to is right: its result, or its exception, and what has become of its arrays."""
+"""The judgement of a drawn call: its result or its exception, and its arrays afterwards."""
 
 import numpy as np
 from drawn_calls import exchange
 from operations import Tensors, reference_kernel, to_formats
 
 KERNEL = {"y": "fprop", "x": "dgrad", "w": "wgrad"}
-#: Half a unit of what is stored, and the same of what is summed.
+#: Half a unit of the stored type, and of the type of sums.
 STORED = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53}
 SUMMED = STORED | {"float16": 2**-24, "bfloat16": 2**-24}
-#: Of the greatest element, but for the direct algorithm.
+#: Error relative to the greatest element, except for the direct algorithm.
 CONTRACT = {"float16": 2e-5, "bfloat16": 2e-5, "float32": 2e-5, "float64": 0}
-#: The distance of its least numbers, where results come near it.
+#: The distance between the least numbers of a type, if results come near them.
 LEAST = {"float16": 2**-24}
 
 
@@ -30,7 +30,7 @@ def expected(call, part, tensors):
 
 
 def bound(call, part, tensors, exact, dtype):
-    """Of the error of each element."""
+    """Bound on the error of each element."""
     name = dtype.name
     absolute = {key: abs(array) for key, array in tensors.items()}
     terms = call.problem.longest_sum
@@ -44,7 +44,7 @@ def _listed(out):
 
 
 def complaint_of_result(call, result):
-    """What is wrong with the results of a legal call, or None."""
+    """The fault in the results of a legal call, or None."""
     results = result if isinstance(result, tuple) else (result,)
     if call.out is not None and any(a is not b for a, b in zip(results, _listed(call.out), strict=False)):
         return "the result is not out"

@@ -1,4 +1,4 @@
-"""Where memory cannot be had, a call raises MemoryError and has changed nothing; so each allocation fails in turn."""
+"""Each allocation fails in turn: a call without memory must raise MemoryError and change nothing."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from convgrad_cy import calls, cpu
 from convgrad_cy.cpu.plan.job import Job
 
 pytestmark = needs_linux
-#: The cases that are always run.
+#: The cases that always run.
 FEW = ("direct", "lanes", "winograd_nan")
 
 
@@ -35,7 +35,7 @@ for i in range(60):
 
 @pytest.fixture(scope="module")
 def interpreter():
-    """CPython 3.12.1 and 3.13.0, for two, end with SIGSEGV where a generator finds no memory, without this package."""
+    """Skip if CPython itself ends with SIGSEGV when a generator finds no memory, as 3.12.1 and 3.13.0 do."""
     if subprocess.run([sys.executable, "-c", GENERATOR], capture_output=True).returncode < 0:
         pytest.skip("this CPython dies by itself where a generator finds no memory")
 
@@ -53,7 +53,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def report(library, tmp_path, figures):
-    """What fail_allocations.py says of a case's functions."""
+    """The report of fail_allocations.py about a case's functions."""
 
     def run(kind, case, *functions):
         # Threads that wait in vain for others would take both cores.
@@ -90,7 +90,7 @@ def test_no_memory_for_objects_of_a_pair(case, report, interpreter):
 
 
 def test_cases_reach_the_kernels(monkeypatch):
-    """What the cases say of themselves is so: otherwise they would test nothing."""
+    """The cases must reach the kernels of their names: otherwise they would test nothing."""
     seen = set()
 
     def ready(job):

@@ -1,4 +1,4 @@
-"""Results of data that is hard on sums: each element of the direct algorithm's, and the contract of the others."""
+"""Results of data that is hard on sums: bounds on each element of the direct algorithm, a contract for the others."""
 
 import numpy as np
 import pytest
@@ -24,11 +24,11 @@ DIRECT = [
         "2d_pointwise_whole_vectors",
     )
 ]
-#: Where Winograd's algorithm pays.
+#: A layer that gains from Winograd's algorithm.
 TILES = parse('mb2ic64ih28oc64kh3ph1n"tiles"')
 CONTRACT = 2e-5
-#: Where terms cancel, no sum in float32 is so good: so many eps of the greatest sum of magnitudes are allowed, then.
-#: (Measured: 3; the direct algorithm 1.)
+#: If terms cancel, no sum in float32 is within the contract. The bound is then this many eps of the greatest sum of
+#: magnitudes. (Measured: 3; the direct algorithm 1.)
 CANCELLED = 8
 #: Half the distance of two numbers near one.
 HALF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
@@ -36,7 +36,7 @@ HALF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64"
 
 @pytest.fixture
 def exact_for(monkeypatch):
-    """The reference's sums have more bits than the results of a type: float64's take long double."""
+    """Give the reference's sums more bits than the results of a type: long double for float64."""
 
     def prepare(dtype):
         if dtype == "float64":
@@ -48,7 +48,7 @@ def exact_for(monkeypatch):
 
 
 def operands(operation, problem, mode, dtype):
-    """The tensors x, w and y, of which the result's is empty."""
+    """The tensors x, w and y. The result's tensor is empty."""
     shapes = [getattr(problem, f"{part}_shape") for part in operation.reads]
     first, second = filled(mode, shapes, dtype, dtype_of(dtype))
     given = dict(zip(operation.reads, (first, second), strict=True))
@@ -62,7 +62,7 @@ def exact_and_sizes(operation, problem, tensors):
 
 
 def bound(exact, sizes, terms, dtype):
-    """(K + 1) eps sum|ab| in the type of the sums, what products below its numbers lose, and the result's rounding."""
+    """(K + 1) eps sum|ab| in the type of the sums, the loss of products below its numbers, and one rounding."""
     summed = "float32" if dtype in ("float16", "bfloat16") else dtype
     limit = (terms + 1) * (2 * HALF[summed] * sizes + np.ldexp(np.longdouble(1), LEAST[summed] - 1))
     return limit + (HALF[dtype] * abs(exact) + np.ldexp(np.longdouble(1), LEAST[dtype] - 1) if summed != dtype else 0)
@@ -96,7 +96,7 @@ def test_each_element_of_direct(mode, dtype, exact_for, figures):
 @pytest.mark.parametrize("dtype", FLOATS)
 @modes
 def test_bound_rejects(mode, dtype, exact_for):
-    """A result that lacks one term is not within the bound."""
+    """A result that lacks one term must be out of the bound."""
     exact_for(dtype)
     if mode == "subnormal_and_normal" and dtype != "bfloat16":
         return  # each term is a few of the type's least numbers, which rounding may take
@@ -113,7 +113,7 @@ def test_bound_rejects(mode, dtype, exact_for):
 @pytest.mark.parametrize("name", NAMES)
 @modes
 def test_contract(mode, name, algorithm, figures):
-    """The error is relative to the greatest element of the result, whatever the data."""
+    """The error must be within the contract, relative to the greatest element of the result, for any data."""
     operation = OPERATIONS[name]
     tensors = operands(operation, TILES, mode, "float32")
     exact, sizes = exact_and_sizes(operation, TILES, tensors)
@@ -126,11 +126,11 @@ def test_contract(mode, name, algorithm, figures):
 
 
 def test_contract_is_of_tiles():
-    """Otherwise it would not be Winograd's algorithm whose contract is tested."""
+    """Winograd's algorithm must be taken: otherwise another contract would be tested."""
     for name in NAMES:
         operation = OPERATIONS[name]
         tensors = operands(operation, TILES, "one_hot_first", "float32")
         results = {one: operation.call(TILES, tensors, algorithm=one) for one in ("direct", "auto", "winograd")}
         assert (results["direct"] != results["winograd"]).any()
-        if name != "conv_backward_filter":  # whose tiles would not pay here
+        if name != "conv_backward_filter":  # its tiles would not gain here
             assert (results["auto"] == results["winograd"]).all()

@@ -1,7 +1,7 @@
 """Calls drawn at random, legal and hostile, of all functions and shims: a right result or a documented exception.
 
-``--seed`` draws other calls, ``--fuzz-calls`` more of them. A failure names the number of its call:
-``PYTHONPATH=tests:tests/watch python tests/watch/fuzz.py SEED NUMBER 1`` makes that one again.
+``--seed`` draws other calls, ``--fuzz-calls`` more of them. A failure names the number of its call.
+``PYTHONPATH=tests:tests/watch python tests/watch/fuzz.py SEED NUMBER 1`` repeats this call.
 """
 
 import json
@@ -11,7 +11,7 @@ import pytest
 from watched import needs_linux, run_child
 
 pytestmark = needs_linux
-#: So many tests share the calls, so that they run side by side.
+#: Number of tests that share the calls and run at the same time.
 PARTS = 4
 #: All calls of a run: with --slow, and without.
 CALLS, FEW_CALLS = 20_000, 2_000
@@ -26,7 +26,7 @@ def seed(pytestconfig):
 
 @pytest.fixture
 def supervised(tmp_path):
-    """What fuzz.py says of calls; where one ends the process, another goes on with the next."""
+    """The reports of fuzz.py about calls. If one ends the process, another process goes on with the next."""
 
     def run(seed, first, count, *mode):
         kinds, wrong, end = Counter(), [], first + count
@@ -57,7 +57,7 @@ def test_calls(part, seed, supervised, figures, whole, pytestconfig):
 
 
 def test_deaths_are_seen(supervised):
-    """Of three calls, the first crashes, the second takes for ever, and the last has a wrong result."""
+    """Deaths must be seen: of three calls, the first crashes, the second never ends, the last has a wrong result."""
     kinds, wrong = supervised(1, 0, 3, "deaths")
     assert kinds["dead"] == 2 and len(wrong) == 3
     assert wrong[0].startswith("SIGSEGV during: 0 ") and wrong[1].startswith("SIGALRM during: 1 ")

@@ -1,4 +1,4 @@
-"""No kernel reads or writes beside its arrays, nor beyond the memory that it asked for: the next page is forbidden."""
+"""No kernel reads or writes outside of its arrays or of its own memory: the next page is forbidden."""
 
 import json
 import signal
@@ -11,13 +11,13 @@ from watched import built, needs_linux, run_child
 from convgrad_cy import cpu
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
-#: Without --slow, one problem of so many.
+#: Without --slow, one problem in EVERY runs.
 EVERY = 20
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """Guards what the kernels allocate, where that is known how."""
+    """A library that guards the kernels' memory, if the system is known."""
     if not sys.platform.startswith("linux"):
         return None
     return built("allocations.c", tmp_path_factory.mktemp("allocations"))
@@ -38,7 +38,7 @@ def test_no_stray_access(isa, dtype, library, tmp_path, figures, whole):
 
 def test_stray_access_is_seen(tmp_path):
     ended = run_child(tmp_path, "touch_guards.py", "stray")
-    assert ended.code in (-signal.SIGSEGV, -signal.SIGBUS)  # as systems have it
+    assert ended.code in (-signal.SIGSEGV, -signal.SIGBUS)  # systems differ
     assert ended.note == "a stray read" and str(ended).startswith(signal.Signals(-ended.code).name)
 
 

@@ -1,4 +1,4 @@
-"""Memory beside the arrays: in proportion to these, and to the threads that have a task."""
+"""Memory in addition to the arrays: in proportion to these, and to the threads that have a task."""
 
 import json
 
@@ -6,14 +6,14 @@ import pytest
 from watched import built, needs_linux, run_child
 
 pytestmark = [needs_linux, pytest.mark.checkout]
-#: The bound, of each layer of the benchmark's suites and each operation on it: so many times the bytes that the arrays
-#: have in the type of their sums, and so many bytes for each thread.
+#: The bound for each layer of the benchmark's suites and each operation: TIMES the bytes that the arrays have in the
+#: type of their sums, and PER_THREAD bytes for each thread.
 TIMES, PER_THREAD = 4, 3 << 20
-#: A packed filter is larger by at most this factor, where each output fills a vector alone.
+#: A packed filter is larger by at most this factor, if each output fills a vector alone.
 VECTOR = 16
-#: Without --slow, one layer of so many.
+#: Without --slow, one layer in EVERY runs.
 EVERY = 40
-#: What a thread without a task may take: its place in a few tables.
+#: Most bytes of a thread without a task: its place in a few tables.
 PLACE = 1 << 10
 
 
@@ -24,7 +24,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def counted(library, tmp_path):
-    """[call, bytes beside the arrays, bytes of the arrays], as count_scratch.py prints them."""
+    """[call, additional bytes, bytes of the arrays], as count_scratch.py prints them."""
 
     def run(*arguments):
         ended = run_child(tmp_path, "count_scratch.py", *arguments, preload=library, OMP_WAIT_POLICY="passive")
@@ -50,9 +50,9 @@ def test_bound(threads, counted, figures, whole):
 
 @pytest.mark.parametrize("threads", [1, pytest.param(16, marks=pytest.mark.slow)])
 def test_limit(threads, counted, figures):
-    """Beyond the limit a call takes what each thread has, and the filter that the sum itself packs.
+    """Beyond the limit, a call must take only memory of each thread, and the filter that the sum itself packs.
 
-    That filter is filled up to whole vectors. `explain` counts the rest, but not the filter that is packed for values
+    This filter is filled up to whole vectors. `explain` counts the rest, but not the filter that is packed for values
     out of the range of Winograd's algorithm.
     """
     rows = counted("limited", threads)
@@ -70,7 +70,7 @@ def test_limit(threads, counted, figures):
 
 @pytest.mark.parametrize("algorithm", ["direct", "auto", "winograd"])
 def test_threads_without_a_task_take_nothing(algorithm, counted):
-    """A small layer that is not cut for them has fewer tasks than 64: as many threads more take no more memory."""
+    """64 more threads must take no more memory for a small layer with fewer than 64 tasks."""
     rows = counted("small", algorithm, 64, 128)
     assert rows
     assert [row for row in rows if row[2] > row[1] + 64 * PLACE] == []

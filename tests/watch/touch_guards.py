@@ -1,8 +1,8 @@
-"""Calls on arrays beside pages that cannot be touched: ``python touch_guards.py DTYPE EVERY FIRST``. Prints JSON.
+"""Calls on arrays next to pages that cannot be touched: ``python touch_guards.py DTYPE EVERY FIRST``. Prints JSON.
 
-Of the problems every so manieth is taken, from the first given on. A stray access is a SIGSEGV of this process, whose
-note names the call. Where allocations.c is preloaded, what the kernels allocate ends before such a page, too. ``stray``
-in the place of a dtype reads one byte beyond an array, ``stray_scratch`` beyond what a kernel would be given.
+Every EVERY-th problem is taken, from FIRST on. A stray access is a SIGSEGV of this process, whose note names the call.
+If allocations.c is preloaded, the kernels' memory ends before such a page, too. ``stray`` instead of a dtype reads one
+byte beyond an array, ``stray_scratch`` one byte beyond memory like a kernel's.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from watched import Note
 
 import convgrad_cy as cg
 
-#: Beside the suite's small ones: what reaches wide tiles, groups taken together, patches, and slices.
+#: Problems in addition to the suite's small ones: they reach wide tiles, bundles of groups, patches, and slices.
 LARGER = [
     parse(text)
     for text in (
@@ -44,7 +44,7 @@ LAYOUTS = [
     ("NXC", "OIX", every_second),
     ("NCX", "OIX", fortran),
 ]
-#: Those that are not called with the result's shape.
+#: Functions that are called without the result's shape.
 WITHOUT_SHAPE = ("conv", "conv_transpose", "conv_transpose_backward_data")
 #: Winograd's error relative to the greatest element, and half a unit of the type in which the result is stored.
 TOLERANCE = {"float32": 2e-5, "float16": 2e-5 + 2**-11, "bfloat16": 2e-5 + 2**-8}
@@ -54,12 +54,12 @@ note = Note()
 
 
 def algorithms(dtype):
-    """The direct one; of bfloat16, pairs, or Winograd's where there are none; and Winograd's, wherever it exists."""
+    """The direct algorithm; for bfloat16 also pairs, or Winograd's if there are none; and Winograd's, if it exists."""
     return ("direct", *(("auto",) if dtype == "bfloat16" else ()), *(("winograd",) if dtype in TOLERANCE else ()))
 
 
 def check(result, expected, dtype, algorithm):
-    """Whether a result is that of the definition."""
+    """Whether a result equals the definition."""
     result = result.astype(np.int64 if dtype == "int32" else np.float64)
     if algorithm == "direct" or dtype not in TOLERANCE:
         return bool((result == expected).all())
@@ -67,7 +67,7 @@ def check(result, expected, dtype, algorithm):
 
 
 def guard_scratch():
-    """Where allocations.c is preloaded: whether it is."""
+    """Guard the kernels' memory if allocations.c is preloaded, and return whether it is."""
     if not hasattr(ctypes.CDLL(None), "guard_kernels"):
         return False
     import allocations
@@ -78,7 +78,7 @@ def guard_scratch():
 
 
 def calls(dtype, problem):
-    """(what to say of a call, its arguments but for ``out``, an array like its result, what that must be)."""
+    """(description of a call, its arguments without ``out``, an array like its result, the required result)."""
     tensors, results = integer_tensors(problem, dtype)
     for (name, operation), (*formats, layout) in product(OPERATIONS.items(), LAYOUTS):
         inputs = [layout(to_formats(part, getattr(tensors, part), *formats)) for part in operation.reads]
@@ -94,7 +94,7 @@ def calls(dtype, problem):
 
 
 def is_possible(name, inputs, more, keywords):
-    """Whether there is such a call: Winograd's algorithm has not all."""
+    """Whether such a call exists: Winograd's algorithm lacks some."""
     try:
         getattr(cg, name)(*inputs, *more, **keywords)
     except ValueError as error:
@@ -123,7 +123,7 @@ def main(dtype, every, first):
                 if not check(out, expected, dtype, keywords["algorithm"]):
                     wrong.append(f"{what}: another result")
                 if not memories[2].is_clean_around(out):
-                    wrong.append(f"{what}: written beside out")
+                    wrong.append(f"{what}: memory outside of out is written")
     figures = {
         "calls": count,
         "guarded arrays": 3 * count,
@@ -133,7 +133,7 @@ def main(dtype, every, first):
 
 
 def stray_scratch():
-    """As if this were a kernel."""
+    """Read as if this were a kernel."""
     library = ctypes.CDLL(None)
     library.watch_range.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
     library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]

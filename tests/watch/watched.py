@@ -1,4 +1,4 @@
-"""Children of the tests in this folder: what one was at work on when it died, and the libraries preloaded to them."""
+"""Children of the tests in this folder: the work of one at its death, and the libraries preloaded to them."""
 
 import mmap
 import os
@@ -13,17 +13,17 @@ import pytest
 import convgrad_cy
 
 HERE = Path(__file__).parent
-#: The file in which a child says what it is at work on. Its memory is shared, so that it outlives any death.
+#: The variable with the file in which a child notes its work. The file's memory is shared, so it outlives any death.
 _NOTE = "WATCH_NOTE"
 _NOTE_BYTES = 1 << 14
 
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
-#: A loaded machine takes its time; no child needs so many seconds on an idle one.
+#: A loaded machine takes its time. On an idle one, no child needs this many seconds.
 MOST_SECONDS = 540
 
 
 class Note:
-    """Of the child: what it is at work on. Without a parent it goes to nowhere."""
+    """The child's note of its work. Without a parent, it goes nowhere."""
 
     def __init__(self):
         path = os.environ.get(_NOTE)
@@ -38,19 +38,19 @@ class Note:
 
 
 class Ended:
-    """How a child ended: its return code, what it printed, and the note that it left."""
+    """The end of a child: its return code, its output, and the note that it left."""
 
     def __init__(self, code, stdout, stderr, note):
         self.code, self.stdout, self.stderr, self.note = code, stdout, stderr, note
 
     def __str__(self):
-        """What there is to say of a death."""
+        """A description of a death."""
         how = f"status {self.code}" if self.code >= 0 else signal.Signals(-self.code).name
         return f"{how} during: {self.note}\n{self.stderr[-4000:]}{self.stdout[-2000:]}"
 
 
 def run_child(folder, script, *arguments, preload=None, seconds=MOST_SECONDS, **environment):
-    """Run a script of this folder; ``preload`` is a library for it. Warnings are errors there, as here."""
+    """Run a script of this folder. ``preload`` is a library for it. Warnings are errors there, as here."""
     note = Path(folder) / f"note of {Path(script).stem}"
     note.write_bytes(bytes(_NOTE_BYTES))
     tests = [str(Path(convgrad_cy.__file__).parents[1]), str(HERE.parent), str(HERE)]
@@ -70,7 +70,7 @@ def run_child(folder, script, *arguments, preload=None, seconds=MOST_SECONDS, **
 
 
 def built(source, folder):
-    """A library of this folder's C, to be preloaded; the test is skipped where that cannot be."""
+    """A library of this folder's C, to be preloaded. The test is skipped if this is impossible."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler (cc)")

@@ -1,4 +1,4 @@
-"""A network in the way of ConvNeXt: Liu et al. 2022, with two stages of two blocks of 7×7 depthwise convolutions."""
+"""A network like ConvNeXt (Liu et al. 2022) with two stages of two blocks of 7×7 depthwise convolutions."""
 
 from jax.nn import gelu
 

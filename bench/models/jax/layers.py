@@ -1,4 +1,4 @@
-"""Layers of JAX, and where a network's weights come from."""
+"""Layers of JAX, and the sources of a network's weights."""
 
 from math import sqrt
 
@@ -54,7 +54,10 @@ def initial(network, shape, seed):
 
 
 def _he(weights, shape, fan):
-    """Weights by He et al. 2015: values keep their size from layer to layer, so the loss sees all layers at once."""
+    """Weights by He et al. 2015.
+
+    Values keep their size from layer to layer, so the loss depends on all layers at once.
+    """
     return weights.normal(shape, sqrt(2 / fan))
 
 

@@ -6,8 +6,8 @@ from .layers import conv, dense, group_norm, max_pool
 
 #: Channels, in multiples of the width, and stride of each block.
 BLOCKS = ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1))
-#: The scale of a branch's last norm at first. With 1, gradients grow so much on their way to the first layer that a
-#: rounding error decides the loss after the next step.
+#: The first scale of a branch's last norm. With 1, gradients would grow so much on their way to the first layer that a
+#: rounding error would decide the loss after the next step.
 BRANCH = 0.25
 
 

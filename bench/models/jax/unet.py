@@ -1,4 +1,7 @@
-"""U-Net: Ronneberger et al. 2015, padded and with four levels. Going up is a transposed convolution of 2×2 taps."""
+"""U-Net:
+
+Ronneberger et al. 2015, padded and with four levels. A transposed convolution of 2×2 taps leads up a level.
+"""
 
 from jax import numpy as jnp
 from jax.nn import relu

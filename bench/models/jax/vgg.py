@@ -1,4 +1,4 @@
-"""A network in the way of VGG: Simonyan and Zisserman 2015, with eight convolutions and one dense layer."""
+"""A network like VGG (Simonyan and Zisserman 2015) with eight convolutions and one dense layer."""
 
 import jax
 

@@ -1,4 +1,4 @@
-"""Steps of JAX whose convolutions have results and gradients that are changed as ../agreement.py says."""
+"""Steps of JAX whose convolutions have results and gradients with the noise that ../agreement.py describes."""
 
 from math import prod
 
@@ -10,7 +10,8 @@ from jax import numpy as jnp
 from bench.models.jax.layers import Given
 from bench.verify import TOLERANCES
 
-#: Signs of a step, and how far apart results begin in them: prime, so all are in use before one comes again.
+#: Number of signs of a step, and distance between the beginnings of two results in them. The number is prime, so all
+#: signs are in use before one comes again.
 SIGNS, BEGINS = 1_000_003, 7919
 
 
@@ -20,7 +21,7 @@ def signs(seed, step):
 
 
 class Noisy(Given):
-    """The weights of a list. Results and gradients of convolutions move by a share of their greatest element."""
+    """The weights of a list. Results and gradients of convolutions change by a share of their greatest element."""
 
     def __init__(self, weights, signs):
         super().__init__(weights)

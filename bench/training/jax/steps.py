@@ -15,8 +15,8 @@ SEED = 0
 class Steps:
     """``losses`` begins at the first weights, and so does each step that ``timed`` measures.
 
-    It is compiled when it is made, for the kernels that are enabled then. With ``weights_of``, the network takes its
-    weights from ``weights_of(weights, extra)``, where ``extra`` is an array that each step is given.
+    The constructor compiles the step for the kernels that are enabled at this time. With ``weights_of``, the network
+    takes its weights from ``weights_of(weights, extra)``. Each step takes one array ``extra``.
     """
 
     def __init__(self, model, dtype="float32", weights_of=lambda weights, extra: Given(weights), extra=0.0):
@@ -41,7 +41,7 @@ class Steps:
         self.step = jax.jit(step).lower(self.weights, *self.data, self.extra).compile()
 
     def losses(self, count, extras=None):
-        """The losses of the first steps; ``extras`` has one for each."""
+        """The losses of the first steps. ``extras`` has one array for each."""
         losses, weights = [], self.weights
         for extra in extras or [self.extra] * count:
             loss, weights = self.step(weights, *self.data, jnp.asarray(extra))

@@ -1,4 +1,4 @@
-"""JAX's program of a step and ours in turn: the same function, compiled with our lowering rule and without it."""
+"""Two programs of JAX in turn: the same function, compiled with our lowering rule and without it."""
 
 import time
 
@@ -14,13 +14,13 @@ from .noise import Noisy, signs
 from .steps import Steps
 
 SIDES = ("jax", OURS)
-#: Seconds before a side's turn. OpenMP's threads spin for some milliseconds after our last convolution. They are not to
+#: Seconds before a side's turn. OpenMP's threads spin for some milliseconds after our last convolution. They must not
 #: take processors from XLA's step.
 WAIT = 0.02
 
 
 def set_up(threads):
-    # JAX has no setting for threads: it takes as many as the process has processors, which bench/worker.py has set.
+    # JAX has no setting for threads: it takes as many as the process has processors, and bench/worker.py has set these.
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_x64", True)  # for the losses in float64
     convgrad_cy.set_num_threads(threads)
@@ -31,7 +31,7 @@ def about():
 
 
 def reference(model, count):
-    """The first losses in float64, those in float32, and those of each run with noise."""
+    """The first losses in float64, in float32, and in each run with noise."""
     noisy = Steps(model, weights_of=Noisy, extra=signs(0, 0))
     runs = [noisy.losses(count, [signs(seed, step) for step in range(count)]) for seed in range(DRAWS)]
     return Steps(model, "float64").losses(count), Steps(model).losses(count), {"float32": runs}
@@ -58,6 +58,6 @@ class Pair:
         return self.steps[side].timed()
 
     def described(self):
-        """Fields of a row that are found once it is timed."""
+        """Fields of a row that are known after it is timed."""
         parameters = sum(w.size for w in self.steps["jax"].weights)
         return {"parameters": parameters, "lowered": self.lowered, "passed_on": self.passed_on}

@@ -1,4 +1,4 @@
-"""Steps of PyTorch whose convolutions have results and gradients that are changed as ../agreement.py says."""
+"""Steps of PyTorch whose convolutions have results and gradients with the noise that ../agreement.py describes."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -8,24 +8,25 @@ from bench.verify import TOLERANCES
 
 aten = torch.ops.aten
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
-#: What autocast computes in bfloat16 besides.
+#: Further operators that autocast computes in bfloat16.
 PRODUCTS = (aten.mm.default, aten.addmm.default, aten.bmm.default)
-#: bfloat16's unit roundoff u. A value that is rounded is off by 0.42 u as root mean square: u/√3 at 1, half of that at
-#: 2. Autocast rounds both operands of a product, each covered by half a roundoff with a random sign; a weight is off by
-#: the same everywhere, so that does not cancel between positions. It rounds the result, the norm of it and the sum with
-#: a shortcut: together 0.73 u, covered by a whole one.
+#: bfloat16's unit roundoff u. A rounded value is off by 0.42 u as root mean square: by u/√3 at 1, and by half of it at
+#: 2. Autocast rounds both operands of a product. Half a roundoff with a random sign covers each of them; the error of
+#: a weight is the same everywhere, so it does not cancel between positions. Autocast also rounds the result, its norm,
+#: and the sum with a shortcut. Together these are 0.73 u; a whole roundoff covers them.
 ROUNDOFF = 2.0**-8
-#: Signs that are drawn, and how far apart results begin in them: prime, so all are in use before one comes again.
+#: Number of drawn signs, and distance between the beginnings of two results in them. The number is prime, so all signs
+#: are in use before one comes again.
 SIGNS, BEGINS = 1_000_003, 7919
 
 
 class Noise(TorchDispatchMode):
-    """Results of convolutions are changed by what a kernel for the type may be off."""
+    """A mode in which results of convolutions change by the error that a kernel for the type may have."""
 
     def __init__(self, dtype, seed):
         super().__init__()
         self.rounds = dtype == "bfloat16"
-        # Drawing a sign for each element would take longer than the steps. No result begins where another one did.
+        # To draw a sign for each element would take longer than the steps. No two results begin at the same sign.
         self.pool = torch.randn(SIGNS, generator=torch.Generator().manual_seed(seed)).sign()
         self.begin = 0
 

@@ -1,4 +1,4 @@
-"""A network with its data and optimizer: one call is one training step, in whichever kernels are enabled."""
+"""A network with its data and optimizer. One call is one training step with the kernels that are enabled."""
 
 import torch
 from torch.nn import functional
@@ -10,7 +10,7 @@ SEED = 0
 
 
 class Steps:
-    """``step()`` is forward, loss, backward and SGD, and gives the loss; ``losses`` begins at the first weights."""
+    """``step()`` is forward, loss, backward and SGD, and returns the loss. ``losses`` begins at the first weights."""
 
     def __init__(self, model, dtype="float32", layout="NCX", mode="eager"):
         torch.manual_seed(SEED)
@@ -28,11 +28,11 @@ class Steps:
 
     def placed(self, thing):
         thing = thing.double() if self.exact else thing
-        # A network's weights of one axis, and its vectors, have no such format and stay as they are.
+        # Weights of one axis and vectors have no such format and stay as they are.
         return thing.to(memory_format=self.format)
 
     def drawn(self, shape):
-        """A batch of random normals: zeros would make convolutions cheaper than they are."""
+        """A batch of random normals. Zeros would make convolutions cheaper than they are."""
         return self.placed(torch.randn(self.model.batch, *shape))
 
     def optimizer(self, network):
@@ -42,13 +42,13 @@ class Steps:
         self.network.load_state_dict(self.first)
 
     def losses(self, count):
-        """Of the first steps."""
+        """Losses of the first steps."""
         self.restart()
         return [self.step() for _ in range(count)]
 
 
 class Supervised(Steps):
-    """Cross entropy with random classes, one for an example or one for each position."""
+    """Cross entropy with random classes, one for each example or for each position."""
 
     def prepare(self):
         axes = self.model.inputs[1:] if self.model.dense else ()
@@ -69,7 +69,7 @@ class Supervised(Steps):
 
 
 class Adversarial(Steps):
-    """A step of the discriminator on images and on the generator's, then one of the generator."""
+    """A step of the discriminator on images and on generated images, then a step of the generator."""
 
     def prepare(self):
         from bench.models.dcgan import CODE

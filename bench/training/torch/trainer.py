@@ -1,4 +1,4 @@
-"""PyTorch's kernels and ours in turn, in one network with one optimizer, so all else is the same."""
+"""PyTorch's kernels and ours in turn, in one network with one optimizer, so that all else is equal."""
 
 import contextlib
 import time
@@ -18,7 +18,8 @@ DTYPES = FRAMEWORKS["torch"].dtypes
 #: Steps of each library that the profiler sees.
 PROFILED = 3
 SIDES = ("torch", OURS)
-#: The operators as the profiler names them: those that do not lie in each other, and those that our kernels are of.
+#: The operators as the profiler names them: the ones that do not contain each other, and the ones that our kernels are
+#: part of.
 WHOLE = ("aten::convolution", "aten::convolution_backward")
 PARTS = ("aten::_convolution", "aten::convolution_backward")
 
@@ -35,13 +36,13 @@ def about():
 
 
 def reference(model, count):
-    """The first losses in float64, those in float32, and for each type those of each run with noise."""
+    """The first losses in float64, in float32, and, for each type, in each run with noise."""
     exact, steps = steps_of(model, dtype="float64").losses(count), steps_of(model)
     return exact, steps.losses(count), {dtype: noisy(steps, dtype, count) for dtype in DTYPES}
 
 
 def kernels(side):
-    """The context in which a library's kernels compute. Only the worker of a row needs this package's."""
+    """The context in which a library's kernels compute. Only the worker of a row needs this package."""
     if side == "torch":
         return contextlib.nullcontext()
     from convgrad_cy import torch as ours
@@ -50,14 +51,14 @@ def kernels(side):
 
 
 def passed_on():
-    """Of our kernels' calls, those that went to PyTorch's: "operator: reason" -> number."""
+    """The calls of our kernels that went to PyTorch's: "operator: reason" -> number."""
     from convgrad_cy import torch as ours
 
     return {f"{operator}: {reason}": count for (operator, reason), count in ours.status().passed_on.items()}
 
 
 class Pair:
-    """One network that is trained by either side."""
+    """One network that both sides train."""
 
     def __init__(self, model, dtype, layout, mode):
         self.steps = steps_of(model, dtype=dtype, layout=layout, mode=mode)
@@ -67,7 +68,7 @@ class Pair:
             return self.steps.losses(count)
 
     def timed(self, side):
-        """Seconds of a step from the first weights: a network that has diverged computes with what is not finite."""
+        """Seconds of a step from the first weights: a network that has diverged would compute with NaN."""
         self.steps.restart()
         with kernels(side):
             begin = time.perf_counter()
@@ -75,7 +76,7 @@ class Pair:
             return time.perf_counter() - begin
 
     def described(self):
-        """Fields of a row that are found once it is timed."""
+        """Fields of a row that are known after it is timed."""
         return {
             "parameters": sum(p.numel() for p in self.steps.network.parameters()),
             "convolutions": {side: typical(convolutions(self.steps, side) for _ in range(PROFILED)) for side in SIDES},
@@ -84,7 +85,7 @@ class Pair:
 
 
 def convolutions(steps, side):
-    """The parts of a step's time that convolutions take, forward and backward, and that biases take in ours."""
+    """The share of a step's time that convolutions take, forward and backward, and that our kernels' biases take."""
     steps.restart()
     with torch.profiler.profile() as profile, kernels(side):
         begin = time.perf_counter()
@@ -97,7 +98,7 @@ def convolutions(steps, side):
         return 1e-6 * sum(event.cpu_time_total for event in parents_of) / seconds
 
     found = {"all": share(WHOLE)}
-    # PyTorch's kernels add the bias inside; ours leave it to these two operators.
+    # PyTorch's kernels add the bias themselves; ours leave it to these two operators.
     return found if side == "torch" else {**found, "bias": share(("aten::add_", "aten::sum"), PARTS)}
 
 

@@ -1,12 +1,12 @@
 """The fake CuPy as a module that any process imports, with kernels that fail as DRILL_FAULTS says.
 
-That is a JSON list of pairs: what happens, and a regular expression, searched in ``source kernel MACRO=value ...``:
+DRILL_FAULTS is a JSON list of pairs: a fault, and a regular expression, searched in ``source kernel MACRO=value ...``:
 
     wrong    the first bytes of the result are changed
-    raises   the launch is refused, and nothing is the worse for it
-    sticky   so is this one, and then everything in this process
+    raises   the launch is refused, without further harm
+    sticky   the launch is refused, and then every call in this process
     ends     the process ends
-    hangs    it does nothing any more
+    hangs    the process does nothing any more
 """
 
 import json

@@ -1,4 +1,4 @@
-"""In the place of bench.gpu.machine: what a machine could be like."""
+"""A stand-in for bench.gpu.machine: an imagined machine."""
 
 
 def about():

@@ -1,4 +1,4 @@
-"""In the place of bench.gpu.measure: times are made up; what is right is found by a small call of the row's kind."""
+"""A stand-in for bench.gpu.measure: times are made up; a small call of the row's kind decides about correctness."""
 
 from bench.gpu.launches import watched
 from bench.gpu.variant_calls import differences

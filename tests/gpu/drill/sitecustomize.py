@@ -1,4 +1,4 @@
-"""Drills: in the processes of a benchmark, stand-ins for the two modules that need PyTorch's GPU and its clocks."""
+"""Drills: stand-ins, in the processes of a benchmark, for the two modules that need PyTorch's GPU and its clocks."""
 
 import sys
 from importlib.util import spec_from_file_location
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Finder:
-    """Finds bench.gpu.machine and bench.gpu.measure beside this file."""
+    """Finds bench.gpu.machine and bench.gpu.measure next to this file."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

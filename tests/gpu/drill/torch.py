@@ -1,4 +1,4 @@
-"""In the place of PyTorch, as far as bench.gpu.ratio asks whether there is a GPU."""
+"""A stand-in for PyTorch, as far as bench.gpu.ratio asks whether there is a GPU."""
 
 from types import SimpleNamespace
 

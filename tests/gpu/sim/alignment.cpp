@@ -1,6 +1,6 @@
 #include "simulator.hpp"
 
-// g++ -fsanitize=alignment calls these; without its own library, an access out of line is an error of the thread.
+// g++ -fsanitize=alignment calls these. Without its own library, a misaligned access is an error of the thread.
 #if !defined(__SANITIZE_ADDRESS__)
 namespace
 {

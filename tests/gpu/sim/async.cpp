@@ -1,6 +1,6 @@
-// cp.async: what a thread asks for is read at once, so that a bad address is seen where it is asked for. The place that it
-// goes to is poison from then on, and holds the data when the thread waits for the group: the two ends of what hardware
-// may do. The data of a group that nobody waits for never come.
+// cp.async: the source is read when the copy is requested, so that a bad address is seen there. The target is poison
+// from then on, and gets the data when the thread waits for the group. These are the two extremes of hardware. The data
+// of a group that nobody waits for never arrive.
 #include "scheduler.hpp"
 
 using namespace simulator;

@@ -1,4 +1,4 @@
-/* Tensor copies whose results and mistakes are known, for the tests of the simulator itself. */
+/* Tensor copies with known results and mistakes, for the tests of the simulator itself. */
 struct alignas(64) TensorMap {
     unsigned char opaque[128];
 };
@@ -7,7 +7,7 @@ struct Arguments {
     int64_t mistake, tiled, axes, channel, place[3], image, offset[3], at[5], bytes;
 };
 
-/* One box, as it lies in shared memory. */
+/* One box, in its shared memory layout. */
 enum {
     NO_WAIT = 1,
     NO_FENCE,
@@ -60,7 +60,7 @@ extern "C" __global__ void box(const unsigned char *from, unsigned char *to, con
         to[i] = shared[i];
 }
 
-/* Half of the threads wait for one another at a barrier of their own, in turns with all. */
+/* Half of the threads wait for one another at their own barrier, in turns with all threads. */
 enum { TOO_FEW = 1 };
 struct Counts {
     int64_t mistake;

@@ -1,4 +1,4 @@
-// CUDA's built-in functions, where C++ has them under another name or not at all.
+// CUDA's built-in functions that C++ lacks or has under another name.
 #pragma once
 
 #include "simulator.hpp"
@@ -11,7 +11,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu)
 
 namespace simulator
 {
-// The value of lane `from` of this lane's segment of `width` lanes, or its own where there is no such lane.
+// The value of lane `from` of this lane's segment of `width` lanes, or its own value if there is no such lane.
 template <class T> T shuffle(unsigned mask, const char *name, T value, int from, int width)
 {
     static_assert(sizeof(T) <= 8);

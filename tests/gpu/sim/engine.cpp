@@ -1,6 +1,6 @@
-// mbarriers, and the tensor copies whose bytes they count. What a copy brings is read at once, so that a bad address is
-// seen where it is asked for. The place that it goes to is poison from then on, and holds the data only when no thread can go
-// on without: as late as may be, one box after another in the order of the launch.
+// mbarriers, and the tensor copies whose bytes they count. The source is read when the copy is requested, so that a bad
+// address is seen there. The target is poison from then on, and gets the data only when no thread can continue without
+// them: as late as possible, one box after another in the order of the launch.
 #include "launch.hpp"
 #include "scheduler.hpp"
 #include "tensor_map.hpp"
@@ -17,7 +17,7 @@ struct Meter {
     unsigned phases;       // that have ended
     const Thread *maker;
     bool fenced;
-    int made; // after so many barriers
+    int made; // the number of barriers passed before
 
     void end_phase()
     {
@@ -66,7 +66,7 @@ const Map &map_at(const void *address)
     return map;
 }
 
-// One row of a box: 128 bytes of the first axis, or fewer, with zeros for what is outside of the tensor.
+// One row of a box: 128 bytes of the first axis, or fewer, with zeros for elements outside of the tensor.
 void read_row(unsigned char *row, const Map &map, int bytes, const int64_t at[5])
 {
     int64_t offset = 0;

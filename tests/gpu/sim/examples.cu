@@ -1,4 +1,4 @@
-/* Kernels whose results and mistakes are known, for the tests of the simulator itself. `mistake` chooses the mistake. */
+/* Kernels with known results and mistakes, for the tests of the simulator itself. `mistake` chooses the mistake. */
 struct Arguments {
     int64_t mistake;
 };
@@ -23,7 +23,7 @@ extern "C" __global__ void reverse(float *from, float *to, Arguments arguments)
         from[base + t] = 0;
 }
 
-/* Sums what cp.async brings, a piece of four floats for each thread and each of eight steps, three pieces ahead. */
+/* Sums data of cp.async, a piece of four floats for each thread and each of eight steps, three pieces ahead. */
 enum { LAX_WAIT = 1, REUSED_TOO_EARLY, MISALIGNED_COPY, NOT_SHARED };
 
 extern "C" __global__ void pipeline(const float *from, float *to, Arguments arguments)
@@ -85,7 +85,7 @@ extern "C" __global__ void multiply(const uint16_t *a, const uint16_t *b, float 
         c[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2] = sums[i];
 }
 
-/* The same product, of the fragments that the caller laid out: registers of all lanes, one after another. */
+/* The product of fragments that the caller has laid out: registers of all lanes, one after another. */
 template <int A, int B, int D, class Register, class Sum>
 __device__ void
 fragments(const Register *a, const Register *b, Sum *d, void (*mma)(Sum *, const Register *, const Register *))
@@ -146,7 +146,7 @@ extern "C" __global__ void shuffles(const int *from, int *to, Arguments argument
     to[t + 192] = int(__ballot_sync(all, value > 0));
 }
 
-/* Three votes of a block; from[i] are the threads, counted from the first, that are for the i-th. */
+/* Three votes of a block. from[i] is the number of threads, from the first on, that vote for the i-th. */
 extern "C" __global__ void votes(const int *from, int *to, Arguments)
 {
     const unsigned t = threadIdx.x;

@@ -1,6 +1,6 @@
-"""Carries out a ``Plan`` on NumPy arrays: the text of each kernel is compiled by g++ and run by the simulator.
+"""Carries out a ``Plan`` on NumPy arrays: g++ compiles the text of each kernel, and the simulator runs it.
 
-Compiled kernels are kept in a folder below the system's temporary one, by what they were made from.
+Compiled kernels are kept in a folder below the system's temporary one, by the texts and options that they depend on.
 """
 
 import ctypes
@@ -24,17 +24,17 @@ from . import tensor_maps
 
 FOLDER = Path(__file__).parent
 ENGINE = ("fiber.cpp", "scheduler.cpp", "warp.cpp", "async.cpp", "wgmma.cpp", "engine.cpp", "alignment.cpp")
-#: The orders of warps, and what memory holds in each that nobody has written to: NaN in every floating type, which
-#: makes even its product with zero wrong; and large numbers, which no kernel mends as it may mend NaN.
+#: The orders of warps, and the initial content of memory in each: NaN in every floating type, whose product with zero
+#: is wrong, too; and large numbers, which no kernel repairs as it may repair NaN.
 POISON = {"ascending": 0xFF, "descending": 0x7B, "random": 0x7B}
 SCHEDULES = tuple(POISON)
 #: Bytes around each operand and workspace that no kernel may write.
 GUARD = 256
 _GUARD_BYTE = 0xA5
-#: What CUDA allows of any launch.
+#: CUDA's limits for any launch.
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
-#: Dynamic shared memory begins at a multiple of this (DYNAMIC_SHARED of types.cuh), as static variables are counted.
+#: Dynamic shared memory begins at a multiple of this (DYNAMIC_SHARED of types.cuh), behind the static variables.
 _DYNAMIC_SHARED = 128
 
 COMPILER = which("g++")
@@ -46,7 +46,7 @@ if platform.machine() == "x86_64":
 
 
 class SimulationError(Exception):
-    """A kernel or a launch did what CUDA does not allow."""
+    """A kernel or a launch broke a rule of CUDA."""
 
 
 class _Triple(ctypes.Structure):
@@ -74,13 +74,13 @@ class _Launch(ctypes.Structure):
 
 
 def is_sanitized():
-    """Whether this process was started with the sanitizers' library, as ``SANITIZED`` code needs."""
+    """Whether this process was started with the sanitizers' library, as ``SANITIZED`` code needs it."""
     return "libasan" in os.environ.get("LD_PRELOAD", "")
 
 
 @cache
 def folder():
-    """Where compiled kernels are kept."""
+    """The folder of compiled kernels."""
     path = Path(os.environ.get("CONVGRAD_SIMULATOR_CACHE", f"{tempfile.gettempdir()}/convgrad_simulator_{os.getuid()}"))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.stat().st_uid != os.getuid():
@@ -97,7 +97,7 @@ def _engine_hash():
 
 
 def _compile(name, arguments, source=""):
-    """The file that the compiler makes of these, made anew only if something it depends on has changed."""
+    """The compiler's output for these. It is made again only if a dependency has changed."""
     digest = _engine_hash().copy()
     for part in (*arguments, source):
         digest.update(part.encode() + b"\0")
@@ -115,7 +115,7 @@ def _compile(name, arguments, source=""):
 
 @cache
 def _engine(mode):
-    """The simulator, one library for all kernels: each has only one block at a time, but a stack for every thread."""
+    """The simulator, one library for all kernels. Each kernel has one block at a time, but a stack for every thread."""
     objects = [str(_compile(".o", [*FLAGS, *mode, "-c", str(FOLDER / name)])) for name in ENGINE]
     return str(_compile(".so", ["-shared", *(mode if mode is SANITIZED else ()), *objects]))
 
@@ -138,8 +138,8 @@ def _library(text, kernel, sanitize):
     source = f'#include "launch.hpp"\n{text}\n#line 1 "export"\nSIMULATOR_EXPORT({kernel})\n'
     command = [f"-I{_prelude(mode)}", *FLAGS, "-fvisibility=hidden", *mode, "-shared", "-x", "c++", "-"]
     if not sanitize:
-        # The simulator has the function that -fsanitize=alignment calls, and the libraries that a kernel needs: it goes
-        # without those that the compiler would add.
+        # The simulator has the function that -fsanitize=alignment calls, and the libraries that a kernel needs, so the
+        # compiler's libraries are left out.
         command.append("-nodefaultlibs")
     return ctypes.CDLL(str(_compile(".so", [*command, "-x", "none", _engine(mode)], source)))
 
@@ -154,14 +154,14 @@ def load(text, kernel, sanitize=False):
 
 
 class Taken(NamedTuple):
-    """What a kernel takes of a multiprocessor, as its text says."""
+    """The parts of a multiprocessor that a kernel needs, according to its text."""
 
-    shared: int  # bytes before dynamic shared memory, where all static variables of the text are
+    shared: int  # bytes of all static variables of the text, before dynamic shared memory
     threads: int  # the most in a block
 
 
 def taken(text, kernel, sanitize=False):
-    """What a kernel of a CUDA text takes."""
+    """The needs of a kernel of a CUDA text."""
     library = _library(text, kernel, sanitize)
     library.simulator_static_shared.restype = library.simulator_most_threads.restype = ctypes.c_int64
     static = -(-library.simulator_static_shared() // _DYNAMIC_SHARED) * _DYNAMIC_SHARED
@@ -174,9 +174,9 @@ _LIBC.free.restype, _LIBC.free.argtypes = None, [ctypes.c_void_p]
 
 
 class _Memory:
-    """Bytes of their own for one operand or workspace, aligned to 16 bytes as they are in the array.
+    """Separate bytes for one operand or workspace, aligned to 16 bytes as in the array.
 
-    On both sides lie guards; with the sanitizers those of its malloc, which see reads too.
+    There are guards on both sides. With the sanitizers, these are the guards of their malloc, which see reads, too.
     """
 
     def __init__(self, size, origin=None, poison=0):
@@ -209,7 +209,7 @@ class _Memory:
 
 
 def _copy_of(array):
-    """The memory of an array's copy, and the address of its first element there."""
+    """The memory of an array's copy, and the address of its first element."""
     steps = [stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True) if size]
     before = -sum(step for step in steps if step < 0)
     size = before + sum(step for step in steps if step > 0) + array.itemsize if array.size else 0
@@ -218,7 +218,7 @@ def _copy_of(array):
 
 
 def check_launch(launch):
-    """Refuse a grid, a block or arguments that CUDA has no place for."""
+    """Refuse a grid, a block or arguments beyond CUDA's limits."""
     for name, sizes, limits in (("grid", launch.grid, _MOST_BLOCKS), ("block", launch.block, _MOST_THREADS)):
         if len(sizes) != 3 or not all(0 < size <= most for size, most in zip(sizes, limits, strict=True)):
             raise SimulationError(f"{launch.kernel}: {name} must be within {limits} and not empty, was {sizes}")
@@ -232,7 +232,7 @@ _lock = Lock()  # a compiled kernel has one block at a time
 
 
 def run_launch(start, launch, addresses, schedule, seed=0, maps=None):
-    """Run the compiled kernel of one launch on memory at these addresses, with its tensor maps or those given."""
+    """Run the compiled kernel of one launch on memory at these addresses, with its tensor maps or the given ones."""
     check_launch(launch)
     if maps is None:
         maps = tensor_maps.encoded(launch.maps, addresses)
@@ -259,9 +259,9 @@ def run_launch(start, launch, addresses, schedule, seed=0, maps=None):
 
 
 def execute(plan, arrays, written, schedule="ascending", seed=0, text=module.text):
-    """Carry out a plan on the arrays of source, filter and target, of which the one numbered ``written`` changes.
+    """Carry out a plan on the arrays of source, filter and target. The array number ``written`` changes.
 
-    ``text`` gives the CUDA text of a source file and macros.
+    ``text`` returns the CUDA text of a source file and macros.
     """
     copies = [_copy_of(array) for array in arrays]
     spaces = [_Memory(size, poison=POISON[schedule]) for size in plan.workspaces]

@@ -1,4 +1,4 @@
-// Leaves one stack and goes on with another: what a function has to keep is pushed, then the stack pointer changes.
+// Switches stacks: it pushes the registers that a function has to preserve, then changes the stack pointer.
 #if defined(__x86_64__)
 asm(R"(
 .text

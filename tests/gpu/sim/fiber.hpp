@@ -1,4 +1,4 @@
-// Stacks that take turns: a thread of the simulated block is a fiber, and the scheduler is the stack it came from.
+// Stacks that take turns: a thread of the simulated block is a fiber, and the scheduler runs on the stack that resumed it.
 #pragma once
 
 #include <cstddef>
@@ -86,7 +86,7 @@ class Fiber
         arrived();
     }
 
-    // Called on the fiber whenever it gets to run, so at its entry too.
+    // Called on the fiber whenever it starts to run, also at its entry.
     void arrived()
     {
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,5 +1,5 @@
-// The door between Python (executor.py) and a compiled kernel: C functions that run it, and that say what it takes.
-// A guard that works in a precompiled header, too.
+// The interface between Python (executor.py) and a compiled kernel: C functions that run it, and that return its needs.
+// The guard also works in a precompiled header.
 #ifndef SIMULATOR_LAUNCH
 #define SIMULATOR_LAUNCH
 
@@ -25,10 +25,10 @@ struct Launch { // executor.py has the same fields
     const int64_t *arguments;
     int64_t map_bytes; // of tensor maps, if the kernel has some
     const void *maps;
-    unsigned char *static_begin, *static_end; // the kernel's static __shared__ variables; not Python's to fill in
+    unsigned char *static_begin, *static_end; // the kernel's static __shared__ variables; Python does not set them
 };
 
-// Runs all blocks; null, or what went wrong.
+// Runs all blocks. Returns null, or an error message.
 const char *run(const Launch &launch, void (*body)(const Launch &));
 
 // A kernel's parameters are pointers, perhaps a struct of tensor maps, and one struct of 64-bit integers.
@@ -74,7 +74,7 @@ template <class... Parameters, void (*kernel)(Parameters...)> struct Kernel<kern
 } // namespace simulator
 
 #define SIMULATOR_C extern "C" __attribute__((visibility("default")))
-// Of the text's static __shared__ variables the bytes; of its launch bounds the smallest, or 0 where it has none.
+// Bytes of the text's static __shared__ variables, and the smallest of its launch bounds, or 0 if it has none.
 #define SIMULATOR_EXPORT(kernel)                                                                                       \
     SIMULATOR_C const char *simulator_start(const simulator::Launch *launch)                                           \
     {                                                                                                                  \

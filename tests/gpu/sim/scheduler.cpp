@@ -1,5 +1,5 @@
-// Runs the blocks of a launch one after another, and the threads of a block in an order that is legal but unkind: a lane
-// runs until it has to wait for others, a warp until none of its lanes can go on, and only then does the next warp start.
+// Runs the blocks of a launch one after another, and the threads of a block in a legal but adverse order. A lane runs
+// until it has to wait for others, a warp until none of its lanes can continue. Only then does the next warp start.
 #include "scheduler.hpp"
 #include "launch.hpp"
 
@@ -75,7 +75,7 @@ unsigned returned(const Thread *lanes)
     return bits;
 }
 
-// Whether all that lane `self` waits for are there; then they have met.
+// Whether all lanes that lane `self` waits for have arrived. They have then met.
 bool complete(Thread *lanes, const Thread &self)
 {
     const unsigned present = self.mask & ~returned(lanes);
@@ -93,7 +93,7 @@ bool complete(Thread *lanes, const Thread &self)
     return true;
 }
 
-// A lane that has returned is waited for no longer.
+// Stop waiting for a lane that has returned.
 void lane_returned(Thread *lanes)
 {
     for (int i = 0; i < 32; ++i)
@@ -143,7 +143,7 @@ std::string what_each_does(int count)
     return text;
 }
 
-// Whether a barrier is reached: by as many threads as it is for, at one place of the source.
+// Whether enough threads have reached a barrier, all at one place of the source.
 bool release_barrier(int count, const Thread &first)
 {
     std::vector<Thread *> there;
@@ -215,7 +215,7 @@ void run_block()
 void allocate_shared()
 {
     shared_memory.assign(2 * GUARD + launch->shared, GUARD_BYTE);
-    // Aligned to 128 bytes and no more, so that a kernel which takes more for granted is seen.
+    // Aligned to 128 bytes and no more, so that a kernel with a stronger assumption is seen.
     const uintptr_t memory = reinterpret_cast<uintptr_t>(shared_memory.data());
     shared_begin = shared_memory.data() + ((memory + 511) / 256 * 256 + 128 - memory);
 }

@@ -1,4 +1,4 @@
-// What the parts of the simulator share: the threads of the block that runs, and how lanes of a warp meet.
+// Shared parts of the simulator: the threads of the running block, and the meetings of lanes of a warp.
 #pragma once
 
 #include "fiber.hpp"
@@ -7,7 +7,7 @@
 
 namespace simulator
 {
-extern unsigned char poison; // what memory holds that nobody has written to
+extern unsigned char poison; // the content of memory that nobody has written to
 
 struct Copy {
     unsigned char *shared;
@@ -16,7 +16,7 @@ struct Copy {
     unsigned group;
 };
 
-// What is done once all lanes of a meeting are there: with what each of them brought (null where a lane takes no part).
+// The action once all lanes of a meeting have arrived. It takes each lane's operand (null if a lane takes no part).
 using Meeting = void (*)(void *const operands[32]);
 
 struct Thread {
@@ -27,10 +27,10 @@ struct Thread {
     const char *waits_for; // null: it can run
     const char *file;      // of the barrier that it waits at
     int line;
-    int barrier; // which of the block's it is, for so many threads
+    int barrier; // the number of this barrier in the block; `expected` threads meet there
     int expected;
-    bool vote;         // that it brought there
-    const void *meter; // the mbarrier of which it waits for the phase of this parity
+    bool vote;         // the thread's vote there
+    const void *meter; // the mbarrier that it waits for, until the phase of this parity ends
     unsigned parity;
     unsigned mask; // of the lanes that it waits for
     Meeting meeting;
@@ -47,25 +47,25 @@ struct Thread {
 
 extern Thread *current;
 
-// Waits until all lanes of `mask` that have not returned are here, of which the last one carries out the meeting.
-// `whole`: an instruction for 32 lanes, none of which may have returned.
+// Waits until all lanes of `mask` that have not returned are here. The last one of them carries out the meeting.
+// `whole`: an instruction for 32 lanes. None of them may have returned.
 void meet(const char *name, unsigned mask, bool whole, Meeting meeting, void *operands);
 
 bool is_shared(const void *address, size_t bytes);
 uint64_t random_number();
-// How often all threads of the block have met at __syncthreads.
+// Number of times that all threads of the block have met at __syncthreads.
 extern int barriers_passed;
 
-// mbarriers (engine.cpp): whether the phase has ended that a thread waits for, and, when no thread can go on, the arrival of
-// one of the boxes that are on their way, if there is one.
+// mbarriers (engine.cpp): whether a thread's awaited phase has ended. If no thread can continue, one of the requested boxes
+// arrives, if there is one.
 bool has_ended(const Thread &waiting);
 bool bring_box(int schedule);
-// Before a block begins and after it has ended; what is wrong then.
+// Called before a block begins and after it has ended. Returns null, or an error message.
 const char *forget_meters();
 
-// Before a block begins: no wgmma is on its way.
+// Called before a block begins: no wgmma is in flight.
 void forget_products();
 
-// As tensor cores truncate.
+// Truncation as in tensor cores.
 float rounded_toward_zero(double value);
 } // namespace simulator

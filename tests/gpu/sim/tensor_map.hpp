@@ -1,4 +1,4 @@
-// A tensor map as the simulator has it, in the 128 bytes of the driver's: what tensor_maps.py writes there.
+// A tensor map of the simulator, in the 128 bytes of a driver's map. tensor_maps.py writes it.
 #pragma once
 
 #include <cstdint>

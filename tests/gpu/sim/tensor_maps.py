@@ -1,6 +1,6 @@
-"""The driver's part in tensor maps: what it refuses, and the 128 bytes that the simulator reads (tensor_map.hpp).
+"""The driver's part in tensor maps: its refusals, and the 128 bytes that the simulator reads (tensor_map.hpp).
 
-The rules are those of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col in the reference of CUDA's driver.
+The rules come from cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col in the reference of CUDA's driver.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ _HALVES = (6, 9)
 
 
 class Refused(Exception):
-    """What the driver says CUDA_ERROR_INVALID_VALUE to."""
+    """A call that the driver answers with CUDA_ERROR_INVALID_VALUE."""
 
 
 def _require(condition, what):

@@ -1,6 +1,6 @@
-// wgmma.mma_async: products of a warpgroup, of which each warp forms its 16 rows. Operands are read when a product is
-// asked for and again when it is waited for, and must not have changed: hardware reads them some time in between. Its sums
-// are poison until then. What cp.async has brought counts only once its thread has made it visible by a fence.
+// wgmma.mma_async: products of a warpgroup. Each warp forms its 16 rows. Operands are read when a product is requested
+// and again when it is waited for, and must not have changed: hardware reads them at some time in between. The sums are
+// poison until then. Data of cp.async count only after their thread has made them visible by a fence.
 #include "scheduler.hpp"
 #include <map>
 

@@ -1,1 +1,1 @@
-"""As much of matplotlib as ``demo --plot`` calls, for tests of where the picture goes; it draws nothing."""
+"""The part of matplotlib that ``demo --plot`` calls, for tests of the picture's file. It draws nothing."""

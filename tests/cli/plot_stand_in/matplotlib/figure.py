@@ -1,4 +1,4 @@
-"""A figure that ignores what is drawn, and writes bytes that are no picture."""
+"""A figure that draws nothing, and writes bytes that are no picture."""
 
 
 class Axes:
