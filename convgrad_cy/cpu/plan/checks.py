@@ -78,7 +78,7 @@ def check_window(row, pairs):
         unseen = (a.taps < 1) | (row[-1] == PACKS)  # a row that only packs fills no window
         need(unseen | ((m.begin + back >= 0) & (last < m.extent)), "a window smaller than its box")
         filled = (m.positions - 1.0) * m.step + abs(m.tap) * (a.taps - 1.0) + 1
-        need(unseen | (m.apart > 0) | (filled <= m.extent), "a window smaller than what fills it")
+        need(unseen | (m.apart > 0) | (filled <= m.extent), "a window smaller than its elements")
         need((m.apart == 0) | ((m.begin == 0) & (m.step == 1)), "taps of a window apart and shifted")
         size = size * m.extent
     return size
