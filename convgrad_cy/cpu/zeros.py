@@ -1,4 +1,4 @@
-"""Results whose sums have no term: zeros, whatever the shapes."""
+"""Results whose sums have no terms: zeros of any shape."""
 
 
 class Zeros:
