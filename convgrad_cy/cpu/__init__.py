@@ -1,12 +1,12 @@
 """The CPU backend: ``prepare`` plans the work of a call.
 
-A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) makes a
-``Job`` of it (plan/job.py): a kernel, a plan as integers, and the operands. ``Job.ready`` gives the work, which runs on
-any arrays that lie in memory like the call's.
+A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) turns it
+into a ``Job`` (plan/job.py): a kernel, a plan of integers, and the operands. ``Job.ready`` gives the work, which runs
+on any arrays that lie in memory like the call's.
 
-- ``machine/``: the register tile, the caches, the kernels and the numbers that decide what is faster.
-- ``plan/``: the stages of a plan that all families share.
-- ``rewrites/``: families that make another problem of a task, with copies around it.
+- ``machine/``: the register tile, the caches, the kernels, and the tuned numbers that decide which choice is faster.
+- ``plan/``: the parts of planning that all families share.
+- ``rewrites/``: families that turn a task into a task for another problem, with copies around it.
 - ``direct/``, ``winograd/``, ``small_groups/``, ``long_sums/``: families that plan a kernel of ``pyx/``.
 """
 
@@ -26,15 +26,15 @@ from .zeros import Zeros
 
 
 def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None):
-    """The ``Task`` on this machine; ``threads`` None takes the number of a call here and now."""
+    """The ``Task`` on this machine; ``threads``: of the call, None for the current setting."""
     here = this_machine(threads)
-    if algorithm == "direct":  # pairs of bfloat16 are multiplied with subnormal numbers taken for zero
+    if algorithm == "direct":  # the instruction for pairs of bfloat16 flushes subnormal numbers to zero
         here = here._replace(multiplies_pairs=False)
     return Task(operation, problem, dtype, algorithm, places, tensors, here)
 
 
 def explained(task, preference=families.PREFERENCE):
-    """What ``details.explained`` says of a task; no family and no details where the result is zeros."""
+    """The result of ``details.explained``; without family and details if the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
     refusals, family, details = explained_task(reached(task), preference)
@@ -42,17 +42,17 @@ def explained(task, preference=families.PREFERENCE):
 
 
 def refusal(operation, problem, dtype):
-    """Why Winograd's algorithm cannot be asked for, or None: zeros need no algorithm."""
+    """The reason to refuse a call with ``algorithm="winograd"``, or None. A result of zeros needs no algorithm."""
     if not problem.has_products:
         return None
     return refused_by_winograd(operation, problem, dtype, this_machine().tile)
 
 
 def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None):
-    """How to write x (DGRAD), y (FPROP) or w (WGRAD), which is not empty, for any arrays that lie in memory like these.
+    """The work that writes x (DGRAD), y (FPROP) or w (WGRAD), for any arrays that lie in memory like these.
 
-    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view.
-    ``threads``: the number of the call, or None for the one here and now.
+    ``tensors``: the six-dimensional views of x, w and y; the written one is not empty. ``places``: for each, the index
+    of the call's array that it views. ``threads``: the threads of the call, or None for the current setting.
     """
     if not problem.has_products:
         return Zeros()
@@ -63,7 +63,7 @@ def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None)
 
 
 def ready(task, preference=families.PREFERENCE):
-    """The work of a task that has products, by the first family of ``preference`` that suits."""
+    """The work of a task that has products, from the first family of ``preference`` that does not refuse it."""
     narrowed = reached(task)
     work = families.job(narrowed, preference).ready()
     return work if narrowed is task else Narrowed.of(work, task)

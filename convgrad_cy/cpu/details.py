@@ -1,6 +1,6 @@
-"""What a planned task will do, in names and numbers that a reader knows.
+"""Details of a planned task for ``explain``: names and values.
 
-Bytes beside the arrays are about those of a call; each thread has a window and sums of its own in addition.
+The bytes of scratch are an estimate for a call, without the window and the sums of each thread.
 """
 
 from math import prod
@@ -26,7 +26,7 @@ _NAMES = ("x", "w", "y")
 
 
 def explained(task, preference=PREFERENCE):
-    """(pairs of a family that refuses and its reason, the family that takes the task, pairs of a name and a value)."""
+    """([(refusing family, reason)], name of the family that takes the task, [(name, value)] about its plan)."""
     reasons, family = chosen(task, preference)
     named = [(name_of(other), str(reason)) for other, reason in reasons]
     return named, name_of(family), _details(job(task, preference), task)
@@ -37,16 +37,16 @@ def _bytes(axes, itemsize):
 
 
 def _task_of(made):
-    """The task of what computes a part of another one."""
+    """The task of a work that computes a part of another task."""
     if isinstance(made, Reordered):
         return _task_of(made.work)
     return _task_of(next(iter(made.products.values()))) if isinstance(made, Columned) else made.task
 
 
 def _details(made, task, places=None):
-    """Pairs of a name and a value, of what a family made of a task.
+    """Pairs of a name and a value about ``made``, the job of a task.
 
-    ``places``: of x, w and y among the arrays of the call, where the task has others in their place.
+    ``places``: the index of x, w and y among the arrays of the call, if the task has exchanged them.
     """
     itemsize, places = task.dtype.itemsize, places or task.places
     if isinstance(made, Exchanged):
@@ -135,7 +135,7 @@ def _tile(blocks):
 
 
 class _Rows:
-    """The rows of a plan that compute, as arrays: a dgrad with many stride phases has hundreds of thousands.
+    """The rows of a plan that compute, as arrays, since a dgrad with many stride phases has hundreds of thousands.
 
     Each field of ``walks`` and ``windows`` is an array (rows, axes), each field of ``reads`` an array (rows).
     """
@@ -154,16 +154,16 @@ class _Rows:
         return len(self.taps)
 
     def boxes(self, batch, images):
-        """How many boxes the walk of each row has."""
+        """Number of boxes of each row's walk."""
         return -(-batch // images) * (-(-self.walks.positions // np.maximum(self.windows.positions, 1))).prod(1)
 
     def box(self):
-        """Positions on each axis of a box of the longest walk."""
+        """Positions of a box of the longest walk, on each axis."""
         return self.windows.positions[self.walks.positions.prod(1).argmax()].tolist()
 
 
 def _tasks(job, blocks, rows):
-    """Tasks of all walks."""
+    """Number of tasks of all walks."""
     operation, problem = job.task.operation, job.task.problem
     channels, outputs = job.task.tensors[0].shape[2], job.task.tensors[2].shape[2]
     if blocks.lanewise:
@@ -179,7 +179,7 @@ def _tasks(job, blocks, rows):
 
 
 def _direct_bytes(job, blocks, taps):
-    """Of the packed filter, or of what the slices of wgrad sum before they are added: so many taps at a time."""
+    """Bytes of the packed filter, or of the slices' sums in wgrad; ``taps``: taps that are held at a time."""
     (source, _, target), machine = job.task.tensors, job.task.machine
     groups, channels, outputs = source.shape[1], source.shape[2], target.shape[2]
     itemsize = job.task.dtype.compute_itemsize
@@ -207,7 +207,7 @@ def _packed(job, blocks, reads):
 
 
 def _phases(job, blocks, rows):
-    """Walks that a task computes together, but for one without taps, which leaves zeros."""
+    """Number of walks that a task computes together, except a walk without taps, which only stores zeros."""
     lanewise = blocks.lanewise and job.task.operation != WGRAD
     return max(1, int((rows.taps > 0).sum())) if lanewise else blocks.phases
 
@@ -222,7 +222,7 @@ def _copied(job, blocks, reads):
     single = source.shape[2] == target.shape[2] == 1
     adjacent = single and all(tensor.strides[1] == tensor.itemsize for tensor in (source, target))
     whole = adjacent or blocks.spreads == 2
-    return "nothing, if vectors are whole" if whole else "what a box sees of the source, and its sums"
+    return "nothing, if vectors are whole" if whole else "the source of a box, and its sums"
 
 
 def _direct(job, task):

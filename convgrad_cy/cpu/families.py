@@ -1,13 +1,13 @@
-"""The ways to compute a task, in the order in which they are tried."""
+"""The families of algorithms, in their order of preference."""
 
 from functools import partial
 
 from . import direct, long_sums, small_groups, winograd
 from .rewrites import columns, exchanged, overlaps, patches
 
-#: Each has ``refusal(task)``, which is None or the reason why the family does not take the task, and
-#: ``job(task, rest)``, which gives an object whose ``ready()`` runs. ``rest(task)`` does so for a part that is left to
-#: the families after this one. The last family refuses nothing.
+#: A family has two functions. ``refusal(task)`` is None, or the reason why the family does not take the task.
+#: ``job(task, rest)`` gives an object whose ``ready()`` is the work. ``rest(task)`` gives such an object for a task
+#: that is left to later families. The last family never refuses.
 PREFERENCE = (patches, overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
 
 
@@ -16,7 +16,7 @@ def name_of(family):
 
 
 def chosen(task, families=PREFERENCE):
-    """The families that refuse a task, each with its reason; and the one that takes it."""
+    """The families that refuse a task, each with its reason, and the family that takes it."""
     reasons = []
     for family in families:
         reason = family.refusal(task)
@@ -27,7 +27,7 @@ def chosen(task, families=PREFERENCE):
 
 
 def job(task, families=PREFERENCE):
-    """What the first family makes of a task that does not refuse it."""
+    """The job of the first family that does not refuse the task."""
     for number, family in enumerate(families, 1):
         if family.refusal(task) is None:
             return family.job(task, partial(job, families=families[number:]))

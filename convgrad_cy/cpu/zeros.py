@@ -1,13 +1,13 @@
-"""Results whose sums have no term: zeros, whatever the shapes."""
+"""Results whose sums have no terms: zeros of any shape."""
 
 
 class Zeros:
-    """Fills a result with zeros: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that fills a result with zeros."""
 
     __slots__ = ()
 
     def run(self, first, second, result, before=None):
-        """Write the result; ``before`` is called before that."""
+        """Write the result. Before the first store, ``before`` is called."""
         if before is not None:
             before()
         result[...] = 0

@@ -1,4 +1,4 @@
-"""The sum as the definition has it, in windows of the source and blocks of the filter (``pyx/``).
+"""The direct sum of the definition, computed in windows of the source and blocks of the filter (``pyx/``).
 
 The last family: it refuses nothing.
 """
@@ -16,14 +16,14 @@ from .plan import plan as make_plan
 
 
 def _with_fewer_taps(task):
-    """The task with the taps of wgrad as channels, where each image is one patch."""
+    """The wgrad task with taps folded into channels; each image is one patch."""
     source, filter, target = task.tensors
     problem, joined, source = taps_as_channels(task.problem, filter.swapaxes(1, 2), source)
     return task._replace(problem=problem, tensors=(source, joined.swapaxes(1, 2), target))
 
 
 def refusal(task):
-    """None: the definition computes whatever there is."""
+    """None: the direct sum computes every task."""
     return None
 
 
@@ -39,7 +39,7 @@ def job(task, rest=None):
     order = None
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
-        if joined != problem:  # the order of each sum stays as it is for other layouts
+        if joined != problem:  # keeps the order of each sum, which other layouts have too
             order = order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)

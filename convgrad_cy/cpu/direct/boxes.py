@@ -1,4 +1,4 @@
-"""Boxes of positions and their windows (pyx/copy/window.pxd): how large each is, so that it stays in the L2 cache."""
+"""Sizes of boxes of positions and of their windows (pyx/copy/window.pxd), so that a window stays in the L2 cache."""
 
 from math import gcd, prod
 
@@ -8,9 +8,9 @@ from ..plan.steps import WindowAxis
 
 
 def window_axis(axis, positions, contiguous=False):
-    """A window's axis for boxes of ``positions``: taps share elements, unless that would be larger than apart.
+    """A window's axis for boxes of ``positions``. Taps share elements, unless separate copies for each tap are smaller.
 
-    ``contiguous``: neighbouring positions must be neighbours in the window.
+    ``contiguous``: neighbouring positions must be adjacent in the window.
     """
     taps = max(axis.taps, 1)
     least, greatest = axis.extremes(positions)
@@ -21,15 +21,15 @@ def window_axis(axis, positions, contiguous=False):
 
 
 def span(axes, positions):
-    """Where the source begins that boxes of so many positions see on several walks of an axis, and its extent."""
+    """(begin, extent) of the source range that boxes of ``positions`` read, over all walks ``axes`` of an axis."""
     least, greatest = zip(*[axis.extremes(positions) for axis in axes], strict=True)
     return min(least), max(greatest) - min(least) + 1
 
 
 def box_of(walk, batch, most, multiple=1, row=None):
-    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width: whole rows first.
+    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width; whole rows if possible.
 
-    A row that is cut, to at most ``row`` positions where that is given, is cut at a ``multiple``.
+    ``row``: most positions of a row. A row is cut at a multiple of ``multiple``.
     """
     box = [even(walk[2].positions, min(most, row or most), multiple)]
     for extent in (walk[1].positions, walk[0].positions, batch):
@@ -39,17 +39,17 @@ def box_of(walk, batch, most, multiple=1, row=None):
 
 
 def _window_size(walk, box):
-    """Elements of a channel of a box's window."""
+    """Elements of a box's window for one channel."""
     return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
 
 
 def has_much_rim(window, tuning):
-    """Whether a window, of large or dilated filters, has many elements for each position of its box."""
+    """Whether a window has many more elements than its box has positions: large or dilated filters have much halo."""
     return prod(axis.extent for axis in window) > tuning.much_rim * prod(axis.positions for axis in window)
 
 
 def compact_box_of(walk, batch, most, multiple, tuning):
-    """``box_of``, but of parts of rows, as long as halving them makes much less of the rim.
+    """``box_of`` with shorter rows: rows are halved as long as this makes the halo much smaller.
 
     With few output channels, filling windows takes as long as the products.
     """
@@ -64,13 +64,13 @@ def compact_box_of(walk, batch, most, multiple, tuning):
 
 
 def _width_axis(axis, positions, across, paired):
-    """The window's axis of the width; where positions are paired, it has room for a whole number of pairs."""
+    """The window's axis of the width. ``paired``: it has room for a whole number of pairs of positions."""
     room = positions + positions % 2 if paired else positions
     return window_axis(axis, room, contiguous=across)._replace(positions=positions)
 
 
 def shared_windows(walks, positions):
-    """The windows of stride phases that share one: each axis has what all of them see of boxes of ``positions``."""
+    """The windows of stride phases that share one window: it holds all elements that boxes of ``positions`` read."""
     shared = []
     for i, count in enumerate(positions):
         axes = {walk[i] for walk in walks}
@@ -82,11 +82,12 @@ def shared_windows(walks, positions):
 
 
 def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compact=False, shared=False):
-    """(images, a window for each walk, chunk): boxes and chunks of channels whose window fits into its share.
+    """(images, a window for each walk, chunk): boxes and chunks of channels whose windows fit in ``window_bytes``.
 
-    ``sums``: a ``SumProblem``. At most ``most`` positions and ``chunk`` channels, of ``itemsize`` bytes, and at least
-    ``least`` channels. ``across``: rows are cut at whole vectors. ``paired``: in pairs of positions. ``compact``: with
-    a rim as small as can be; the chunk is the same. ``shared``: one window for all walks, which are stride phases.
+    ``sums``: a ``SumProblem``. ``most``: most positions of a box. ``chunk``, ``least``: most and least channels.
+    ``itemsize``: bytes of an element. ``across``: rows are cut at whole vectors. ``paired``: positions are stored in
+    pairs. ``compact``: boxes have a small halo; this does not change the chunk. ``shared``: one window for all walks,
+    which are stride phases.
     """
     walks, batch, tuning = sums.walks, sums.batch, sums.tuning
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
@@ -107,7 +108,7 @@ def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compac
         elements = box[0] * max(prod(axis.extent for axis in window) for window in windows)
         if elements * chunk * itemsize <= tuning.window_bytes or (chunk <= least and most == 1):
             break
-        # A few channels of many positions, since the rim grows as boxes shrink; but then of fewer positions.
+        # First fewer channels, because smaller boxes have relatively more halo. Then fewer positions.
         long = chunk // 2 * sums.taps >= tuning.long_sum
         few = tuning.kept_positions_of_long_sums if long else tuning.kept_positions
         if chunk > least and (chunk > 4 or most <= few):
@@ -121,7 +122,7 @@ def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compac
 
 
 def count_boxes(sums, images, windows):
-    """Boxes of the walk that has fewest."""
+    """Number of boxes of the walk with the fewest boxes."""
     return -(-sums.batch // images) * min(
         prod(-(-axis.positions // part.positions) for axis, part in zip(walk, window, strict=True))
         for walk, window in zip(sums.walks, windows, strict=True)
@@ -129,11 +130,11 @@ def count_boxes(sums, images, windows):
 
 
 def bundled(sums, placement, images, windows, tasks):
-    """Groups that a task takes together, of which each has so many tasks.
+    """Number of neighbouring groups that a task takes together; ``tasks``: tasks of one group.
 
-    Of channels last, they are neighbours in memory: what is copied are then whole lines of the cache. So are the lines
-    of a window to which pairs of channels are transposed. Groups are computed each by itself, however many a task
-    takes, so their number may depend on that of threads.
+    With channels last, neighbouring groups are adjacent in memory, so the copy to a window reads whole cache lines. If
+    positions are adjacent, bundles help only pairs of channels, which are transposed to whole lines of a window. Each
+    group is computed by itself, so the number of groups in a bundle affects no bit and may depend on the threads.
     """
     elements, tuning = images * max(prod(axis.extent for axis in window) for window in windows), sums.tuning
     bundle_bytes = tuning.bundle_bytes
@@ -147,5 +148,5 @@ def bundled(sums, placement, images, windows, tasks):
         sums.groups * tasks // (tuning.thread_tasks * placement.machine.threads),
         sums.groups,
     )
-    lines = LINE_BYTES // gcd(LINE_BYTES, sums.channels * sums.dtype.itemsize)  # groups of which whole lines consist
+    lines = LINE_BYTES // gcd(LINE_BYTES, sums.channels * sums.dtype.itemsize)  # groups that fill whole lines
     return max(1, most - most % lines if most > lines else most)

@@ -1,7 +1,7 @@
-"""What is faster when, in direct's plans.
+"""Rules of direct's plans: which variant is faster for which problem.
 
-A function of a ``SumProblem`` alone may decide the order of a sum. One that takes a ``Placement``, or the way in which
-the source lies in memory, does not.
+A function of a ``SumProblem`` alone may decide the order of a sum. A function that also takes a ``Placement`` or
+``positions_adjacent`` must not.
 """
 
 from ...problem import WGRAD
@@ -12,7 +12,7 @@ from .padding import without_ends, without_padding
 
 
 def suits_halves(sums):
-    """Whether there are full tiles of half a vector across channels, and a stride."""
+    """Whether output channels fill exactly half a vector, in a strided problem that can use tiles of half a vector."""
     if sums.multiplies_pairs or 2 * sums.outputs != sums.lanes or sums.multiplications < sums.tuning.serial_products:
         return False
     strided = sums.count > 1 or sums.walks[0][2].source_step > 1
@@ -21,10 +21,11 @@ def suits_halves(sums):
 
 
 def takes_halves(sums, placement):
-    """Whether such tiles are taken, channels last.
+    """Whether tiles of half a vector across channels are faster for a channels-last source.
 
-    What neighbours see would be copied for each tap, or each phase, to have positions adjacent. Where vectors are not
-    split, that still pays for groups: of a convolution with short rows, or from memory, and of the phases of long rows.
+    Tiles across positions would need a copy for each tap or phase, with positions adjacent. On machines that do not
+    split vectors, tiles of half a vector still pay for groups, in two cases: a convolution with short rows or with a
+    source from memory, and stride phases with long rows.
     """
     phases, row = sums.count > 1, sums.walks[-1][2].positions
     gains = row > sums.lanes if phases else row <= sums.lanes or is_far(placement.source_bytes, placement.machine)
@@ -34,18 +35,18 @@ def takes_halves(sums, placement):
 def crosses_positions(sums, positions_adjacent):
     """Whether tiles across positions are faster than tiles across output channels.
 
-    They are where there are few output channels, and where positions are adjacent and one tap can read them in place.
-    Of channels last, tiles across channels can read the source of one tap in place, so transposing it has to pay, too.
-    Where there are several taps, how the source lies decides nothing.
+    They are faster with few output channels. A filter of one tap can read adjacent positions in place, which favours
+    them. With channels last, tiles across channels read the source of one tap in place, so tiles across positions must
+    also make up for transposing it. With several taps, the layout of the source decides nothing.
     """
     row, tile, pointwise, tuning = sums.walks[-1][2].positions, sums.tile, sums.taps == 1, sums.tuning
     in_place = positions_adjacent and sums.dtype.itemsize == sums.itemsize and row % sums.lanes == 0
     in_place = in_place and pointwise
-    copies = not positions_adjacent and pointwise  # across positions; across channels, the source serves as it is
+    copies = not positions_adjacent and pointwise  # tiles across positions copy, tiles across channels do not
     if not copies or sums.multiplications < tuning.serial_products:
         tile = tile.unsplit()
     across_channels = tile_cycles(row, sums.outputs, tile, sums.itemsize)
-    if sums.multiplies_pairs:  # a step takes half of the time
+    if sums.multiplies_pairs:  # a step with pairs takes half as long
         across_channels *= 0.5
     across_positions = tile_cycles(sums.outputs, row, tile, sums.itemsize)
     if copies:
@@ -54,11 +55,11 @@ def crosses_positions(sums, positions_adjacent):
 
 
 def keeps_rows(sums, placement, joins):
-    """Whether tiles across positions are faster, however many output channels there are.
+    """Whether tiles across positions are faster because rows are copied and stored without a transposition.
 
-    They are where few channels leave little to multiply, and rows of positions could be copied and stored as they lie:
-    whole vectors of them, or, where tasks join stride phases, any; unless too much of a tile's vectors is left empty.
-    A source of one channel does not tell how the target lies.
+    This holds for any number of output channels, if few source channels leave little to multiply. Rows must be whole
+    vectors, or tasks must join stride phases; and tiles must not leave too many lanes empty. A source of one channel
+    says nothing about the target's layout, so it is excluded.
     """
     rows, tuning = [walk[2] for walk in sums.walks], sums.tuning
     if not placement.positions_adjacent or sums.channels <= 1:
@@ -75,19 +76,20 @@ def keeps_rows(sums, placement, joins):
 
 
 def joins_phases(sums):
-    """Whether a task can have all stride phases of its positions, which share a window: they make whole rows of x.
+    """Whether a task can compute all stride phases of its positions from one window, so that it makes whole rows of x.
 
-    Taps far apart, by dilation, would see little in common; positions that no tap reaches would have to be zeros.
+    With dilation, the phases would read little in common. Positions that no tap reaches would need zeros. Both are
+    excluded.
     """
     full = 1 < sums.every.extents[2] == sums.walks[0][2].target_step
     return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in sums.walks for axis in walk)
 
 
 def stores_rows(sums, placement):
-    """Whether tiles across channels gain from tasks that have all stride phases: they store whole rows.
+    """Whether tiles across channels gain from tasks that compute all stride phases and store whole rows.
 
-    Of channels last, small groups make whole lines of the cache, as several are taken together. Their boxes are
-    smaller, and each reads the whole filter.
+    With channels last, several small groups together store whole cache lines. The boxes of such tasks are smaller, and
+    each box reads the whole filter, so the filter must be small.
     """
     small = sums.filter_bytes < sums.groups * sums.tuning.large_filter_bytes
     lines = sums.groups > 1 and sums.outputs * sums.dtype.itemsize < LINE_BYTES
@@ -95,13 +97,13 @@ def stores_rows(sums, placement):
 
 
 def packs_in_tasks(sums):
-    """Whether each task of fprop or dgrad packs what it needs of the filter.
+    """Whether each task of fprop or dgrad packs its own part of the filter.
 
-    Its window is copied once more for each block of outputs, which pays where a window is small beside the taps that
-    see it, because they overlap.
+    Each block of outputs then copies the window again. This pays if the window is small compared with the taps that
+    read it, because taps overlap.
     """
     tuning = sums.tuning
-    if sums.taps > tuning.most_packed_taps:  # the more, the more each task copies
+    if sums.taps > tuning.most_packed_taps:  # each task copies more with more taps
         return False
     if sums.positions <= tuning.one_box_positions:
         return True
@@ -114,27 +116,27 @@ def packs_in_tasks(sums):
 
 
 def reads_rows(sums, placement):
-    """Whether a source of channels last is read in place, where no padding is seen: it is not read often."""
+    """Whether a channels-last source is read in place where a tap meets no padding: few outputs read it only rarely."""
     in_place = not placement.positions_adjacent and sums.dtype.itemsize == sums.itemsize
     return in_place and sums.taps > 1 and sums.outputs < sums.tuning.window_outputs
 
 
 def packs_phases(sums, placement):
-    """Whether the taps of a filter are likely to be adjacent in memory, as the positions of the source are.
+    """Whether the filters of stride phases are better packed together, before all tasks (pyx/direct/packing.pxd).
 
-    The filters of stride phases are then better packed together, before all tasks (pyx/direct/packing.pxd).
+    They are if taps are adjacent in memory. This is assumed if the positions of the source are adjacent.
     """
     return sums.count > 1 and placement.positions_adjacent
 
 
 def cut_walks(sums):
-    """The sums with their walks cut, where padding would take much of the time; and for each walk its parts."""
+    """(sums, parts of each walk), with walks cut if products with padding would take much of the time."""
     parts = without_padding(sums.walks, sums.counts, sums.batch, sums.operation == WGRAD, sums.tuning)
     return sums.parted(parts), parts
 
 
 def cut_ends(sums):
-    """The same, with walks cut into the ends of rows, which see padding, and what lies between."""
+    """(sums, parts of each walk), with walks cut into the ends of rows, which meet padding, and their middles."""
     parts = without_ends(sums.walks, sums.tuning)
     return sums.parted(parts), parts
 
@@ -142,9 +144,9 @@ def cut_ends(sums):
 def takes_larger_boxes(sums):
     """Whether the boxes of wgrad may be larger, so that its sums are loaded and stored less often.
 
-    Taps that share what they see make up for the room that it takes, and so do vectors of a whole line: a tile's sums
-    are then as many lines, but multiplied in half of the time. Where a position has few products, the work for each box
-    counts as well. Small groups are taken together in its place.
+    Larger boxes need larger windows. They pay if taps share the elements of a window, or if a position has so few
+    products that the work per box matters. Vectors must be whole cache lines: the sums of a tile are then as many
+    lines, but the tile multiplies twice as fast. Groups gain from bundles instead.
     """
     shared = sums.taps > 1 and all(axis.source_step == 1 for walk in sums.walks for axis in walk)
     few = sums.channels * sums.taps * sums.outputs <= sums.tuning.few_products

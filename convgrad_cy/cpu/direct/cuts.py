@@ -1,6 +1,6 @@
-"""The sum cut for many threads (``plan/cuts.py``): smaller boxes and blocks of fprop and dgrad, more blocks of wgrad.
+"""Cuts of direct's plans for many threads (``plan/cuts.py``): smaller boxes and blocks.
 
-The order of sums is given: chunks in fprop and dgrad, boxes and slices in wgrad.
+The cuts keep the order of sums: the chunks of fprop and dgrad, the boxes and slices of wgrad.
 """
 
 from itertools import product
@@ -20,7 +20,7 @@ def _boxes(sums, images, window, walk):
 
 
 def _cycles(sums, sizes, block, images, window, walk, pairs):
-    """Of a task: one box of one walk."""
+    """Modelled cycles of a task: one box of one walk and one block of outputs."""
     tuning = sums.tuning
     positions, terms = (
         images * prod(part.positions for part in window),
@@ -34,7 +34,7 @@ def _cycles(sums, sizes, block, images, window, walk, pairs):
 
 
 def correlation_loop(sums, sizes, pairs, block, images, windows):
-    """The ``Tasks`` of fprop or dgrad that are cut so."""
+    """The ``Tasks`` of fprop or dgrad with these blocks, images and windows."""
     each = zip(sums.walks, windows, sums.counts, strict=True)
     blocks = sums.groups * -(-sums.outputs // block)
     kinds = [
@@ -50,9 +50,10 @@ def correlation_loop(sums, sizes, pairs, block, images, windows):
 
 
 def cut_correlation(sums, sizes, pairs, threads, cut, boxed):
-    """(block, images, windows) of fprop or dgrad for so many threads.
+    """(block, images, windows) of fprop or dgrad for ``threads`` threads.
 
-    ``cut``: the same as they are. ``boxed`` gives images and windows of boxes of at most so many positions.
+    ``cut``: the current block, images and windows. ``boxed(most)``: images and windows of boxes of at most ``most``
+    positions.
     """
     if threads <= sums.tuning.tuned_threads:
         return cut
@@ -64,7 +65,7 @@ def cut_correlation(sums, sizes, pairs, threads, cut, boxed):
 
 
 def accumulation_loop(sums, order, chunk, block):
-    """The ``Tasks`` of wgrad with such blocks of the filter, of the walk that has most taps."""
+    """The ``Tasks`` of wgrad with blocks of ``chunk`` channels and ``block`` outputs, for the walk with most taps."""
     tasks = order.slices * sums.groups * -(-sums.channels // chunk) * -(-sums.outputs // block)
     boxes = count_boxes(sums, order.images, order.windows) / order.slices
     window = max(order.windows, key=lambda window: prod(part.positions for part in window))
@@ -75,12 +76,12 @@ def accumulation_loop(sums, order, chunk, block):
 
 
 def has_room(sums, slices, chunk, block):
-    """Whether the sums of all slices, in such blocks of the filter, take no more than a call may."""
+    """Whether the sums of all slices, in such blocks of the filter, fit in the scratch limit."""
     return slices == 1 or slices * sums_bytes_of_slice(sums, chunk, block) <= sums.most_scratch
 
 
 def cut_accumulation(sums, order, threads, chunk, block):
-    """(chunk, block) of wgrad for ``threads`` threads, with room for its sums."""
+    """(chunk, block) of wgrad for ``threads`` threads, such that its sums fit in the scratch limit."""
     if threads <= sums.tuning.tuned_threads:
         return chunk, block
     chunks = [chunk]

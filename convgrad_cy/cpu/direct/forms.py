@@ -1,7 +1,7 @@
-"""The forms of a plan of fprop or dgrad, in the order in which they are tried: the first without a refusal is taken.
+"""The forms of a plan of fprop or dgrad, in order of preference: the first one without a refusal is taken.
 
-A form says which operand the columns of a tile are, who packs the filter, and what of the walks a task has. None
-reaches a bit of the result: the order of its sums is given.
+A form decides whether the columns of a tile are positions or outputs, who packs the filter, and which walks a task
+computes. The order of sums is already decided, so no form affects a bit of the result.
 """
 
 from typing import Any, NamedTuple
@@ -24,19 +24,19 @@ from .order import box_positions
 
 
 class Given:
-    """What a form is asked about: a ``SumProblem``, its ``Placement`` and its ``Order``."""
+    """The arguments of a form: a ``SumProblem``, its ``Placement`` and its ``Order``."""
 
     def __init__(self, sums, placement, order):
         self.sums, self.placement, self.order = sums, placement, order
 
     @once
     def cut(self):
-        """The sums with their walks cut, where padding would take much of the time; and for each walk its parts."""
+        """(sums, parts of each walk), as ``cut_walks`` gives them."""
         return cut_walks(self.sums)
 
     @once
     def is_cut(self):
-        """Whether a walk has several parts."""
+        """Whether some walk has several parts."""
         return len(self.cut[0].walks) > len(self.sums.walks)
 
     @once
@@ -49,11 +49,11 @@ class Given:
 
 
 class Sizes(NamedTuple):
-    """What a form makes of a ``SumProblem``.
+    """The sizes that a form chooses.
 
-    ``sums``: with the walks that tasks have, ``parts`` of each of the given one. ``block``: outputs of a task.
-    ``most``: positions of a box. ``across``: the columns of a tile are positions. ``packs``: each task packs its part
-    of the filter. ``phases``: walks that a task computes together.
+    ``sums``: the ``SumProblem`` with the walks of the tasks. ``parts``: for each given walk, the walks it is cut into.
+    ``block``: outputs of a task. ``most``: most positions of a box. ``across``: the columns of a tile are positions.
+    ``packs``: each task packs its part of the filter. ``phases``: walks that a task computes together.
     """
 
     sums: Any
@@ -66,7 +66,7 @@ class Sizes(NamedTuple):
 
 
 class Form(NamedTuple):
-    """``refusal(given)`` is None or the reason why the form is not taken, ``sizes(given)`` the ``Sizes`` if it is."""
+    """A form. ``refusal(given)``: None, or the reason to decline. ``sizes(given)``: its ``Sizes``."""
 
     name: str
     refusal: Any
@@ -152,7 +152,7 @@ def _plain(given):
     return Sizes(sums, parts, block, box_positions(sums, block, 1))
 
 
-#: The last refuses nothing.
+#: The last form never declines.
 PREFERENCE = (
     Form("tiles across the positions of a row", _suits_rows, _rows),
     Form("tasks pack their part of the filter", _suits_packed, _packed),
@@ -164,7 +164,7 @@ PREFERENCE = (
 
 
 def chosen(given):
-    """The forms that decline, each by its name and its reason; and the one that is taken."""
+    """The forms that decline, as pairs of name and reason, and the form that is taken."""
     refusals = []
     for form in PREFERENCE:
         reason = form.refusal(given)

@@ -1,33 +1,34 @@
-"""Long filters of wgrad, whose taps are cut into blocks: a task holds the sums of all taps that it has.
+"""Long filters of wgrad, whose taps are cut into blocks, so that the sums of a task stay in the cache.
 
-Uncut, each thread, and each slice of a sum, would have as many as the filter has taps, and they would leave the cache.
+A task holds the sums of all of its taps. Without cuts, each thread and each slice would hold the sums of all taps of
+the filter, and these would not fit in the cache.
 """
 
 from itertools import product
 
 from ...problem import even
 
-#: A block of the filter has at least so many channels of the source, where there are so many (order.chunk_of).
+#: Least channels of the source in a block of the filter, unless the source has fewer (order.chunk_of).
 LEAST_CHANNELS = 4
 
 
 def most_taps(sums):
-    """Taps that a task may have."""
+    """Most taps of a task."""
     tuning = sums.tuning
     tap = max(min(sums.channels, LEAST_CHANNELS), 1) * sums.itemsize
     row = max(even(sums.outputs, tuning.wgrad_outputs, sums.strip), sums.lanes)
-    # What they see has to leave room for positions in a window.
+    # The elements that the taps read must leave room for positions in a window.
     return max(1, min(tuning.long_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
 
 
 def _cut(axis, most):
-    """Parts of an axis, of at most so many taps each."""
+    """Parts of an axis with at most ``most`` taps each."""
     size = even(axis.taps, most)
     return [axis.part(0, axis.positions, tap, min(size, axis.taps - tap)) for tap in range(0, axis.taps, size)]
 
 
 def cut_taps(sums, parts):
-    """The sums and the ``parts`` of their walks, with taps cut, whole rows of them as long as there is room."""
+    """The sums and the ``parts`` of their walks, with taps cut into blocks; whole rows of taps if there is room."""
     most = most_taps(sums)
     if sums.taps <= most:
         return sums, parts

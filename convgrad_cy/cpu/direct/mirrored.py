@@ -1,4 +1,4 @@
-"""wgrad with x and y in each other's place."""
+"""Mirrored wgrad: x and y change roles."""
 
 from math import prod
 
@@ -6,9 +6,10 @@ from ..machine.register_tile import tile_cycles
 
 
 def is_better_mirrored(problem, tile, itemsize):
-    """Whether wgrad is faster with x and y in each other's place: columns of a tile are then channels of x, not of y.
+    """Whether wgrad is faster with x and y exchanged: the columns of a tile are then channels of x, not of y.
 
-    It is where those of y leave much of the vectors empty. With several taps each x is seen with padding of y.
+    It is faster if the channels of y leave most lanes of the vectors empty. With several taps, every x then meets the
+    padding of y, so x must not be much larger than y.
     """
     channels, outputs, tuning = problem.x_channels, problem.y_channels, tile.tuning
     if problem.groups > 1 or problem.stride != (1, 1, 1):

@@ -1,7 +1,7 @@
-"""The first stage of direct's plans: in which order the terms of each sum are added.
+"""Stage 1 of direct's plans: the order in which the terms of each sum are added.
 
-It sees a ``SumProblem``, in which there is no layout, no cache and no number of threads: so a result has the same bits
-whatever these are. All that it decides is an ``Order``; the second stage (``plan.py``) cuts blocks within it.
+It receives a ``SumProblem``, which contains neither layout, caches nor threads. So the bits of a result cannot depend
+on these. Its result is an ``Order`` or a ``BoxOrder``. Stage 2 (``plan.py``) cuts blocks within this order.
 """
 
 from typing import NamedTuple
@@ -20,24 +20,25 @@ from .choices import (
 
 
 class Order(NamedTuple):
-    """The order of the sums of fprop and dgrad: all taps of a chunk of channels, then those of the next chunk.
+    """The order of the sums of fprop and dgrad: all taps of a chunk of channels, then all taps of the next chunk.
 
-    ``pairs``: the tile takes pairs of bfloat16, and adds two products at a time.
+    ``pairs``: the tile multiplies pairs of bfloat16 and adds two products at a time.
     """
 
     chunk: int
     pairs: bool
 
     def is_plain(self, sums):
-        """Whether all channels are one chunk, and products are added one by one: as small groups do."""
+        """Whether the order equals the order of small groups: one chunk, with products added one by one."""
         return self.chunk >= sums.channels and not self.pairs
 
 
 class BoxOrder(NamedTuple):
     """The order of the sums of wgrad: box by box, in slices that are added in order.
 
-    ``images``, ``windows``: of a box, for each walk. ``chunk``: the channels that this leaves room for; like
-    ``block``, the outputs of a task, it only counts the blocks of the filter. ``most``: positions of a box.
+    ``images``: images of a box. ``windows``: the window of a box, for each walk. ``chunk``: channels for which this
+    leaves room. ``block``: outputs of a task. ``chunk`` and ``block`` affect the order only through the number of
+    blocks of the filter. ``most``: most positions of a box.
     """
 
     pairs: bool
@@ -50,17 +51,17 @@ class BoxOrder(NamedTuple):
 
 
 def chunk_of(sums, depth_bytes, channel_bytes):
-    """Channels of a window, of which a tile takes so many bytes under all taps."""
+    """Channels of a window, such that a tile reads about ``depth_bytes`` for a position: all taps of these channels."""
     return even(sums.channels, depth_bytes // channel_bytes // max(sums.taps, 1), 4)
 
 
 def _most_positions(sums, block, most, sums_bytes):
-    """Positions of a box, whose sums of a block of outputs are to stay in the cache."""
+    """Most positions of a box whose sums, for a block of outputs, stay in the cache."""
     return min(most, max(sums.tile.tile_rows, sums_bytes // (block * sums.itemsize)))
 
 
 def box_positions(sums, block, phases, most=None):
-    """Positions of a box of fprop or dgrad, of which a task has so many walks: few enough for there to be tasks."""
+    """Most positions of a box of fprop or dgrad that leave ``wanted_tasks`` tasks; ``phases``: walks of a task."""
     tuning = sums.tuning
     tasks = max(1, min(tuning.wanted_tasks, sums.multiplications // tuning.task_products))
     blocks = sums.groups * -(-sums.outputs // block) * sums.count // phases
@@ -69,7 +70,7 @@ def box_positions(sums, block, phases, most=None):
 
 
 def channel_bytes(sums, pairs):
-    """Of a channel of a window."""
+    """Bytes of a channel of a window, for one position."""
     return sums.itemsize // 2 if pairs else sums.itemsize
 
 
@@ -80,7 +81,7 @@ def _order(sums, crosses):
     pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
     if not across:
         sums, _ = cut_walks(sums)
-    # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
+    # A strip that a task packs stays in L1. Layouts differ in who packs the filter, but they have the same chunks.
     itemsize, tuning = channel_bytes(sums, pairs), sums.tuning
     chunk = chunk_of(sums, tuning.packed_depth_bytes if packs else tuning.depth_bytes, itemsize)
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
@@ -88,7 +89,7 @@ def _order(sums, crosses):
     else:
         block = even(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
         most = box_positions(sums, block, phases)
-    # A window has at most an element for each position and tap: a few of them always fit.
+    # A window has at most one element for each position and tap, so the windows of few positions always fit.
     few = phases == 1 and sums.positions <= most
     if not few or sums.positions * sums.taps * chunk * itemsize > tuning.window_bytes:
         *_, chunk = boxed(sums, chunk, 1, most, itemsize, across, shared=phases > 1)
@@ -96,18 +97,19 @@ def _order(sums, crosses):
 
 
 def order_of(sums):
-    """The ``Order`` of fprop or dgrad: that of one image, since it is not to depend on what else is in the batch.
+    """The ``Order`` of fprop or dgrad. It is planned for one image, so it cannot depend on the size of the batch.
 
-    Of one tap, all layouts have the order of channels last.
+    With one tap, all layouts have the order of channels last.
     """
     alone = sums.alone()
     return _order(alone, crosses_positions(alone, False))
 
 
 def adjacent_order_of(sums):
-    """Another order of the same bits where positions are adjacent in the source's memory.
+    """The ``Order`` for a source whose positions are adjacent; it gives the same bits as ``order_of``.
 
-    One tap has its channels one after the other, however they are cut; but not in pairs.
+    With one tap, the channels are added one after the other, and chunks do not change this. Pairs of bfloat16 do, so
+    they keep the order of ``order_of``.
     """
     if sums.taps > 1 or sums.multiplies_pairs:
         return order_of(sums)
@@ -116,24 +118,24 @@ def adjacent_order_of(sums):
 
 
 def filter_blocks(sums, chunk, block):
-    """Blocks of the filter, of so many channels and outputs."""
+    """Number of blocks of the filter, with ``chunk`` channels and ``block`` outputs each."""
     return sums.groups * -(-sums.channels // chunk) * -(-sums.outputs // block)
 
 
 def sums_bytes_of_slice(sums, chunk, block):
-    """Bytes of one slice's sums of wgrad in such blocks of the filter."""
+    """Bytes of the sums of one slice of wgrad, in blocks of ``chunk`` channels and ``block`` outputs."""
     sizes = sums.groups, sums.channels, sums.outputs, sums.taps
     return slice_bytes(*sizes, chunk, block, sums.lanes, sums.itemsize)
 
 
 def box_order_of(sums, pieces=1):
-    """The ``BoxOrder`` of wgrad, its walks cut: its boxes in slices where there are few blocks of the filter.
+    """The ``BoxOrder`` of wgrad, whose walks are already cut. Few blocks of the filter give several slices.
 
-    ``pieces``: blocks into which the taps of each walk were cut.
+    ``pieces``: number of blocks into which the taps of each walk were cut.
     """
     tuning, pairs = sums.tuning, sums.multiplies_pairs
     block = even(sums.outputs, tuning.wgrad_outputs, sums.strip)
-    # The cache itself does not decide: boxes are where slices of a sum begin, and so reach the bits.
+    # Slices of a sum begin at boxes, so boxes affect bits. Therefore their size must not depend on the machine's cache.
     if sums.taps == 1:
         depth_bytes, most = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
     else:

@@ -1,7 +1,8 @@
-"""Walks cut where taps begin or cease to lie inside the source, so that padding is not multiplied, or not copied.
+"""Walks cut at the edges of padding, so that padding is not multiplied, or not copied.
 
-Large dilations put whole taps of many positions into padding. fprop and dgrad are cut into ranges of positions with the
-same taps, wgrad into taps, each with its range of positions. Long rows are cut into their ends and what lies between.
+With large dilations, whole taps of many positions lie in padding. fprop and dgrad are cut into ranges of positions with
+the same taps, wgrad into single taps, each with its range of positions. Long rows are cut into their ends, which meet
+padding, and their middle.
 """
 
 from itertools import chain, pairwise, product
@@ -10,7 +11,7 @@ from operator import mul
 
 
 def _ranges(axis, taps=None):
-    """For each tap, or for these, the positions (begin, end) at which it lies inside the source."""
+    """For each tap, or each of ``taps``, the range (begin, end) of positions at which it lies inside the source."""
     for tap in range(axis.taps) if taps is None else taps:
         first = axis.source_begin + tap * axis.source_tap
         begin = min(max(0, -(first // axis.source_step)), axis.positions)
@@ -19,7 +20,7 @@ def _ranges(axis, taps=None):
 
 
 def _by_positions(axis):
-    """Parts of the axis whose positions all have the same taps; none where some position has no tap."""
+    """Parts of the axis, each with the same taps at all positions; empty if some position has no tap."""
     ranges = list(_ranges(axis))
     parts = []
     for begin, end in pairwise(sorted({0, axis.positions, *(edge for pair in ranges for edge in pair)})):
@@ -31,7 +32,7 @@ def _by_positions(axis):
 
 
 def _by_taps(axis):
-    """Parts of the axis of one tap each; none where some tap has no position."""
+    """Parts of the axis with one tap each; empty if some tap has no position."""
     ranges = list(_ranges(axis))
     if any(begin == end for begin, end in ranges):
         return []
@@ -39,7 +40,7 @@ def _by_taps(axis):
 
 
 def _saves_products(walks, counts, axes, tuning):
-    """Whether few enough of the products are left without those with padding."""
+    """Whether cutting saves enough products: the share that does not meet padding must be small."""
     inside = {axis: sum([end - begin for begin, end in _ranges(axis)]) for axis in axes}
     left = tuning.left_products if any(map(_is_dilated, axes)) else tuning.left_products_undilated
     seen = every = 0
@@ -58,9 +59,9 @@ def _is_dilated(axis):
 
 
 def without_padding(walks, counts, batch, by_taps, tuning):
-    """For each walk its parts, cut if that saves enough products and leaves enough positions; ``by_taps`` in wgrad.
+    """The parts of each walk, cut if this saves enough products and leaves enough positions; else the walk itself.
 
-    ``counts``: how many walks like each there are.
+    ``counts``: the number of walks like each one. ``by_taps``: wgrad, which is cut by taps.
     """
     axes, whole = {axis for walk in walks for axis in walk}, [[walk] for walk in walks]
     most, reach = tuning.most_parts, tuning.least_reach
@@ -81,11 +82,14 @@ def without_padding(walks, counts, batch, by_taps, tuning):
 
 
 def _without_ends(walk, most):
-    """Parts of the walk, with all of its taps, of which one sees no padding; none where other axes do."""
+    """Parts of the walk, cut along the row, with all taps; one part meets no padding. Empty if other axes have padding.
+
+    Empty too if the ends make up more than the share ``most`` of the row.
+    """
     *outer, row = walk
     if any(axis.is_padded() for axis in outer):
         return []
-    ranges = list(_ranges(row, (0, row.taps - 1)))  # what other taps see lies between
+    ranges = list(_ranges(row, (0, row.taps - 1)))  # all other taps read between these two
     begin, end = max(first for first, _ in ranges), min(last for _, last in ranges)
     if row.positions - max(0, end - begin) > most * row.positions:
         return []
@@ -94,7 +98,7 @@ def _without_ends(walk, most):
 
 
 def without_ends(walks, tuning):
-    """For each walk its parts: positions of a row between its ends, if all walks can be cut so, and the ends."""
+    """The parts of each walk: the middles and the ends of rows, if all walks can be cut so; else the walk itself."""
     most = tuning.most_ends
     parts = [_without_ends(walk, most) if all(axis.taps for axis in walk) else [] for walk in walks]
     return parts if all(parts) else [[walk] for walk in walks]

@@ -1,7 +1,7 @@
-"""How an operation is carried out: (operation, problem, dtype, layout, machine) -> Plan.
+"""Stage 2 of direct's plans: (operation, problem, dtype, layout, machine) -> Plan.
 
-Pure: nothing is computed and no array is looked at, so the choices can be tested by themselves. The order of sums is
-decided first (``order.py``), and by nothing that this second stage knows beside it: layout, caches and threads.
+This is a pure function: it reads no array and computes no result, so the choices can be tested by themselves. Stage 1
+(``order.py``) decides the order of sums. It does not know layout, caches and threads, which this stage uses.
 """
 
 from math import prod
@@ -27,15 +27,15 @@ from .order import (
 )
 from .reads import accumulation_reads, correlation_reads
 
-#: Not for speed: memory of the plans that are kept, beside those of calls that are remembered.
+#: Not tuned for speed: bytes of the plans that are kept, in addition to the plans of remembered calls.
 PLANS_BYTES = 16 << 20
 
 
 def _many_positions(sums, placement, chunk_bytes, phases, across, windows):
-    """Positions of a box where each has few products; ``chunk_bytes``: what a chunk has of a position of the source.
+    """Most positions of a larger box, for problems with few products for each position or with much halo.
 
-    So it has where its window, of ``windows``, is mostly rim. Across positions, a window is read for few outputs: it
-    should stay in the first cache. Of small groups, channels last, a task has several.
+    ``chunk_bytes``: bytes of a chunk for one position of the source. With tiles across positions, few outputs read a
+    window, so it should stay in L1. Channels-last groups are bundled instead: 0.
     """
     if sums.groups > 1 and not placement.positions_adjacent:
         return 0
@@ -48,7 +48,7 @@ def _many_positions(sums, placement, chunk_bytes, phases, across, windows):
 
 
 def _pack_channels(sums, chunk, pairs, packs, threads):
-    """Channels of a chunk of the filter that a task packs: few enough that there are tasks for the threads."""
+    """Channels of the filter that one packing task packs, at most a chunk; few enough to give each thread a task."""
     tuning = sums.tuning
     if packs or pairs or threads <= tuning.tuned_threads:
         return chunk
@@ -60,11 +60,11 @@ def _pack_channels(sums, chunk, pairs, packs, threads):
 
 
 def correlation(given, nontemporal):
-    """The outline of fprop or dgrad, within the order of sums that is given, in the first form without a refusal."""
+    """The outline of fprop or dgrad within the given order of sums, in the first form without a refusal."""
     walks, placement, (chunk, pairs) = given.sums.walks, given.placement, given.order
     refusals, form = chosen(given)
     sums, parts, block, most, across, packs, phases = sizes = form.sizes(given)
-    compact = across and not placement.positions_adjacent  # else long rows are copied faster
+    compact = across and not placement.positions_adjacent  # with adjacent positions, long rows are copied faster
     itemsize = channel_bytes(sums, pairs)
     threads = placement.threads(sums)
 
@@ -80,8 +80,9 @@ def correlation(given, nontemporal):
     joins = chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)  # whole words of a window
     if joins and not packs and (phases == 1 or not across):
         groups = bundled(sums, placement, images, windows, count_boxes(sums, images, windows))
-    # Sums that others are added to stay in the cache; those of phases are stored from there, if they make whole lines.
-    # A strip of part of a line, as of vectors of 16 bytes, would store each line in parts.
+    # Non-temporal stores need final sums: with several chunks, sums stay in the cache, where others are added to them.
+    # Phases are stored from the cache, if they make whole lines. A strip shorter than a line, as with vectors of 16
+    # bytes, would store each line in parts.
     few = not across and sums.channels * sums.taps < sums.tuning.streamed_terms
     whole = chunk == sums.channels and sums.tile.tile_column_bytes >= LINE_BYTES
     nontemporal = nontemporal and (groups > 1 if phases > 1 else whole and not few)
@@ -94,13 +95,13 @@ def correlation(given, nontemporal):
 
 
 def accumulation(sums, parts, placement, order, target_in_memory):
-    """The outline of wgrad, of which ``parts`` are the walks, within the order of its sums."""
+    """The outline of wgrad within the given order of its sums; ``parts``: the parts of its walks."""
     pairs, images, windows, slices, chunk, block, most = order
     gathered = sums.tuning.gathered_bytes
     wider = even(sums.outputs, gathered // sums.itemsize, sums.strip)
     gathers = sums.taps == 1 and placement.positions_adjacent and sums.walks[0][2].source_step > 1
     if gathers and wider > block and most * wider * sums.itemsize <= sums.tuning.larger_sums_bytes:
-        # No sum's order depends on these two, so layouts may differ.
+        # The order of sums does not depend on chunk and block, so layouts may differ in them.
         other = min(chunk, chunk_of(sums, gathered, sums.itemsize)), wider
         chunk, block = other if has_room(sums, slices, *other) else (chunk, block)
     threads = placement.threads(sums)
@@ -116,9 +117,8 @@ def accumulation(sums, parts, placement, order, target_in_memory):
 def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, order=None):
     """The outline of the plan of ``operation`` (FPROP, DGRAD or WGRAD).
 
-    ``mirrored``: wgrad with y as the source and x as the target, as ``is_better_mirrored`` says.
-    ``positions_adjacent``: neighbours in the source's memory are positions. ``order``: of the sums of fprop or dgrad,
-    where they are not to have the problem's own.
+    ``positions_adjacent``: positions are adjacent in the source's memory. ``mirrored``: wgrad with y as the source and
+    x as the target. ``order``: the ``Order`` of fprop or dgrad, if it is not the problem's own.
     """
     backward = operation == DGRAD or mirrored
     sums = sum_problem_of(operation, problem, dtype, machine.tile, backward)
@@ -137,5 +137,5 @@ def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=Fal
 
 @bounded(PLANS_BYTES)
 def plan(*arguments):
-    """The plan of an ``outline``, which takes the same arguments."""
+    """The plan of the ``outline`` with the same arguments."""
     return outline(*arguments).plan()

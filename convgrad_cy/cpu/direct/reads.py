@@ -1,6 +1,6 @@
-"""How a step reads its operands, where more than one way gives the same bits.
+"""The choice between ways to read operands that give the same bits.
 
-What is legal, at the addresses and strides of a call, ``pyx/`` asks.
+``pyx/`` checks which ways are possible with the addresses and strides of a call.
 """
 
 from math import prod
@@ -10,10 +10,10 @@ from ..plan.steps import Reads, same_reads
 
 
 def _pays(walk, window, blocks, tuning):
-    """Whether a window of several taps is faster than its source, for many outputs.
+    """Whether tiles read faster from a window than from the source itself, if there are many outputs.
 
-    Of many positions, tiles would read scattered places once for each strip of outputs. A copy reads them once, which
-    pays if taps share elements or positions skip some.
+    With many positions, tiles would read scattered addresses again for each strip of outputs. The copy to a window
+    reads them once. It pays if taps share elements or if positions are strided.
     """
     depth, height, width = walk
     taps, positions = depth.taps * height.taps * width.taps, prod([axis.positions for axis in window])
@@ -23,7 +23,7 @@ def _pays(walk, window, blocks, tuning):
 
 
 def correlation_reads(sums, blocks):
-    """What a step of fprop or dgrad with a walk and a window has for its ``Reads``."""
+    """A function that gives the ``Reads`` of a step of fprop or dgrad, from its walk and its window."""
     pays = blocks.outputs >= sums.tuning.window_outputs
     most = sums.tuning.strip_reads * sums.tile.tile_rows if blocks.packs and not blocks.pairs else 0
     if not pays and not most:
@@ -37,12 +37,12 @@ def correlation_reads(sums, blocks):
 
 
 def accumulation_reads(sums):
-    """The same of wgrad.
+    """A function that gives the ``Reads`` of a step of wgrad, from its walk and its window.
 
-    A tile walks along a few rows of the window. With adjacent positions it reads these few lines alone, and taps of one
-    channel share them. To transpose channels last is worth that where there are taps to share, channels to make squares
-    of, narrow vectors, so that products take longer than copies, and elements of 4 bytes: others would be moved one by
-    one.
+    A tile reads along a few rows of the window. With adjacent positions these are few cache lines, which the taps of a
+    channel share. A channels-last source must be transposed for this. It pays with several taps, with enough channels
+    for square transpositions, with narrow vectors (products then take longer than copies), and with elements of 4
+    bytes (others would be copied one by one).
     """
     wide = sums.tile.vector_bytes >= LINE_BYTES or sums.itemsize != 4
     if wide or sums.channels < sums.tuning.transposed_channels:

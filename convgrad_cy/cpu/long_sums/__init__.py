@@ -1,12 +1,12 @@
-"""Long sums of few outputs at few positions: vectors lie along the sum, and each operand is read where it is.
+"""Long sums of few outputs at few positions: vectors lie along the sum, and each operand is read in place.
 
-In other families the lanes of a vector are outputs, or positions. Where both are few, most lanes are empty, and to
-bring positions side by side takes longer than their products: a dense layer of two outputs reads each element of x
-once. Here the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. Where
-these are not adjacent in memory, or have 16 bits, x and the filter are copied so first. Each position is multiplied
-with all outputs, and a tap that meets padding is left out.
+In other families the lanes of a vector are outputs or positions. If both are few, most lanes are empty, and copying
+positions to adjacent places takes longer than their products: a dense layer of two outputs reads each element of x
+once. Here the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. If these
+are not adjacent in memory, or have 16 bits, x and the filter are copied first. Each position is multiplied with all
+outputs, and taps that meet padding are skipped.
 
-The sum is cut into slices, one task each, whose filter stays in the cache; they are added in order.
+The sum is cut into slices, one task each, whose filter stays in the cache. The slices are added in order.
 """
 
 from math import prod
@@ -24,14 +24,14 @@ from ..plan.reasons import Reason
 from ..rewrites.copies import Reordered, widened
 from ..small_groups.limits import has_table
 
-#: Of a sum: channels, and taps of depth, height and width. Of equal ones the last is taken.
+#: Axes of a sum: channels, and taps of depth, height and width. Among equal axes the last is taken.
 AXES = range(4)
 
 
 class LongBlocks(NamedTuple):
-    """The integers of ``LongBlocks`` of pyx/long_sums/sums.pxd, in their order.
+    """The integers of ``LongBlocks`` of pyx/long_sums/sums.pxd, in the order of its fields.
 
-    ``order``: the axes of a sum, that of a run last. ``piece``: elements of a run at most.
+    ``order``: the axes of a sum; vectors lie along the last one. ``piece``: most elements of a run along it.
     """
 
     order: tuple
@@ -41,7 +41,7 @@ class LongBlocks(NamedTuple):
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     problem, dtype, tuning = task.problem, task.dtype, task.machine.tuning
     if task.operation != FPROP:
         return "the operation is not forward"
@@ -52,12 +52,12 @@ def refusal(task):
 
 
 def _lanes(dtype, machine):
-    """Sums of a vector."""
+    """Lanes of a vector in the type of the sums."""
     return machine.vector_bytes // dtype.compute_itemsize
 
 
 def problem_refusal(problem, tuning, lanes):
-    """Why a result is not formed so, or None; it does not depend on the batch."""
+    """The reason why this family does not take a problem, or None. It does not depend on the batch."""
     terms, positions, outputs = prod(sizes(problem)), prod(problem.y), problem.y_channels
     least, products = tuning.least_long_terms, tuning.least_long_products
     axis = lane_axis(problem, tuning, lanes)
@@ -87,19 +87,19 @@ def problem_refusal(problem, tuning, lanes):
 
 
 def sizes(problem):
-    """Of the axes of a sum."""
+    """Sizes of the axes of a sum."""
     return problem.x_channels, *problem.kernel
 
 
 def filled(problem, axis, lanes):
-    """The part of the vectors along an axis of the sum that its elements fill; none where x has them apart."""
+    """The share of the lanes that the elements along an axis of the sum fill; 0 if dilation keeps them apart in x."""
     size = sizes(problem)[axis]
     apart = axis > 0 and problem.dilation[axis - 1] > 1
     return 0 if apart else size / (-(-size // lanes) * lanes)
 
 
 def lane_axis(problem, tuning, lanes):
-    """The axis of the sum along which vectors lie: the longest of those that fill them."""
+    """The axis of the sum along which vectors lie: the longest axis that fills them."""
     every, enough = sizes(problem), tuning.long_fill
     return max(AXES, key=lambda axis: (min(filled(problem, axis, lanes), enough), every[axis], axis))
 
@@ -113,7 +113,7 @@ def _taken(task):
 
 
 def blocks_of(problem, dtype, machine):
-    """How the sums are cut; nothing but ``threads`` depends on the batch, the layout or the threads."""
+    """The ``LongBlocks`` of a problem. Only ``threads`` depends on the batch and the threads, nothing on the layout."""
     tuning, lanes = machine.tuning, _lanes(dtype, machine)
     last = lane_axis(problem, tuning, lanes)
     order = (*(axis for axis in AXES if axis != last), last)
@@ -128,7 +128,7 @@ def blocks_of(problem, dtype, machine):
 
 
 def _beside(tensor, axis):
-    """An array like a tensor in which the elements along an axis are adjacent; it, if they are."""
+    """A new array like ``tensor`` with adjacent elements along ``axis``; ``tensor`` itself if its own are adjacent."""
     if tensor.shape[axis] == 1 or tensor.strides[axis] == tensor.itemsize:
         return tensor
     order = (*(other for other in range(tensor.ndim) if other != axis), axis)
@@ -136,7 +136,7 @@ def _beside(tensor, axis):
 
 
 def job(task, rest=None):
-    """The sums, on copies of x and the filter where vectors could not be loaded from them."""
+    """The job, on copies of x and the filter if vectors cannot be loaded from these."""
     own = widened(task)
     x, filter, y = own.tensors
     blocks = blocks_of(own.problem, own.dtype, own.machine)
@@ -146,13 +146,13 @@ def job(task, rest=None):
 
 
 class LongSums(NamedTuple):
-    """The kernel ``sum_long`` of pyx/kernels.pyx and what it takes: as ``Job``."""
+    """The kernel ``sum_long`` of pyx/kernels.pyx with its blocks and its task; used like a ``Job``."""
 
     blocks: LongBlocks
     task: Any
 
     def ready(self):
-        """What runs it, on any arrays that lie in memory like the task's."""
+        """The work, for any arrays that lie in memory like the task's."""
         _, problem, dtype, _, places, tensors, machine = self.task
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
         order, *others = self.blocks

@@ -1,35 +1,35 @@
-"""The machine: its register tile, caches, kernels and tuned numbers. Plans see it as a ``Machine``."""
+"""The machine: its register tile, caches, kernels and tuned numbers. Plans receive it as a ``Machine``."""
 
 from typing import NamedTuple
 
 from ...memo.once import once
 from .tuning import Tuning, tuning_of
 
-LINE_BYTES = 64  # of the cache
+LINE_BYTES = 64  # bytes of a cache line
 
 
 class RegisterTile(NamedTuple):
-    """The register tile: all of a machine that may reach the bits of a result."""
+    """The register tile: all properties of a machine that may affect the bits of a result."""
 
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
-    multiplies_pairs: bool  # of bfloat16
-    splits_vectors: bool  # vectors of 64 bytes, into halves, of which it multiplies twice as many
+    multiplies_pairs: bool  # has an instruction for pairs of bfloat16
+    splits_vectors: bool  # runs vectors of 64 bytes as two halves, so it multiplies twice as many vectors of 32 bytes
     tuning: Tuning
-    scratch_bytes: int | None = None  # that a call may take beside its arrays; None: plan/scratch.py says
+    scratch_bytes: int | None = None  # the scratch limit of a call; None: the limit of plan/scratch.py
 
     def pairs(self, dtype):
-        """Whether values of a type are multiplied in pairs, in half of the time."""
+        """Whether values of a type are multiplied in pairs, twice as fast."""
         return self.multiplies_pairs and dtype.name == "bfloat16"
 
     @property
     def halves(self):
-        """Whether it gains from tiles of half a vector, which there are of 64 bytes alone."""
+        """Whether the machine gains from tiles of half a vector; they exist only for vectors of 64 bytes."""
         return self.splits_vectors and self.vector_bytes >= LINE_BYTES
 
     def unsplit(self):
-        """As if it did not, for models that were fitted so."""
+        """This tile without split vectors, for cost models that were fitted without them."""
         return self._replace(splits_vectors=False)
 
 
@@ -38,17 +38,17 @@ class _Fields(NamedTuple):
     tile_column_bytes: int
     vector_bytes: int
     multiplies_pairs: bool
-    cache_bytes: int  # of the last cache
+    cache_bytes: int  # of the last-level cache
     threads: int
     splits_vectors: bool = False
-    l1_bytes: int = 32 << 10  # of a core's data; that of the cores of many processors
+    l1_bytes: int = 32 << 10  # of a core's L1 data cache; the default holds for many processors
     l2_bytes: int = 1 << 20
-    own_tuning: Tuning | None = None  # other numbers than those of its vectors
-    scratch_bytes: int | None = None  # no property of the machine, but a limit of all who share it
+    own_tuning: Tuning | None = None  # replaces the tuning for the machine's vectors
+    scratch_bytes: int | None = None  # the limit of ``set_scratch_limit``, which all calls share
 
 
 class Machine(_Fields):
-    """What a plan needs to know of the machine: the register tile, the caches, the number of threads."""
+    """The properties of the machine that plans need: the register tile, the caches, the number of threads."""
 
     @once
     def tuning(self):
@@ -56,5 +56,5 @@ class Machine(_Fields):
 
     @once
     def tile(self):
-        """What the first stage of planning sees of it."""
+        """The register tile, the only part of the machine that stage 1 of planning receives."""
         return RegisterTile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)

@@ -1,14 +1,14 @@
-"""The caches: how large they are, and what is done where source and target of an operation do not fit the last."""
+"""Sizes of the caches, and which operands and targets do not fit in the last one."""
 
 from math import prod
 from pathlib import Path
 
-#: Of a common machine, level by level, where the system does not say.
+#: Bytes of each level in a common machine, used if the system does not tell.
 _COMMON = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
 
 
 def cache_sizes(folder="/sys/devices/system/cpu/cpu0/cache"):
-    """Bytes of the caches that hold data, of the levels 1, 2 and 3."""
+    """Bytes of the data caches of levels 1, 2 and 3."""
     found = dict(_COMMON)
     for index in Path(folder).glob("index*"):
         try:
@@ -21,23 +21,23 @@ def cache_sizes(folder="/sys/devices/system/cpu/cpu0/cache"):
 
 
 def is_streamed(target_bytes, machine):
-    """Whether a target is too large for the last cache."""
+    """Whether a target is too large for the last-level cache, so that non-temporal stores are faster."""
     return target_bytes > machine.tuning.streamed_part * machine.cache_bytes
 
 
 def is_far(size, machine):
-    """Whether an operand of so many bytes is too large to be found in the last cache."""
+    """Whether an operand of ``size`` bytes is too large for the last-level cache, so that it comes from memory."""
     return size > machine.tuning.far_part * machine.cache_bytes
 
 
 def operand_bytes(problem, itemsize):
-    """Of x and of y."""
+    """Bytes of x and of y."""
     elements = (problem.x_channels * prod(problem.x), problem.y_channels * prod(problem.y))
     return [problem.batch * problem.groups * itemsize * n for n in elements]
 
 
 def memory_ways(problem, dtype, machine, backward):
-    """(nontemporal, prefetch, target_in_memory) of ``Blocks``: whether the operands and the target fit the caches."""
+    """(nontemporal, prefetch, target_in_memory) of ``Blocks``, from the sizes of the operands and of the cache."""
     sizes, tuning = operand_bytes(problem, dtype.itemsize), machine.tuning
     near = [part * machine.cache_bytes for part in (tuning.fetched_part, tuning.fetched_row_part)]
     target_bytes = sizes[0 if backward else 1]

@@ -18,7 +18,7 @@ def _is_built(name):
 
 
 def available_isas():
-    """The instruction sets that were built and that this machine runs, the best last."""
+    """The instruction sets that were built and that this machine supports, the best one last."""
     return tuple(name for name in _cpu_features.supported() if _is_built(name))
 
 
@@ -48,16 +48,16 @@ def openmp():
 
 @lru_cache(maxsize=16)
 def _machine(count, scratch_bytes):
-    """The same with so many threads and bytes beside the arrays."""
+    """This machine with ``count`` threads and a scratch limit."""
     *inner, last = _caches
     return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
 
 
 def this_machine(count=None):
-    """The machine that plans for ``count`` threads see; None takes the number of a call here and now."""
+    """The ``Machine`` for plans of ``count`` threads; None takes the current setting."""
     return _machine(threads() if count is None else count, get_scratch_limit())
 
 
 def run_tiles(dtype, depth, count):
-    """Run ``count`` full register tiles on each thread and return how many FLOP that was: the kernels' limit."""
+    """Run ``count`` full register tiles on each thread and return their FLOP; their rate limits all kernels."""
     return compiled.run_tiles(dtype.code, depth, count, threads())

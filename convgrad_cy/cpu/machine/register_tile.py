@@ -1,24 +1,24 @@
-"""How long the register tile takes (``pyx/tile/ukernel.h``)."""
+"""A model of the register tile's time (``pyx/tile/ukernel.h``)."""
 
 from functools import lru_cache
 
-#: Rows of a tile of half a vector, as that of pyx/tile/ukernel.h has.
+#: Rows of a tile of half a vector, as in pyx/tile/ukernel.h.
 HALF_ROWS = 8
 
 
 def fits_half(columns, tile, itemsize):
-    """Whether tiles of half a vector hold so many columns, and the machine gains from them."""
+    """Whether ``columns`` fit in a tile of half a vector, and the machine gains from such tiles."""
     return tile.halves and 2 * columns * itemsize <= tile.vector_bytes
 
 
 @lru_cache(maxsize=256)
 def tile_cycles(rows, columns, tile, itemsize):
-    """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
+    """Modelled cycles of a block for one step along the sum; a cycle has two multiplications or loads of a vector."""
     lanes, strip = tile.vector_bytes // itemsize, tile.tile_column_bytes // itemsize
     if columns and fits_half(columns, tile, itemsize):
         full, least = tile.tuning.half_tile_cycles, tile.tuning.least_half_tile_cycles
         return full * (rows // HALF_ROWS) + (least if rows % HALF_ROWS else 0)
-    split = 2 if tile.halves else 1  # two cycles are one of the model
+    split = 2 if tile.halves else 1  # a cycle of the model is then two cycles
     cycles = 0
     for width, strips in ((strip, columns // strip), (columns % strip, 1)):
         vectors = -(-width // lanes)

@@ -1,1 +1,1 @@
-"""The stages of a plan that all families share: a task, its walks and sums, and the job that is checked and run."""
+"""The parts of planning that all families share: tasks, walks, sums, and the job that is checked and run."""

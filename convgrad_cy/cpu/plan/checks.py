@@ -1,15 +1,15 @@
-"""Whether a plan's integers lie within its tensors: asked once for each plan, where it is made ready for a kernel.
+"""Bounds checks of plans: each plan is checked once, before a kernel receives it.
 
-A kernel trusts its plan, and reads and writes wherever that says. A mistake of the planner becomes a RuntimeError here,
-before any memory is touched. What is checked is where memory is addressed, not whether a result would be right:
+A kernel trusts its plan and reads and writes at the addresses that it gives. So a mistake of the planner raises a
+RuntimeError here, before any memory is touched. The checks cover addresses, not the correctness of a result:
 
-- a walk: the target and the filter are met within their shapes, the source has its shape, steps are positive;
+- a walk: its indices lie within the shapes of target and filter, the source has its shape, steps are positive;
 - a window: every tap of every position of a box lies within its extents;
 - blocks of direct and small groups: sizes of a box, a chunk, a block, slices, groups, phases, packed rows, flags;
-- blocks of Winograd's algorithm: points that there are tables for, boxes, chunks of whole vectors, rows of one part;
+- blocks of Winograd's algorithm: numbers of points that have tables, boxes, chunks of whole vectors, rows of one part;
 - long sums: the order of axes, pieces, slices, and that elements are adjacent along the last axis.
 
-The formulas take integers, of a plan with few rows, or columns of float64, which do not overflow.
+A plan of few rows is checked with Python's integers, a longer one with columns of float64. Neither overflows.
 """
 
 from functools import lru_cache
@@ -21,9 +21,9 @@ from ...problem import AxisWalk
 from .shared import whole
 from .steps import PACKS, Blocks, TileBlocks, WindowAxis
 
-#: Not for speed: rows up to which integers are checked one by one.
+#: Not tuned for speed: a plan of at most this many rows is checked row by row.
 FEW_ROWS = 4
-#: Not for speed: no count or size of a legal plan is beyond, so no product of two in a kernel overflows.
+#: Not tuned for speed: no count or size of a legal plan is larger, so no product of two in a kernel overflows.
 MOST = 1 << 62
 #: Points of a tile on an axis of several taps (pyx/winograd/cook_toom.py).
 POINTS = (4, 8)
@@ -34,24 +34,24 @@ def fail(what):
 
 
 def need(right, what):
-    """All that is compared has to be true."""
+    """Fail unless ``right``, a bool or an array, is true everywhere."""
     if not (right if type(right) is bool else np.all(right)):
         fail(what)
 
 
 def _rows(steps):
-    """The rows one by one as integers, or all together as columns."""
+    """Rows of integers, or one row of columns that holds all rows."""
     return steps.tolist() if len(steps) <= FEW_ROWS else [list(steps.T.astype(np.float64))]
 
 
 def _within(first, step, count, size):
-    """Whether ``count`` places, if there are any, lie in 0 .. size - 1."""
+    """Whether the indices first, first + step, … (``count`` of them, maybe none) lie in 0 .. size - 1."""
     last = first + (count - 1) * step
     return (count < 1) | ((first >= 0) & (first < size) & (last >= 0) & (last < size))
 
 
 def check_walk(row, source, filter, target, held=None):
-    """Three axes of a walk, by the spatial shapes; ``held``: taps that the filter has."""
+    """Check the three axes of a walk against the spatial shapes; ``held``: number of taps that the filter has."""
     for i in range(3):
         a = AxisWalk._make(row[10 * i : 10 * i + 10])
         taps = a.taps if held is None else held[i]
@@ -60,14 +60,14 @@ def check_walk(row, source, filter, target, held=None):
         need((a.source_size == source[i]) & (a.source_step >= 1) & (a.target_step >= 1), "steps or sizes of a walk")
         need(_within(a.target_begin, a.target_step, a.positions, target[i]), "a walk beyond the target")
         need(_within(a.filter_begin, a.filter_step, taps, filter[i]), "a walk beyond the filter")
-        # Legal strides and dilations go up to MOST where there is one position or tap.
+        # With one position or one tap, strides and dilations up to MOST are legal.
         positions, taps = a.positions - 1.0, a.taps - 1.0
         reach = abs(a.source_begin) * 1.0 + positions * a.source_step + taps * abs(a.source_tap)
         need((reach < MOST) & (positions * a.target_step < MOST), "a walk beyond all indices")
 
 
 def check_window(row, pairs):
-    """Three axes of a window, and of the walk whose taps it holds; elements of a channel of an image."""
+    """Check a window against its walk, on three axes. Returns its elements for one channel of one image."""
     size = 1.0
     for i in range(3):
         a, m = AxisWalk(*row[10 * i : 10 * i + 10]), WindowAxis(*row[30 + 6 * i : 36 + 6 * i])
@@ -75,10 +75,10 @@ def check_window(row, pairs):
         room = m.positions + m.positions % 2 if pairs and i == 2 else m.positions
         back, ahead = m.tap * 1.0 * (a.taps - 1) * (m.tap < 0), m.tap * 1.0 * (a.taps - 1) * (m.tap > 0)
         last = m.begin + (room - 1.0) * m.step + ahead
-        unseen = (a.taps < 1) | (row[-1] == PACKS)  # such a row has its parts' windows, and fills none
+        unseen = (a.taps < 1) | (row[-1] == PACKS)  # a row that only packs fills no window
         need(unseen | ((m.begin + back >= 0) & (last < m.extent)), "a window smaller than its box")
         filled = (m.positions - 1.0) * m.step + abs(m.tap) * (a.taps - 1.0) + 1
-        need(unseen | (m.apart > 0) | (filled <= m.extent), "a window smaller than what fills it")
+        need(unseen | (m.apart > 0) | (filled <= m.extent), "a window smaller than its elements")
         need((m.apart == 0) | ((m.begin == 0) & (m.step == 1)), "taps of a window apart and shifted")
         size = size * m.extent
     return size
@@ -89,13 +89,13 @@ def _flags(*values):
 
 
 def _counts(**values):
-    """Each value with the most that it may be."""
+    """Check that each value is at least 1 and at most its limit; ``values``: name=(value, limit)."""
     for name, (value, most) in values.items():
         need(1 <= value <= most, f"{name} {value}, not 1 to {most}")
 
 
 def check_blocks(kernel, steps, blocks, shapes, lanes):
-    """The blocks of direct and small groups."""
+    """Check the ``Blocks`` of direct and of small groups."""
     b, (source, filter, target) = Blocks(*blocks), shapes
     batch, groups, channels = source[:3]
     outputs, sums = filter[1], kernel == "wgrad"
@@ -124,7 +124,7 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
 
 
 def _packed_within(steps):
-    """Rows whose filter another one packs: it has their taps."""
+    """Check rows that use the filter that another row packs: that row must have all of their taps."""
     others = steps[:, -1]
     own = (others == PACKS) | (others == np.arange(len(steps)))
     need((others >= PACKS) & (others < len(steps)), "a row that none packs")
@@ -138,7 +138,7 @@ def _packed_within(steps):
 
 
 def check_direct(kernel, steps, blocks, shapes, lanes):
-    """A ``Plan``; ``lanes``: elements of a vector in the type of the sums."""
+    """Check a ``Plan``; ``lanes``: elements of a vector in the type of the sums."""
     need(len(steps) >= 1, "no rows")
     b, (source, filter, target) = check_blocks(kernel, steps, blocks, shapes, lanes), shapes
     for row in _rows(steps):
@@ -153,7 +153,7 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
                 need(row[30 + 6 * i] <= max(target[3 + i], 1), "a box beyond the target")
             size = check_window(row, b.pairs and kernel == "wgrad")
             need(size * b.images * b.chunk * b.groups < 1 << 50, "a window beyond all memory")
-    if len(steps) == 1:  # most plans: nothing is compared with other rows
+    if len(steps) == 1:  # the usual case: no other rows to compare with
         need(row[-1] in (0, PACKS), "a row that none packs")
         need(b.bands == 1 or (row[30] == 1 and row[42] >= row[20]), "bands of parts of rows")
         return
@@ -177,7 +177,7 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
 
 
 def _check_parts(steps, sums):
-    """The rows of each part agree; the number of parts. The first row of a part says how many rows it has."""
+    """Check that the rows of each part agree, and count the parts. A part's first row holds its number of rows."""
     lengths, row = (steps[:, 42] * steps[:, 43]).tolist(), 0
     firsts = []
     while row < len(steps):
@@ -193,7 +193,7 @@ def _check_parts(steps, sums):
 
 
 def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
-    """A ``TilePlan``."""
+    """Check a ``TilePlan``."""
     b, (source, filter, target) = TileBlocks(*blocks), shapes
     batch, groups, channels = source[:3]
     outputs, sums = filter[1], kernel == "winograd_wgrad"
@@ -233,7 +233,7 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
 
 
 def check_long(walk, blocks, views, most_threads):
-    """A plan of long sums; ``blocks`` has the order of axes, the piece, the slices and the threads."""
+    """Check a plan of long sums; ``blocks``: the order of axes, the piece, the slices and the threads."""
     source, filter, target = views
     *order, piece, slices, threads = blocks
     need(sorted(order) == [0, 1, 2, 3], "an order that is none")
@@ -251,7 +251,7 @@ def check_long(walk, blocks, views, most_threads):
 
 @lru_cache(maxsize=256)
 def _checked_rows(kernel, steps, columns, blocks, shapes, *sizes):
-    """A plan of few rows, in bytes: plans are kept, and so the same ones are made ready again."""
+    """Check a plan of few rows, given as bytes. Kept plans come here again, so the last checks are remembered."""
     rows = np.frombuffer(steps, np.int64).reshape(-1, columns)
     _check(kernel, rows, np.frombuffer(blocks, np.int64).tolist(), shapes, *sizes)
 

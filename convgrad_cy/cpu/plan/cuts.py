@@ -1,28 +1,28 @@
-"""Plans cut for many threads, where no cut reaches a bit: into more or other tasks, if those then end earlier.
+"""Smaller tasks for many threads, if all tasks then end earlier. These cuts affect no bit of a result.
 
-What is cut so costs something: smaller tasks copy more of what their neighbours see, and read filters again. So a
-family gives the ways to cut, each with its tasks and a model of their time; here one is chosen.
+Smaller tasks cost time: they copy more halo, and each reads the filter again. A family offers several cuts, each with
+its tasks and a model of their time. ``best_cut`` chooses one.
 """
 
 from typing import NamedTuple
 
 
 class Tasks(NamedTuple):
-    """Tasks of one kind: how many there are, and the time of each by a model, in cycles of the register tile."""
+    """Equal tasks: their number, and the modelled time of each in cycles of the register tile."""
 
     count: int
     cycles: float
 
 
 def work_of(loop):
-    """Cycles of all tasks of a loop, which is a list of ``Tasks``."""
+    """Cycles of all tasks of a loop, a list of ``Tasks``."""
     return sum(kind.count * kind.cycles for kind in loop)
 
 
 def seconds_of(loop, threads, late_part):
-    """When the last of a loop's tasks ends, in those cycles: threads take them in turn, as if all were equal.
+    """Cycles until the last task of a loop ends, if threads take the tasks in turn and all tasks are equal.
 
-    But one thread is late by a part of a task, since no two cores are equally fast.
+    No two cores are equally fast, so one thread is assumed to be late by ``late_part`` of a task.
     """
     count = sum(kind.count for kind in loop)
     each, longest = work_of(loop) / count, max(kind.cycles for kind in loop)
@@ -30,13 +30,13 @@ def seconds_of(loop, threads, late_part):
 
 
 def best_cut(first, others, loops_of, threads, tuning):
-    """``first``, or one of the others that ends much earlier; ``loops_of`` gives the loops of a cut, in their order."""
+    """The cut ``first``, or another one that ends much earlier; ``loops_of`` gives the loops of a cut in order."""
     least_gain, loops = tuning.cut_gain, loops_of(first)
-    late_part = tuning.late_part if threads > tuning.tuned_threads else 0  # two equal tasks suffice two
+    late_part = tuning.late_part if threads > tuning.tuned_threads else 0  # two threads need only two equal tasks
     best, time = first, sum(seconds_of(loop, threads, late_part) for loop in loops)
     whole = sum(map(work_of, loops)) / threads
     for other in others:
-        if whole >= least_gain * time:  # nothing is left to gain
+        if whole >= least_gain * time:  # even a perfect balance would gain too little
             break
         ends = sum(seconds_of(loop, threads, late_part) for loop in loops_of(other))
         if ends <= least_gain * time:
@@ -45,12 +45,12 @@ def best_cut(first, others, loops_of, threads, tuning):
 
 
 def shrinking(whole, tuning, least):
-    """Sizes of a box of which each is about 0.7 of the one before, from the whole on."""
+    """Sizes of a box, from ``whole`` down to ``least``, each about 0.7 times the previous one."""
     return [size for size in (int(whole * 2 ** (-i / 2)) for i in range(tuning.cut_sizes)) if size >= least]
 
 
 def halves(block, least):
-    """A block and what halving it again and again leaves, in whole parts of ``least``."""
+    """Sizes from ``block`` down by repeated halving, each rounded up to a multiple of ``least``."""
     found = [block]
     while block > least:
         block = -(-(block // 2) // least) * least

@@ -1,4 +1,4 @@
-"""What one kernel is to do: plain data, and how it is made ready to run."""
+"""A job: a kernel with its plan and its operands, as plain data that can be made ready to run."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ class Job(NamedTuple):
     instead: Any = None  # the Job for values that leave the range of this one's algorithm
 
     def ready(self):
-        """The work, for any arrays that lie in memory like the task's. A plan that would leave them is refused."""
+        """The work, for any arrays that lie in memory like the task's. Raises if the plan would leave its tensors."""
         check(self)
         _, _, dtype, _, places, tensors, _ = self.task
         views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]

@@ -1,6 +1,7 @@
-"""Reasons why a family refuses a task, as data: most are only compared with None, so text is formed when one is shown.
+"""Reasons why a family refuses a task, as data.
 
-A reason without values is a plain text. ``str`` gives the text of either kind.
+Most reasons are only compared with None, so their text is formed when it is shown. A reason without values is a plain
+string. ``str`` gives the text of both.
 """
 
 from math import inf
@@ -18,7 +19,7 @@ class Ratio(NamedTuple):
 
 
 class Reason(tuple):
-    """A text with a place for each of the values that follow: numbers, a ``Ratio``, another reason."""
+    """A format string and its values: numbers, a ``Ratio`` or another reason."""
 
     __slots__ = ()
 

@@ -1,7 +1,8 @@
-"""What a call may take beside its arrays, and beside what each thread has for itself.
+"""The scratch limit: bytes that a call may allocate in addition to its arrays. Memory of single threads is not counted.
 
-It decides between families and about slices, and so reaches bits: it sees a problem and what the process asks for, but
-no layout and no threads. What is compared with it is what a family takes in the layout in which that is most.
+The limit decides between families and limits the number of slices, so it affects bits. It therefore depends on the
+problem and on ``set_scratch_limit`` alone, never on a layout or on threads. A family's need is the need in its worst
+layout.
 """
 
 from math import prod
@@ -9,37 +10,37 @@ from math import prod
 from ..machine.caches import operand_bytes
 from .reasons import Reason
 
-#: Not for speed: without a limit of the process's own, a call may take so many times the bytes of its arrays, and at
-#: least these.
+#: Not tuned for speed: without ``set_scratch_limit``, a call may take OF_ARRAYS times the bytes of its arrays, or
+#: OF_ANY bytes if these are more.
 OF_ARRAYS, OF_ANY = 4, 64 << 20
 
 
 def array_bytes(problem, itemsize):
-    """Of x, the filter and y."""
+    """Bytes of x, of the filter and of y."""
     filter_bytes = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel) * itemsize
     x, y = operand_bytes(problem, itemsize)
     return x, filter_bytes, y
 
 
 def most_scratch(problem, itemsize, tile):
-    """The bytes that there are."""
+    """The scratch limit of a call, in bytes."""
     asked = tile.scratch_bytes
     return max(OF_ARRAYS * sum(array_bytes(problem, itemsize)), OF_ANY) if asked is None else asked
 
 
 def left_by(task, size):
-    """The machine for what is planned as a part of a task, which takes ``size`` bytes itself."""
+    """The task's machine with ``size`` bytes less scratch, for a plan that is nested in the task's plan."""
     most = most_scratch(task.problem, task.dtype.itemsize, task.machine.tile)
     return task.machine._replace(scratch_bytes=max(0, most - size))
 
 
 def excess(size, problem, itemsize, tile):
-    """A part of a reason if ``size`` bytes are more than the limit, or None."""
+    """The middle part of a reason if ``size`` bytes exceed the limit, otherwise None."""
     most = most_scratch(problem, itemsize, tile)
     return Reason("{} bytes beside the arrays, more than the limit of {}", size, most) if size > most else None
 
 
 def refusal(*arguments):
-    """Why a family refuses a problem, by the ``excess`` of what it takes, or None."""
+    """The reason to refuse a problem whose scratch exceeds the limit, or None; takes the arguments of ``excess``."""
     found = excess(*arguments)
     return found and Reason("it takes {}", found)

@@ -1,6 +1,6 @@
-"""Bytes that the tasks of a kernel of the sum itself share: a packed filter, or sums of wgrad whose slices are added.
+"""Memory that all tasks of a direct kernel share: a packed filter, or the sums of the slices of wgrad.
 
-Each formula is that of an allocation in ``pyx/direct/`` or ``pyx/small_groups/``, but for tables of offsets.
+Each formula repeats an allocation in ``pyx/direct/`` or ``pyx/small_groups/``, without its tables of offsets.
 """
 
 from ..machine import LINE_BYTES
@@ -12,7 +12,7 @@ def whole(count, unit):
 
 
 def packed_outputs(outputs, lanes, strip):
-    """Outputs of a filter that is packed in strips; ``lanes`` and ``strip``: elements of a vector and of a strip."""
+    """Outputs after packing in strips, padding included; ``lanes``, ``strip``: elements of a vector and of a strip."""
     return whole(outputs, min(strip, whole(max(outputs, 1), lanes)))
 
 
@@ -24,5 +24,5 @@ def slice_bytes(groups, channels, outputs, taps, chunk, block, lanes, itemsize):
 
 
 def side_by_side(total, block, of_vector, lanes):
-    """Elements that ``total`` lanes take in blocks of whole vectors, each of which holds ``of_vector`` lanes."""
+    """Elements of ``total`` lanes, stored in blocks of ``block`` lanes; a vector holds ``of_vector`` lanes."""
     return -(-total // block) * -(-block // of_vector) * lanes

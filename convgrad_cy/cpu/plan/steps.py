@@ -1,10 +1,10 @@
-"""The integers that tell a kernel its work: rows of steps, and the blocks of their loops."""
+"""The integers of a plan: rows of steps, and the blocks of the kernels' loops."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Of a row of ``Plan.steps``: it packs the filter of the rows that follow.
+#: Mark in a row of ``Plan.steps``: the row only packs the filter for the rows that follow.
 PACKS = -1
 
 
@@ -20,20 +20,20 @@ class WindowAxis(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/``; the fields and their order are those of ``Blocks`` there.
+    """Block sizes and flags of the loops of ``pyx/``. The struct ``Blocks`` there has the same fields in this order.
 
-    ``lanewise``: small groups side by side, a block of outputs being lanes. ``positions_across``: the
-    columns of a tile are positions of a row, not output channels. ``images``: batch extent of a box of positions.
-    ``chunk``: channels of a window. ``outputs``: output channels of a block. ``slices``: tasks that share the boxes of
-    one block of the filter. ``nontemporal``: the target is stored past the cache, where it is whole lines.
-    ``prefetch``: the source of lanes is prefetched: 1, for later positions of a row; 2, for the next row. ``packs``:
-    each task packs its part of the filter. ``pairs``: the tile takes pairs of bfloat16. ``groups``: neighbours that a
-    task takes, with all their channels in one window. ``phases``: walks that a task computes together.
-    ``target_in_memory``: the target, which wgrad reads, comes from memory. ``pack_channels``: of a chunk of the filter,
-    which a task packs that has no products. ``spreads``: small groups of several channels take the spreading tile, on
-    copies (1), or on source and target where lanes are adjacent (2). In their wgrad, ``heights``: rows of positions
-    that are summed for a vector of lanes before the next. ``bands``: boxes, one below the other, which no slice ends
-    between.
+    ``lanewise``: small groups; a block of outputs is a block of lanes. ``positions_across``: the columns of a tile are
+    positions of a row, not output channels. ``images``: batch extent of a box. ``chunk``: channels of a window.
+    ``outputs``: output channels of a block. ``slices``: in wgrad, tasks that share the boxes of one block of the
+    filter. ``nontemporal``: whole lines of the target are written with non-temporal stores. ``prefetch``: small groups
+    prefetch the source: 1, for later positions of a row; 2, for the next row. ``packs``: each task packs its part of
+    the filter. ``pairs``: the tile multiplies pairs of bfloat16. ``groups``: neighbouring groups that a task takes,
+    with all their channels in one window. ``phases``: walks that a task computes together. ``target_in_memory``: wgrad
+    reads its target from memory, not from the cache. ``pack_channels``: channels of the filter that one packing task
+    packs, at most a chunk. ``spreads``: small groups of several channels use the spreading tile, on copies (1), or on
+    source and target themselves, whose lanes are adjacent (2). ``heights``: in wgrad of small groups, rows of positions
+    that are summed for one vector of lanes before the next vector. ``bands``: boxes, one below the other, that always
+    belong to one slice.
     """
 
     threads: int
@@ -57,16 +57,17 @@ class Blocks(NamedTuple):
 
 
 class TileBlocks(NamedTuple):
-    """The integers that steer the loops of ``pyx/winograd/``; the fields are those of ``TileBlocks`` there.
+    """Block sizes and flags of the loops of ``pyx/winograd/``. The struct ``TileBlocks`` there has the same fields.
 
-    ``images``: of a box of tiles, those of each sibling counted. ``chunk``: channels of a window. ``outputs``: output
-    channels of a block. ``filters_kept``: output channels whose transformed filters are kept at a time; 0: a task
-    transforms its own. ``tiles_kept``: transformed tiles of the source are kept for all blocks of outputs. ``slices``:
-    tasks that share the boxes of one block of the filter. ``chunks_at_once``: chunks that a task of fprop or dgrad
-    transforms before it multiplies. ``groups``: neighbours that a task takes, with all their channels in one window and
-    all their outputs in one block. ``nontemporal``: a target of whole lines is stored past the cache.
-    ``filter_strips``, ``filter_channels``: of a group, whose filters a task transforms that has no products.
-    ``together``: parts of the result of fprop or dgrad, stride phases, whose tasks are those of the same loops.
+    ``images``: batch extent of a box of tiles; each sibling counts as images of its own. ``chunk``: channels of a
+    window. ``outputs``: output channels of a block. ``filters_kept``: output channels whose transformed filters are
+    kept at a time; with 0, each task transforms its own. ``tiles_kept``: transformed tiles of the source are kept for
+    all blocks of outputs. ``slices``: in wgrad, tasks that share the boxes of one block of the filter.
+    ``chunks_at_once``: chunks that a task of fprop or dgrad transforms before it multiplies. ``groups``: neighbouring
+    groups that a task takes, with all their channels in one window and all their outputs in one block.
+    ``nontemporal``: a target of whole lines is written with non-temporal stores. ``filter_strips``,
+    ``filter_channels``: strips and channels of the filter that one transforming task transforms. ``together``: parts
+    of the result of fprop or dgrad (stride phases) that the same loops compute.
     """
 
     threads: int
@@ -85,11 +86,11 @@ class TileBlocks(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """How a step reads its operands where it has the choice; the fields are those of ``Reads`` in ``pyx/``.
+    """The choices of a step about its reads. The struct ``Reads`` of ``pyx/`` has the same fields.
 
-    ``copies``: a window is faster than the source itself. ``channels_inside``: in wgrad, neighbours in the window of a
-    source of channels last are channels, not positions. ``strips``: where each task packs its part of the filter, tiles
-    read whole vectors of the filter itself, if they can.
+    ``copies``: a window is faster than the source itself. ``channels_inside``: in wgrad of a channels-last source,
+    neighbours in the window are channels, not positions. ``strips``: if tasks pack the filter, tiles read whole vectors
+    of the unpacked filter where this is possible.
     """
 
     copies: bool = False
@@ -103,15 +104,15 @@ class Plan(NamedTuple):
     Attributes
     ----------
     steps : numpy.ndarray
-        The walks to carry out one after the other, each with its window: int64, one row for each, the fields of three
-        ``problem.AxisWalk``, of three ``WindowAxis``, of ``Reads``, and the row for whose taps the filter is packed,
-        most often this one. With a ``PACKS`` there, that is all that a row does: parts of its walk follow.
+        One int64 row for each walk, in the order of execution: the fields of three ``problem.AxisWalk``, of three
+        ``WindowAxis`` and of ``Reads``, and the number of the row that packs the filter, usually the row's own. A row
+        with ``PACKS`` there only packs the filter; the parts of its walk follow.
     blocks : numpy.ndarray
         A ``Blocks``, as int64.
     form : str
-        What direct makes of fprop or dgrad, by a form's name.
+        Name of the form that direct uses for fprop or dgrad.
     refusals : list
-        The forms before it, each by its name and its reason.
+        The forms that declined before it, as pairs of name and reason.
     """
 
     steps: np.ndarray
@@ -121,16 +122,16 @@ class Plan(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A plan of which the rows are made for one walk of each shape class.
+    """A plan with rows for only one walk of each shape class.
 
     Attributes
     ----------
     every : walks.Walks
     rows : list
-        For each shape class its rows, in which a row's number counts from the walk's first one.
+        The rows of each shape class. Numbers of rows in them count from the walk's first row.
     blocks : Blocks
     form, refusals
-        Those of the plan.
+        As in ``Plan``.
     """
 
     every: Any
@@ -148,7 +149,7 @@ class Outline(NamedTuple):
 
 
 def same_reads(reads):
-    """What gives these ``Reads`` for all rows."""
+    """A function that gives the same ``Reads`` for all rows."""
     return lambda walk, window: reads
 
 
@@ -160,13 +161,13 @@ _AS_IS = same_reads(Reads())
 
 
 def whole_rows(parts, windows, reads=_AS_IS):
-    """For each shape class of walks the rows of its parts, each packing its filter; ``reads`` gives ``Reads``."""
+    """Rows of the parts of each shape class; each row packs its own filter. ``reads`` gives the ``Reads`` of a row."""
     windows = iter(windows)
     return [[_row(part, next(windows), reads, i) for i, part in enumerate(own)] for own in parts]
 
 
 def cut_rows(walks, parts, windows, reads):
-    """The same, where a row comes first that packs the filter of the walk for all of its parts."""
+    """Rows of the parts of each shape class, after one row that packs the filter of the walk for all of its parts."""
     rows, windows = [], iter(windows)
     for walk, own in zip(walks, parts, strict=True):
         own = [(part, next(windows)) for part in own]

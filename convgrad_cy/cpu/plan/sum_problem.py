@@ -1,4 +1,4 @@
-"""What plans of the sum itself depend on: a ``SumProblem`` may reach a result's bits, a ``Placement`` may not."""
+"""Inputs of a direct plan: a ``SumProblem`` may affect bits of the result, a ``Placement`` never does."""
 
 from itertools import chain, repeat
 from math import prod
@@ -14,25 +14,25 @@ from .walks import Walks, walks_of
 
 class _Fields(NamedTuple):
     operation: str
-    mirrored: bool  # wgrad with x and y in each other's place
+    mirrored: bool  # wgrad with x and y exchanged
     batch: int
     groups: int
     channels: int  # of the source, in a group
-    outputs: int  # of the target
+    outputs: int  # channels of the target, in a group
     every: Walks
-    walks: list  # one of each shape class, or its parts; the last walk's come last
-    counts: list  # how many there are of each
+    walks: list  # one walk of each shape class, or its parts; the parts of the last walk come last
+    counts: list  # number of walks like each of these
     multiplications: int
     filter_bytes: int
     dtype: Any
     tile: RegisterTile
-    most_scratch: int  # bytes beside the arrays, which the slices of wgrad take
+    most_scratch: int  # most bytes for the slices of wgrad
 
 
 class SumProblem(_Fields):
-    """What the order of sums depends on. In dgrad, and where mirrored, y is the source and x the target.
+    """Everything that may decide the order of sums. In dgrad and mirrored wgrad, y is the source and x the target.
 
-    What follows from the fields is asked for again and again while a plan is made, and computed once.
+    Values that follow from the fields are computed once, because the planner uses them many times.
     """
 
     @once
@@ -49,7 +49,7 @@ class SumProblem(_Fields):
 
     @once
     def count(self):
-        """Of all walks."""
+        """Number of all walks."""
         return sum(self.counts)
 
     @once
@@ -69,13 +69,13 @@ class SumProblem(_Fields):
         return self.tile.pairs(self.dtype)
 
     def alone(self):
-        """The same of one image."""
+        """This problem with a batch of one image."""
         if self.batch == 1:
             return self
         return self._replace(batch=1, multiplications=self.multiplications // self.batch)
 
     def parted(self, parts):
-        """The same with the parts of its walks in their place."""
+        """This problem with each walk replaced by its parts."""
         if len(parts) == len(self.walks) and all(own == [walk] for own, walk in zip(parts, self.walks, strict=True)):
             return self
         counts = chain(*map(repeat, self.counts, map(len, parts)))
@@ -83,7 +83,7 @@ class SumProblem(_Fields):
 
 
 class Placement(NamedTuple):
-    """Where sums are formed. None of it may reach a bit of their result."""
+    """Layout and machine, on which no bit of a result may depend."""
 
     positions_adjacent: bool  # in the source's memory
     source_bytes: int
@@ -96,7 +96,7 @@ class Placement(NamedTuple):
 
 
 def sum_problem_of(operation, problem, dtype, tile, backward):
-    """The ``SumProblem``; ``backward``: the walks are those of dgrad, as they are in wgrad where it is mirrored."""
+    """The ``SumProblem``; ``backward``: y is the source and x the target, as in dgrad and mirrored wgrad."""
     channels, outputs = problem.channels(backward)
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
     every = walks_of(problem, backward)
@@ -108,5 +108,5 @@ def sum_problem_of(operation, problem, dtype, tile, backward):
 
 
 def placement_of(problem, dtype, positions_adjacent, machine, backward):
-    """The ``Placement`` of the same sums."""
+    """The ``Placement`` of a problem; ``backward`` as in ``sum_problem_of``."""
     return Placement(positions_adjacent, operand_bytes(problem, dtype.itemsize)[1 if backward else 0], machine)

@@ -1,4 +1,4 @@
-"""What the CPU is asked to do: one result of one call."""
+"""A task: one result of one call, which the CPU is to compute."""
 
 from typing import Any, NamedTuple
 
@@ -7,10 +7,10 @@ from ..machine import Machine
 
 
 class Task(NamedTuple):
-    """One operation on three tensors, of which the written one has elements.
+    """One operation on three tensors. The written tensor is not empty.
 
-    ``tensors`` has the six-dimensional views of x, w and y, and ``places`` says which of a call's arrays they view. A
-    task holds for any arrays that lie in memory like these.
+    ``tensors``: the six-dimensional views of x, w and y. ``places``: for each, the index of the call's array that it
+    views. A task holds for any arrays that lie in memory like these.
     """
 
     operation: str  # FPROP, DGRAD or WGRAD of convgrad_cy.problem
@@ -22,6 +22,6 @@ class Task(NamedTuple):
     machine: Machine
 
     def turned(self):
-        """The same with x and y in each other's place, as dgrad takes them."""
+        """This task with x and y exchanged, as dgrad takes them: y is the source, x the target."""
         *what, places, (source, filter, target), machine = self
         return Task(*what, places[::-1], (target, filter.swapaxes(1, 2), source), machine)

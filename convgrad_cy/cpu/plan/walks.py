@@ -1,7 +1,7 @@
 """All walks of an operation. Walks of one shape class are planned once.
 
-A dgrad with strides has a walk for each combination of stride phases, thousands of them at times. Most differ only in
-where they begin in the target and in the filter, and no choice depends on that: they are of one *shape class*.
+A dgrad with strides has a walk for each combination of stride phases, sometimes thousands. Most of them differ only in
+their begin in the target and in the filter. No choice depends on these begins, so such walks form one *shape class*.
 """
 
 from functools import lru_cache
@@ -12,17 +12,17 @@ import numpy as np
 
 from ...problem import AxisWalk, empty_axis
 
-#: Of the fields of AxisWalk, those in which walks of a shape class differ; and their columns in a row of three axes.
+#: The fields of AxisWalk in which walks of one shape class differ, and their columns in a row of three axes.
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
 _COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
 
-#: Not for speed: more would take a second to plan and a gigabyte to carry out.
+#: Not tuned for speed: more walks would take a second to plan and a gigabyte to run.
 MOST_WALKS = 1 << 18
-#: Up to so many walks are planned each by itself, which takes less than to find their shapes. No plan depends on it.
+#: Up to FEW_WALKS walks are planned one by one, which is faster than finding shape classes. No plan depends on it.
 FEW_WALKS = 8
 
 
-#: Of which the families of one call ask again.
+#: Size of the lru_cache: the families of one call ask for the same walks.
 _LATEST_CALLS = 4
 
 
@@ -32,11 +32,11 @@ class Axis:
     Attributes
     ----------
     shapes : list
-        A walk of each shape class, in the order in which they end: the last walk's comes last, as the choices ask for.
+        The last walk of each shape class, in the order of the walks. The choices need the last walk of all to be last.
     numbers : numpy.ndarray
         The number of each walk's shape class.
     shifts : numpy.ndarray
-        How far each walk's ``_BEGINS`` are from those of its shape class, side by side.
+        For each walk, the differences of its ``_BEGINS`` from the begins of the walk in ``shapes``.
     """
 
     def __init__(self, rows):
@@ -53,7 +53,7 @@ class Axis:
 
 
 def _keys(rows):
-    """A number for each row, the same for those that differ in ``_BEGINS`` alone."""
+    """A number for each row. Rows that differ only in ``_BEGINS`` get the same number."""
     keys = 0
     for i, column in enumerate(rows.T):
         if i not in _BEGINS and (column != column[0]).any():
@@ -63,21 +63,21 @@ def _keys(rows):
 
 
 class Walks:
-    """The walks of an operation: one that comes first, or none, and then all products of those of the three axes.
+    """The walks of an operation: an optional first walk, then all combinations of the walks of the three axes.
 
     Attributes
     ----------
     shapes : list
-        A walk of each shape class, in the order in which they end.
+        One walk of each shape class; the shape class of the last walk comes last.
     counts : list
-        How many walks there are of each.
+        Number of walks of each shape class.
     extents : list
-        How many walks each axis has.
+        Number of walks of each axis.
     """
 
     @classmethod
     def of_one(cls, walk):
-        """Those of fprop and wgrad."""
+        """The single walk of fprop or wgrad."""
         one = cls.__new__(cls)
         one._before, one.extents, one.counts, one.shapes = 0, [1, 1, 1], [1], [walk]
         return one
@@ -99,10 +99,10 @@ class Walks:
         return sum(self.counts)
 
     def rows(self, of_shapes):
-        """The rows of all walks as int64, and for each the number of its walk's first row.
+        """The int64 rows of all walks, and for each row the number of its walk's first row.
 
-        ``of_shapes`` has the rows of a walk of each shape class, which begin with the fields of the walk's axes: a list
-        of lists, or an array where they are many.
+        ``of_shapes``: for each shape class the rows of one walk, as a list of lists or as an array. A row begins with
+        the fields of the walk's three axes.
         """
         made = _joined(of_shapes)
         if len(self) == 1:
@@ -120,7 +120,7 @@ class Walks:
         return made, first
 
     def _numbers_and_shifts(self):
-        """For each walk the number of its shape class, and how far its columns are from that walk's."""
+        """The number of each walk's shape class, and the shifts of its columns ``_COLUMNS``."""
         before, count, width = self._before, len(self), len(_BEGINS)
         numbers, shifts = np.zeros(count, np.intp), np.zeros((count, len(_COLUMNS)), np.int64)
         places = np.unravel_index(np.arange(count - before), self.extents)
@@ -140,7 +140,7 @@ def _joined(of_shapes):
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def walks_of(problem, backward):
-    """The walks of dgrad, of y as the source and x as the target, or of the other operations."""
+    """The walks of dgrad, from y as the source to x as the target; or, not backward, of the other operations."""
     if not backward:
         return Walks.of_one(problem.forward_walk())
     phases = problem.count_backward_phases()

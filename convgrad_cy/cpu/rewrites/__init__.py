@@ -1,1 +1,1 @@
-"""Tasks made into others: a problem becomes another problem, with copies of arrays before and after its kernel."""
+"""Rewrites: a task becomes a task for another problem, with copies of arrays before and after its kernel."""

@@ -1,15 +1,15 @@
-"""Data gradients of a small y under a large filter: a product of matrices, whose columns are added (GEMM and col2im).
+"""Data gradients of a small y and a large filter: one matrix product, whose columns are added (GEMM and col2im).
 
-The sum over channels of y is a product of y (positions x channels) and the filter (channels x elements), which leaves
-each position a *column*: what it has for each tap of each channel of x. Then each is added where its tap lies::
+The sum over channels of y is the product of y (positions x channels) and the filter (channels x elements). It gives
+each position a *column*: one value for each tap of each channel of x. Each value is then added at its position of x::
 
     columns[n, p, (c, t)] = sum over o of  dy[n, o, p] * w[o, c, t]
     dx[n, c, q] = sum over p, t of  columns[n, p, (c, t)]   where  p * stride + t * dilation - pad = q
 
-These are y * kernel products for each pair of channels. The sum itself asks at each position of x for all taps, most of
-which lie beyond a small y: x * kernel. And of few positions the product reads the filter where it is, once.
+These are y * kernel products for each pair of channels. The direct sum has x * kernel: at each position of x it takes
+all taps, and most of them lie outside a small y. For few positions, the product reads the filter in place and once.
 
-The elements of a column are in the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
+The elements of a column have the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ from .copies import Axes, Copier, Reordered, widened
 
 
 def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
-    """Why a data gradient is not formed from columns, or None."""
+    """The reason why a data gradient is not formed from columns, or None."""
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
     if problem.groups > tuning.most_column_groups:
@@ -41,7 +41,7 @@ def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
     if fewer < tuning.least_column_gain:
         few = "the sum itself has {:.2f} times as many products, less than {}"
         return Reason(few, fewer, tuning.least_column_gain)
-    of_others = 2 * lanes if pairs else lanes  # a step takes half of the time
+    of_others = 2 * lanes if pairs else lanes  # a step with pairs takes half as long
     others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged))
     own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widened(problem, tuning) if widens else 0)
     slower = "it takes {:.2f} times as long as the sum itself, or exchanged"
@@ -49,13 +49,13 @@ def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     problem, dtype = task.problem, task.dtype
     if task.operation != DGRAD:
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    if task.algorithm == "direct":  # how many images there are decides, too
+    if task.algorithm == "direct":  # the number of images affects this choice
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     lanes = dgrad_costs.lanes_of(dtype)
     widens, pairs = dtype.itemsize != dtype.compute_itemsize, task.machine.tile.pairs(dtype)
@@ -67,7 +67,7 @@ def refusal(task):
 
 
 def _copied(task):
-    """Bytes of a part's columns, and of copies: the filter's, x's where there are parts, and all in another type."""
+    """Bytes of a part's columns and of all copies: the filter, x if there are several parts, all three if widened."""
     problem, itemsize = task.problem, task.dtype.compute_itemsize
     images, channels = part_of(problem, itemsize, task.machine.tuning)
     x, filter, y = scratch.array_bytes(problem, itemsize)
@@ -77,12 +77,12 @@ def _copied(task):
 
 
 def _shape(problem, images, channels):
-    """Of the columns: (n, positions of each axis, g, elements). Kernels take the channels of all groups as one axis."""
+    """Shape of the columns: (n, positions of each axis, g, elements). Kernels see all groups' channels as one axis."""
     return (images, *problem.y, problem.groups, channels * prod(problem.kernel))
 
 
 def part_of(problem, itemsize, tuning):
-    """(images, channels of x) whose columns are formed at a time."""
+    """(images, channels of x): the size of a part, whose columns are formed at a time."""
     channel = prod(_shape(problem, 1, 1)) * itemsize
     most = max(1, tuning.column_bytes // channel)
     if most >= problem.x_channels:
@@ -91,7 +91,7 @@ def part_of(problem, itemsize, tuning):
 
 
 def pointwise(problem, images, channels):
-    """The problem whose x has the elements of a column as channels, of a part."""
+    """The pointwise problem of a part: the elements of a column are the channels of its x."""
     ones = (1, 1, 1)
     return replace(
         problem,
@@ -106,17 +106,17 @@ def pointwise(problem, images, channels):
 
 
 def job(task, rest):
-    """The products of matrices, which others plan, and what adds their columns."""
+    """The matrix products, planned by the families in ``rest``, and the addition of their columns."""
     own = widened(task)
     return Reordered.to(own.tensors, _columned(own, rest, scratch.left_by(task, _copied(task))), task)
 
 
 def _columned(task, rest, machine):
-    """The same of a task whose sums have its own type; ``machine`` is what is left for the products."""
+    """The job of a task whose arrays have the type of its sums; ``machine``: the machine for the products' plans."""
     problem, (x, filter, y), tuning = task.problem, task.tensors, task.machine.tuning
     images, channels = part_of(problem, task.dtype.itemsize, tuning)
     if layout(filter) == ColumnLayout(True, False) and prod(problem.y) <= problem.y_channels:
-        channels = problem.x_channels  # their columns are no more than the filter, which parts would copy
+        channels = problem.x_channels  # all columns are no larger than the filter, which parts would have to copy
     found = layout(filter[:, :, :channels])
     parts, products = [], {}
     for n in range(0, problem.batch, images):
@@ -146,7 +146,7 @@ def _columned(task, rest, machine):
 
 
 def _block(task, channels_last, images, channels):
-    """Channels of a task, whose sums stay in the cache: a row of many adjacent ones hides that of the second level."""
+    """Channels of a task, whose sums stay in L1; with channels last in L2, since long rows hide its latency."""
     problem, machine, itemsize = task.problem, task.machine, task.dtype.itemsize
     size = machine.l2_bytes if channels_last else machine.l1_bytes
     most = min(channels, size // 2 // (prod(problem.x) * itemsize))
@@ -155,24 +155,24 @@ def _block(task, channels_last, images, channels):
 
 
 class ColumnSlice(NamedTuple):
-    """What is computed at a time."""
+    """The part of x whose columns are formed at a time."""
 
     images: slice
     channels: slice  # of x
 
 
 class ColumnLayout(NamedTuple):
-    """How a filter (G, O, C, D, H, W), or some channels of it, has the elements of a column."""
+    """Memory order of a column's elements in a filter (G, O, C, D, H, W), or in some of its channels."""
 
-    channels_last: bool  # they are (tap, channel)
-    copied: bool  # they do not follow each other at one distance
+    channels_last: bool  # the order is (tap, channel)
+    copied: bool  # the elements have no common stride, so the filter is copied
 
     def order(self, filter):
-        """The filter with the axes of an element in their order."""
+        """The filter with its channels and taps in the order of a column."""
         return np.moveaxis(filter, 2, -1) if self.channels_last else filter
 
     def operand(self, filter):
-        """The filter of the pointwise problem, as a kernel views it; no memory is read."""
+        """The filter of the pointwise problem, as a kernel views it, or new memory for its copy. Nothing is read."""
         view = self.order(filter)
         shape = (*view.shape[:2], prod(view.shape[2:]), 1, 1, 1)
         if self.copied:
@@ -192,35 +192,35 @@ def layout(filter):
 
 
 class Adder(NamedTuple):
-    """What ``add_columns`` of pyx/kernels.pyx is told beside its arrays."""
+    """Arguments of ``add_columns`` of pyx/kernels.pyx, except its arrays."""
 
     axes: Any  # x, y, kernel, stride, dilation and padding of each axis, int64
     block: int  # channels of a task
-    channels_last: bool  # in an element of a column
+    channels_last: bool  # the elements of a column are (tap, channel)
     threads: int
 
 
 class Columned(NamedTuple):
-    """What computes a gradient by way of columns, for arrays of certain shapes and strides: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that computes a gradient with columns, for arrays of fixed shapes and strides."""
 
-    products: dict  # the works of the pointwise problems, by images and channels
-    parts: list  # of these two, and the ``ColumnSlice``
+    products: dict  # the works of the pointwise problems, by (images, channels)
+    parts: list  # pairs of (images, channels) and a ``ColumnSlice``
     adder: Adder
     copier: Copier
-    places: tuple  # of x, the filter and y among the arrays of a call
-    elements: int  # of the columns of a part
-    code: int  # of their type
+    places: tuple  # index of x, of the filter and of y among the arrays of a call
+    elements: int  # elements of the columns of a part
+    code: int  # code of their type
     tensors: tuple  # the axes of x, the filter and y
     layout: ColumnLayout
 
     def ready(self):
-        """The same with its products ready to run."""
+        """This work with its products ready to run."""
         return self._replace(products={sizes: product.ready() for sizes, product in self.products.items()})
 
     def run(self, first, second, result, before=None):
-        """Write the result; ``before`` is called before that, when all memory is there.
+        """Write the result. Before the first store, when all memory is allocated, ``before`` is called.
 
-        Several parts are added in memory of their own first: the product of the last one takes memory, too.
+        Several parts are first added in a copy of x, because the product of the last part still allocates memory.
         """
         arrays = [first, second, result]
         x, filter, y = (axes.on(arrays[place]) for axes, place in zip(self.tensors, self.places, strict=True))
@@ -243,5 +243,5 @@ class Columned(NamedTuple):
             self.copier.copy(added, x)
 
     def _largest(self, filter):
-        """Elements of the filter of a part."""
+        """Elements of the filter of the largest part."""
         return max(filter[:, :, part.channels].size for _, part in self.parts)

@@ -1,4 +1,4 @@
-"""Arrays brought into another order in memory or type: before a kernel reads them, or after it wrote them."""
+"""Copies of arrays into another memory order or type, before a kernel reads them or after it has written them."""
 
 from itertools import pairwise
 from math import prod
@@ -11,14 +11,14 @@ from ...arrays import NUMPY
 from ...dtypes import TABLE, lookup
 from ..machine.kernels import compiled
 
-#: The unsigned integers that stand for elements of a size.
+#: The unsigned integers as which elements of a size are copied.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-#: As which kernels see a 16-bit type, and that of its sums.
+#: The type as which kernels see all 16-bit types, and the type of their sums.
 _HALF, _FLOAT = TABLE[0].view, np.dtype(np.float32)
 
 
 class Axes(NamedTuple):
-    """A view of an array, whatever its address: shape and strides, from its first element on."""
+    """Shape and strides of a view, which can be applied to any array."""
 
     shape: tuple
     strides: tuple
@@ -28,12 +28,12 @@ class Axes(NamedTuple):
         return cls(view.shape, view.strides)
 
     def on(self, array):
-        if not isinstance(array, np.ndarray):  # as_strided would leave the memory of the number that an address is
+        if not isinstance(array, np.ndarray):  # an address is an int, and as_strided would view that
             raise TypeError(f"array must be a numpy.ndarray, not {type(array).__name__}")
         return as_strided(array, self.shape, self.strides)
 
     def nested(self):
-        """The stride of all axes taken as one, or None where they are not one in memory."""
+        """The stride of all axes merged into one, or None if memory does not allow it."""
         axes = [(size, stride) for size, stride in zip(*self, strict=True) if size > 1]
         if any(outer != size * inner for (_, outer), (size, inner) in pairwise(axes)):
             return None
@@ -41,7 +41,7 @@ class Axes(NamedTuple):
 
 
 def _words(source, target):
-    """What copies elements of these sizes, and the types as which it sees them."""
+    """Name of the kernel that copies elements of these sizes, and the types as which it sees source and target."""
     sizes = source.itemsize, target.itemsize
     if sizes[0] == sizes[1]:
         return "rearrange", [_BITS[sizes[0]]] * 2
@@ -49,15 +49,15 @@ def _words(source, target):
 
 
 class Copier(NamedTuple):
-    """Copies arrays of any strides, with kernels of the module in use."""
+    """Copies arrays of any strides, with the kernels of the instruction set in use."""
 
     threads: int
-    code: int | None = None  # of a 16-bit type, which becomes float or is made of it
+    code: int | None = None  # code of a 16-bit type, if arrays are converted to float or from it
 
     def copy(self, source, target):
-        """target = source, with the axes in the order of the target's memory, and those that nest taken as one.
+        """Copy source to target, with axes in the order of the target's memory. Axes that nest are merged.
 
-        Last but one comes the axis on which the source's elements are nearest: the kernel transposes these two.
+        The axis with the source's smallest stride comes last but one: the kernel transposes the last two axes.
         """
         if target.size == 0:
             return
@@ -78,12 +78,12 @@ class Copier(NamedTuple):
         first = () if kernel == "rearrange" else (self.code,)
         each = zip((source, target), types, strides, strict=True)
         views = [as_strided(array.view(kind), shape, row) for array, kind, row in each]
-        for part in zip(*views, strict=True):  # the kernel takes seven axes, as many as Cython's memoryviews have
+        for part in zip(*views, strict=True):  # the kernel takes seven axes, the most that its memoryviews have
             getattr(compiled, kernel)(*first, *part, self.threads)
 
 
 def widened(task):
-    """The task in the type of its sums, on arrays of the same order; itself, if its arrays have that type."""
+    """The task in the type of its sums, on new arrays of the same memory order; unchanged if it has that type."""
     dtype = lookup(np.dtype(task.dtype.compute))
     if dtype is task.dtype:
         return task
@@ -95,25 +95,25 @@ def widened(task):
 
 
 class Reordered(NamedTuple):
-    """What computes a result from, or into, arrays of another order or type: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that runs another work on copies of some arrays, in another order or type."""
 
     work: Any
     copier: Copier
-    orders: tuple  # of those brought into it: the place among a call's arrays, the axes before and after, and the type
+    orders: tuple  # for each copied array: its index among a call's arrays, the axes before and after, the new type
 
     @classmethod
     def to(cls, wanted, work, task):
-        """From ``work`` on the tensors that are wanted in the place of the task's; itself, if these are wanted."""
+        """Wrap ``work`` on the tensors ``wanted``, copies of the task's tensors; returns ``work`` if none differs."""
         each = zip(task.places, task.tensors, wanted, strict=True)
         orders = [(place, Axes.of(own), Axes.of(one), one.dtype) for place, own, one in each if one is not own]
         return cls(work, Copier(task.machine.threads, task.dtype.code), tuple(orders)) if orders else work
 
     def ready(self):
-        """The same with its work ready to run."""
+        """This work with its inner work ready to run."""
         return self._replace(work=self.work.ready())
 
     def run(self, first, second, result, before=None):
-        """Write the result; ``before`` is called before that, when all memory is there."""
+        """Write the result. Before the first store, when all memory is allocated, ``before`` is called."""
         arrays = [first, second, result]
         for place, given, ordered, dtype in self.orders:
             array = ordered.on(NUMPY.empty((prod(ordered.shape),), dtype))

@@ -1,23 +1,24 @@
-"""What a data gradient costs where the filter is large beside y: as the sum itself, exchanged, by columns.
+"""Costs of a data gradient whose filter is large compared with y, in three ways: direct sum, exchanged, columns.
 
-For each pair of channels the sum itself asks at each position of x for all taps, x * kernel products; with the filter
-and y in each other's place they are x * y; columns are y * kernel, and each is added. Cycles of one thread, by a model.
+Products for each pair of channels: the direct sum takes all taps at each position of x, x * kernel products; with the
+filter and y exchanged there are x * y; columns have y * kernel, and each product is added to x. A model gives the
+cycles of one thread.
 """
 
 from math import inf, prod
 
-#: Of the vectors that the costs were fitted with. With narrower ones all three ways take longer, by nearly as much: on
-#: x86_64_v2 and v3 their order is that of these.
+#: Bytes of the vectors for which the costs were fitted. With narrower vectors (x86_64_v2 and v3) all three ways take
+#: longer by about the same factor, so their order is the same.
 _FITTED_BYTES = 64
 
 
 def lanes_of(dtype):
-    """Sums of a vector."""
+    """Sums that a vector holds."""
     return _FITTED_BYTES // dtype.compute_itemsize
 
 
 def of_itself(problem, tuning, lanes):
-    """Cycles of the sum itself; stride phases have a part of the taps each."""
+    """Cycles of the direct sum. Each stride phase has only a part of the taps."""
     phases = _product(problem.x, problem.kernel) / prod(problem.stride)
     fill = max(_filled(problem.x_channels, lanes), tuning.row_fill * _filled(_row(problem, problem.stride), lanes))
     products = tuning.sum_cycles * _pairs(problem) * phases / (lanes * fill)
@@ -27,12 +28,12 @@ def of_itself(problem, tuning, lanes):
 
 
 def exchanged(problem, tuning, lanes):
-    """The same with y and the filter in each other's place: images for channels of x, dilation for stride.
+    """Cycles with y and the filter exchanged: images replace channels of x, and dilation replaces stride.
 
-    Infinite where that is no gain: where the filter is not larger, or x has few positions.
+    Infinite where this cannot gain: if the filter is not larger than y, or x has few positions.
     """
     if prod(problem.kernel) <= prod(problem.y) or prod(problem.x) <= tuning.most_parts:
-        return inf  # of few positions, the sum itself leaves out the taps beyond y
+        return inf  # with few positions, the direct sum skips the taps outside y
     phases = _product(problem.x, problem.y) / prod(problem.dilation)
     row = tuning.exchanged_row_fill * _filled(_row(problem, problem.dilation), lanes)
     products = tuning.exchanged_cycles * _pairs(problem) * phases / (lanes * max(_filled(problem.batch, lanes), row))
@@ -41,7 +42,7 @@ def exchanged(problem, tuning, lanes):
 
 
 def by_columns(problem, tuning, lanes):
-    """The same by columns: taps of a row are added together, or one by one where they are apart."""
+    """Cycles with columns. The taps of a row are added together, or one by one if they are dilated."""
     channel = _product(problem.y, problem.kernel)
     elements = problem.batch * problem.groups * problem.x_channels * channel
     runs = elements / (problem.kernel[2] if problem.dilation[2] == 1 else 1)
@@ -52,7 +53,7 @@ def by_columns(problem, tuning, lanes):
 
 
 def widened(problem, tuning):
-    """What it takes to make float of all arrays, and x of float."""
+    """Cycles to convert all arrays to float, and x back."""
     filter = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
     y = problem.batch * problem.groups * problem.y_channels * prod(problem.y)
     return tuning.widening_cycles * (_elements(problem) + filter + y)
@@ -67,7 +68,7 @@ def _pairs(problem):
 
 
 def _elements(problem):
-    """Of x."""
+    """Elements of x."""
     return problem.batch * problem.groups * problem.x_channels * prod(problem.x)
 
 
@@ -77,5 +78,5 @@ def _row(problem, steps):
 
 
 def _filled(count, lanes):
-    """The part of its vectors that so many fill."""
+    """The share of vector lanes that ``count`` elements fill."""
     return count / (-(-count // lanes) * lanes)

@@ -1,18 +1,19 @@
-"""Filters larger than y: the filter and y in each other's place.
+"""Filters larger than y: the filter and y change roles.
 
-A convolution commutes. Position p of y and tap t meet x at ``p * stride + t * dilation - pad``, in which p and t are
-alike: with the filter in the place of y and y in that of the filter, stride is dilation, and dilation is stride. Then
-channels of x are the batch, and the batch is what channels of x were (one axis is written)::
+A convolution commutes. Position p of y and tap t meet x at ``p * stride + t * dilation - pad``, and this formula is
+symmetric in p and t. So the filter and y can be exchanged, if stride and dilation are exchanged too. The channels of x
+then become the batch, and the batch becomes the channels of x (one axis is written)::
 
     dx[n, i, q] = sum over o, p, t of  dy[n, o, p] * w[o, i, t]    dgrad stays dgrad
      y[n, o, p] = sum over i, t of     x[n, i, .] * w[o, i, t]     fprop is wgrad, which sums over the batch i
     dw[o, i, t] = sum over n, p of     x[n, i, .] * dy[n, o, p]    wgrad is fprop, which sums over the channels n
 
-A dgrad asks at each position of x for all taps. Those beyond y meet nothing: it has x * y products for each pair of
-channels in the place of x * kernel. fprop and wgrad have as many as before, but long rows of taps for positions.
+A dgrad takes all taps at each position of x, and most of them lie outside y. Exchanged, it has x * y products for each
+pair of channels instead of x * kernel. fprop and wgrad keep their number of products, but their positions are now long
+rows of taps.
 
-With padding, x may be smaller than the filter, too. A fprop of unit stride is a dgrad with x and y in each other's
-place and the filter reversed. Exchanged, it has y * x products in the place of y * kernel.
+With padding, x may also be smaller than the filter. A fprop of unit stride is a dgrad in which x and y change roles and
+the filter is reversed. Exchanged, it has y * x products instead of y * kernel.
 """
 
 from dataclasses import replace
@@ -38,13 +39,13 @@ _REVERSED = (..., *[slice(None, None, -1)] * 3)
 
 
 def _least_of_dgrad(task):
-    """How many times as large as y the filter of a data gradient has to be."""
+    """Least ratio of taps to positions of y at which a data gradient is exchanged."""
     tuning = task.machine.tuning
     return tuning.larger_filter_of_lanes if has_table(task.problem) else tuning.larger_filter_dgrad
 
 
 def _is_reversed(task):
-    """Whether x is so much smaller than the filter that a fprop is one, exchanged, of the filter reversed."""
+    """Whether x is so much smaller than the filter that fprop is computed with the filter reversed, then exchanged."""
     problem = task.problem
     if task.operation != FPROP or problem.stride != (1, 1, 1):
         return False
@@ -52,10 +53,10 @@ def _is_reversed(task):
 
 
 def _least(task):
-    """How many taps for each position of y make the exchange faster."""
+    """Least ratio of taps to positions of y at which the exchange is faster."""
     problem, tuning = task.problem, task.machine.tuning
     if task.operation == DGRAD:
-        # The channels of x were the outputs that fill a tile; images are then.
+        # Channels of x fill the columns of a tile before the exchange, images after it.
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
     fills = problem.groups == 1 or (task.operation == FPROP and has_table(problem))
@@ -63,14 +64,14 @@ def _least(task):
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     operation, problem, *_ = task
     taps, positions, tuning = prod(problem.kernel), prod(problem.y), task.machine.tuning
     if taps <= min(positions, prod(problem.x)):
         return "the filter is not larger than y"
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    if task.algorithm == "direct" and operation != WGRAD:  # images are channels here, and so decide about sums
+    if task.algorithm == "direct" and operation != WGRAD:  # images become channels, so their number would affect sums
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     if positions >= TAP_LIMIT:
         return Reason("y has {} positions or more", TAP_LIMIT)
@@ -100,10 +101,10 @@ def refusal(task):
 
 
 def _taken(task):
-    """Bytes at most of what ``_side_by_side`` copies, and of what the sum itself packs of the exchanged task.
+    """Most bytes of the copies of ``_side_by_side`` and of the packed filter of the exchanged task.
 
-    The first is x, or, of a filter reversed, y and that filter. The second is no copy of the filter: y is the filter of
-    the exchanged task, or x of a filter reversed.
+    The copies are x, or, if the filter is reversed, y and the filter. The exchanged task's filter is y, or x if the
+    filter is reversed.
     """
     (operation, problem), reverses = task[:2], _is_reversed(task)
     x, filter, y = scratch.array_bytes(problem, task.dtype.itemsize)
@@ -114,7 +115,7 @@ def _taken(task):
 
 
 def reversed_problem(problem):
-    """The padding of the dgrad that computes a fprop of unit stride with its filter reversed."""
+    """The problem of the dgrad, with the filter reversed, that computes a fprop of unit stride."""
     pads = zip(problem.kernel, problem.dilation, problem.pad_begin, strict=True)
     return replace(
         problem,
@@ -127,14 +128,14 @@ def reversed_problem(problem):
 
 
 def reversed_fprop(task):
-    """A fprop of unit stride as that dgrad."""
+    """A fprop of unit stride as the dgrad of ``reversed_problem``."""
     turned, (x, filter, y) = reversed_problem(task.problem), task.tensors
     tensors = y, filter.swapaxes(1, 2)[_REVERSED], x
     return task._replace(operation=DGRAD, problem=turned, places=task.places[::-1], tensors=tensors)
 
 
 def exchanged_problem(problem):
-    """The problem with the filter and y in each other's place."""
+    """The problem with the filter and y exchanged."""
     return replace(
         problem,
         batch=problem.x_channels,
@@ -147,7 +148,7 @@ def exchanged_problem(problem):
 
 
 def exchanged(task):
-    """The same task with the filter and y in each other's place."""
+    """The task with the filter and y exchanged."""
     (x, filter, y), (x_place, filter_place, y_place) = task.tensors, task.places
     return task._replace(
         operation=_OPERATIONS[task.operation],
@@ -158,7 +159,7 @@ def exchanged(task):
 
 
 def _side_by_side(tensor):
-    """An array like a tensor (N, G, C, D, H, W) in which the channels of all groups are one axis; it, if they are."""
+    """A new array like ``tensor`` (N, G, C, D, H, W) whose groups and channels nest; ``tensor`` if its own do."""
     _, by_group, by_channel, *_ = tensor.strides
     _, groups, channels, *_ = tensor.shape
     if groups == 1 or channels == 1 or by_group == channels * by_channel:
@@ -168,7 +169,7 @@ def _side_by_side(tensor):
 
 
 def job(task, rest):
-    """What others make of the task exchanged; for kernels of groups, the channels of all groups are one axis."""
+    """The exchanged task, planned by the families in ``rest``. Arrays of groups are copied so that channels nest."""
     reverses = _is_reversed(task)
     task = task._replace(machine=scratch.left_by(task, _taken(task)))
     other = exchanged(reversed_fprop(task) if reverses else task)
@@ -179,15 +180,15 @@ def job(task, rest):
 
 
 class Exchanged(NamedTuple):
-    """What computes a task by way of another one: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that computes a task with the work of the exchanged task."""
 
     work: Any
     task: Task
-    reversed: int | None  # the place of the filter among a call's arrays, if it is
+    reversed: int | None  # index of the filter among a call's arrays, if the filter is reversed
     filter: Axes
 
     def ready(self):
-        """Its work ready to run; where a filter is reversed, the same with it, and without the arrays of the task."""
+        """The inner work ready to run; with a reversed filter, this work around it, without the task."""
         work = self.work.ready()
         return work if self.reversed is None else self._replace(work=work, task=None)
 

@@ -1,7 +1,7 @@
-"""Taps that are channels: of patches of x that lie in memory as the filter does, without a copy.
+"""Taps folded into channels, without a copy, for patches of x that have the same memory order as the filter.
 
-Where kernels are as large as their stride, each position of y sees a patch of x that no other sees. So taps of one axis
-and channels may be taken as one axis, in x and in the filter, where they are one in memory.
+If the kernel is as large as its stride, each position of y reads a patch of x that no other position reads. The taps of
+one axis and the channels can then be merged into one axis of x and of the filter, if the strides of both allow it.
 """
 
 from dataclasses import replace
@@ -11,13 +11,13 @@ import numpy as np
 
 from .copies import Axes
 
-#: Not for speed: up to so many images, and taps of all of them, wgrad has one box, however its taps are counted. So no
-#: layout cuts a sum, and its bits are those of all. Of one image there is nothing to cut.
+#: Not tuned for speed: up to these numbers of images, and of images * taps, wgrad has one box, whether or not taps are
+#: channels. So every layout adds in the same order. A batch of one image is never cut.
 MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
 def is_cut(problem, axis):
-    """Whether an axis of x is cut into patches, one for each position of y."""
+    """Whether the kernel cuts an axis of x into patches, one for each position of y, without padding or rest."""
     size, positions, kernel = problem.x[axis], problem.y[axis], problem.kernel[axis]
     return (
         size == positions * kernel
@@ -28,19 +28,19 @@ def is_cut(problem, axis):
 
 
 def is_dense(problem):
-    """Whether each image is one patch, as in a dense layer: wgrad sums over images alone, whatever is a channel."""
+    """Whether y has one position, as in a dense layer, and wgrad has one box: it then sums over images alone."""
     taps, images = prod(problem.kernel), problem.batch
     few = images == 1 or (images <= MOST_DENSE_IMAGES and images * taps <= MOST_DENSE_TAPS)
     return problem.y == (1, 1, 1) and few and taps > 1
 
 
 def is_whole(problem):
-    """Whether x is one patch, as in a dense layer."""
+    """Whether an image is one patch, as in a dense layer."""
     return problem.y == (1, 1, 1) and all(is_cut(problem, axis) for axis in range(3))
 
 
 def _joined(array, channels, taps, taps_outside):
-    """``array`` with the axis ``taps`` made part of the axis ``channels``, or None where they are not one in memory."""
+    """``array`` with the axis ``taps`` merged into the axis ``channels``, or None if its strides do not allow it."""
     moved = np.moveaxis(array, taps, channels if taps_outside else channels + 1)
     pair = slice(channels, channels + 2)
     if Axes(moved.shape[pair], moved.strides[pair]).nested() is None:
@@ -49,11 +49,11 @@ def _joined(array, channels, taps, taps_outside):
 
 
 def taps_as_channels(problem, filter, x):
-    """The same gradient with fewer taps: those that lie side by side in x and in the filter are channels; no copy.
+    """(problem, filter, x) of the same gradient, with taps folded into channels where both views allow it.
 
-    ``x`` is viewed as (N, G, C, D, H, W), the filter as (G, C, O, D, H, W). Returns the problem and both of them.
+    ``x`` is viewed as (N, G, C, D, H, W), the filter as (G, C, O, D, H, W). Nothing is copied.
     """
-    for axis in (2, 1, 0, 2, 1, 0):  # where a row of a patch has become channels, the rows may follow each other, too
+    for axis in (2, 1, 0, 2, 1, 0):  # twice: an axis may merge only after another one has become channels
         kernel, positions = problem.kernel[axis], problem.y[axis]
         if kernel == 1 or problem.groups > 1 or not is_cut(problem, axis):
             continue

@@ -1,15 +1,15 @@
-"""Data gradients of few channels under kernels larger than their stride: patches of x that overlap.
+"""Data gradients of few channels with kernels larger than their stride: patches of x overlap.
 
-The elements of x that lie within one stride are the channels of a *block*. In blocks, the gradient is that of a
-convolution of unit stride, of which one tap reaches the elements of a whole block (one axis is written)::
+The elements of x within one stride become the channels of a *block*. On blocks, the gradient is the gradient of a
+convolution of unit stride, and each tap reaches all elements of a block (one axis is written)::
 
     blocks[n, b, (c, r)] = sum over o, m of  dy[n, o, b - m] * w[o, c, m * stride + r]
     dx[n, c, b * stride + r - pad] = blocks[n, b, (c, r)]
 
-Elements r < kernel % stride have one tap more than the others, so each axis has up to two *parts*, with a gradient for
-each, and no term is added that does not exist. A strided sum has few channels for each tap. This one has as many times
-more as the stride has elements, for a copy of the filter and one of x. In which order the elements of a block follow
-each other reaches no bit: it is that of x in memory, (c, r) or (r, c).
+Elements r < kernel % stride have one tap more than the others. So each axis has up to two *parts*, and each combination
+of parts is one gradient. No term is added that does not exist. A strided sum has few channels for each tap; this one
+has prod(stride) times as many, and costs a copy of the filter and one of x. The elements of a block have the order of x
+in memory, (c, r) or (r, c). This order affects no bit.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from .copies import Axes, Copier
 
 
 class BlockPart(NamedTuple):
-    """Elements ``begin`` to ``end`` of a block along one axis, and how many taps reach each."""
+    """Elements ``begin`` to ``end`` of a block along one axis, and the number of taps that reach each."""
 
     begin: int
     end: int
@@ -45,7 +45,7 @@ def parts_of(kernel, stride):
 
 
 def problem_refusal(problem, tuning):
-    """Why a data gradient is not formed from overlapping patches, or None."""
+    """The reason why a data gradient is not formed from overlapping patches, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
@@ -68,7 +68,7 @@ def problem_refusal(problem, tuning):
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     if task.operation != DGRAD:
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
@@ -85,7 +85,7 @@ def _copied(task):
 
 
 def job(task, rest):
-    """The gradients in blocks, which others plan, between a copy of the filter and one of x."""
+    """The gradients on blocks, planned by the families in ``rest``, between a copy of the filter and one of x."""
     problem, (x, filter, y) = task.problem, task.tensors
     last, pieces = abs(x.strides[2]) < abs(x.strides[5]), []
     task = task._replace(machine=scratch.left_by(task, _copied(task)))
@@ -102,7 +102,7 @@ def job(task, rest):
 
 
 def inner_problem(problem, parts):
-    """The problem of unit stride whose x are the blocks, of which ``parts`` are computed."""
+    """The problem of unit stride that computes ``parts`` of all blocks; its x has blocks as positions."""
     taps = tuple(part.taps for part in parts)
     return replace(
         problem,
@@ -115,24 +115,24 @@ def inner_problem(problem, parts):
 
 
 def elements_of(channels, spatial, last):
-    """The axes of a block's elements in their order in memory."""
+    """The axes of a block's elements in their memory order; ``last``: channels last."""
     return (*spatial, channels) if last else (channels, *spatial)
 
 
 def piece_arrays(inner, parts, channels, last, dtype):
-    """Memory for blocks (n, blocks of each axis, elements) and taps (o, taps of each axis, elements)."""
+    """New arrays for blocks (n, blocks of each axis, elements) and taps (o, taps of each axis, elements)."""
     elements = elements_of(channels, [part.size for part in parts], last)
     blocks = NUMPY.empty((inner.batch, *inner.x, *elements), dtype)
     return blocks, NUMPY.empty((inner.y_channels, *inner.kernel, *elements), dtype)
 
 
 def inner_shapes(inner):
-    """Blocks and taps as kernels take them, but with the channels last: (N, 1, blocks, C), (1, O, taps, C)."""
+    """Shapes of blocks and taps for kernels, but with the channels last: (N, 1, blocks, C), (1, O, taps, C)."""
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
 def views(x, filter, problem, last):
-    """(n, c, positions) of x, and (o, taps, elements) of the filter, beyond which whole blocks of taps may reach."""
+    """Axes of x (n, c, positions) and of the filter (o, taps, elements), whose last taps may exceed its memory."""
     by_out, by_channel, *by_tap = filter.strides[1:]
     taps = tuple(-(-kernel // stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True))
     by_block = [step * stride for step, stride in zip(by_tap, problem.stride, strict=True)]
@@ -141,30 +141,30 @@ def views(x, filter, problem, last):
 
 
 class Piece(NamedTuple):
-    """What one part of each axis needs: the gradient's work, and its problem."""
+    """One combination of parts of the three axes, with the work and the problem of its gradient."""
 
     work: Any
     parts: tuple
     inner: Any
-    regions: list  # of the blocks: slices of blocks and of elements along each axis, and where they begin in x
+    regions: list  # slices of blocks and of elements along each axis, and the first index in x
 
     @property
     def elements(self):
-        """Of blocks and taps."""
+        """Elements of blocks and taps."""
         blocks, taps = inner_shapes(self.inner)
         return prod(blocks) + prod(taps)
 
     def taps(self, filter, last):
-        """The filter of the piece, of a filter in blocks of taps."""
+        """The piece's part of a filter that is viewed in blocks of taps."""
         taps = [slice(part.taps) for part in self.parts]
         elements = elements_of(slice(None), [slice(part.begin, part.end) for part in self.parts], last)
         return filter[(slice(None), *taps, *elements)]
 
 
 def regions(part, count, size, stride, pad):
-    """Where a part of ``count`` blocks lies on an axis of x: slices of blocks and of elements, and the first x.
+    """Regions of a part of ``count`` blocks on an axis of x: slices of blocks and of elements, the first index in x.
 
-    Blocks at both ends may lie outside in part: elements are cut where the first or the last block changes.
+    Blocks at both ends may lie partly outside x. So elements are divided where their first or last block changes.
     """
     cuts = {part.begin, part.end, pad % stride, (size + pad) % stride}
     for begin, end in pairwise(sorted(cut for cut in cuts if part.begin <= cut <= part.end)):
@@ -175,13 +175,13 @@ def regions(part, count, size, stride, pad):
 
 
 def regions_of(problem, parts, inner):
-    """The ``regions`` of all axes together."""
+    """Combinations of the ``regions`` of all axes."""
     axes = zip(parts, inner.x, problem.x, problem.stride, problem.pad_begin, strict=True)
     return [tuple(zip(*places, strict=True)) for places in product(*(list(regions(*axis)) for axis in axes))]
 
 
 def rests(problem):
-    """What of x (n, c, positions) no tap reaches: it lies behind the last one."""
+    """Indices of the parts of x (n, c, positions) behind the last tap, which no tap reaches."""
     found = []
     axes = zip(problem.x, problem.y, problem.kernel, problem.stride, problem.pad_begin, strict=True)
     for axis, (size, y, kernel, stride, pad) in enumerate(axes):
@@ -192,23 +192,23 @@ def rests(problem):
 
 
 class Overlapped(NamedTuple):
-    """What computes a gradient by way of blocks, for arrays of certain shapes and strides: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that computes a gradient on blocks, for arrays of fixed shapes and strides."""
 
     pieces: list
     copier: Copier
-    places: tuple  # of x and of the filter among the arrays of a call
+    places: tuple  # index of x and of the filter among the arrays of a call
     problem: Any
-    last: bool  # the order of elements
+    last: bool  # elements of a block have channels last
     rests: list
     x: Axes
     filter: Axes
 
     def ready(self):
-        """The same with its pieces ready to run."""
+        """This work with its pieces ready to run."""
         return self._replace(pieces=[piece._replace(work=piece.work.ready()) for piece in self.pieces])
 
     def run(self, first, second, result, before=None):
-        """Write the result; ``before`` is called before that, when all memory is there."""
+        """Write the result. Before the first store, when all memory is allocated, ``before`` is called."""
         arrays, (x_place, filter_place) = [first, second, result], self.places
         x, filter = self.x.on(arrays[x_place]), self.filter.on(arrays[filter_place])
         made = []
@@ -223,7 +223,7 @@ class Overlapped(NamedTuple):
         self._store(made, x)
 
     def _store(self, made, x):
-        """x of the blocks of all pieces, and zeros where no tap reaches."""
+        """Copy the blocks of all pieces to x, and zeros to the parts that no tap reaches."""
         for rest in self.rests:
             x[rest] = 0
         for piece, blocks in zip(self.pieces, made, strict=True):
@@ -233,7 +233,7 @@ class Overlapped(NamedTuple):
                 self.copier.copy(source, self._target(x, begins, source.shape))
 
     def _target(self, x, begins, shape):
-        """The elements of x (n, c, blocks and elements of each axis) from those coordinates on."""
+        """A view of x (n, c, blocks and elements of each axis) that begins at the position ``begins``."""
         corner = x[(slice(None), slice(None), *(slice(begin, None) for begin in begins))]
         by_image, by_channel, *by_position = x.strides
         pairs = ((step * stride, step) for step, stride in zip(by_position, self.problem.stride, strict=True))

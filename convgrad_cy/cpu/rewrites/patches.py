@@ -1,12 +1,12 @@
-"""Kernels as large as their stride: each position of y sees a *patch* of x that no other position sees.
+"""Kernels as large as their stride: each position of y reads a *patch* of x that no other position reads.
 
-The data gradient is then one product of matrices, y (positions x channels) and the filter (channels x elements of a
-patch), whose result has an order of elements that x does not have. Where x has few channels and y enough, bringing it
-into that of x costs little beside the product, and less than a small product for each tap would::
+The data gradient is then one matrix product of y (positions x channels) and the filter (channels x elements of a
+patch). Its result has another order of elements than x, so it is copied to x. If x has few channels and y enough of
+them, product and copy together are faster than a small product for each tap::
 
     patches[n, p, (c, t)] = x[n, c, p * kernel + t]
 
-The elements of a patch are in the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
+The elements of a patch have the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ from .folded_taps import is_cut
 
 
 def problem_refusal(problem, tuning):
-    """Why a data gradient is not formed from patches, or None."""
+    """The reason why a data gradient is not formed from patches, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
@@ -42,7 +42,7 @@ def problem_refusal(problem, tuning):
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     if task.operation != DGRAD:
         return "the operation is no data gradient"
     if task.algorithm == "winograd":
@@ -52,12 +52,12 @@ def refusal(task):
 
 
 def _copied(task):
-    """Bytes of the copies of x and, if need be, of the filter."""
+    """Most bytes of the copies of x and of the filter."""
     return sum(scratch.array_bytes(task.problem, task.dtype.itemsize)[:2])
 
 
 def job(task, rest):
-    """The product of matrices, which others plan, between copies of x and of the filter."""
+    """The matrix product, planned by the families in ``rest``, between copies of the filter and of x."""
     source, filter, target = task.tensors
     found, product = layout(task.problem, source, filter), pointwise(task.problem)
     tensors, here = found.operands(product, filter, target), scratch.left_by(task, _copied(task))
@@ -66,21 +66,21 @@ def job(task, rest):
 
 
 def pointwise(problem):
-    """The problem whose x has the elements of a patch as channels."""
+    """The pointwise problem: the elements of a patch are the channels of its x."""
     ones = (1, 1, 1)
     return replace(problem, x_channels=problem.x_channels * prod(problem.kernel), x=problem.y, kernel=ones, stride=ones)
 
 
 class PatchLayout(NamedTuple):
-    """Where x and the filter of such a problem are, and in which order patches are made of x."""
+    """Views of x and of the filter, and the memory order of patches."""
 
-    x: Axes  # (n, c, d, kd, h, kh, w, kw): the extents of a patch beside those of y
-    order: tuple  # of these axes in memory
-    filter: Axes  # (o, elements of a patch), or with these in axes of their own where it is copied
-    copied: bool  # the filter's elements do not follow each other at one distance
+    x: Axes  # (n, c, d, kd, h, kh, w, kw): each extent of y is followed by the extent of a patch
+    order: tuple  # of these axes in the memory of patches
+    filter: Axes  # (o, elements of a patch); (o, c, kd, kh, kw) if it is copied
+    copied: bool  # the filter's elements have no common stride, so it is copied
 
     def operands(self, problem, filter, y):
-        """The three tensors of the pointwise problem, as a kernel views them; no memory is read."""
+        """The three tensors of the pointwise problem, as a kernel views them. No memory is read."""
         patches = NUMPY.empty(tuple(self.x.shape[axis] for axis in self.order), y.dtype)
         elements = (1, problem.y_channels, problem.x_channels, 1, 1, 1)
         if self.copied:
@@ -104,19 +104,19 @@ def layout(problem, x, filter):
 
 
 class Patched(NamedTuple):
-    """What computes a gradient by way of patches, for arrays of certain shapes and strides: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that computes a gradient with patches, for arrays of fixed shapes and strides."""
 
     product: Any  # the work of the pointwise problem
     copier: Copier
-    places: tuple  # of x and of the filter among the arrays of a call
+    places: tuple  # index of x and of the filter among the arrays of a call
     layout: PatchLayout
 
     def ready(self):
-        """The same with its product ready to run."""
+        """This work with its product ready to run."""
         return self._replace(product=self.product.ready())
 
     def run(self, first, second, result, before=None):
-        """Write the result; ``before`` is called before that, when all memory is there."""
+        """Write the result. Before the first store, when all memory is allocated, ``before`` is called."""
         arrays, (x_place, filter_place) = [first, second, result], self.places
         x, filter = self.layout.x.on(arrays[x_place]), self.layout.filter.on(arrays[filter_place])
         arrays[x_place] = NUMPY.empty(tuple(x.shape[axis] for axis in self.layout.order), first.dtype)

@@ -1,6 +1,7 @@
-"""Filters of which most taps meet padding at each position of y: the ends of the filter that do are left out.
+"""Filters whose outer taps meet only padding, at every position of y: these taps are removed.
 
-No term has them, so fprop and dgrad are those of the filter between them. wgrad has zeros there, and keeps them.
+No term contains them, so fprop and dgrad can use the inner part of the filter. wgrad keeps all taps, because its result
+has zeros there.
 """
 
 from dataclasses import replace
@@ -12,7 +13,7 @@ from .copies import Axes
 
 
 def reached(task):
-    """The task without the taps at both ends of the filter that meet no element of x, or itself if most do."""
+    """The task without the outer taps that meet no element of x; unchanged if these are only few."""
     problem, (x, filter, y) = task.problem, task.tensors
     taps = problem.reached_taps()
     kernel = tuple(end - first for first, end in taps)
@@ -27,16 +28,16 @@ def reached(task):
 
 
 class Narrowed(NamedTuple):
-    """What computes with a part of the filter, for arrays of certain shapes and strides: as ``_repeat.Work``."""
+    """A work, like ``_repeat.Work``, that uses the inner part of the filter, for arrays of fixed shapes and strides."""
 
-    work: Any  # that of the part
-    place: int  # of the filter among the arrays of a call
+    work: Any  # the work of the narrowed task
+    place: int  # index of the filter among the arrays of a call
     filter: Axes
     taps: list  # (first, end) on each axis
 
     @classmethod
     def of(cls, work, task):
-        """From the work of a task that was ``reached``, and the task that is asked for."""
+        """Wrap the work of the task that ``reached`` returned; ``task``: the task before."""
         return cls(work, task.places[1], Axes.of(task.tensors[1]), task.problem.reached_taps())
 
     def run(self, *arrays):

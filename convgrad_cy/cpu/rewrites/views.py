@@ -1,4 +1,4 @@
-"""How a kernel of the sum itself views a task's tensors."""
+"""Views of a task's tensors for the kernels of direct and of small groups."""
 
 from math import prod
 
@@ -6,7 +6,7 @@ from ...problem import is_one_axis
 
 
 def merged(problem, source, target):
-    """A pointwise problem in one dimension, where the spatial axes of both tensors are one in memory too."""
+    """(problem, source, target), with the spatial axes merged into one if pointwise and if strides allow it."""
     if problem.is_pointwise() and is_one_axis(source) and is_one_axis(target):
         row = (*source.shape[:3], 1, 1, prod(source.shape[3:]))
         return problem.merged(), source.reshape(row), target.reshape((*target.shape[:3], *row[3:]))
@@ -14,6 +14,6 @@ def merged(problem, source, target):
 
 
 def are_positions_adjacent(source):
-    """Whether neighbours in a source's memory are positions, not channels."""
-    channel = 1 if source.shape[2] == 1 < source.shape[1] else 2  # of groups of one channel, the groups are channels
+    """Whether positions, not channels, are adjacent in a source's memory."""
+    channel = 1 if source.shape[2] == 1 < source.shape[1] else 2  # groups of one channel: groups are the channels
     return abs(source.strides[5]) < abs(source.strides[channel])

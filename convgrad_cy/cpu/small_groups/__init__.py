@@ -1,6 +1,7 @@
 """Many small groups side by side: the lanes of a vector are outputs of different groups (``pyx/small_groups/``).
 
-A vector for each channel is made of those of the source in registers, where vectors can be permuted, or else by a copy.
+Each channel needs a vector of lanes. It is made from vectors of the source: in registers by permutation if the machine
+has suitable instructions, else by a copy.
 """
 
 from ...problem import DGRAD, WGRAD
@@ -22,7 +23,7 @@ def _seen(task):
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
     return "there is one group" if task.problem.groups == 1 else found(*_seen(task)[1]).reason

@@ -1,4 +1,4 @@
-"""The boxes and lanes of a task, and which of them its sums depend on."""
+"""Boxes and lanes of the tasks of small groups."""
 
 from math import lcm, prod
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from .spread import serve_as_they_are
 
 
 def lanes_bytes(sums, spread, block, taps):
-    """Bytes of a packed filter of all walks, or of one slice's sums in wgrad, in such blocks of lanes."""
+    """Bytes of a packed filter of all walks, or in wgrad of one slice's sums, in blocks of ``block`` lanes."""
     words, of_vector = (sums.channels, sums.lanes) if spread is None else (spread.words, spread.groups * sums.outputs)
     elements = side_by_side(sums.groups * sums.outputs, block, of_vector, sums.lanes)
     return elements * taps * words * sums.itemsize
 
 
 class Cut(NamedTuple):
-    """How the work is cut into tasks: the fields are those of ``Blocks`` but for the extents of boxes."""
+    """The sizes of a task: the extents of a box, and fields as in ``Blocks``."""
 
     extents: list  # depth, height, width
     outputs: int  # lanes of a task
@@ -28,7 +28,7 @@ class Cut(NamedTuple):
 
 
 def _lane_bytes(sums, extents, seen, lanes):
-    """Bytes of a task's copies, which have so many elements for a position of the source, and of the target."""
+    """Bytes of a task's copies; ``seen``, ``lanes``: elements for each position of the source and of the target."""
     walks = [walk for walk in sums.walks if walk[2].taps] or sums.walks
     read = made = 1
     for i, extent in enumerate(extents):
@@ -39,7 +39,7 @@ def _lane_bytes(sums, extents, seen, lanes):
 
 
 def _lane_extents(sums, seen, lanes):
-    """Extents of boxes for which a task's copies have the tuning's ``lane_bytes``; None if too large."""
+    """Extents of boxes for which a task's copies take at most ``lane_bytes``; None if every box is too large."""
     tuning = sums.tuning
     walks = [walk for walk in sums.walks if walk[2].taps] or sums.walks
     largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
@@ -55,14 +55,17 @@ def _lane_extents(sums, seen, lanes):
 
 
 def _copied_bytes(sums, positions_adjacent):
-    """What lanes have of a position that a task copies for the spreading tile; in wgrad boxes decide about sums."""
+    """Bytes of a task's lanes for one position, if it copies for the spreading tile.
+
+    In wgrad, boxes affect the order of sums, so the layout must not decide.
+    """
     if sums.operation == WGRAD:
         return sums.tuning.summed_copies_bytes
     return sums.tuning.adjacent_copies_bytes if positions_adjacent else sums.tuning.position_bytes
 
 
 def _copying(sums, spread, positions_adjacent):
-    """(extents of boxes, lanes of a task) where the task copies what it sees; no extents where that is too much."""
+    """(extents of boxes, lanes of a task) if tasks copy the source of a box; extents are None if it is too large."""
     outputs, total = sums.outputs, sums.groups * sums.outputs
     if spread is not None:
         whole = spread.groups * outputs  # lanes of a vector
@@ -79,17 +82,17 @@ def _copying(sums, spread, positions_adjacent):
 
 
 def _whole(sums, lanes):
-    """Lanes of whole vectors."""
+    """``lanes``, rounded up to whole vectors."""
     return -(-lanes // sums.lanes) * sums.lanes
 
 
 def _line_block(sums):
-    """Lanes of depthwise, channels last, that are whole cache lines of channels."""
+    """Lanes of a depthwise task, channels last, that are whole cache lines of channels."""
     return even(sums.groups, sums.tuning.position_bytes // sums.itemsize, LINE_BYTES // sums.dtype.itemsize)
 
 
 def _lines(sums, threads):
-    """(extents, lanes) of fprop or dgrad with such lanes; None where that leaves too few tasks."""
+    """(extents, lanes) of fprop or dgrad with lanes of whole cache lines; None if this leaves too few tasks."""
     block = _line_block(sums)
     lanes = _whole(sums, block)
     extents = _lane_extents(sums, lanes, lanes)
@@ -101,8 +104,8 @@ def _lines(sums, threads):
 
 
 def _in_place(sums):
-    """(extents of boxes, lanes of a task) of fprop or dgrad where source and target serve as they are."""
-    # Neighbouring tasks should not write to the same cache line; and processors fetch two at once.
+    """(extents of boxes, lanes of a task) of fprop or dgrad if source and target are used in place."""
+    # Neighbouring tasks should not write to the same cache line, and processors fetch lines in pairs.
     walk, line, tuning = sums.walks[-1], LINE_BYTES // sums.itemsize, sums.tuning
     if walk[0].taps * walk[1].taps > 1:
         lanes = tuning.row_bytes // (walk[2].positions * walk[2].source_step * sums.itemsize)
@@ -113,7 +116,7 @@ def _in_place(sums):
 
 
 def cut_correlation(sums, spread, positions_adjacent, in_place, threads):
-    """The ``Cut`` of fprop or dgrad, or None where a copy would be too large."""
+    """The ``Cut`` of fprop or dgrad, or None if a copy would be too large."""
     alone = sums.channels == sums.outputs == 1
     extents, block = _copying(sums, spread, positions_adjacent)
     if extents is None:
@@ -126,7 +129,7 @@ def cut_correlation(sums, spread, positions_adjacent, in_place, threads):
 
 
 def _heights(sums, spread):
-    """Rows of positions that are summed before the next vector of lanes: its line is in the cache for that one."""
+    """Rows of positions that are summed for a vector of lanes before the next, which finds its lines in the cache."""
     _, height, width = sums.walks[0]
     position = sums.tuning.position_bytes if spread is None else sums.tuning.summed_spread_bytes
     position = min(sums.groups * sums.outputs * sums.itemsize, position)
@@ -135,21 +138,21 @@ def _heights(sums, spread):
 
 
 def _banded(sums, cut, threads):
-    """The ``Cut`` of depthwise wgrad, channels last, where its lanes are whole cache lines of channels.
+    """The ``Cut`` of depthwise wgrad, channels last, with lanes of whole cache lines of channels if possible.
 
-    Boxes of so many lanes have fewer rows. Those that were one box are summed one below the other, in one slice, so no
-    sum has another order.
+    Boxes of more lanes have fewer rows. The bands of a former box are summed one below the other, in one slice, so the
+    order of sums does not change.
     """
     extents, wide = cut.extents, _line_block(sums)
     _, height, width = sums.walks[0]
-    tasks = cut.slices * -(-sums.groups // wide)  # they are alike, so half as many as elsewhere will do
+    tasks = cut.slices * -(-sums.groups // wide)  # tasks are alike, so half as many as usual suffice
     if wide <= cut.outputs or tasks < max(sums.tuning.wanted_tasks // 2, threads):
         return cut
     if extents[0] > 1 or extents[2] < width.positions:
         return cut
     whole = extents[1] == height.positions
     for rows in range(extents[1], 0, -1):
-        # No row is summed with others than before, and the next of what was one box begins where it did.
+        # The same rows must be summed together as before, and the next former box must begin at the same row.
         ends = rows == extents[1] or (rows % cut.heights == 0 and (whole or extents[1] % rows == 0))
         lower, lanes = [1, rows, extents[2]], _whole(sums, wide)
         if ends and _lane_bytes(sums, lower, lanes, lanes) <= sums.tuning.lane_bytes:
@@ -158,9 +161,10 @@ def _banded(sums, cut, threads):
 
 
 def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
-    """The ``Cut`` of wgrad, or None where a copy would be too large: its sums depend on all but lanes and bands.
+    """The ``Cut`` of wgrad, or None if a copy would be too large.
 
-    Each lane is summed by itself, whatever others a task has.
+    All of it but ``outputs`` and ``bands`` affects the order of sums. Each lane is summed by itself, so the other lanes
+    of a task do not matter.
     """
     total, line, tuning = sums.groups * sums.outputs, LINE_BYTES // sums.itemsize, sums.tuning
     extents, block = _copying(sums, spread, positions_adjacent)
@@ -180,7 +184,7 @@ def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
 
 
 def _for_threads(sums, cut, threads, spread):
-    """Lanes of a task for so many threads, each slice of its own: whole vectors, of whole groups."""
+    """Lanes of a task, halved until there is a task for each thread: whole vectors of whole groups."""
     least = lcm(sums.lanes, sums.outputs) if spread is None else spread.groups * sums.outputs
     total, block = sums.groups * sums.outputs, cut.outputs
     while (

@@ -1,4 +1,4 @@
-"""Why groups side by side would not be faster."""
+"""Limits of small groups: reasons why they would not be faster than direct."""
 
 from ...problem import WGRAD
 from ..direct.choices import takes_halves
@@ -6,23 +6,24 @@ from ..direct.order import order_of
 from ..machine.register_tile import tile_cycles
 from ..plan.reasons import Reason
 
-#: Not for speed: entries of the kernel's tables of taps, all runs together, 8 bytes each (pyx/small_groups/runs.pxd).
+#: Not tuned for speed: most entries, of 8 bytes, in the kernel's tables of taps for all runs
+#: (pyx/small_groups/runs.pxd).
 MOST_TABLE = 1 << 18
 
 
 def table_entries(height, width):
-    """Entries of the table for so many taps of one channel."""
+    """Entries of the table for height * width taps of one channel."""
     return (2 * width + 1) * width * height
 
 
 def has_table(problem):
-    """Whether small groups side by side have a table of all taps."""
+    """Whether there are groups and a table can hold all taps."""
     _, height, width = problem.kernel
     return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
 
 
 def _own(sums, positions_adjacent, spread):
-    """The reason in a layout, or None."""
+    """The reason to decline in one layout, or None."""
     sums_positions = sums.operation == WGRAD
     walks, channels = sums.walks, sums.channels
     half = max(1, sums.lanes // 2)
@@ -33,8 +34,8 @@ def _own(sums, positions_adjacent, spread):
             return Reason("the source has more than {} channels in a group", sums.tuning.most_summed_channels)
         if sums.multiplies_pairs or 2 * sums.outputs == sums.lanes:
             return "others multiply bfloat16 in pairs of positions, or fill halves of vectors"
-    # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
-    # dgrad share it.
+    # A copy with a vector for each channel may cost more than direct; but not in wgrad, and not if the stride phases of
+    # a dgrad share it.
     shared = sums.count > 1 and not (positions_adjacent and channels > sums.tuning.most_sharing_channels)
     several = max(channels, sums.outputs) > 1 and not sums_positions
     if spread is None and several and not shared and not _expands_well(sums, positions_adjacent):
@@ -45,15 +46,15 @@ def _own(sums, positions_adjacent, spread):
 
 
 def _expands_well(sums, positions_adjacent):
-    """Whether a copy with a vector for each channel, in fprop or dgrad, takes less than the general way.
+    """Whether fprop or dgrad with a copy of a vector for each channel is faster than direct.
 
-    The tile needs two loads for each product of vectors; that across positions, many of whose vectors short rows leave
-    empty, has its own work for each sum.
+    The tile of small groups needs two loads for each product of vectors. Direct's tile across positions has extra work
+    for each sum, and short rows leave many of its lanes empty.
     """
     channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.walks[-1][2].positions
     tile, terms = sums.tile.unsplit(), sums.channels * max(sums.taps, 1)
-    # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
-    # One output for each group is worth even that: it leaves the general way few rows of a tile.
+    # Making a vector of lanes takes too long with too many channels, or if groups cross the ends of vectors. Groups of
+    # one output gain nevertheless, because direct would use few rows of a tile for them.
     if channels > sums.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
         return False
     short = sums.tuning.short_sum_adjacent if positions_adjacent else sums.tuning.short_sum
@@ -62,9 +63,11 @@ def _expands_well(sums, positions_adjacent):
 
 
 def refusal(sums, placement, spread):
-    """The reason, or None. Lanes add all terms one by one: where direct would not, all layouts go one way.
+    """The reason to decline, or None.
 
-    (That of channels last, whatever the cache.) So they do where lanes are spread.
+    Small groups add all terms one by one. If direct would add in another order, all layouts must take the same family,
+    so the decision for channels last holds for all, without the part that depends on the cache. The spreading tile also
+    serves all layouts alike.
     """
     own = last = _own(sums, False, spread)
     if spread is not None:

@@ -1,4 +1,4 @@
-"""The plan of small groups, or the reason why they decline."""
+"""Plans of small groups, or the reason why they decline."""
 
 from functools import lru_cache
 from math import prod
@@ -15,12 +15,12 @@ from .boxes import cut_accumulation, cut_correlation, lanes_bytes
 from .limits import refusal
 from .spread import serve_as_they_are, spread_of
 
-#: Their outlines are kept, since the refusal is asked for before the plan.
+#: Size of the lru_cache: ``refusal`` and ``job`` need the same outline.
 _LATEST_CALLS = 4
 
 
 class Found(NamedTuple):
-    """What small groups make of a problem: the reason why they decline, or an outline."""
+    """An outline, or the reason why small groups decline a problem."""
 
     reason: Any
     outline: Outline | None = None
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def found(operation, problem, dtype, positions_adjacent, machine):
-    """The ``Found`` of an operation; ``positions_adjacent``: neighbours in the source's memory are positions."""
+    """The ``Found`` of an operation; ``positions_adjacent``: positions are adjacent in the source's memory."""
     if problem.groups == 1:
         return Found("there is one group")
     backward = operation == DGRAD
@@ -59,16 +59,16 @@ def found(operation, problem, dtype, positions_adjacent, machine):
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def most_shared(operation, problem, dtype, tile):
-    """Bytes at most, in any layout, of a packed filter, or of one slice's sums in wgrad."""
+    """Most bytes, over all layouts, of a packed filter, or in wgrad of one slice's sums."""
     channels, outputs = problem.channels(operation == DGRAD)
     if problem.groups == 1 or 2 * max(channels, outputs) * dtype.compute_itemsize > tile.vector_bytes:
         return 0
     sums = sum_problem_of(operation, problem, dtype, tile, operation == DGRAD)
-    # Blocks of lanes have at least half of a vector.
+    # A block fills at least half of each vector, so memory is at most twice as large.
     return 2 * lanes_bytes(sums, spread_of(sums), problem.groups * outputs, prod(problem.kernel))
 
 
 @bounded(PLANS_BYTES)
 def plan(*arguments):
-    """The plan of what was ``found`` for the same arguments."""
+    """The plan of the outline that ``found`` gives for the same arguments."""
     return found(*arguments).outline.plan()

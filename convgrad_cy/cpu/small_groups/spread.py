@@ -1,27 +1,27 @@
-"""Vectors of the spreading tile, which makes vectors of lanes from those of the source (``pyx/tile/spread.h``)."""
+"""Vectors of the spreading tile, which permutes vectors of the source to vectors of lanes (``pyx/tile/spread.h``)."""
 
 from typing import NamedTuple
 
 from ...problem import WGRAD
 
-#: Not for speed: taps of the width that the spreading tile takes, as pyx/tile/spread.h has it.
+#: Not tuned for speed: most taps along the width for the spreading tile, as in pyx/tile/spread.h.
 SPREAD_PARTS = 16
 
 
 class Vectors(NamedTuple):
-    """What vectors of the spreading tile have: so many groups, whole ones, with so many elements of the source each."""
+    """The contents of a vector of the spreading tile: whole groups."""
 
-    groups: int
-    words: int
+    groups: int  # in a vector
+    words: int  # elements of the source for each group
     pairs: bool  # the elements are pairs of bfloat16
 
 
 def spread_of(sums):
-    """The ``Vectors`` of the spreading tile, or None where it does not serve.
+    """The ``Vectors`` of the spreading tile, or None if it is not used.
 
-    Of other types, and of vectors that no instruction permutes, a task copies a vector for each channel. Short rows
-    have few sums, which would wait for each other; few groups leave most of a vector empty; few taps are less work than
-    the copies of what they see.
+    For other types, and for vectors that no instruction permutes, a task copies a vector for each channel. The tile is
+    also not used for short rows, whose few sums would wait for each other, for few groups, which leave most of a vector
+    empty, and for few taps, whose products take less time than the copies.
     """
     channels, outputs, rows = sums.channels, sums.outputs, [walk[2] for walk in sums.walks]
     if sums.dtype.compute != "float32" or sums.tile.vector_bytes < 32 or not 1 < max(channels, outputs) <= sums.lanes:
@@ -31,7 +31,7 @@ def spread_of(sums):
     alike = sums.operation != WGRAD and sums.count == 1 and rows[0].source_step == 1
     if alike and max(channels, outputs) > sums.tuning.most_spread_channels:
         return None
-    if sums.operation == WGRAD and channels % 2 and channels != 3:  # taken one by one, they have too few sums
+    if sums.operation == WGRAD and channels % 2 and channels != 3:  # channels one by one have too few sums
         return None
     if max(row.positions for row in rows) < sums.tuning.spread_positions:
         return None
@@ -42,7 +42,7 @@ def spread_of(sums):
 
 
 def serve_as_they_are(sums, spread):
-    """Whether source and target do where lanes are adjacent: no vector of either ends inside a group."""
+    """Whether source and target can be used in place if lanes are adjacent: no vector ends inside a group."""
     if sums.channels != sums.outputs or sums.groups * sums.outputs % sums.lanes:
         return False
     return sums.channels == 1 or (spread is not None and not spread.pairs and sums.lanes % sums.outputs == 0)

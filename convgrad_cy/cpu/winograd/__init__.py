@@ -1,4 +1,4 @@
-"""Winograd's algorithm: fewer products, for the price of transforms (``pyx/winograd/``)."""
+"""Winograd's algorithm: fewer products, at the cost of transforms (``pyx/winograd/``)."""
 
 from ...problem import DGRAD, WGRAD
 from .. import small_groups
@@ -14,13 +14,13 @@ from .tilings import refusal as cannot
 
 
 def decide_for(task):
-    """What the model says of a task, whatever its threads."""
+    """The ``Decision`` of the model about a task; it does not depend on threads."""
     operation, problem, dtype, algorithm, _, _, here = task
     return decide(operation, problem, dtype, algorithm == "winograd", here.tile)
 
 
 def refusal(task):
-    """Why another family computes a task, or None."""
+    """The reason why this family does not take a task, or None."""
     if task.algorithm == "direct":
         return "the call asks for the algorithm 'direct'"
     decision = decide_for(task)
@@ -33,7 +33,7 @@ def refusal(task):
 
 
 def problem_refusal(operation, problem, dtype, tile):
-    """Why a call that asks for this algorithm is refused, or None."""
+    """The reason to refuse a call with ``algorithm="winograd"``, or None."""
     reason = cannot(operation, problem, dtype)
     if reason is not None or tile.scratch_bytes is None:
         return reason
@@ -41,9 +41,9 @@ def problem_refusal(operation, problem, dtype, tile):
 
 
 def _excess(operation, problem, tiling, dtype, algorithm, tile):
-    """A part of a reason: the memory of a tiling whose arrays are all to be reordered, if that is too much, or None.
+    """The middle part of a reason if a tiling needs too much memory, with all arrays reordered; otherwise None.
 
-    A call that asks for the algorithm has no other limit than the one that is set.
+    For a call with ``algorithm="winograd"``, only ``set_scratch_limit`` sets a limit.
     """
     if algorithm == "winograd" and tile.scratch_bytes is None:
         return None
@@ -52,13 +52,13 @@ def _excess(operation, problem, tiling, dtype, algorithm, tile):
 
 
 def _copied(operation, problem, dtype):
-    """Bytes at most of arrays in another order."""
+    """Most bytes, over all layouts, of reordered arrays."""
     each = zip(reorders(operation, problem), scratch.array_bytes(problem, dtype.itemsize), strict=True)
     return sum([is_copied * size for is_copied, size in each])
 
 
 def _room(task):
-    """Bytes at most of what tasks share, or None where there is no limit."""
+    """Most bytes of the memory that tasks share, or None if there is no limit."""
     operation, problem, dtype, algorithm, _, _, here = task
     if algorithm == "winograd" and here.scratch_bytes is None:
         return None
@@ -66,18 +66,18 @@ def _room(task):
 
 
 def job(task, rest):
-    """The job, with the sum itself for values that leave the algorithm's range; its arrays in an order that fits."""
+    """The job, on arrays in a suitable memory order, with the direct sum as fallback for values out of range."""
     operation, problem, *_ = task
     tiling, here = decide_for(task).tiling, task.machine
     steps = make_plan(operation, problem, tiling, here, _room(task))
     most_reads = task.machine.tuning.most_filter_reads
     wanted = gathered(operation, problem, task.tensors, steps.chosen.filters_kept > 0, most_reads)
     ordered = task._replace(tensors=wanted)
-    # Both may have their memory at a time.
+    # This job and its fallback may hold their memory at the same time.
     if here.scratch_bytes is not None:
         taken = choose(operation, problem, tiling, here.tile).memory + _copied(operation, problem, task.dtype)
         here = scratch.left_by(task, taken)
-    # Where values are out of range, as by "direct": no pairs of bfloat16, which take subnormal numbers for zero.
+    # The fallback must not use pairs of bfloat16, like "direct": they flush subnormal numbers to zero.
     here = here._replace(multiplies_pairs=False)
     instead = rest(ordered._replace(algorithm="direct", machine=here))
     kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"

@@ -1,16 +1,16 @@
-"""What the two algorithms' work costs, by the width of vectors: tables fitted from measurements, for ``tilings.py``.
+"""Costs of the direct algorithm and of Winograd's, for ``tilings.py``: one table for each width of vectors.
 
-``python -m bench.fit_algorithm`` measures and fits anew.
+The tables were fitted from measurements. ``python -m bench.fit_algorithm`` measures and fits again.
 """
 
 from typing import NamedTuple
 
 from ...problem import DGRAD, FPROP, WGRAD
 
-#: Of a box: a register tile has six rows, and the filter is read for each box. A part of the fit: ``few_tiles``.
+#: Boxes with fewer tiles are slower, by ``few_tiles``: a register tile has six rows, and each box reads the filter.
 FEW_TILES = 12
-#: Products of a problem whose data stay in the caches. The costs were fitted to larger ones, most of whose transforms
-#: wait for memory.
+#: Problems with fewer products keep their data in the caches. The costs were fitted to larger problems, in which most
+#: transforms wait for memory.
 SMALL_PRODUCTS = 700_000_000
 
 
@@ -19,20 +19,21 @@ class Costs(NamedTuple):
     Attributes
     ----------
     each : dict
-        Seconds for 10**9 of what is done, on one thread, by its name.
+        Seconds of one thread for 10**9 units of each kind of work, by its name.
     large_tiles : dict
-        Transforms of many points cost more than their number tells: the time with so many points on the three axes,
-        in ascending order, is multiplied by this.
+        Factor on the time of tilings, by the points on the three axes in ascending order. Transforms of many points
+        cost more than their number suggests.
     few_tiles : float
-        fprop and dgrad of boxes with fewer than FEW_TILES tiles take so many times as long.
+        Factor on the time of fprop and dgrad if boxes have fewer than FEW_TILES tiles.
     least_gain : float
-        So much the table has to promise before another algorithm than the direct one is taken.
+        Least predicted speedup over the direct algorithm for which Winograd's algorithm is taken.
     least_gain_of_small : float
-        The same, of problems with fewer than SMALL_PRODUCTS. On Zen 4 these gain 1.1 to 1.4 times what the table says.
+        ``least_gain`` for problems with fewer than SMALL_PRODUCTS. On Zen 4, their measured speedup is 1.1 to 1.4
+        times the predicted one.
     least_gain_of_pairs : float
-        As ``least_gain``, of bfloat16 where the direct algorithm multiplies pairs of it.
+        ``least_gain`` for bfloat16 if the direct algorithm multiplies pairs of bfloat16.
     least_gain_of_little : dict
-        As ``least_gain``, by operation, where few products are saved: transforms then take more of the gain.
+        ``least_gain`` by operation if few products are saved: transforms then use up more of the gain.
     """
 
     each: dict
@@ -44,27 +45,28 @@ class Costs(NamedTuple):
     least_gain_of_little: dict
 
 
-#: Fitted on Zen 3; "filter", "kept filter" and "gathered" were then set by hand, within what the fits of several
-#: machines gave, so that layers near the border go the faster way. So were the gains of both tables: with them, no
-#: layer of the suites was slower by 3 % than by the direct algorithm, but for a few in one of the two layouts.
+#: Costs for vectors of less than 64 bytes, fitted on Zen 3. "filter", "kept filter" and "gathered" were then set by
+#: hand, within the range of the fits of several machines, so that layers near the border take the faster algorithm.
+#: The gains of both tables were also set by hand. With them, no layer of the suites was more than 3 % slower than with
+#: the direct algorithm, except a few layers in one of the two layouts.
 NARROW = Costs(
     each={
-        "direct product": 0.2982,  # steps of depth of a tile, in cycles
+        "direct product": 0.2982,  # cycles of the register tile
         "direct wgrad product": 0.2949,
         "direct filter": 0.3551,  # elements of the filter
-        "product": 0.2613,  # as of the direct algorithm
+        "product": 0.2613,  # cycles of the register tile
         "value": 0.2129,  # transformed values of the source
-        "filter": 0.185,  # of the filter, by the tasks; taken from memory where they are kept
-        "kept filter": 0.32,
-        "scattered filter": 0.1263,
-        "gathered": 0.5,  # elements of x and y whose neighbours walks skip: reordered where they are adjacent
-        "load": 0.0546,  # that a chunk of channels is added to
-        "sum": 0.1645,  # that are transformed back
+        "filter": 0.185,  # transformed values of the filter, which each task transforms itself
+        "kept filter": 0.32,  # these, if they are kept for all tasks: they pass through memory
+        "scattered filter": 0.1263,  # as "filter", with taps that are not adjacent
+        "gathered": 0.5,  # elements of x and y that are reordered because walks skip neighbours
+        "load": 0.0546,  # sums to which a chunk of channels is added
+        "sum": 0.1645,  # sums that are transformed back
         "wgrad product": 0.2193,
-        "wgrad value": 0.2082,  # of both operands
+        "wgrad value": 0.2082,  # transformed values of both operands
         "wgrad load": 0.1018,
         "wgrad sum": 0.041,
-        "wgrad slice": 0.0,  # elements of the filters of several slices, which pass through memory
+        "wgrad slice": 0.0,  # sums of several slices, which pass through memory
     },
     large_tiles={(1, 7, 7): 1.09},
     few_tiles=1.0,
@@ -73,10 +75,10 @@ NARROW = Costs(
     least_gain_of_pairs=1.25,
     least_gain_of_little={FPROP: 1.4, DGRAD: 1.4, WGRAD: 1.6},
 )
-#: Fitted on Zen 5 with vectors of 64 bytes; those of wgrad again since tiles that are kept count once. The gain of
-#: dgrad was set by hand, for ResNet-50's 3x3 at stride 2, since filters of phases that are kept count as such; so was
-#: "scattered filter", since their chunks are larger: with 512 channels that layer takes 1.12 by tiles. On Zen 4 these
-#: costs hold for 16-bit types as they are; with the gain of pairs set there, no layer of eight suites took over 1.04.
+#: Costs for vectors of 64 bytes, fitted on Zen 5. The gain of dgrad and "scattered filter" were set by hand, for
+#: ResNet-50's 3x3 layers of stride 2. With them, the layer of 512 channels takes 1.12 times the time of the direct
+#: algorithm. The costs also hold for 16-bit types on Zen 4. ``least_gain_of_pairs`` was set there: no layer of eight
+#: suites took more than 1.04 times the time of the direct algorithm.
 WIDE = Costs(
     each={
         "direct product": 0.2903,
@@ -106,10 +108,10 @@ WIDE = Costs(
 
 
 def is_small(problem):
-    """Whether a problem's data stay in the caches, and gain from that: large tiles of three axes and groups do not."""
+    """Whether a problem gains because its data stay in the caches. Groups and filters with depth do not."""
     return problem.groups == 1 == problem.kernel[0] and problem.multiplications < SMALL_PRODUCTS
 
 
 def costs_of(tile):
-    """The table for a machine's vectors."""
+    """The costs for a machine's vectors."""
     return WIDE if tile.vector_bytes >= 64 else NARROW

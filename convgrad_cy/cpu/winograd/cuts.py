@@ -1,6 +1,6 @@
-"""Winograd's algorithm cut for many threads (``plan/cuts.py``): smaller boxes, more blocks of outputs or of the filter.
+"""Cuts of Winograd's plans for many threads (``plan/cuts.py``): smaller boxes and blocks.
 
-Given is what reaches a bit: tiles, chunks of fprop and dgrad, boxes and slices of wgrad.
+The cuts keep everything that affects a bit: tiles, the chunks of fprop and dgrad, the boxes and slices of wgrad.
 """
 
 from itertools import product
@@ -15,21 +15,21 @@ from .walks import points_and_outputs, tile_walks
 
 
 def _tiles(extents, box):
-    """Boxes of the tiles of an image."""
+    """Number of boxes of an image; ``extents``, ``box``: tiles of an image and of a box, on three axes."""
     return prod(-(-extent // n) for extent, n in zip(extents, box, strict=True))
 
 
 class LikeParts(NamedTuple):
-    """Parts of the result that cost the same: how many, the points of a tile, tiles of an image, walks added."""
+    """Parts of the result that cost the same."""
 
-    count: int
-    points: int
-    extents: list
-    added: int
+    count: int  # of these parts
+    points: int  # of a tile
+    extents: list  # tiles of an image on three axes
+    added: int  # walks whose sums are added
 
 
 class Cutting:
-    """What the model knows of a task: sizes, and the costs of ``costs.py`` in cycles of the register tile."""
+    """A model of the tasks: sizes, and the costs of ``costs.py`` in cycles of the register tile."""
 
     def __init__(self, operation, problem, tiling, tile):
         parts, lanes = tile_walks(operation, problem).parts, tile.vector_bytes // 4
@@ -53,17 +53,17 @@ class Cutting:
         return self.each[name] / self.each[product_name]
 
     def boxes(self, images, box, part=None):
-        """Of one of like parts, or of the part that has most."""
+        """Number of boxes of a part; without ``part``, of the part with most boxes."""
         most = max(_tiles(each.extents, box) for each in ([part] if part else self.parts))
         return -(-self.batch // images) * most
 
     def value_bytes(self, images, box):
-        """Of the transformed tiles of the source, of the part that has most."""
+        """Bytes of the transformed tiles of the source, for the largest part."""
         values = 4 * self.points * images * prod(box) * self.channels * self.added * self.groups
         return values * self.boxes(images, box)
 
     def parts_together(self, blocks, box):
-        """How many parts of the result share their loops: as many as have little to keep for all tasks."""
+        """Number of parts of the result that share their loops, limited by the memory that is kept for all tasks."""
         tuning, parts = self.tile.tuning, sum([part.count for part in self.parts])
         most = tuning.parts_together
         if blocks.filters_kept:
@@ -75,12 +75,12 @@ class Cutting:
         return max(1, min(parts, most))
 
     def correlation_loop(self, blocks, box):
-        """The ``Tasks`` that multiply in fprop or dgrad: of all parts, or of the part that has most."""
+        """The multiplying ``Tasks`` of fprop or dgrad: all parts if they share loops, else the largest part."""
         loop = [self._correlation_tasks(blocks, box, part) for part in self.parts]
         return [max(loop, key=lambda tasks: work_of([tasks]))] if blocks.together == 1 else loop
 
     def _correlation_tasks(self, blocks, box, part):
-        """Of like parts in one loop."""
+        """The ``Tasks`` of like parts in one loop."""
         tiles, channels = blocks.images * prod(box), self.channels * part.added
         bundles, parts = -(-self.groups // blocks.groups), -(-self.outputs // blocks.outputs)
         width = min(blocks.outputs, -(-blocks.groups * self.outputs // self.strip) * self.strip)
@@ -93,7 +93,7 @@ class Cutting:
         return Tasks(min(part.count, blocks.together) * count, cycles)
 
     def accumulation_loops(self, blocks, box):
-        """The loops of wgrad: all tiles are transformed, where they are kept; then the products are formed."""
+        """The loops of wgrad: one that transforms all tiles, if they are kept, and one that multiplies."""
         tiles, boxes = blocks.images * prod(box), self.boxes(blocks.images, box)
         chunk, outputs = min(blocks.chunk, self.channels), min(blocks.outputs, self.outputs)
         chunks, parts = -(-self.channels // chunk), -(-self.outputs // outputs)
@@ -112,7 +112,7 @@ class Cutting:
         return [first, [Tasks(tasks, self.points * products + sums)]]
 
     def tasks(self, operation, blocks, box):
-        """Those of a loop that multiplies."""
+        """Number of tasks of the loop that multiplies."""
         loop = self.accumulation_loops(blocks, box)[-1] if operation == WGRAD else self.correlation_loop(blocks, box)
         return sum([part.count for part in loop])
 
@@ -120,8 +120,8 @@ class Cutting:
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room):
     """(blocks, box) of fprop or dgrad for ``threads`` threads, for which ``has_room(blocks, box)`` is true.
 
-    ``box_of`` gives images and box of at most so many tiles. Transformed tiles are kept for more blocks of outputs, if
-    they take at most ``kept_bytes``.
+    ``box_of(most)``: images and box with at most ``most`` tiles. If there are more blocks of outputs than before,
+    transformed tiles are kept for all of them if they take at most ``kept_bytes``.
     """
     tuning = cutting.tile.tuning
     whole = chosen.images * prod(box)
@@ -143,7 +143,7 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room)
 def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes, has_room):
     """The blocks of wgrad for ``threads`` threads, for which ``has_room(blocks, box)`` is true.
 
-    Tiles are kept for all blocks up to ``kept_bytes``.
+    Transformed tiles are kept for all blocks if they take at most ``kept_bytes``.
     """
     if chosen.groups > 1:
         return chosen

@@ -1,4 +1,4 @@
-"""The order in memory in which Winograd's algorithm wants its arrays."""
+"""The memory order of the arrays for Winograd's algorithm."""
 
 import numpy as np
 
@@ -7,36 +7,36 @@ from ...problem import DGRAD, FPROP
 from ..rewrites.copies import Axes
 from .walks import has_parts_of_filter, most_added, skips
 
-#: Axes from the outermost to the innermost: of a tensor (N, G, C, D, H, W) with channels last; of a filter
-#: (G, O, C, D, H, W) with taps first and, of each tap, output or input channels adjacent.
+#: Memory orders, as axes from the outermost to the innermost: a tensor (N, G, C, D, H, W) with channels last; a filter
+#: (G, O, C, D, H, W) with taps first and output channels, or input channels, adjacent.
 _CHANNELS_LAST, _OUTPUTS_LAST, _INPUTS_LAST = (0, 3, 4, 5, 1, 2), (3, 4, 5, 0, 2, 1), (3, 4, 5, 0, 1, 2)
 
 
 def _ordered(array, axes):
-    """An array of the same shape, with its axes in memory in this order."""
+    """A new array of the same shape, with its axes in memory in this order."""
     made = NUMPY.empty(tuple(array.shape[axis] for axis in axes), array.dtype)
     return made.transpose(np.argsort(axes))
 
 
 def _is_nearest(array, axis, others):
-    """Whether neighbours on an axis are nearer to each other in memory than those on others."""
+    """Whether the stride of ``axis`` is smaller than the strides of all ``others``."""
     others = [other for other in others if array.shape[other] > 1]
     return bool(others) and all(abs(array.strides[axis]) < abs(array.strides[other]) for other in others)
 
 
 def reorders(operation, problem):
-    """Whether x, w and y are brought into another order in some layout."""
+    """Whether x, w and y are reordered, each in at least one layout."""
     of_x, of_y = skips(operation, problem)
     return of_x, has_parts_of_filter(operation, problem), of_y
 
 
 def gathered(operation, problem, tensors, keeps_filter, most_reads):
-    """The tensors x, w and y; in the place of those whose neighbours are taken apart, arrays of another order.
+    """The tensors x, w and y, each replaced by a new array in another memory order if walks skip adjacent elements.
 
-    Elements that lie apart are read and written one by one, and each line of the cache again for every walk. So where
-    walks skip adjacent positions, channels become last, and where they have some of a filter's adjacent taps, taps
-    become first. Not so where their sums are added, and all taps, side by side, are read at once: by a step that keeps
-    the transformed filter for all tasks once, else for each walk; up to ``most_reads`` times.
+    Elements that are apart are read and written one by one, and each walk touches all cache lines again. So if walks
+    skip adjacent positions, x or y gets channels last. If a walk takes only some of the filter's adjacent taps, the
+    filter gets taps first. The filter of fprop stays if all taps of a channel are contiguous and are read at most
+    ``most_reads`` times: once if transformed filters are kept for all tasks, else once for each walk that is added.
     """
     x, w, y = tensors
     skipped = [

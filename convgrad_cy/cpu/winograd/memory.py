@@ -1,6 +1,6 @@
-"""Bytes that all tasks of Winograd's algorithm share, as ``pyx/winograd/`` allocates them, but for small tables.
+"""Memory that all tasks of Winograd's algorithm share, as ``pyx/winograd/`` allocates it, without small tables.
 
-These are transformed filters and tiles that are kept, and the sums of the slices of wgrad.
+It holds the transformed filters and tiles that are kept, and the sums of the slices of wgrad.
 """
 
 from math import prod
@@ -10,14 +10,14 @@ from ..machine import LINE_BYTES
 from ..plan.shared import whole
 from .walks import points_and_outputs, tile_walks
 
-#: Of float32. A point's values have a line behind them.
+#: Elements of a cache line, float32. Such a line follows the values of each point.
 LINE = LINE_BYTES // 4
-#: Channels of the filter of wgrad that are transformed back together (pyx/winograd/wgrad_tasks.pxd).
+#: Channels of wgrad's result that are transformed back together (pyx/winograd/wgrad_tasks.pxd).
 FINISHED_CHANNELS = 16
 
 
 def shared_bytes(operation, problem, tiling, tile, blocks, box):
-    """Bytes at most, for such ``TileBlocks`` and tiles of a box."""
+    """Most bytes for these ``TileBlocks``; ``box``: tiles of a box on three axes."""
     parts = tile_walks(operation, problem).parts
     sizes = problem.groups, *problem.channels(operation == DGRAD)
     each = zip(parts, *points_and_outputs(tiling, [part.walk for part in parts]), strict=True)
@@ -35,7 +35,7 @@ def _boxes(part, outputs, batch, blocks, box):
 
 
 def _part(part, points, boxes, sizes, blocks, box, tile):
-    """Elements of a part of the result of fprop or dgrad."""
+    """Elements for a part of the result of fprop or dgrad."""
     groups, channels, outputs = sizes
     lanes, strip = tile.vector_bytes // 4, tile.tile_column_bytes // 4
     width = min(strip, whole(max(outputs, 1), lanes))
@@ -48,7 +48,7 @@ def _part(part, points, boxes, sizes, blocks, box, tile):
 
 
 def _sums_of_part(part, points, boxes, sizes, blocks, box, tile):
-    """Elements of a part of the filter, in wgrad."""
+    """Elements for a part of wgrad's result."""
     groups, channels, outputs = sizes
     lanes, strip, tiles = tile.vector_bytes // 4, tile.tile_column_bytes // 4, blocks.images * prod(box)
     chunks, parts = -(-channels // blocks.chunk), -(-outputs // blocks.outputs)

@@ -1,6 +1,7 @@
-"""How Winograd's algorithm is carried out: tiles, boxes of tiles and blocks of channels, as integers for the kernels.
+"""Plans of Winograd's algorithm: tiles, boxes of tiles and blocks of channels, as integers for the kernels.
 
-Pure, like ``direct/plan.py``, and as there all that reaches a bit is decided by what sees neither threads nor caches.
+``choose`` makes all decisions that affect a bit; it receives neither threads nor caches nor layout. ``plan`` adds the
+decisions that depend on these. Both are pure functions.
 """
 
 from functools import lru_cache
@@ -19,7 +20,7 @@ from .walks import points_and_outputs, tile_rows, tile_walks
 
 
 class TileChoice(NamedTuple):
-    """How one operation on one problem is carried out.
+    """The choices for one operation on one problem.
 
     Attributes
     ----------
@@ -27,11 +28,11 @@ class TileChoice(NamedTuple):
     box : list
         Tiles of a box on the axes depth, height, width.
     tiles : int
-        Of a box.
+        Tiles of a box, in all its images.
     memory : int
-        Bytes beside the arrays, but for what each thread has, before blocks are cut for many threads.
+        Bytes that all tasks share, before blocks are cut for many threads.
     tasks : int
-        That multiply, of the walk that has most.
+        Tasks that multiply, for the walk with most of them.
     """
 
     chosen: TileBlocks
@@ -42,18 +43,18 @@ class TileChoice(NamedTuple):
 
 
 class TilePlan(NamedTuple):
-    """The same, ready for the kernels.
+    """A plan, ready for the kernels.
 
     Attributes
     ----------
     steps : numpy.ndarray
-        The walks of each part of the result, siblings and those whose sums are added, as ``tile_walks`` has them. Each
-        with the points, the outputs, the tiles of a box and the taps that the filter holds on its three axes; of how
-        many walks, this one and the next, the sums are added; and how many siblings there are: int64, one row for each.
+        One int64 row for each walk of each part of the result, siblings included, in the order of ``tile_rows``. After
+        the fields of the walk: points, outputs, tiles of a box and taps of the filter, each on three axes; the number
+        of consecutive walks whose sums are added; the number of siblings.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
     chosen : TileBlocks
-        The same by name.
+        The same integers, with names.
     """
 
     steps: np.ndarray
@@ -62,12 +63,12 @@ class TilePlan(NamedTuple):
 
 
 def _half(block, strip):
-    """Half of a block of strips, in whole strips."""
+    """Half of a block, rounded up to whole strips."""
     return -(-(block // strip) // 2) * strip
 
 
 def _box(walks, outputs, batch, most, most_row):
-    """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width: rows first."""
+    """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width; whole rows first."""
     extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True)) for i in range(3)]
     box = [even(extents[2], min(most, most_row))]
     for extent in (extents[1], extents[0], batch):
@@ -77,7 +78,7 @@ def _box(walks, outputs, batch, most, most_row):
 
 
 def _boxes(walks, given, batch, images, box):
-    """Boxes of so many images and tiles, of the walk that has most."""
+    """Number of boxes of ``images`` images and ``box`` tiles, for the walk with most boxes."""
     return -(-batch // images) * max(
         prod(-(-axis.positions // (m * n)) for axis, m, n in zip(walk, row, box, strict=True))
         for walk, row in zip(walks, given, strict=True)
@@ -85,7 +86,7 @@ def _boxes(walks, given, batch, images, box):
 
 
 def _bundle_channels(channels, outputs, lanes, sums_positions, tuning):
-    """Channels of the groups that a task takes together, or 0 if it takes one."""
+    """Channels of all groups that a task takes together, or 0 if it takes one group."""
     few, most = tuning.bundled_outputs, tuning.bundled_channels
     whole = outputs == few or (outputs == lanes > few and not sums_positions)
     if channels == 1 or not whole:
@@ -94,9 +95,9 @@ def _bundle_channels(channels, outputs, lanes, sums_positions, tuning):
 
 
 def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
-    """The blocks of tasks that take groups of ``most`` channels together, at least ``wanted``, and their number.
+    """(blocks, tasks) if a task takes several groups, up to ``most`` channels, and at least ``wanted`` tasks remain.
 
-    Few channels of channels last are a part of a cache line, or of a vector.
+    With channels last, the few channels of one group fill only a part of a cache line or vector.
     """
     if channels > blocks.chunk:
         return blocks, tasks
@@ -108,7 +109,7 @@ def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
 
 
 def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip, tuning):
-    """(blocks, tiles of a box, tasks) of fprop and dgrad, where the sums of so many walks are added."""
+    """(blocks, tiles of a box, tasks) of fprop and dgrad; ``added``: number of walks whose sums are added."""
     filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
     most = tuning.kept_filter_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
@@ -119,7 +120,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     else:
         block = tuning.tile_outputs if few_points else tuning.tile_outputs_of_many_points
     block = min(-(-outputs // strip) * strip, max(strip, block))
-    bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside are those of one group
+    bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside: one group
     most = tuning.bundled_tiles if bundle and groups > 1 else tuning.box_tiles
     if inside:
         most = tuning.own_filter_sums // block
@@ -151,7 +152,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
 
 
 def _accumulation(walks, given, count, points, groups, channels, outputs, batch, lanes, strip, tuning):
-    """The same of wgrad, whose filter has so many parts."""
+    """(blocks, tiles of a box, tasks) of wgrad; ``count``: number of parts of its result."""
     wanted, most = tuning.wanted_tile_tasks, tuning.wgrad_tile_channels
     block = min(-(-outputs // strip) * strip, most)
     chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
@@ -178,9 +179,9 @@ def _accumulation(walks, given, count, points, groups, channels, outputs, batch,
 
 @lru_cache(maxsize=64)
 def choose(operation, problem, tiling, tile):
-    """The choices for tiles that have, on an axis with t taps, so many points as stand at t in its ``tiling``.
+    """The ``TileChoice`` for a tiling; ``tiling[axis][t]``: points of a tile on an axis with t taps.
 
-    They decide the order of sums, and see no layout, no cache and no number of threads.
+    It decides the order of sums, so it does not depend on layout, caches or threads.
     """
     parts = tile_walks(operation, problem).parts
     walks = [part.walk for part in parts]
@@ -188,7 +189,7 @@ def choose(operation, problem, tiling, tile):
     channels, outputs = problem.channels(operation == DGRAD)
     lanes = tile.vector_bytes // 4
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    batch = problem.batch * max([part.siblings for part in parts])  # each sibling has images of its own
+    batch = problem.batch * max([part.siblings for part in parts])  # each sibling counts as images of its own
     most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip, tile.tuning)
     if operation == WGRAD:
         blocks, box, tasks = _accumulation(walks, given, sum([part.alike for part in parts]), most_points, *sizes)
@@ -200,7 +201,7 @@ def choose(operation, problem, tiling, tile):
 
 
 def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
-    """The blocks and the box that ``choose`` gives, cut for ``threads`` threads; they take at most ``most_bytes``."""
+    """The blocks and the box of ``choose``, cut for ``threads`` threads; they need at most ``most_bytes``."""
     cutting, tuning = Cutting(operation, problem, tiling, tile), tile.tuning
 
     def has_room(blocks, extents):
@@ -223,13 +224,13 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
 
 
 def _filter_part(chosen, groups, channels, outputs, tile, threads):
-    """(strips, channels) whose filters a task transforms: few enough that there are tasks."""
+    """(strips, channels) of the filter that one transforming task transforms; few enough to leave enough tasks."""
     lanes, tuning = tile.vector_bytes // 4, tile.tuning
     if not chosen.filters_kept:
         return 1, tuning.filter_channels
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
     strips, wanted = groups * -(-min(chosen.filters_kept, outputs) // strip), max(tuning.filter_tasks, threads)
-    most = channels * strips // wanted  # of each strip, for as many tasks
+    most = channels * strips // wanted  # channels of a strip that leave ``wanted`` tasks
     return (
         max(1, min(tuning.filter_strips, strips // wanted)),
         max(tuning.least_filter_channels, min(tuning.filter_channels, most)),
@@ -237,9 +238,9 @@ def _filter_part(chosen, groups, channels, outputs, tile, threads):
 
 
 def plan(operation, problem, tiling, machine, most_bytes=None):
-    """The plan that ``choose`` describes, with what else the machine says.
+    """The plan of the tiling that ``choose`` describes, for a machine.
 
-    ``most_bytes``: how many it may take when it is cut for many threads. None: there is no limit.
+    ``most_bytes``: most bytes that tasks may share after cutting for many threads; None: no limit.
     """
     chosen, box, _, _, tasks = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads

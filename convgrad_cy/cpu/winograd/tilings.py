@@ -1,7 +1,7 @@
-"""Which algorithm a call is computed by: a model of both algorithms' time, fitted from measurements.
+"""The choice between the direct algorithm and Winograd's, by a model of their times that was fitted from measurements.
 
-Nothing is tried at run time. The choice reaches the bits of the result: so it sees a problem and the register tile, and
-neither the layout of the arrays nor the threads nor the caches.
+Nothing is measured at run time. The choice affects the bits of the result, so it depends on the problem and the
+register tile alone, not on layout, threads or caches.
 """
 
 from functools import lru_cache
@@ -16,13 +16,13 @@ from .costs import FEW_TILES, costs_of, is_small
 from .walks import most_added, points_of, tile_walks
 from .work import counted_parts, direct_work, least_work, tiled_work
 
-#: Which tiles there are, from small to large ones: for each number of taps, none to five, the points on an axis, of
-#: which pyx/winograd/cook_toom.py has the sets.
+#: Points of a tile on an axis, by the number of taps (0 to 5), from small to large tiles. The interpolation points are
+#: in pyx/winograd/cook_toom.py.
 SMALL = (0, 1, 4, 4, 6, 6)
 LARGE = (0, 1, 5, 6, 6, 6)
 TILES_7 = (0, 1, 5, 7, 7, 7)
 TILES_8 = (0, 1, 5, 8, 8, 8)
-#: Tables for the axes depth, height, width.
+#: Tilings: one table for each of the axes depth, height, width.
 TILINGS = (
     (SMALL, SMALL, SMALL),
     (SMALL, LARGE, LARGE),
@@ -31,18 +31,18 @@ TILINGS = (
     (SMALL, LARGE, TILES_8),
 )
 
-#: The accuracy contract: points of the largest tiles on their axes, in descending order, and the channels up to which
-#: their error has been measured to stay well below 2e-5 of the greatest element (docs/performance.md).
+#: The accuracy contract: points of the largest tiles on their axes, in descending order, and the largest number of
+#: channels. Up to these, the measured error stays well below 2e-5 of the largest element (docs/performance.md).
 LARGEST_TILES, MOST_ACCURATE_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
 
 _SAVES_LITTLE = "it saves too few products, {:.2f} to 1"
 
-#: Not for speed: what a call may take beside the arrays.
+#: Not tuned for speed: most bytes that a call may allocate in addition to its arrays.
 SCRATCH_BYTES = 64 << 20
 
 
 def refusal(operation, problem, dtype):
-    """Why Winograd's algorithm cannot compute this, or None."""
+    """The reason why Winograd's algorithm cannot compute this, or None."""
     if dtype.compute != "float32":
         return Reason("the dtype {}", dtype.name)
     if prod(problem.kernel) == 1:
@@ -53,12 +53,12 @@ def refusal(operation, problem, dtype):
 
 
 def direct_seconds(operation, problem, dtype, tile):
-    """The model's time for the direct algorithm, on one thread."""
+    """Modelled seconds of the direct algorithm on one thread."""
     return _seconds(direct_work(operation, problem, dtype, tile), costs_of(tile))
 
 
 def tiled_seconds(operation, problem, tiling, tile):
-    """For Winograd's, likewise."""
+    """Modelled seconds of Winograd's algorithm on one thread."""
     costs, walks = costs_of(tile), [part.walk for part in tile_walks(operation, problem).parts]
     factor = max([costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in points_of(tiling, walks)])
     if operation != WGRAD and winograd.choose(operation, problem, tiling, tile).tiles < FEW_TILES:
@@ -71,7 +71,7 @@ def _seconds(work, costs):
 
 
 def _defined(operation, problem):
-    """Products of the definition, padding counted as data, of one image and pair of channels."""
+    """Products of the definition for one image and one pair of channels, including products with padding."""
     every, shapes, _ = tile_walks(operation, problem)
     return sum(
         count * prod([axis.whole.positions * axis.whole.taps for axis in shape])
@@ -80,7 +80,7 @@ def _defined(operation, problem):
 
 
 def _saving(problem, defined, counted):
-    """Products of the definition for one of Winograd's, at the edges and in all phases of a dgrad."""
+    """Products of the definition for each product of Winograd's algorithm, with partial tiles and all stride phases."""
     return defined / (sum([count * tiles for _, count, tiles in counted]) // (problem.batch * problem.groups))
 
 
@@ -93,28 +93,28 @@ def is_accurate(operation, problem, tiling):
 
 
 def _is_small(least, middle, most):
-    """Whether tiles with so many points on their axes are no larger than those whose error has been measured."""
+    """Whether a tile is no larger than some tile of ``LARGEST_TILES``; points in ascending order."""
     return any(most <= x and middle <= y and least <= z for x, y, z in LARGEST_TILES)
 
 
 def _accurate(operation, problem):
-    """Those that the contract allows; of tilings that give the same points, the first."""
+    """Tilings that the contract allows. If several give the same points, only the first one."""
     walks = [part.walk for part in tile_walks(operation, problem).parts]
     every = {tuple(map(tuple, points_of(tiling, walks))): tiling for tiling in reversed(TILINGS)}
     return [tiling for tiling in reversed(every.values()) if is_accurate(operation, problem, tiling)]
 
 
 class Decision(NamedTuple):
-    """What the model says of an operation.
+    """The model's decision about an operation.
 
     Attributes
     ----------
     tiling : tuple or None
-        To compute by, or None for another family.
+        The tiling to use, or None if another family computes the operation.
     reason : Reason, str or None
-        Why another family computes it, or None.
+        The reason why another family computes it, or None.
     seconds : tuple of float
-        On one thread, by the tiling and by the direct algorithm, as far as they were asked for.
+        Modelled seconds of one thread with the tiling and with the direct algorithm, as far as they were computed.
     """
 
     tiling: tuple | None
@@ -124,7 +124,7 @@ class Decision(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def decide(operation, problem, dtype, forced, tile):
-    """The ``Decision``. ``forced``: whatever can be computed is, however long that takes."""
+    """The ``Decision``; ``forced``: take the algorithm wherever it is possible, even if it is slower."""
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
         return Decision(None, Reason("there are fewer than {} products", tuning.least_tiled_products))
@@ -136,7 +136,7 @@ def decide(operation, problem, dtype, forced, tile):
     general = costs.least_gain_of_small if is_small(problem) else general
     halved = fits_half(problem.channels(operation == DGRAD)[1], tile, 4)
     counted = {tiling: counted_parts(operation, problem, tiling) for tiling in _accurate(operation, problem)}
-    if counted and not forced:  # most are refused by what takes no choice of blocks to tell
+    if counted and not forced:  # most problems are refused here, before any blocks are chosen
         saving = max(_saving(problem, defined, each) for each in counted.values())
         if saving < tuning.least_saving:
             return Decision(None, Reason(_SAVES_LITTLE, saving))
@@ -167,7 +167,7 @@ def decide(operation, problem, dtype, forced, tile):
     full = saving >= tuning.full_saving
     whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
     if whole and plan.chosen.groups > 1 and halved and plan.tasks > 1:
-        # Many products are saved, and tiles of half a vector are full: the model knows whole ones alone.
+        # Many products are saved, and the tiles of half a vector are full. The model only knows whole vectors.
         return Decision(best, None, (times[best],))
     seconds = times[best], direct_seconds(operation, problem, dtype, tile)
     gain = general if full else costs.least_gain_of_little[operation]
@@ -178,5 +178,5 @@ def decide(operation, problem, dtype, forced, tile):
 
 
 def tiling_of(operation, problem, dtype, forced, tile):
-    """The tiling to compute by, or None for the direct algorithm."""
+    """The tiling to use, or None for the direct algorithm."""
     return decide(operation, problem, dtype, forced, tile).tiling

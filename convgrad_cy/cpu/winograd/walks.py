@@ -1,11 +1,11 @@
-"""The walks of Winograd's algorithm: taps as far apart as positions, and few of them.
+"""The walks of Winograd's algorithm: few taps, which are as far apart as positions.
 
-Any walk is taken apart into such ones. Those that differ in positions alone are *siblings*: one product has the tiles
-of all of them, as if each had images of its own. Where they differ in taps, their sums are added, or, in wgrad, each
-makes a part of the filter.
+Other walks are cut into such walks. Walks that differ only in positions are *siblings*: one product computes the tiles
+of all siblings, as if each had images of its own. The sums of walks that differ in taps are added; in wgrad, each of
+them gives a part of the result.
 
-There may be thousands, which differ only in where they begin: what they cost is asked of one, and only a plan's rows
-have them all.
+There may be thousands of walks that differ only in their begin. Costs are computed for one of them, and only the rows
+of a plan contain all.
 """
 
 from collections import Counter
@@ -19,28 +19,28 @@ import numpy as np
 from ...problem import DGRAD, WGRAD, AxisWalk
 from ..plan.walks import Walks, walks_of
 
-#: Not for speed: taps on an axis for which there are tiles (``tilings.TILES_8``); longer filters are cut into pieces of
+#: Not tuned for speed: most taps of a tile on an axis (``tilings.TILES_8``). Longer filters are cut into pieces of
 #: PIECE_TAPS.
 MOST_TAPS, PIECE_TAPS = 5, 4
-#: Not for speed: beyond this many walks a plan would take too much memory.
+#: Not tuned for speed: a plan of more walks would take too much memory.
 MOST_TILE_WALKS = 4096
 
 
 class TileAxis(NamedTuple):
-    """An axis as axes on which positions and taps are equally far apart: for each set of positions, all sets of taps.
+    """An axis cut into axes on which positions and taps are equally far apart: sets of positions times sets of taps.
 
     Attributes
     ----------
     whole : problem.AxisWalk
-        The axis before it is taken apart, its taps in ascending order.
+        The axis before the cut, with its taps in ascending order.
     apart : int
-        Positions of a dilated axis are parted by their remainder modulo this.
+        Positions of a dilated axis form sets by their remainder modulo ``apart``.
     phases : int
-        The taps of a strided one likewise.
+        Taps of a strided axis form sets by their remainder modulo ``phases``.
     taps : int
-        Of a set. A filter of many taps would need too many points: so those of a phase are cut into pieces.
+        Taps of a set. Many taps would need too many points, so the taps of a phase may be cut into pieces.
     siblings, sets : int
-        How many sets of positions and of taps there are.
+        Number of sets of positions, and of sets of taps.
     """
 
     whole: AxisWalk
@@ -51,7 +51,7 @@ class TileAxis(NamedTuple):
     sets: int
 
     def walk(self, first=0, tap=0):
-        """That of the set with this first position and this first tap, which may be arrays: no other has more."""
+        """The walk from position ``first`` and tap ``tap``, integers or arrays; the default has the most positions."""
         whole, apart, phases = self.whole, self.apart, self.phases
         return AxisWalk(
             positions=-(-(whole.positions - first) // apart),
@@ -67,24 +67,24 @@ class TileAxis(NamedTuple):
         )
 
     def first_taps(self):
-        """Of all sets: pieces of one phase after those of another."""
+        """The first tap of each set: all pieces of the first phase, then all pieces of the next."""
         pieces = self.sets // self.phases
         return (np.arange(self.phases)[:, None] + np.arange(pieces) * (PIECE_TAPS * self.phases)).ravel()
 
     def held(self, tap):
-        """Taps that the filter has of the set with this first one; those of the walk beyond are zeros."""
+        """Taps of the filter in the set that begins at ``tap``. A walk's further taps are zeros."""
         left = self.whole.taps // self.phases - tap // self.phases
         return left if self.sets == 1 else np.minimum(self.taps, left)
 
 
 def _tile_axis(walk):
-    """The ``TileAxis`` of an axis, or None where there is none."""
+    """The ``TileAxis`` of an axis, or None if it cannot be cut so."""
     step, apart, phases = walk.source_step, 1, 1
     if walk.taps < 1 or walk.positions < 1:
         return None
     if walk.taps == 1:
         walk = walk._replace(source_tap=step)
-    elif walk.source_tap < 0:  # taps in reverse
+    elif walk.source_tap < 0:  # taps are reversed
         last = walk.taps - 1
         walk = walk._replace(
             source_begin=walk.source_begin + last * walk.source_tap,
@@ -106,16 +106,16 @@ def _tile_axis(walk):
 
 
 class WalkPart(NamedTuple):
-    """What alike parts of the result cost: stride phases or, in wgrad, taps.
+    """Parts of the result that cost the same: stride phases or, in wgrad, sets of taps.
 
     Attributes
     ----------
     walk : tuple of problem.AxisWalk
-        A first one of each: no other has more positions.
+        The first walk of a part; no other has more positions.
     siblings, added : int
-        Walks of a part whose tiles are those of one product, and of which the sums are added.
+        Walks of a part whose tiles one product computes, and walks whose sums are added.
     alike : int
-        How many parts there are.
+        Number of parts.
     """
 
     walk: tuple
@@ -125,14 +125,14 @@ class WalkPart(NamedTuple):
 
 
 class TileWalks(NamedTuple):
-    """The walks of an operation such that taps and positions are equally far apart.
+    """The walks of an operation, cut so that taps and positions are equally far apart.
 
     Attributes
     ----------
     every : walks.Walks
-        The walks as the definition has them.
+        The walks of the definition.
     shapes : list
-        For each of their shape classes the ``TileAxis`` of its axes; none where that cannot be.
+        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be cut so.
     parts : list of WalkPart
     """
 
@@ -141,13 +141,13 @@ class TileWalks(NamedTuple):
     parts: list
 
 
-#: What the choice of an algorithm asks about one call, again and again.
+#: Size of the lru_cache: the choice of an algorithm asks for the same walks many times.
 _LATEST_CALLS = 4
 
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def tile_walks(operation, problem):
-    """The ``TileWalks`` of an operation; without any walk where there are too many."""
+    """The ``TileWalks`` of an operation; empty if there are more than ``MOST_TILE_WALKS`` walks."""
     if operation == DGRAD and problem.count_backward_phases() > MOST_TILE_WALKS:
         return TileWalks(None, [], [])
     every = walks_of(problem, operation == DGRAD)
@@ -166,7 +166,7 @@ def _tile_axes(every):
 
 
 def _parts(operation, shapes, counts):
-    """The ``parts`` of ``TileWalks``: shape classes that differ in where they begin alone are one."""
+    """The ``parts`` of ``TileWalks``: shape classes with the same positions and taps on each axis are alike."""
     first, alike = {}, Counter()
     for shape, count in zip(shapes, counts, strict=False):
         key = tuple([(axis.whole.positions, axis.whole.taps) for axis in shape])
@@ -181,10 +181,10 @@ def _parts(operation, shapes, counts):
 
 
 def tile_rows(operation, shape, ends):
-    """The rows of all walks of a shape class: fields of its axes, taps that the filter holds, walks added, siblings.
+    """The rows of all walks of a shape class: [fields of the axes, *ends, taps of the filter, walks added, siblings].
 
-    ``ends``: what stands between them, ``[points, outputs, tiles of a box]`` of the axes. First come siblings, of each
-    all walks that are added; in wgrad first parts of the filter, of each all siblings.
+    ``ends``: points, outputs and tiles of a box, each on three axes. The rows are sorted by siblings, then by the walks
+    that are added; in wgrad by parts of the result, then by siblings.
     """
     siblings, sets = ([axis[i] for axis in shape] for i in (-2, -1))
     extents = sets + siblings if operation == WGRAD else siblings + sets
@@ -209,35 +209,35 @@ def tile_rows(operation, shape, ends):
 
 
 def skips(operation, problem):
-    """Whether the walks skip positions that are neighbours on the last axis: of x, and of y."""
+    """Two flags: whether walks skip neighbouring positions on the last axis of x, and of y."""
     rows = [part.walk[2] for part in tile_walks(operation, problem).parts]
     source, target = any(row.source_step > 1 for row in rows), any(row.target_step > 1 for row in rows)
     return (target, source) if operation == DGRAD else (source, target)
 
 
 def most_added(operation, problem):
-    """Of how many walks the sums are added, at most."""
+    """Most walks whose sums are added."""
     return max(part.added for part in tile_walks(operation, problem).parts)
 
 
 def has_parts_of_filter(operation, problem):
-    """Whether walks have some of the filter's taps."""
+    """Whether some walk has only a part of the filter's taps."""
     parts = tile_walks(operation, problem).parts
     return any(prod(axis.taps for axis in part.walk) < prod(problem.kernel) for part in parts)
 
 
 def tiles_of_box(made):
-    """Of a ``TilePlan``, on the axes depth, height, width as ``tile_rows`` has them."""
+    """Tiles of a box of a ``TilePlan``, on the axes depth, height, width."""
     return made.steps[0, 36:39].tolist()
 
 
 def points_of(tiling, walks):
-    """The points on the axes of each walk."""
+    """Points of a tile on the axes of each walk."""
     return [[table[axis.taps] for table, axis in zip(tiling, walk, strict=True)] for walk in walks]
 
 
 def points_and_outputs(tiling, walks):
-    """Those of a tile on the axes of each walk."""
+    """Points and outputs of a tile, on the axes of each walk."""
     points = points_of(tiling, walks)
     each = zip(points, walks, strict=True)
     return points, [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in each]

@@ -1,4 +1,4 @@
-"""What the two algorithms do, as counts by the names of ``Costs.each``."""
+"""The work of the direct algorithm and of Winograd's: counts for the names of ``Costs.each``."""
 
 from collections import defaultdict
 from math import prod
@@ -10,18 +10,18 @@ from . import plan as winograd
 from .costs import is_small
 from .walks import points_of, skips, tile_walks
 
-#: The part of products with padding that boxes leave out (pyx/direct/zones.pxd): 0.5 or 1 choose worse.
+#: The share of products with padding that boxes skip (pyx/direct/zones.pxd). With 0.5 or 1 the model chooses worse.
 LEFT_OUT = 0.7
 
 
 def _without_padding(problem):
-    """The part of the products that is not with padding."""
+    """The share of products without padding."""
     part = 1.0
     axes = problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin
     for x, y, taps, stride, dilation, pad in zip(*axes, strict=True):
         if pad <= 0 and (y - 1) * stride + (taps - 1) * dilation - pad < x:
             continue
-        # Taps and positions are alike: of the fewer ones, each counts the others that it meets within x.
+        # Taps and positions are symmetric: each of the fewer counts how many of the others it meets within x.
         (few, apart), (many, step) = sorted([(taps, dilation), (y, stride)])
         firsts = [each * apart - pad for each in range(few)]
         seen = sum(max(0, min(many, -((first - x) // step)) - max(0, -(first // step))) for first in firsts)
@@ -30,9 +30,10 @@ def _without_padding(problem):
 
 
 def _left(operation, problem, dtype, tile):
-    """The part of the products that the direct algorithm is taken to form: those with padding are left out.
+    """The share of the products that the model assumes the direct algorithm to form; it skips products with padding.
 
-    The costs of large problems were fitted without that, but for pairs and dilated walks, which are cut there.
+    The costs of large problems were fitted to all products, so their share is 1. Exceptions are pairs of bfloat16 and
+    dilated walks, which are cut at padding.
     """
     left, pairs, tuning = _without_padding(problem), tile.pairs(dtype), tile.tuning
     if (pairs and operation != WGRAD) or (not pairs and max(problem.dilation) > 1 and left <= tuning.left_products):
@@ -41,9 +42,9 @@ def _left(operation, problem, dtype, tile):
 
 
 def _steps(operation, problem, dtype, tile):
-    """Steps of depth of the direct algorithm's tile across channels, for each of the products: fewer if it takes pairs.
+    """Steps of the register tile for each product of the direct algorithm: about half if it multiplies pairs.
 
-    In wgrad these are positions of a row.
+    Pairs are neighbouring channels; in wgrad, neighbouring positions of a row.
     """
     channels, _ = problem.channels(operation == DGRAD)
     if not tile.pairs(dtype):
@@ -54,11 +55,11 @@ def _steps(operation, problem, dtype, tile):
 
 
 def direct_work(operation, problem, dtype, tile):
-    """What the direct algorithm does."""
+    """The work of the direct algorithm."""
     channels, outputs = problem.channels(operation == DGRAD)
     tile = tile.unsplit()
-    # Cycles of whole tiles: across channels or the positions of a row, of wgrad without groups with x and y in each
-    # other's place, whichever is better.
+    # Cycles of whole tiles, the better of two: columns are channels, or columns are positions of a row. In wgrad
+    # without groups, the second is mirrored: x and y change roles.
     steps = _steps(operation, problem, dtype, tile)
     column = steps * tile_cycles(60, outputs, tile, 4) / 60
     if operation != WGRAD or problem.groups == 1:
@@ -72,7 +73,7 @@ def direct_work(operation, problem, dtype, tile):
 
 
 def counted_parts(operation, problem, tiling):
-    """(part, points of all parts like it, tiles) of the parts of ``tile_walks``."""
+    """A list of (part, points of all parts like it, tiles), for the parts of ``tile_walks``."""
     parts, counted = tile_walks(operation, problem).parts, []
     for part, points in zip(parts, points_of(tiling, [part.walk for part in parts]), strict=True):
         tiles = problem.batch * problem.groups * part.siblings * part.added
@@ -83,13 +84,13 @@ def counted_parts(operation, problem, tiling):
 
 
 def _gathered(operation, problem):
-    """Elements of x and y that are reordered where walks skip some."""
+    """Elements of x and y that are reordered because walks skip some."""
     each = zip(skips(operation, problem), operand_bytes(problem, 1), strict=True)
     return sum([is_skipped * size for is_skipped, size in each])
 
 
 def tiled_work(operation, problem, tiling, tile):
-    """What Winograd's algorithm does, likewise."""
+    """The work of Winograd's algorithm."""
     channels, outputs = problem.channels(operation == DGRAD)
     plan = winograd.choose(operation, problem, tiling, tile)
     chosen = plan.chosen
@@ -103,7 +104,7 @@ def tiled_work(operation, problem, tiling, tile):
             cycles = tile_cycles(rows, min(outputs, chosen.outputs), tile, 4) / rows * channels * blocks
             work["wgrad product"] += count * tiles * cycles
             work["wgrad load"] += count * tiles / plan.tiles * channels * wide
-            # Blocks of the filter transform both operands again, unless their tiles are kept.
+            # Each block of the filter transforms both operands again, unless the tiles are kept.
             again = (1, 1) if chosen.tiles_kept else (blocks, -(-channels // chosen.chunk))
             work["wgrad value"] += count * tiles * (channels * again[0] + wide * again[1])
             columns = problem.groups * channels * wide * chosen.slices
@@ -116,7 +117,7 @@ def tiled_work(operation, problem, tiling, tile):
             work["product"] += count * tiles * channels * cycles
             work["value"] += count * read
             boxes = 1 if chosen.filters_kept else -(-tiles // (added * problem.groups * plan.tiles))
-            # Kept filters pass through memory; of those that tasks transform, stride phases have scattered taps.
+            # Kept filters pass through memory. If tasks transform filters, stride phases have scattered taps.
             scattered = any(axis.taps > 1 and abs(axis.filter_step) > 1 for axis in walk)
             name = "kept filter" if chosen.filters_kept else "scattered filter" if scattered else "filter"
             work[name] += count * problem.groups * added * channels * wide * boxes
@@ -126,7 +127,7 @@ def tiled_work(operation, problem, tiling, tile):
 
 
 def least_work(operation, problem, counted, tile):
-    """No more than ``tiled_work``, however blocks are cut: of full tiles, and of each operand transformed once."""
+    """A lower bound of ``tiled_work`` for all blocks: tiles are full, and each operand is transformed once."""
     channels, outputs = problem.channels(operation == DGRAD)
     vectors, work = -(-outputs // (tile.vector_bytes // 4)), defaultdict(float, gathered=_gathered(operation, problem))
     for part, count, tiles in counted:

@@ -1,18 +1,18 @@
-/* A result of taps.cuh by the definition. */
+/* One result of taps.cuh, computed by the definition. */
 #ifndef CONVGRAD_DEFINITION_CUH
 #define CONVGRAD_DEFINITION_CUH
 
 #include "planes.cuh"
 #include "taps.cuh"
 
-/* Whether channels of the target are nearest in the filter, and not those of the source. */
+/* Whether the filter's innermost axis is the target's channels, not the source's. */
 #ifndef FILTER_BY_DEPTH
 #define FILTER_BY_DEPTH 0
 #endif
 
-/* The sum of a result's terms of depths begin to end by the definition. Tiles add products with the zeros in padding
-   and, between planes, of parts of numbers: right for finite numbers, but infinity times zero is NaN. So what came
-   out as infinity or NaN is formed again here, until it is NaN, from terms that exist. */
+/* The sum of a result's existing terms in the depths begin to end. Tiles also add products with the zeros of padding
+   and products of planes, which are parts of numbers. Both are right for finite numbers, but infinity times zero is
+   NaN. So a sum that came out as infinity or NaN is formed again here. The loop stops at the first NaN. */
 __device__ __noinline__ sum_type defined_sum(const element *source, const element *filter, const Walk &walk,
                                              const Arguments &arguments, unsigned row, int column, int64_t begin,
                                              int64_t end)

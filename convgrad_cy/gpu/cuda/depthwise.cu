@@ -1,35 +1,36 @@
 /* Convolutions of groups of few channels, at the speed of memory: fprop, and all phases of dgrad.
 
-   window.cuh says what a thread has. Those of a block have neighbouring positions on two axes, so that the source that several
-   of them see comes once through memory; the block's part of the filter lies in shared memory as
+   window.cuh defines the part of a thread. The threads of a block have neighbouring positions on two axes, so the
+   source elements that several of them read come from memory once. The block's part of the filter is in shared memory
+   as
 
        filter[((depth * taps of H + height) * taps of W + width) * IN + in][channel of the block]
 
    and serves all images of the block, one after the other.
 
-   Padding. Rows outside the source are left out. Elements outside a row are zeros in the window, and zero times infinity is
-   NaN where by the definition there is no term; so if a thread has stored a NaN, it forms its sums that are NaN again, from
-   the terms that exist. */
+   Padding. Rows outside the source are skipped. Elements outside a row are zeros in the window. Zero times infinity is
+   NaN, although the definition has no such term. So a thread that has stored a NaN forms its NaN sums again, from the
+   existing terms alone. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 #include "window.cuh"
 
 struct Arguments { /* depthwise.py lists them in this order */
-    int64_t batch, channels, channel_tiles, width_tiles, height_tiles, depths, images; /* images of a block */
+    int64_t batch, channels, channel_tiles, width_tiles, height_tiles, depths, images; /* images: of a block */
     int64_t source[4], filter[6], target[4]; /* strides of (N, D, H, W), of (G, out, in, D, H, W) and of (N, D, H, W) */
     int64_t source_channel, target_channel;  /* strides of channels, counted through all groups */
-    int64_t walks[3];                        /* of each axis */
-    conv_axis axis[WALKS];                   /* those of D, of H, of W */
+    int64_t walks[3];                        /* number of walks of each axis */
+    conv_axis axis[WALKS];                   /* walks of D, then of H, then of W */
 };
 
-/* What a block does; it lies in shared memory. */
+/* A block's part of the work, in shared memory. */
 struct Part {
     conv_axis axis[3];
     int channel, width, height, depth; /* of the first thread */
     int64_t first, last;               /* images */
 };
 
-/* The last digit of a number, which is left without it. */
+/* Removes and returns the last digit of a number in mixed radix. */
 __device__ inline int take_digit(unsigned &number, int64_t extent)
 {
     const unsigned rest = number / unsigned(extent), digit = number - rest * unsigned(extent);
@@ -52,7 +53,7 @@ __device__ inline void set_part(Part &part, const Arguments &arguments, unsigned
     part.last = min(arguments.batch, part.first + arguments.images);
 }
 
-/* The block's part of the filter, in the compute type. */
+/* Loads the block's part of the filter, in the compute type. */
 __device__ inline void
 load_filter(compute *filter, const storage *from, const Arguments &arguments, const Part &part, int channels)
 {
@@ -71,7 +72,7 @@ load_filter(compute *filter, const storage *from, const Arguments &arguments, co
     }
 }
 
-/* The sum of the terms of one output that exist. `source` and `filter` are those of its group and of itself. */
+/* The sum of the existing terms of one output. `source` points to its group, `filter` to its channel. */
 __device__ inline compute exact_sum(const storage *source, const compute *filter, const Arguments &arguments,
                                     const Part &part, int depth, int height, int width, int channels)
 {

@@ -1,21 +1,22 @@
-/* The gradient of a filter whose groups have few channels, in two steps: this kernel leaves for each split of the positions
+/* The gradient of a filter whose groups have few channels, as split-K: for each split of the positions, this kernel
+   stores
 
        partials[split][((((group * taps of D + depth) * taps of H + height) * taps of W + width) * IN + in) * OUT + out]
 
-   and reduce.cu adds them. window.cuh says what a thread has: here the products of a strip of POSITIONS gradients with the
-   window of the source above them, for TAPS taps of one row of the filter (a row is cut into as many chunks as it takes) and
-   for all inputs of CHANNELS outputs. The threads of a block that have the same row and channels are its lanes: they take
-   turns at the strips of the block, and their sums are added in the order of the lanes.
+   and reduce.cu adds them. window.cuh defines the part of a thread. Here it is the products of a strip of POSITIONS
+   gradients with the window of the source that they meet, for TAPS taps of one row of the filter (a row of taps is cut
+   into chunks) and for all inputs of CHANNELS outputs. The threads of a block with the same row and channels are its
+   lanes. They take turns at the strips of the block, and their sums are added in the order of the lanes.
 
-   Padding, and what a strip has beyond the end of a row, are zeros, and zero times infinity is NaN where by the definition
-   there is no term; so a sum that came out as NaN is formed again, from the terms that exist. */
+   Padding, and the elements of a strip behind the end of a row, are zeros. Zero times infinity is NaN, although the
+   definition has no such term. So a sum that came out as NaN is formed again, from the existing terms alone. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 #include "window.cuh"
 
 struct Arguments { /* depthwise_wgrad.py lists them in this order */
     int64_t channels, channel_tiles, row_tiles, strips, split_strips,
-        elements;                           /* strips of all, of a split; of one split's sums */
+        elements;                           /* strips: of all positions, of a split; elements: of one split's sums */
     int64_t source[4], target[4];           /* strides of (N, D, H, W) */
     int64_t source_channel, target_channel; /* strides of channels, counted through all groups */
     conv_axis axis[3];
@@ -27,7 +28,7 @@ struct Arguments { /* depthwise_wgrad.py lists them in this order */
 
 typedef Read<storage, TARGET_VECTOR> Gradients;
 
-/* A strip of positions; digits as they are counted: batch, depth, height, strip of a row. */
+/* A strip of positions, as a number in mixed radix: batch, depth, height, strip of a row. */
 struct Strip {
     int digit[4];
 };
@@ -56,12 +57,13 @@ __device__ inline void advance(Strip &strip, const Strip &step, const int *exten
     strip.digit[0] += step.digit[0] + carry;
 }
 
-/* A tap of the filter, and what meets there. */
+/* An element of the filter: a tap, an output channel and an input of its group. */
 struct Tap {
     int depth, height, width, channel, in;
 };
 
-/* The sum of the terms of one element of the filter that exist, in the strips from `first` to `last`, up to the first NaN. */
+/* The sum of the existing terms of one element of the filter, in the strips from `first` to `last`, up to the first
+   NaN. */
 __device__ inline compute exact_sum(const storage *source, const storage *target, const Arguments &arguments,
                                     const int *extents, const Tap &tap, unsigned first, unsigned last)
 {
@@ -179,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, __CUDA_ARCH__ < 800 ? 1 : 
         }
     }
 
-    /* Of the sums that are exchanged at once, `i` is one of all lanes: of this block of channels and this row of taps. */
+    /* The element of the filter whose sums, of all lanes, are exchanged in a round as number `i`. */
     auto tap_of = [&](int round, int i) {
         const int b = CHANNELS_LAST ? i % blocks : i / rows % blocks,
                   r = first_row + (CHANNELS_LAST ? i / blocks % rows : i % rows);

@@ -1,12 +1,12 @@
-/* The copy engine of sm_90, as functions: the twin of ptx.cuh and wgmma.cuh.
+/* The copy engine of sm_90 (TMA), as functions, like ptx.cuh and wgmma.cuh for other instructions.
 
-   One thread asks for a box of a tensor, which a *tensor map* (tensor_map.py) describes; the engine finds the addresses,
-   writes zeros for what lies outside of the tensor, and 128 bytes of channels to a row, whose chunk c is at place
-   c ^ row % 8 (as wgmma.cuh wants it, where the box begins at a multiple of ATOM_BYTES).
+   One thread starts the copy of a box of a tensor, which a *tensor map* (tensor_map.py) describes. The engine computes
+   the addresses and writes zeros for elements outside the tensor. A row of the box has 128 bytes of channels; its chunk
+   c is stored at chunk c ^ row % 8. This is the layout of wgmma.cuh if the box begins at a multiple of ATOM_BYTES.
 
-   A *meter* is an mbarrier in shared memory. It counts arrivals of threads and bytes of boxes that are on their way; its
-   phase ends when all have come, and the next one begins. Phases have parities 0, 1, 0, ...; the one before the first
-   has parity 1 and has ended. */
+   A *meter* is an mbarrier in shared memory. It counts arrivals of threads and outstanding bytes of boxes. Its phase
+   ends when all have arrived, and the next phase begins. Phases have the parities 0, 1, 0, ...; the phase before the
+   first one has parity 1 and counts as ended. */
 #ifndef CONVGRAD_ENGINE_CUH
 #define CONVGRAD_ENGINE_CUH
 
@@ -18,8 +18,8 @@ struct alignas(64) TensorMap {
 
 typedef unsigned long long Meter;
 
-/* Of so many arrivals. One thread does it; others and the engine may use it after show_meters() of that thread and a
-   barrier. */
+/* Initializes an mbarrier for `arrivals` arrivals. One thread calls this, then show_meters(). After a barrier, other
+   threads and the engine may use the mbarrier. */
 __device__ inline void make_meter(Meter *meter, int arrivals)
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -47,7 +47,7 @@ __device__ inline void arrive(Meter *meter)
 #endif
 }
 
-/* Arrives, and makes the phase wait for so many bytes. */
+/* Arrives, and makes the phase wait for `bytes` bytes. */
 __device__ inline void arrive_and_expect(Meter *meter, int bytes)
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -58,8 +58,8 @@ __device__ inline void arrive_and_expect(Meter *meter, int bytes)
 #endif
 }
 
-/* Waits until the phase of this parity has ended: the current one, or the one before. What came in it, and what threads
-   did before they arrived, is then seen. */
+/* Waits until the phase of this parity, the current or the previous one, has ended. Afterwards this thread sees the
+   bytes that came in this phase, and the writes of other threads before they arrived. */
 __device__ inline void wait_phase(Meter *meter, unsigned parity)
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -74,7 +74,7 @@ __device__ inline void wait_phase(Meter *meter, unsigned parity)
 #endif
 }
 
-/* Starts the copy of a box of rank 5: element i is of the tensor's place at[i], the nearest axis first. */
+/* Starts the copy of a box of rank 5 that begins at the coordinates at[], innermost axis first. */
 __device__ inline void copy_box(void *shared, const TensorMap &map, Meter *meter, const int at[5])
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -87,8 +87,8 @@ __device__ inline void copy_box(void *shared, const TensorMap &map, Meter *meter
 #endif
 }
 
-/* Starts the copy of pixels of `axes` spatial axes, from the one on that is at place[] of the axes and in `image`; each row
-   is of the pixel `offset` further. The last axes are those that count; within the map's corners, pixels follow one another. */
+/* Starts an im2col copy with `axes` spatial axes, the last ones. It begins at the pixel place[] of `image`, and pixels
+   follow one another within the map's corners. Each row is read from the pixel `offset` further. */
 __device__ inline void copy_pixels(void *shared, const TensorMap &map, Meter *meter, int axes, int channel,
                                    const int place[3], int image, const int offset[3])
 {
@@ -116,8 +116,8 @@ __device__ inline void copy_pixels(void *shared, const TensorMap &map, Meter *me
 #endif
 }
 
-/* Changes the number of registers that each thread of a group of four warps has: to more, once others have given theirs;
-   or to fewer. */
+/* Changes the number of registers of each thread in a group of four warps: to more, as soon as other groups have given
+   theirs, or to fewer. */
 template <int count> __device__ inline void take_registers()
 {
 #ifndef CONVGRAD_SIMULATOR
@@ -132,7 +132,7 @@ template <int count> __device__ inline void give_registers()
 #endif
 }
 
-/* A barrier of so many threads, whole warps; whether any of them has a vote. */
+/* A barrier of `threads` threads (whole warps); returns whether any of them votes true. */
 template <int threads> __device__ inline bool vote_of(bool vote)
 {
 #ifdef CONVGRAD_SIMULATOR

@@ -1,4 +1,4 @@
-/* Sums of the definition, for any geometry, type and strides: what no other family of kernels takes.
+/* Sums of the definition, for any geometry, type and strides that no other family of kernels takes.
 
    Macros: STORAGE, THREADS of a block; in `correlate`, WALKS (axis walks in the arguments), CHANNELS_ADJACENT. */
 #include "convgrad/problem.h"
@@ -12,10 +12,11 @@ struct Filter {
     int64_t group, out, in, axis[3];
 };
 
-/* Sums of products are formed in parts of so many channels, so that their rounding errors do not grow with the length. */
+/* Channels of a partial sum. Long sums are added up from partial sums, so that rounding errors grow less with length.
+   */
 constexpr int64_t PART = 128;
 
-/* The lowest digit of `rest` in a number whose next digits count multiples of `radix`. */
+/* Removes and returns the lowest digit, in base `radix`, of a number in mixed radix. */
 __device__ inline int64_t split(int64_t &rest, int64_t radix)
 {
     const int64_t digit = rest % radix;
@@ -25,18 +26,18 @@ __device__ inline int64_t split(int64_t &rest, int64_t radix)
 
 #ifdef WALKS
 
-/* gather.py, _correlate: the same order. */
+/* gather.py, _correlate, lists them in this order. */
 struct Arguments {
     int64_t batch, groups, source_channels, target_channels;
-    int64_t count[3];   /* of walks on each axis */
+    int64_t count[3];   /* number of walks on each axis */
     int64_t visited[3]; /* positions on each axis, of all its walks */
     Data source;
     Filter filter;
     Data target;
-    conv_axis walks[WALKS]; /* those of depth, then height, then width */
+    conv_axis walks[WALKS]; /* walks of depth, then of height, then of width */
 };
 
-/* The walk, among those from `first` on, that visits the `slot`-th position that they visit; `slot` becomes its own. */
+/* The walk that contains position `slot`, counted through the walks from `first` on; `slot` becomes its position. */
 __device__ inline const conv_axis *walk_of(const conv_axis *first, int64_t &slot)
 {
     while (slot >= first->positions)
@@ -44,7 +45,7 @@ __device__ inline const conv_axis *walk_of(const conv_axis *first, int64_t &slot
     return first;
 }
 
-/* The sum over the channels of one tap. */
+/* The sum over all channels at one tap. */
 __device__ inline compute
 over_channels(const storage *source, int64_t source_step, const storage *filter, int64_t filter_step, int64_t channels)
 {
@@ -59,8 +60,8 @@ over_channels(const storage *source, int64_t source_step, const storage *filter,
     return sum;
 }
 
-/* fprop and dgrad: a thread for each element of the target that the walks visit. (Four blocks on a multiprocessor are
-   asked for since the compiler would spill to fit more.) */
+/* fprop and dgrad: one thread for each element of the target that the walks visit. (Four blocks on a multiprocessor are
+   requested, because for more the compiler would spill registers.) */
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
     correlate(const storage *source, const storage *filter, storage *target, const Arguments given)
 {
@@ -113,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
 #else
 
-/* gather.py, _wgrad: the same order. */
+/* gather.py, _wgrad, lists them in this order. */
 struct Arguments {
     int64_t batch, groups, source_channels, target_channels;
     Data source;
@@ -136,7 +137,8 @@ __device__ inline Position position_of(int64_t number, const int64_t *radix)
     return position;
 }
 
-/* A block for each element of the filter: each thread adds every THREADS-th product, then the sums are added in pairs. */
+/* wgrad: one block for each element of the filter. Each thread adds every THREADS-th product, then pairs of sums are
+   added. */
 extern "C" __global__ void
 __launch_bounds__(THREADS) wgrad(const storage *source, storage *filter, const storage *target, const Arguments given)
 {

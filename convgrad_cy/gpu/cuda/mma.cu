@@ -2,27 +2,27 @@
 
        target[position][o] = sum over tap, c of  source[position at tap][c] * filter[o][tap][c]
 
-   is for each group and phase a product of positions x (taps, c) by (taps, c) x o, tiles of which are the blocks' work
-   (tile.cuh). Nothing is laid out as such a matrix: each thread copies chunks of 16 bytes of channels from where they
-   are in source and filter, and zeros for what does not exist.
+   For each group and phase this is a matrix product, positions x (taps, c) by (taps, c) x o. Each block computes a tile
+   of it (tile.cuh). No such matrix exists in memory (implicit GEMM): each thread copies chunks of 16 bytes of channels
+   directly from source and filter, and zeros for elements that do not exist.
 
-   Both have their channels together in memory (as they came, or by pack.cu), a multiple of CHUNK of them; where they
-   were padded, zeros meet zeros. RESULT is the type of the target, which has any strides. Where there are few tiles,
-   the sums are split among blocks and the targets are partial sums, which reduce.cu adds. Where groups or phases are
-   joined, the filter has holes. */
+   Channels are adjacent in both operands (in the caller's arrays, or after pack.cu), and their number is a multiple of
+   CHUNK; padded channels are zero in both. RESULT is the type of the target, which may have any strides. If there are
+   few tiles, sums are split among blocks (split-K), the targets are partial sums, and reduce.cu adds them. If groups or
+   phases are joined, the filter has holes. */
 #include "definition.cuh"
 #include "tap_copies.cuh"
 
 typedef RESULT result;
 
-/* Stores the tile through shared memory, the rows of one row of warps after another, so that threads next to each other
-   write what is next to each other in memory: columns of one row where channels come last, else rows of one column.
-   The pads 8 and 4 let the scattered writes of the sums use at least half of the banks. Needs (tiles.py)
+/* Stores the tile through shared memory, one row of warps after another, so that neighbouring threads write
+   neighbouring addresses: columns of one row if channels come last, else rows of one column. The paddings 8 and 4 let
+   the scattered writes of the sums use at least half of the banks. Bytes of shared memory (tiles.py):
 
        8 (TILE_ROWS + TILE_COLUMNS)
-       + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type)   bytes. */
+       + max(WARP_ROWS (TILE_COLUMNS + 8), TILE_COLUMNS (WARP_ROWS + 4)) sizeof(sum_type) */
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
-/* Chunks that a thread stores at a time. Warps alone have no registers for more: later rows' sums are still in them. */
+/* Chunks that a thread stores at a time. Without warp groups, registers still hold the sums of later rows, so one. */
 constexpr int STORED = WARPGROUPS ? 4 : 1;
 
 template <int row_step, int column_step> __device__ inline void stage_sums(sum_type *staged, const Sums sums)
@@ -34,8 +34,8 @@ template <int row_step, int column_step> __device__ inline void stage_sums(sum_t
     });
 }
 
-/* Stores 16 bytes of results; whether all of them are finite. Sums are read 16 bytes at a time: read one by one, those of
-   a warp's threads would be in 4 banks. */
+/* Stores 16 bytes of results and returns whether all of them are finite. Sums are read 16 bytes at a time, because
+   single reads of a warp's threads would use only 4 banks. */
 __device__ inline bool store_chunk(result *to, const sum_type *from)
 {
     union {
@@ -74,7 +74,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
         walk.axis[threadIdx.x] = arguments.axes[threadIdx.x][phase % unsigned(arguments.phases[threadIdx.x])];
     }
     __syncthreads();
-    /* The tiles of a row of tiles are neighbours in the grid, for they read the same source. */
+    /* The tiles of a row of tiles are neighbours in the grid, because they read the same source. */
     const unsigned across = unsigned((arguments.columns + TILE_COLUMNS - 1) / TILE_COLUMNS);
     const unsigned rows = unsigned(arguments.batch * walk.positions());
     const unsigned first_row = blockIdx.x / across * TILE_ROWS;
@@ -88,7 +88,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
 
     const int64_t depths = walk.axis[0].taps * walk.axis[1].taps * walk.axis[2].taps * arguments.channels;
     const int64_t begin = split * arguments.steps * DEPTH, most = begin + arguments.steps * DEPTH;
-    const int64_t end = depths < most ? depths : most; /* before `begin` where other phases have more taps */
+    const int64_t end = depths < most ? depths : most; /* less than `begin` if other phases have more taps */
     Sums sums;
     {
         Copies copies(walk, arguments);
@@ -100,7 +100,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
     int64_t *const row_target = reinterpret_cast<int64_t *>(shared);
     int64_t *const column_targets = row_target + TILE_ROWS;
     sum_type *const staged = reinterpret_cast<sum_type *>(column_targets + TILE_COLUMNS);
-    __syncthreads(); /* stages have been read */
+    __syncthreads(); /* all threads have read the stages */
     for (int i = threadIdx.x; i < TILE_ROWS; i += THREADS) {
         unsigned place[3];
         int64_t offset = int64_t(walk.locate(first_row + i, place)) * arguments.target.batch;
@@ -116,7 +116,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
     const int unit = chunks ? RESULT_CHUNK : 1;
     for (int part = 0; part < TILE_ROWS; part += WARP_ROWS) {
         if (part > 0)
-            __syncthreads(); /* the part before has been read */
+            __syncthreads(); /* all threads have read the previous part */
         if (warp_row() == part) {
             if (last)
                 stage_sums<TILE_COLUMNS + 8, 1>(staged, sums);
@@ -145,7 +145,7 @@ __launch_bounds__(THREADS, BLOCKS) correlate(const element *__restrict__ source,
                 finite &= is_finite(sum);
             }
         }
-        /* Each thread repairs what it has stored. */
+        /* Each thread repairs the results that it has stored. */
 #pragma unroll 1
         for (int i = threadIdx.x; !finite && i < WARP_ROWS * TILE_COLUMNS / unit; i += THREADS) {
             const int element = i * unit;

@@ -1,30 +1,31 @@
-/* The correlations of mma.cu where the copy engine brings what is multiplied, on sm_90a.
+/* The correlations of mma.cu with operands that the copy engine (TMA) brings, on sm_90a.
 
-   A block forms one tile after another: while its sums are stored, stages of the next one are on their way. The target's
-   channels are nearest in memory, and it takes whole chunks of 16 bytes of them. */
+   A block computes one tile after another. While the sums of a tile are stored, the copies for the next tile are in
+   flight. The target's channels are the innermost axis in memory, in whole chunks of 16 bytes. */
 #include "definition.cuh"
 #include "tap_boxes.cuh"
 
 typedef RESULT result;
 
-/* Each warp stores its rows by itself, so that it waits for no other: 16 rows of 128 bytes of results at a time, through
-   shared memory, where rows are so far apart that writes of its pairs and reads of its chunks use all banks. Needs
-   (tiles.py)  16 (128 + 8 sizeof(result)) + 128 ROW_PARTS  bytes. */
+/* Each warp stores its own rows, so that it waits for no other warp: 16 rows of 128 bytes of results at a time, through
+   shared memory. PITCH lets the writes of pairs and the reads of chunks use all banks. Bytes of shared memory
+   (tiles.py): 16 (128 + 8 sizeof(result)) + 128 ROW_PARTS. */
 constexpr int RESULT_CHUNK = 16 / sizeof(result);
 constexpr int SOME_COLUMNS = 128 / sizeof(result);
 constexpr int PITCH = SOME_COLUMNS + 8;
 
 struct Staged {
-    int64_t row_target[ROW_PARTS][16]; /* negative where there is no row */
+    int64_t row_target[ROW_PARTS][16]; /* negative: no such row */
     result rows[16][PITCH];
 };
 
-/* The tiles of a block: every gridDim.x-th, through phases and splits. */
+/* The current tile of a block, which takes every gridDim.x-th tile of all phases and splits. */
 struct Tile {
     unsigned number, phase, split, first_row;
     int first_column;
 
-    /* Whether there is one; phases with fewer positions have fewer. */
+    /* Finds the next tile from `number` on; returns whether there is one. Phases with fewer positions have fewer tiles.
+       */
     __device__ inline bool find(const BoxArguments &arguments, const Walk *walks)
     {
         const unsigned across = unsigned((arguments.columns + TILE_COLUMNS - 1) / TILE_COLUMNS);
@@ -43,14 +44,14 @@ struct Tile {
     }
 };
 
-/* The first of a warp's rows in a part of its group's. */
+/* The first row of this warp in one part of the rows of its group. */
 __device__ inline unsigned first_row_of(const Tile &tile, int part)
 {
     const int warp = threadIdx.x / 32;
     return tile.first_row + warp / 4 * GROUP_ROWS + 64 * part + warp % 4 * 16;
 }
 
-/* Where the rows of a warp go. */
+/* Computes the addresses of a warp's rows in the target. */
 __device__ inline void locate_rows(Staged &staged, const Tile &tile, const Walk &walk, const Arguments &arguments)
 {
     const int lane = threadIdx.x % 32;
@@ -66,7 +67,7 @@ __device__ inline void locate_rows(Staged &staged, const Tile &tile, const Walk 
     }
 }
 
-/* Puts 16 rows of some columns into a warp's part; whether all are finite. */
+/* Writes 16 rows of SOME_COLUMNS columns to the warp's part of shared memory; returns whether all are finite. */
 __device__ inline bool stage_columns(Staged &staged, const sum_type (&sums)[TILE_COLUMNS / 8][4], int first)
 {
     struct alignas(2 * sizeof(result)) Pair {
@@ -86,7 +87,7 @@ __device__ inline bool stage_columns(Staged &staged, const sum_type (&sums)[TILE
     return zero == 0;
 }
 
-/* Forms again what came out as infinity or NaN. */
+/* Forms sums again that came out as infinity or NaN. */
 __device__ inline void
 repair(Staged &staged, const int64_t *row_target, const element *source, const element *filter, const Walk &walk,
        const Arguments &arguments, unsigned first_row, int first_column, Part part)

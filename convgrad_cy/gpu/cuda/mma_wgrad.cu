@@ -2,19 +2,20 @@
 
        partials[split][group][o][tap][c] = sum over p in split of  target[p][o] * source[p at tap][c]
 
-   is for each group a product of o x positions p by positions x (taps, c); joined groups (joins.py) are one product, of
-   which only what is of one group is kept. Its depth are positions, which lie one after another in memory with their
-   channels together: tiles "by depth" (tile.cuh), which ldmatrix transposes. Operands are packed as for mma.cu. */
+   For each group this is a matrix product, o x positions by positions x (taps, c). Joined groups (joins.py) are one
+   product, and only the sums whose o and c belong to one group are kept. The depth of the product is positions. They
+   follow one another in memory, with adjacent channels, so tiles are "by depth" (tile.cuh), and ldmatrix transposes
+   them. Operands are packed as for mma.cu. */
 #include "position_boxes.cuh"
 #include "position_copies.cuh"
 #include "ring.cuh"
 
-/* Sums in neighbouring columns, which are stored together. */
+/* The sums of two neighbouring columns, which are stored together. */
 struct alignas(2 * sizeof(sum_type)) Pair {
     sum_type of[2];
 };
 
-/* One sum by the definition, where the tile's is infinity or NaN (as in mma.cu): the terms that exist. */
+/* One sum of the existing terms, by the definition, to replace infinity or NaN (as in mma.cu). */
 __device__ __noinline__ sum_type defined_sum(const element *source, const element *target, const Arguments &arguments,
                                              unsigned begin, unsigned end, int row, unsigned column)
 {
@@ -24,7 +25,7 @@ __device__ __noinline__ sum_type defined_sum(const element *source, const elemen
     target += row;
     sum_type sum = 0;
     while (begin < end && sum == sum) {
-        const unsigned some = end - begin < 8 ? end : begin + 8; /* their loads need not wait for one another */
+        const unsigned some = end - begin < 8 ? end : begin + 8; /* these loads are independent */
 #pragma unroll 4
         for (; begin < some; begin++) {
             unsigned place[3];
@@ -96,10 +97,10 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
     const unsigned channels = unsigned(arguments.source_channels);
     partials +=
         (int64_t(blockIdx.y) * gridDim.z + blockIdx.z) * arguments.target_channels * taps * arguments.source_channels;
-    /* Where the sum of a row and a column of the tile goes, and which channel of the row's group it is of: one of
-       `channels` where there is such a sum. */
+    /* The address of the sum of a row and a column of the tile, and the channel in the row's group. The channel is less
+       than `channels` if there is such a sum. */
     const auto place_of = [&](int row, int column, unsigned &channel) {
-        /* By the engine 64 columns are of one tap. */
+        /* With the copy engine, 64 columns belong to one tap. */
         const unsigned at = first_column + column, begin_of_tap = ENGINE ? first_column + column / 64 * 64 : at;
         const unsigned tap = begin_of_tap / unsigned(arguments.source_padded);
         row += first_row;
@@ -110,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
             channel = channels;
         return to;
     };
-    const bool even = channels % 2 == 0; /* then a pair begins at a multiple of its size, and exists as a whole */
+    const bool even = channels % 2 == 0; /* then pairs are aligned, and both or none exist */
     bool finite = true;
     for_sums(sums, [&](int row, int column, const sum_type *pair) {
         unsigned channel;
@@ -122,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
         } else {
             if (channel < channels)
                 to[0] = pair[0];
-            if (channel + 1 < channels) /* also where the first is of the group before */
+            if (channel + 1 < channels) /* also if the first belongs to the previous group */
                 to[1] = pair[1];
         }
     });

@@ -1,17 +1,17 @@
-/* Any strides -> channels together, padded with zeros, and floats as sums of bf16: what mma.cu reads.
+/* Packs operands for mma.cu: any strides -> adjacent channels, padded with zeros, and floats as sums of bf16.
 
        packed[plane][row][c],  c < padded       row = (((i0 * e1 + i1) * e2 + i2) * e3 + i3) * e4 + i4
 
-   of source[i0 * strides[0] + ... + i4 * strides[4] + c * step]. For data the five axes are batch, group, depth,
-   height, width; for the filter group, its outer channel, taps. A block turns 4096 elements, 2^rows_bits rows by
-   2^(12 - rows_bits) channels, in shared memory: threads next to each other read along the axis that is nearest in
-   memory, and write chunks of 16 bytes of channels. */
+   comes from source[i0 * strides[0] + ... + i4 * strides[4] + c * step]. For data the five axes are batch, group,
+   depth, height, width; for the filter group, its outer channel, taps. A block transposes 4096 elements, 2^rows_bits
+   rows by 2^(12 - rows_bits) channels, in shared memory. Neighbouring threads read along the innermost axis in memory,
+   and write chunks of 16 bytes of channels. */
 #include "convgrad/problem.h"
 #include "planes.cuh"
 
 typedef PACKED packed;
 
-/* Made by pack.py, in this order. */
+/* pack.py lists them in this order. */
 struct Arguments {
     int64_t extents[5];
     int64_t strides[5];
@@ -19,7 +19,7 @@ struct Arguments {
     int64_t padded;
     int64_t step;
     int64_t rows_bits;
-    int64_t along_rows; /* the axis nearest in memory is a row's, not that of channels */
+    int64_t along_rows; /* the innermost axis in memory is an axis of rows, not the channels */
 };
 
 constexpr int THREADS = 256;
@@ -29,7 +29,8 @@ constexpr int CHUNK = 16 / sizeof(packed);
 extern "C" __global__ void __launch_bounds__(THREADS)
     pack(const storage *__restrict__ source, packed *__restrict__ target, const __grid_constant__ Arguments arguments)
 {
-    /* The longest rows_bits is 9: 512 rows. Rows of an odd length are in different banks, channels too. */
+    /* rows_bits is at most 9: 512 rows. With an odd pitch, neighbouring rows and neighbouring channels are in different
+       banks. */
     __shared__ storage tile[(1 << BITS) + (1 << 9)];
     __shared__ int64_t row_source[1 << 9];
 
@@ -44,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int padded_left = int(arguments.padded - first_channel);
 
     for (int i = threadIdx.x; i < rows_here; i += THREADS) {
-        unsigned rest = unsigned(first_row) + i; /* pack.py: rows fit, and 32 bits are divided fast */
+        unsigned rest = unsigned(first_row) + i; /* pack.py: rows fit into 32 bits, whose division is fast */
         int64_t offset = 0;
 #pragma unroll
         for (int j = 4; j > 0; j--) {

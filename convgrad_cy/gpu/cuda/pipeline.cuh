@@ -1,4 +1,4 @@
-/* A tile's sums: stages are brought in, multiplied and added while later ones are on their way. */
+/* The software pipeline of a tile: one stage is multiplied while copies of later stages are in flight. */
 #ifndef CONVGRAD_PIPELINE_CUH
 #define CONVGRAD_PIPELINE_CUH
 
@@ -15,9 +15,9 @@ __device__ inline void add_products(Sums sums, const RowWords a, const ColumnWor
             multiply(element(), sums[i][j], a[i], b[j / 2] + j % 2 * 2);
 }
 
-/* sums += the product of a stage. With x = x0 + x1 + x2 and |x1| <= |x0| / 256 and so on, three planes leave out the
-   products x1 y2, x2 y1, x2 y2, of 2^-24 and less of x y; two leave out x1 y1, of 2^-16. `between` is called when
-   tensor cores have work to do meanwhile. */
+/* sums += the product of a stage. With x = x0 + x1 + x2 and |x1| <= |x0| / 256 and so on, three planes skip the
+   products x1 y2, x2 y1, x2 y2, which are at most 2^-24 of x y. Two planes skip x1 y1, which is at most 2^-16 of x y.
+   `between` is called while tensor cores have work to do. */
 template <bool by_depth, typename Between>
 __device__ inline void
 add_stage(Sums sums, const Operands<by_depth> &operands, const unsigned char *stage, Between between)
@@ -73,8 +73,9 @@ __device__ inline void clear(Sums sums)
                 sums[i][j][k] = 0;
 }
 
-/* Tensor cores truncate float sums, and the error grows with their number. Where an operand has several planes, to
-   be as exact as float, the sums of PROMOTION stages are added to others by instructions that round. */
+/* Tensor cores truncate float sums, and the error grows with the number of additions. If an operand has several planes,
+   the result must be as exact as float: so the sums of PROMOTION stages are added to totals by instructions that round.
+   */
 constexpr int PROMOTION = 2;
 
 __device__ inline void promote(Sums totals, Sums sums)
@@ -89,8 +90,8 @@ __device__ inline void promote(Sums totals, Sums sums)
     clear(sums);
 }
 
-/* The pipeline: while one stage is multiplied, the next STAGES - 1 are on their way. `copies` has load(step, stage),
-   which starts the copies of one stage, for steps 0, 1, ... in this order, each after a barrier. */
+/* The pipeline: while one stage is multiplied, copies of the next STAGES - 1 are in flight. copies.load(step, stage)
+   starts the copies of one stage; it is called for the steps 0, 1, ... in this order, each time after a barrier. */
 template <bool by_depth, typename Copies>
 __device__ inline void multiply_all(Sums totals, unsigned char *shared, int steps, Copies &copies)
 {
@@ -111,7 +112,7 @@ __device__ inline void multiply_all(Sums totals, unsigned char *shared, int step
     int read = 0, write = STAGES - 1;
     for (int step = 0; step < steps; step++) {
         wait_copies<STAGES - 2>();
-        __syncthreads(); /* this stage is there for all, and all are done with the one before, which is written next */
+        __syncthreads(); /* all threads see this stage and have finished the previous one, which is overwritten next */
         const auto start_copies = [&] {
             if (step + STAGES - 1 < steps)
                 copies.load(step + STAGES - 1, shared + write * STAGE_BYTES);
@@ -128,7 +129,8 @@ __device__ inline void multiply_all(Sums totals, unsigned char *shared, int step
         promote(totals, sums);
 }
 
-/* Calls store(row of the tile, column of the tile, first of two sums in neighbouring columns) for the thread's sums. */
+/* Calls store(row of the tile, column of the tile, pointer to two sums in neighbouring columns) for the thread's sums.
+   */
 template <typename Store> __device__ inline void for_sums(const Sums sums, Store store)
 {
     const int lane = threadIdx.x % 32;

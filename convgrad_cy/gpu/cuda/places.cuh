@@ -1,22 +1,24 @@
-/* Where rows, depths and columns of the matrix product in simt.cu lie in the three tensors.
+/* Addresses of the rows, depths and columns of simt.cu's matrix product in the three tensors.
 
-   A place in the source is a sum of one part for a position and one for a tap with a channel (problem.h), and so is its
-   distance from the borders. Whoever includes this says by WGRAD which of the two is the row and which the depth, by RANK
-   how many axes have coordinates (the last ones; the others have no padding), by PADDED whether any place is outside, and by
-   TAPS_INNER whether the tap or the channel is the faster digit. `Arguments` has sizes, strides and walks. */
+   An address in the source is a sum of one part for a position and one for a tap with a channel (problem.h).
+   Coordinates on the axes are such sums too. The including file defines: WGRAD, whether rows are taps with channels and
+   depths are positions, or the reverse; RANK, the number of axes with coordinates (the last ones; the others have no
+   padding); PADDED, whether some terms lie outside the source; TAPS_INNER, whether the tap or the channel is the faster
+   digit. `Arguments` has sizes, strides and walks. */
 #ifndef CONVGRAD_PLACES_CUH
 #define CONVGRAD_PLACES_CUH
 
-/* What a row or a depth adds to places in memory and, for each axis, to a position in the source. */
+/* The contribution of a row or a depth to addresses and, for each axis, to a coordinate in the source. */
 struct alignas(16) Place {
     int64_t source, other;
     unsigned coordinate[RANK];
 };
 
-/* Added to a position that can be (simt.py: below 2^29 either way), or to another NOWHERE, it lies outside every source. */
+/* A coordinate that stays outside every source, also after the addition of a legal coordinate (simt.py: its magnitude
+   is below 2^29) or of another NOWHERE. */
 #define NOWHERE (1u << 30)
 
-struct Walk { /* of the three axes */
+struct Walk { /* one walk of each of the three axes */
     conv_axis axis[3];
 };
 
@@ -70,7 +72,7 @@ __device__ inline Place place_of_tap(const Arguments &arguments, const Walk &wal
     return place;
 }
 
-/* The place of a row or a depth below `end`. Others are nowhere, and at the first element. */
+/* The place of a row or a depth. An index from `end` on gets the coordinate NOWHERE and the address of element 0. */
 template <bool is_position>
 __device__ inline Place place_of(const Arguments &arguments, const Walk &walk, unsigned index, unsigned end)
 {
@@ -86,7 +88,8 @@ __device__ inline bool exists(const Place &place)
     return place.coordinate[RANK - 1] != NOWHERE;
 }
 
-/* The sizes of the source along the axes that have coordinates; without padding only a place that is nowhere is outside. */
+/* The sizes of the source along the axes with coordinates. Without padding they are so large that only NOWHERE is
+   outside. */
 struct Sizes {
     unsigned of[RANK];
 };
@@ -102,7 +105,7 @@ __device__ inline bool inside(const Sizes &size, const Place &row, const Place &
     return inside;
 }
 
-/* The sum of the terms that exist, one after the other, up to the first NaN. */
+/* The sum of the existing terms, in order, up to the first NaN. */
 __device__ inline compute exact_sum(const storage *a, const storage *b, const Arguments &arguments, const Walk &walk,
                                     const Sizes &size, const Place &row, unsigned begin, unsigned end)
 {
@@ -115,7 +118,7 @@ __device__ inline compute exact_sum(const storage *a, const storage *b, const Ar
     return sum;
 }
 
-/* A block's part of the work. It lies in shared memory, for in registers it would take the place of sums. */
+/* A block's part of the work. It is in shared memory, because registers are needed for sums. */
 struct Part {
     Walk walk;
     Sizes size;
@@ -125,8 +128,8 @@ struct Part {
 
 __device__ inline void set_part(Part &part, const Arguments &arguments, unsigned number)
 {
-    /* Column tiles come first, so that those which read the same a are at work together; then the walks, which store
-       between each other's elements. */
+    /* Column tiles are the fastest digit, so that tiles which read the same a run at the same time. Then come the
+       walks, whose results are interleaved in memory. */
     part.columns = unsigned(arguments.columns);
     part.column_begin = number % unsigned(arguments.column_tiles) * TILE_COLUMNS;
     number /= unsigned(arguments.column_tiles);

@@ -1,12 +1,13 @@
-/* How mma.cu's operands stand for numbers of any type: as they are, or floats as sums of bf16. */
+/* Planes: the representation of numbers in mma.cu's operands. Floats become sums of bf16, other types stay as they are.
+   */
 #ifndef CONVGRAD_PLANES_CUH
 #define CONVGRAD_PLANES_CUH
 
 #include "types.cuh"
 
-/* The planes of a number, each what the planes before it leave, rounded to bf16: exact with three of them but for parts
-   below 2^-133, and with float's subnormal numbers taken for zero. Where the number is not finite, the first plane is
-   all of it: infinity minus infinity is no number. */
+/* Splits a number into planes: each plane is the remainder after the previous planes, rounded to bf16. Three planes are
+   exact, except for parts below 2^-133 and for float's subnormal numbers, which count as zero. If the number is not
+   finite, the first plane is the number and the others are zero, because infinity minus infinity is NaN. */
 template <int planes_count> __device__ inline void split(bf16 (&planes)[planes_count], float value)
 {
 #pragma unroll
@@ -15,7 +16,7 @@ template <int planes_count> __device__ inline void split(bf16 (&planes)[planes_c
         const float part = widen(planes[i]);
         if (part - part == 0) {
             value -= part;
-        } else if (value - value == 0) { /* rounded up to infinity: cut instead */
+        } else if (value - value == 0) { /* rounding gave infinity: truncate instead */
             planes[i].bits = (unsigned short)(bits_of_float(value) >> 16);
             value -= widen(planes[i]);
         } else {
@@ -29,8 +30,8 @@ template <typename Same> __device__ inline void split(Same (&planes)[1], Same va
     planes[0] = value;
 }
 
-/* A hole is -0 where a filter has no term (spread.cu): zero in a product, and told from a term that is zero, for terms
-   of -0 are made 0 there. */
+/* A hole is a -0 where a filter has no term (spread.cu). It is zero in a product. It differs from terms that are zero,
+   because spread.cu stores terms of -0 as +0. */
 template <typename Half> __device__ inline bool is_hole(Half value)
 {
     return value.bits == 0x8000u;

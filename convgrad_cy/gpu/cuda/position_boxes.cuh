@@ -1,5 +1,6 @@
-/* The copy engine brings the rows and columns of positions.cuh into the stages of ring.cuh, 64 of them and DEPTH positions to
-   a box. Columns are counted so that those of a box are of one tap: source_padded is a multiple of 64. */
+/* Copies of the rows and columns of positions.cuh into the stages of ring.cuh, by the copy engine (TMA). A box has 64
+   rows or columns and DEPTH positions. The columns of a box belong to one tap, because source_padded is a multiple of
+   64. */
 #ifndef CONVGRAD_POSITION_BOXES_CUH
 #define CONVGRAD_POSITION_BOXES_CUH
 
@@ -8,7 +9,7 @@
 
 #if ENGINE
 
-/* Made by engine.py. */
+/* Tensor maps, made by engine.py. */
 struct Maps {
     TensorMap target, source;
 };
@@ -29,7 +30,7 @@ struct Boxes {
     {
     }
 
-    /* How far before tap 0 the first one is. */
+    /* Offset of the tap with the smallest coordinate from tap 0: 0 or negative. */
     __device__ inline int least(int i) const
     {
         const int reach = int((arguments.axes[i].taps - 1) * arguments.axes[i].source_tap);

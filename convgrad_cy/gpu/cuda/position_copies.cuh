@@ -1,4 +1,4 @@
-/* Threads bring the rows and columns of positions.cuh into the stages of pipeline.cuh. */
+/* Copies of the rows and columns of positions.cuh into the stages of pipeline.cuh, by threads. */
 #ifndef CONVGRAD_POSITION_COPIES_CUH
 #define CONVGRAD_POSITION_COPIES_CUH
 
@@ -7,22 +7,22 @@
 
 #if !ENGINE
 
-/* What a position is to both operands. One warp finds it out for all. */
+/* The addresses of a position in both operands. One warp computes them for all threads. */
 struct Place {
-    int64_t source, target; /* bytes to tap 0 and to the target */
-    int at[3];              /* of tap 0 in the source */
+    int64_t source, target; /* offsets in bytes: of tap 0 in the source, and in the target */
+    int at[3];              /* coordinates of tap 0 in the source */
 };
 
 struct Copies {
     const Arguments &arguments;
-    Place (*const places)[DEPTH]; /* of this step and the next, in turns */
+    Place (*const places)[DEPTH]; /* of this step and the next, alternating */
     unsigned begin, count;        /* positions of the split */
     const unsigned char *source, *target;
-    int64_t column_offset; /* of channel and tap, in bytes */
+    int64_t column_offset; /* offset of channel and tap, in bytes */
     int tap_at[3];
     bool row_exists, column_exists;
 
-    /* Which chunk of a tile's extent this thread copies, of which depth first, and where that goes. */
+    /* The chunk of a tile's extent that this thread copies, and its first depth. */
     template <int extent> __device__ static inline int chunk()
     {
         return threadIdx.x % (extent / CHUNK);
@@ -58,7 +58,7 @@ struct Copies {
         column_offset *= SIZE;
     }
 
-    /* Warps take turns, two of them together where a stage has more positions than a warp has lanes. */
+    /* Warps take turns. If a stage has more positions than a warp has lanes, two warps work together. */
     __device__ inline void prepare(int step)
     {
         constexpr int lanes = DEPTH > 32 ? DEPTH : 32;
@@ -67,7 +67,7 @@ struct Copies {
             places[step % 2][lane] = place_of(begin + step * DEPTH + lane);
     }
 
-    /* A position that need not exist. */
+    /* The place of a position, which may be beyond the last one. */
     __device__ inline Place place_of(unsigned position) const
     {
         unsigned at[3];

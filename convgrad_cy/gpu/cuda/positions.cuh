@@ -1,21 +1,21 @@
-/* What a block of mma_wgrad.cu multiplies: rows are channels of the target, columns are channels of the source at one tap
-   after another, depths are positions of all of the batch. position_copies.cuh or position_boxes.cuh brings them into the
-   stages. */
+/* The matrix product of a block of mma_wgrad.cu: rows are channels of the target, columns are channels of the source at
+   one tap after another, depths are positions of the whole batch. position_copies.cuh or position_boxes.cuh copies them
+   into the stages. */
 #ifndef CONVGRAD_POSITIONS_CUH
 #define CONVGRAD_POSITIONS_CUH
 
 #include "convgrad/problem.h"
 #include "tile.cuh"
 
-/* Made by mma.py, in this order. */
+/* mma.py lists them in this order. */
 struct Arguments {
     conv_axis axes[3];
     int64_t batch;
-    int64_t source_padded;   /* channels per group in memory */
-    int64_t source_channels; /* that are there; of joined groups, of each */
+    int64_t source_padded;   /* channels per group in memory, with padding */
+    int64_t source_channels; /* without padding; of each group, if groups are joined */
     int64_t target_padded;
     int64_t target_channels;
-    int64_t group_of_row; /* for a row, in parts of 1 / 2^16; 0 where no groups are joined */
+    int64_t group_of_row; /* groups per row, in units of 1 / 2^16; 0 if no groups are joined */
     int64_t across;       /* tiles across the columns */
     int64_t steps;        /* stages of a split, DEPTH positions each */
     strides source;
@@ -25,7 +25,8 @@ struct Arguments {
     int64_t image_axes; /* spatial axes in tensor maps, the last ones */
 };
 
-/* Splits a position of all of the batch. They fit into 32 bits, where division is fast. */
+/* Splits a position of the whole batch into image (returned) and place. Positions fit into 32 bits, whose division is
+   fast. */
 __device__ inline unsigned locate(const Arguments &arguments, unsigned position, unsigned place[3])
 {
 #pragma unroll

@@ -1,12 +1,12 @@
-/* Instructions that CUDA C++ has no words for, one function each: matrix products, loads of their operands, and copies
-   into shared memory that go on while the thread computes. sm_80 and later. With wgmma.cuh and engine.cuh the only
-   file that knows of the simulator. */
+/* Instructions that CUDA C++ does not offer, one function each: matrix products, loads of their operands, and
+   asynchronous copies into shared memory. For sm_80 and later. Only this file, wgmma.cuh and engine.cuh know of the
+   simulator. */
 #ifndef CONVGRAD_PTX_CUH
 #define CONVGRAD_PTX_CUH
 
 #include "types.cuh"
 
-/* The architecture compiled for; the simulator's is 90 unless a test says otherwise. */
+/* The architecture to compile for. The simulator has 90 unless a test sets another one. */
 #ifndef CONVGRAD_SIMULATOR
 #define ARCH __CUDA_ARCH__
 #elif !defined(ARCH)
@@ -44,7 +44,7 @@ __device__ inline void multiply(f16, float c[4], const unsigned a[4], const unsi
 #endif
 }
 
-/* 8 x 8 sums of 4 depths: an element of a and of b to a lane, and of the sums those of c[0] and c[1] above. */
+/* 8 x 8 sums over 4 depths. A lane holds one element of a, one of b, and the sums c[0] and c[1] as above. */
 __device__ inline void multiply_8x8(double c[2], double a, double b)
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -58,7 +58,7 @@ __device__ inline void multiply_8x8(double c[2], double a, double b)
 
 __device__ inline void multiply(double, double c[4], const double a[4], const double b[2])
 {
-#if ARCH < 900 /* these have 8 x 8 x 4 alone */
+#if ARCH < 900 /* only 8 x 8 x 4 exists */
 #pragma unroll
     for (int i = 0; i < 4; i++)
         multiply_8x8(c + 2 * (i % 2), a[i], b[i / 2]);
@@ -73,8 +73,8 @@ __device__ inline void multiply(double, double c[4], const double a[4], const do
 
 /* ---- operands of 16-bit types from shared memory ----
 
-   Each lane gives the address of one row of 16 bytes, lanes 8 i to 8 i + 7 those of the 8 x 8 matrix i. The lane gets
-   in r[i] elements (g, 2 t) and (g, 2 t + 1) of matrix i, or of its transpose. */
+   Each lane gives the address of one row of 16 bytes; lanes 8 i to 8 i + 7 give the rows of the 8 x 8 matrix i. A lane
+   receives in r[i] the elements (g, 2 t) and (g, 2 t + 1) of matrix i, or of its transpose. */
 
 #ifndef CONVGRAD_SIMULATOR
 __device__ inline unsigned shared_address(const void *pointer)
@@ -95,7 +95,7 @@ __device__ inline void load_matrices(unsigned r[4], const void *row)
 #endif
 }
 
-/* Of the first two matrices. */
+/* Loads only the first two matrices. */
 __device__ inline void load_two_matrices(unsigned r[2], const void *row)
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -120,10 +120,10 @@ __device__ inline void load_matrices_transposed(unsigned r[4], const void *row)
 #endif
 }
 
-/* ---- copies from global to shared memory, 16 bytes each, past the L1 cache ----
+/* ---- asynchronous copies from global to shared memory, 16 bytes each, without the L1 cache ----
 
-   Where not `exists`, nothing is read, the address may be any multiple of 16, and zeros are written. Data are there
-   after wait_copies and a barrier. */
+   If not `exists`, nothing is read, the address may be any multiple of 16, and zeros are written. Other threads see the
+   data after wait_copies and a barrier. */
 
 __device__ inline void copy_16_bytes(void *shared, const void *global, bool exists)
 {
@@ -146,7 +146,7 @@ __device__ inline void end_copies()
 #endif
 }
 
-/* Waits until this thread's groups but the newest `left` have arrived. */
+/* Waits until all groups of this thread except the newest `left` have arrived. */
 template <int left> __device__ inline void wait_copies()
 {
 #ifdef CONVGRAD_SIMULATOR

@@ -1,4 +1,4 @@
-/* The partial sums of a split sum -> the tensor that they belong to.
+/* Adds the partial sums of split-K and stores the totals in their tensor.
 
        target[begin + i0 * strides[0] + ... + i5 * strides[5]] = total[e]
        e = ((((i0 * extents[1] + i1) * extents[2] + i2) * extents[3] + i3) * extents[4] + i4) * extents[5] + i5
@@ -8,20 +8,20 @@
        share[lane][e] = partials[lane][e] + partials[lane + lanes][e] + partials[lane + 2 * lanes][e] + ...
        total[e] = share[0][e] + share[1][e] + ... + share[lanes - 1][e]
 
-   They have the compute type; the total is narrowed once.
+   Both sums have the compute type. The total is rounded once.
 
-   A block has LINES lines of WIDTH threads, and a patch of LINES / lanes rows of WIDTH elements: each line is one lane of a
-   row, and threads next to each other read neighbours of one split. Elements lie in rows of WIDTH, and neighbours are
-   written by neighbours, where i5 runs along the target's memory. Where another digit does, `across` is 1 and elements
-   lie in rows of extents[5]: neighbours in a column of the patch are written by neighbours. */
+   A block has LINES lines of WIDTH threads, and a patch of LINES / lanes rows of WIDTH elements. Each line is one lane
+   of a row, and neighbouring threads read neighbouring elements of one split. If i5 is the innermost axis of the
+   target, rows have WIDTH elements, and neighbouring threads write along a row. If another digit is the innermost axis,
+   `across` is 1, rows have extents[5] elements, and neighbouring threads write along a column of the patch. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 
 #define WIDTH 32
 #define LINES 8
 #define THREADS (WIDTH * LINES)
-#define ROUND 8           /* loads of a thread that are on their way at once */
-#define PITCH (WIDTH + 4) /* the shares that a warp adds, of 4 bytes, lie in different banks, in rows and in columns */
+#define ROUND 8           /* loads of a thread that are in flight at once */
+#define PITCH (WIDTH + 4) /* puts shares of 4 bytes into different banks, along rows and along columns */
 
 struct Arguments { /* reduce.py lists them in this order */
     int64_t splits, lanes, across, begin, extents[6], strides[6];
@@ -41,7 +41,7 @@ __device__ inline int64_t place_of(const Arguments &arguments, unsigned element,
     return place + int64_t(element) * arguments.strides[0];
 }
 
-/* The sum of so many partial sums that are `step` apart. The loads of a round do not wait for one another. */
+/* The sum of `count` partial sums that are `step` apart. The loads of a round are independent. */
 __device__ inline compute sum_of(const compute *partials, int count, int64_t step)
 {
     compute sum = 0;
@@ -72,7 +72,7 @@ __launch_bounds__(THREADS) reduce(const compute *__restrict__ partials, storage 
     const unsigned columns = across ? unsigned(arguments.extents[5]) : WIDTH;
     const unsigned patches_across = (columns + WIDTH - 1) / WIDTH;
     const unsigned first_row = blockIdx.x / patches_across * rows, first_column = blockIdx.x % patches_across * WIDTH;
-    /* The element at a place of the patch, or a number beyond all of them. */
+    /* The number of the element at a place of the patch, or `elements` if there is none. */
     const auto element_at = [&](unsigned row, unsigned column) {
         column += first_column;
         return column < columns ? (first_row + row) * columns + column : elements;

@@ -1,15 +1,15 @@
-/* The pipeline whose stages the copy engine fills: a ring of them in shared memory, each with two meters.
+/* The pipeline whose stages the copy engine (TMA) fills: a ring of stages in shared memory, each with two mbarriers.
 
-   One thread more than those that multiply asks for boxes, stage after stage, as far ahead as the ring is long; it waits
-   for no products but those of the stage that it is going to fill. A stage is filled when all of its bytes have come, and
-   empty when every warp has waited for its products. */
+   One producer thread starts the copies, stage after stage, as far ahead as the ring is long. Before it fills a stage
+   again, it waits only for the products of that stage. A stage is filled when all of its bytes have arrived. It is
+   empty when every multiplying warp has finished its products. */
 #ifndef CONVGRAD_RING_CUH
 #define CONVGRAD_RING_CUH
 
 #include "engine.cuh"
 #include "tile.cuh"
 
-/* The group of the thread that asks comes after those that multiply. */
+/* The multiplying threads come first, then the group of the producer thread. */
 constexpr int ALL_THREADS = ENGINE ? THREADS + 128 : THREADS;
 
 #if ENGINE
@@ -17,7 +17,7 @@ constexpr int ALL_THREADS = ENGINE ? THREADS + 128 : THREADS;
 struct Ring {
     Meter filled[STAGES], emptied[STAGES];
 
-    /* Before a barrier of the block. */
+    /* Initializes the mbarriers. The block needs a barrier afterwards. */
     __device__ inline void make()
     {
         if (threadIdx.x == 0) {
@@ -30,7 +30,7 @@ struct Ring {
     }
 };
 
-/* The next stage, and in which round through the ring. */
+/* The next stage, and the parity of the round through the ring. */
 struct Turn {
     int stage = 0;
     unsigned parity = 0;
@@ -45,32 +45,33 @@ struct Turn {
     }
 };
 
-/* Registers of each thread that multiplies, and of the others, which give them theirs: all have as many at first. */
+/* Registers of a thread: at the start (REGISTERS), then of the producer's group (FEW), which gives registers to the
+   multiplying threads (MANY). */
 constexpr int REGISTERS = 65536 / (ALL_THREADS * BLOCKS) / 8 * 8;
 constexpr int FEW_REGISTERS = 40;
 constexpr int MANY_REGISTERS = (REGISTERS * ALL_THREADS - FEW_REGISTERS * 128) / THREADS / 8 * 8;
 
-/* Whether this thread multiplies. If not, the first one of its group asks. */
+/* Whether this thread multiplies. In the other group, the first thread is the producer. */
 __device__ inline bool multiplies()
 {
     return threadIdx.x < THREADS;
 }
 
-/* What the thread that asks does. `boxes` has load(stage, meter), which starts the copies of the stages one after another,
-   STAGE_BYTES each. */
+/* The loop of the producer thread. boxes.load(stage, meter) starts the copies of the next stage, STAGE_BYTES. */
 template <typename Boxes>
 __device__ inline void fill(Ring &ring, Turn &turn, unsigned char *shared, int steps, Boxes &boxes)
 {
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
-        wait_phase(&ring.emptied[turn.stage], turn.parity ^ 1); /* of the round before, and at first of none */
+        wait_phase(&ring.emptied[turn.stage], turn.parity ^ 1); /* of the previous round; ended in the first */
         arrive_and_expect(&ring.filled[turn.stage], STAGE_BYTES);
         boxes.load(shared + turn.stage * STAGE_BYTES, &ring.filled[turn.stage]);
         turn.advance();
     }
 }
 
-/* What the others do: sums = the products of so many stages. `meanwhile` is called once, while products are formed. */
+/* The loop of the multiplying threads: sums = the products of `steps` stages. `meanwhile` is called once, while the
+   tensor cores multiply. */
 template <bool rows_by_depth, bool columns_by_depth, typename Meanwhile>
 __device__ inline void
 multiply_filled(Sums sums, Ring &ring, Turn &turn, unsigned char *shared, int steps, Meanwhile meanwhile)
@@ -80,7 +81,7 @@ multiply_filled(Sums sums, Ring &ring, Turn &turn, unsigned char *shared, int st
         meanwhile();
         return; /* as in warpgroup.cuh */
     }
-    const bool speaks = threadIdx.x % 32 == 0; /* for its warp */
+    const bool speaks = threadIdx.x % 32 == 0; /* arrives for its warp */
     int before = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
@@ -101,7 +102,7 @@ multiply_filled(Sums sums, Ring &ring, Turn &turn, unsigned char *shared, int st
 
 #endif
 
-/* Whether any thread that multiplies has a vote, at a barrier of theirs. */
+/* A barrier of the multiplying threads; returns whether any of them votes true. */
 __device__ inline bool vote_of_multipliers(bool vote)
 {
 #if ENGINE

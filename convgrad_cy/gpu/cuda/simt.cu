@@ -1,30 +1,32 @@
-/* Convolution as a matrix product without tensor cores: c[row][column] = sum over depth of a[row][depth] * b[depth][column].
+/* Convolution as a matrix product without tensor cores: c[row][column] = sum over depth of a[row][depth] *
+   b[depth][column].
 
                  row                          depth                        column
        fprop     position of y                tap, channel of x            channel of y
        dgrad     position of a phase of x     tap of it, channel of y      channel of x
        wgrad     tap, channel of x            position of y                channel of y
 
-   Rows and depths are a position and a tap with a channel, whichever way round. The source is reached through both, since
-   a place in it is a sum of one part for each (problem.h):
+   Of row and depth, one is a position and the other is a tap with a channel. Both address the source: an address in it
+   is a sum of one part for each (problem.h):
 
-       a[row][depth] = source[place(row).source + place(depth).source]     where coordinates of both add up to one inside
+       a[row][depth] = source[place(row).source + place(depth).source]     if the sums of their coordinates are inside
        b[depth][column] = b[place(depth).other + column * stride]
        c[row][column] at c[place(row).other + column * stride], or at partials[split][group][row][column]
 
-   so one kernel does all three. Places of depth are tabulated in shared memory, some steps ahead, by all threads at once.
+   So one kernel computes all three. All threads together fill a table of the places of depths in shared memory, some
+   steps ahead.
 
-   Padding. A term whose position lies outside the source does not exist, but a tile holds a zero for it, and zero times
-   infinity is NaN. So where padding takes part (PADDED), a sum that came out as NaN is formed again by the thread that
-   stored it, from the terms that exist (exact_sum). It stops at the first NaN, so it is long only where the zeros of padding
-   met infinities and no NaN; without non-finite data it costs one comparison for each element of the result.
+   Padding. A term whose position is outside the source does not exist, but a tile holds a zero for it, and zero times
+   infinity is NaN. So with padding (PADDED), the thread that has stored a NaN forms this sum again from the existing
+   terms (exact_sum). The loop stops at the first NaN, so it is long only if zeros of padding met infinities and there
+   is no other NaN. With finite data it costs one comparison for each element of the result.
 
-   Macros: STORAGE; WGRAD; RANK, the axes that have coordinates, counted from the last; PADDED; PARTIALS, whether c is a split's
-   sums; WALKS, of all axes; TAPS_INNER, whether the tap or the channel is the faster digit of the two; A_BY_DEPTH and
-   B_BY_DEPTH, whether neighbouring threads read neighbours in depth, or in rows and columns; A_VECTOR and B_VECTOR, how many
-   neighbours each reads at once; C_BY_ROW, whether they store neighbouring rows or columns; TILE_ROWS, TILE_COLUMNS,
-   TILE_DEPTH, of a block, and THREAD_ROWS, THREAD_COLUMNS, of a thread; RESIDENT, the blocks for
-   whose registers a processor has room. */
+   Macros: STORAGE; WGRAD; RANK, the number of axes with coordinates, the last ones; PADDED; PARTIALS, whether c holds
+   the sums of a split; WALKS, the number of walks of all axes; TAPS_INNER, whether the tap or the channel is the faster
+   digit; A_BY_DEPTH and B_BY_DEPTH, whether neighbouring threads read neighbours in depth, or in rows and columns;
+   A_VECTOR and B_VECTOR, the elements that a thread reads at once; C_BY_ROW, whether neighbouring threads store
+   neighbouring rows or columns; TILE_ROWS, TILE_COLUMNS, TILE_DEPTH, the tile of a block; THREAD_ROWS, THREAD_COLUMNS,
+   the tile of a thread; RESIDENT, the number of blocks for whose registers a multiprocessor has room. */
 #include "convgrad/problem.h"
 #include "types.cuh"
 
@@ -32,8 +34,8 @@ struct Arguments { /* simt.py lists them in this order */
     int64_t batch, groups, channels, columns;
     int64_t splits, split_depth, row_tiles, column_tiles;
     int64_t source[6], filter[6], target[6]; /* strides of (N, G, C, D, H, W) and of (G, out, in, D, H, W) */
-    int64_t walks[3];                        /* of each axis */
-    conv_axis axis[WALKS];                   /* those of D, of H, of W */
+    int64_t walks[3];                        /* number of walks of each axis */
+    conv_axis axis[WALKS];                   /* walks of D, then of H, then of W */
 };
 
 #if PARTIALS
@@ -60,15 +62,15 @@ __device__ inline compute exact(result sum)
 
 #define THREAD_GRID_COLUMNS (TILE_COLUMNS / THREAD_COLUMNS)
 #define THREADS (TILE_ROWS / THREAD_ROWS * THREAD_GRID_COLUMNS)
-/* A warp is a rectangle of threads, as nearly square as it can be: few different operands for many products. */
+/* A warp is a rectangle of threads, as square as possible, because its products then need few different operands. */
 #define WARP_COLUMNS (THREAD_GRID_COLUMNS < 8 ? THREAD_GRID_COLUMNS : 8)
 #define WARP_ROWS (32 / WARP_COLUMNS)
-/* A thread's rows and columns are taken in chunks of 16 bytes, which lie PASS_ROWS (PASS_COLUMNS) apart. */
+/* A thread's rows and columns are chunks of 16 bytes, PASS_ROWS (PASS_COLUMNS) apart. */
 #define CHUNK (16 / int(sizeof(compute)))
 #define PASSES (THREAD_ROWS / CHUNK)
 #define PASS_ROWS (TILE_ROWS / PASSES)
 #define PASS_COLUMNS (TILE_COLUMNS / (THREAD_COLUMNS / CHUNK))
-/* One chunk more in each row of a tile: what is written down a column then lies in different banks. */
+/* Each row of a tile has one extra chunk, so that the elements of a column are in different banks. */
 #define A_PITCH (TILE_ROWS + CHUNK)
 #define B_PITCH (TILE_COLUMNS + CHUNK)
 #define TILES (TILE_DEPTH * (A_PITCH + B_PITCH))
@@ -90,7 +92,7 @@ typedef Vector<compute, CHUNK> Chunk;
 
 #include "places.cuh"
 
-/* Neighbours that one thread reads: `vector` of them beside each other, and again `step` further on. */
+/* The elements that one thread reads: vectors of `vector` neighbours, `step` apart. */
 template <int across, int vector, bool by_depth> struct Reading {
     static const int lanes = (by_depth ? TILE_DEPTH : across) / vector; /* threads side by side */
     static const int step = THREADS / lanes;
@@ -104,9 +106,9 @@ extern "C" __global__ void
 __launch_bounds__(THREADS, RESIDENT) product(const storage *__restrict__ a, const storage *__restrict__ b, result *c,
                                              const __grid_constant__ Arguments arguments)
 {
-    /* a and b, twice: one pair is multiplied while the other is filled; in the end a part of the result. */
+    /* Two pairs of tiles of a and b: one is multiplied while the other is filled. At the end, a part of the result. */
     __shared__ __align__(16) compute tiles[2 * TILES > PASS_SUMS ? 2 * TILES : PASS_SUMS];
-    __shared__ Place places[TABLE]; /* of depths; depth i is at i % TABLE, counted from the split's first */
+    __shared__ Place places[TABLE]; /* of depths: depth i, counted from the split's first, is at i % TABLE */
     __shared__ Place row_places[TILE_ROWS];
     __shared__ Part part;
     const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -238,7 +240,8 @@ __launch_bounds__(THREADS, RESIDENT) product(const storage *__restrict__ a, cons
     c += part.group * (WGRAD ? arguments.filter[0] : arguments.target[1]);
     const int64_t c_stride = WGRAD ? arguments.filter[1] : arguments.target[2];
 #endif
-    /* The result goes through shared memory, one chunk of rows of all threads at a time, to be stored along its memory. */
+    /* The result goes through shared memory, one chunk of rows of all threads at a time, so that stores are coalesced.
+       */
     bool any_nan = false;
     auto element = [&](int pass, int i, int &row, int &column) {
         row = (C_BY_ROW ? i % PASS_ROWS : i / TILE_COLUMNS);

@@ -1,15 +1,15 @@
-/* The filter of joined groups and phases (joins.py) as mma.cu reads it: one product's, with holes where it has no terms.
+/* Spreads the filter of joined groups and phases (joins.py) for mma.cu: one matrix, with holes where it has no terms.
 
        packed[plane][group][column][tap0][tap1][tap2][c],  c < padded       column = (phase * joined + j) * out + o
 
-   is the term of group `group * joined + j`, output channel o and input channel c - j * ins, if there is such a channel
-   and, on each axis, a tap: its distance is begin + phase + tap * step. A thread writes 16 bytes. */
+   is the term of group `group * joined + j`, output channel o and input channel c - j * ins, if this channel exists
+   and, on each axis, this tap, whose distance is begin + phase + tap * step. A thread writes 16 bytes. */
 #include "convgrad/problem.h"
 #include "planes.cuh"
 
 typedef PACKED packed;
 
-/* Made by joins.py, in this order. */
+/* joins.py lists them in this order. */
 struct Axis {
     int64_t taps, phases, begin, step, dilation, size;
 };

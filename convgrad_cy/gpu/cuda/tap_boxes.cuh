@@ -1,28 +1,28 @@
-/* The copy engine brings the rows and columns of taps.cuh into the stages of ring.cuh: those of one tap at a time, DEPTH
-   channels of it or what is left of them, then zeros. Where channels of the target are nearest in the filter, columns are
-   by depth. */
+/* Copies of the rows and columns of taps.cuh into the stages of ring.cuh, by the copy engine (TMA). A stage has DEPTH
+   channels of one tap; the last stage of a tap is filled up with zeros. If the filter's innermost axis is the target's
+   channels, columns are by depth. */
 #ifndef CONVGRAD_TAP_BOXES_CUH
 #define CONVGRAD_TAP_BOXES_CUH
 
 #include "definition.cuh"
 #include "ring.cuh"
 
-constexpr int MOST_MAPS = 8; /* of sources in one launch: MOST_MAPS of engine.py */
+constexpr int MOST_MAPS = 8; /* most maps of sources in one launch: MOST_MAPS of engine.py */
 
-/* Made by engine.py: the filter, and the source of each phase. */
+/* Tensor maps, made by engine.py: the filter, and the source of each phase. */
 struct Maps {
     TensorMap filter, source[MOST_MAPS];
 };
 
-/* Made by mma_engine.py, in this order. */
+/* mma_engine.py lists them in this order. */
 struct BoxArguments : Arguments {
     int64_t image_axes; /* spatial axes in tensor maps, the last ones */
-    int64_t tiles;      /* of a phase and a split */
+    int64_t tiles;      /* tiles of a phase and a split */
     int64_t all_tiles;
 };
 
-/* The depths that a split of a phase sums, in stages of one tap each; where other phases have more taps, there may be none.
-   They are found when they are asked for: seldom, and kept until then they would take registers. */
+/* The depths that a split of a phase sums, in stages of one tap each. There may be none if other phases have more taps.
+   They are computed when needed, which is rare, because stored values would take registers. */
 struct Part {
     unsigned split;
 
@@ -63,7 +63,7 @@ struct Boxes {
     const Walk &walk;
     const BoxArguments &arguments;
     const TensorMap &source, &filter;
-    int image, place[3]; /* of the first row in the source, at the tap that comes first there */
+    int image, place[3]; /* of the first row in the source, at the tap with the smallest coordinates */
     int column, channel, tap[3];
 
     __device__ inline Boxes(const Walk &walk, const BoxArguments &arguments, const TensorMap &source,
@@ -72,7 +72,7 @@ struct Boxes {
     {
     }
 
-    /* How far before tap 0 the first one is. */
+    /* Offset of the tap with the smallest coordinate from tap 0: 0 or negative. */
     __device__ inline int least(int i) const
     {
         const int reach = int((walk.axis[i].taps - 1) * walk.axis[i].source_tap);

@@ -1,13 +1,13 @@
-/* Threads bring the rows and columns of taps.cuh into the stages of pipeline.cuh. */
+/* Copies of the rows and columns of taps.cuh into the stages of pipeline.cuh, by threads. */
 #ifndef CONVGRAD_TAP_COPIES_CUH
 #define CONVGRAD_TAP_COPIES_CUH
 
 #include "pipeline.cuh"
 #include "taps.cuh"
 
-/* Rows of both tiles are ROW_CHUNKS chunks: a thread copies one chunk of every ROWS_APART-th row, always at the same
-   depth. Where there are fewer columns than that, the first warps copy them. What that needs of a tap is found when the
-   tap begins; within it, all addresses advance together. */
+/* Rows of both tiles have ROW_CHUNKS chunks. A thread copies one chunk of every ROWS_APART-th row, always at the same
+   depth. If there are fewer than ROWS_APART columns, the first warps copy them. Offsets are computed when a tap begins;
+   within a tap, all addresses advance together. */
 constexpr int ROW_CHUNKS = ROW_BYTES / 16;
 constexpr int ROWS_APART = THREADS / ROW_CHUNKS;
 constexpr int ROWS_A_THREAD = TILE_ROWS / ROWS_APART;
@@ -16,14 +16,14 @@ constexpr int COLUMNS_A_THREAD = (TILE_COLUMNS + ROWS_APART - 1) / ROWS_APART;
 struct Copies {
     const Walk &walk;
     const Arguments &arguments;
-    int to;                                   /* of this thread's first chunk in a tile */
-    const unsigned char *rows[ROWS_A_THREAD]; /* at tap 0, wherever that is */
+    int to;                                   /* offset of this thread's first chunk in a tile */
+    const unsigned char *rows[ROWS_A_THREAD]; /* at tap 0, which may be outside */
     int row_at[ROWS_A_THREAD][3];
     const unsigned char *first_column;
-    unsigned columns; /* bit i: whether column i is there */
+    unsigned columns; /* bit i: whether column i exists */
     int channel, tap[3];
-    unsigned inside;                      /* bit i: whether row i has this tap */
-    int64_t source_offset, filter_offset; /* of tap and channel; in bytes, as all that goes into addresses */
+    unsigned inside;                      /* bit i: whether row i has this tap inside the source */
+    int64_t source_offset, filter_offset; /* of tap and channel, in bytes */
 
     __device__ inline Copies(const Walk &walk, const Arguments &arguments) : walk(walk), arguments(arguments)
     {
@@ -46,7 +46,7 @@ struct Copies {
             }
             rows[i] = reinterpret_cast<const unsigned char *>(source) + offset * SIZE;
             if (row >= row_count)
-                row_at[i][0] = -0x40000000; /* outside, whatever the tap */
+                row_at[i][0] = -0x40000000; /* outside at every tap */
         }
         columns = 0;
 #pragma unroll
@@ -67,7 +67,7 @@ struct Copies {
         settle();
     }
 
-    /* Carries channels to taps, and finds what changes with the tap. */
+    /* Carries channels over to taps, and computes the values that depend on the tap. */
     __device__ inline void settle()
     {
         const int channels = int(arguments.channels);
@@ -85,7 +85,7 @@ struct Copies {
             more = tap[0] < int(walk.axis[0].taps);
         }
         inside = more ? (1u << ROWS_A_THREAD) - 1 : 0;
-        columns = more ? columns : 0; /* past the last tap */
+        columns = more ? columns : 0; /* none after the last tap */
         int64_t source = channel, filter = channel;
 #pragma unroll
         for (int j = 0; j < 3; j++) {
@@ -107,7 +107,7 @@ struct Copies {
 
     __device__ inline void load(int, unsigned char *stage)
     {
-        /* So many rows further, chunks lie as they do here. */
+        /* The layout of chunks repeats after ROWS_APART rows. */
         const int64_t column_step = ROWS_APART * SIZE * arguments.filter.batch;
         stage += to;
 #pragma unroll

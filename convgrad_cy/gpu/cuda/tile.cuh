@@ -1,23 +1,23 @@
-/* A block's tile of a matrix product: how its operands lie in shared memory, and how warps take them from there.
+/* A block's tile of a matrix product: the layout of its operands in shared memory, and the fragments of warps.
 
-   Macros: ELEMENT (bf16, f16 or double), TILE_ROWS, TILE_COLUMNS, STAGES, and PLANES: an operand is the sum of so many
-   tensors of ELEMENT, which is how bf16 carries float (pack.cu). WARPGROUPS is 0 where warps multiply, as here; where
-   it is not, groups of four warps do, and warpgroup.cuh says how operands lie then. A *stage* is what is multiplied
-   between two barriers, DEPTH terms of each sum:
+   Macros: ELEMENT (bf16, f16 or double); TILE_ROWS, TILE_COLUMNS; STAGES; PLANES: an operand is the sum of PLANES
+   tensors of ELEMENT, so that bf16 can represent float (pack.cu); WARPGROUPS: 0 if single warps multiply, as in this
+   file, otherwise the number of groups of four warps, whose layout is in warpgroup.cuh. A *stage* holds the operands
+   that are multiplied between two barriers, DEPTH terms of each sum:
 
        stage = PLANES x (TILE_ROWS x DEPTH), PLANES x (TILE_COLUMNS x DEPTH)
 
-   With CHUNK elements to 16 bytes, the element of row r (or column r) and depth d is element i of the chunk at byte
+   With CHUNK elements in 16 bytes, the element of row r (or column r) and depth d is element i of the chunk at byte
 
        "by rows" (correlate):  64 r + 16 (d / CHUNK ^ twist(r)),             i = d % CHUNK
        "by depth" (wgrad):     SIZE extent d + 16 (r / CHUNK ^ twist(d)),    i = r % CHUNK
 
-   Twists keep all accesses free of bank conflicts. 128 bytes are 8 chunks: two rows of 64 bytes, or part of one
-   depth. An ldmatrix phase reads the same chunk of 8 consecutive rows (by depth: depths). By rows, row r has its half
-   r % 2 of 128 bytes and there place c ^ (r / 2 % 4), so 8 rows take 8 different places; by depth, c ^ (d % 8) does
-   the same. Doubles are read 8 bytes to a lane and 16 lanes at a time: by rows, 4 rows of 2 neighbouring chunks,
-   which twists 0 and 2 keep apart; by depth, 4 depths of 2 chunks, kept apart by twists 0, 2, 4, 6. Copies write 8
-   chunks of 128 bytes, in any order. */
+   Twists avoid all bank conflicts. 128 bytes, all banks, are 8 chunks: two rows of 64 bytes, or part of one depth. An
+   ldmatrix phase reads the same chunk c of 8 consecutive rows (by depth: of 8 depths). By rows, row r uses half r % 2
+   of the 128 bytes, and in it place c ^ (r / 2 % 4), so 8 rows use 8 different places. By depth, c ^ (d % 8) does this.
+   Doubles are read by 16 lanes at a time, 8 bytes each: by rows, 2 neighbouring chunks of 4 rows, which the twists 0
+   and 2 separate; by depth, 2 chunks of 4 depths, which the twists 0, 2, 4, 6 separate. Copies write the 8 chunks of
+   128 bytes in any order. */
 #ifndef CONVGRAD_TILE_CUH
 #define CONVGRAD_TILE_CUH
 
@@ -46,12 +46,12 @@ constexpr int ROWS_BYTES = TILE_ROWS * ROW_BYTES;
 constexpr int COLUMNS_BYTES = TILE_COLUMNS * ROW_BYTES;
 constexpr int STAGE_BYTES = PLANES * (ROWS_BYTES + COLUMNS_BYTES);
 
-/* Steps of a tensor in memory, in elements. */
+/* Strides of a tensor, in elements. */
 struct strides {
     int64_t batch, group, channel, axis[3];
 };
 
-/* A value as the sum of its planes, the smallest first. */
+/* The sum of a value's planes, the smallest plane first. */
 __device__ inline sum_type whole(const element *value, int64_t plane)
 {
     sum_type sum = 0;
@@ -69,13 +69,13 @@ __device__ inline bool is_finite(sum_type value)
 #if WARPGROUPS
 #include "warpgroup.cuh"
 #else
-/* Four warps, 4 x 1, 2 x 2 or 1 x 4, so that their tiles are nearly square. */
+/* Four warps in a grid of 4 x 1, 2 x 2 or 1 x 4, so that their tiles are nearly square. */
 constexpr int WARPS_ACROSS = TILE_COLUMNS > 2 * TILE_ROWS ? 4 : 2 * TILE_COLUMNS > TILE_ROWS ? 2 : 1;
 constexpr int WARP_ROWS = TILE_ROWS * WARPS_ACROSS / 4;
 constexpr int WARP_COLUMNS = TILE_COLUMNS / WARPS_ACROSS;
 constexpr int ROW_PARTS = WARP_ROWS / 16;            /* an instruction has 16 rows */
-constexpr int COLUMN_PARTS = WARP_COLUMNS / 8;       /* and 8 columns; two are loaded at a time */
-constexpr int COLUMN_PAIRS = (COLUMN_PARTS + 1) / 2; /* the last of which may be one alone */
+constexpr int COLUMN_PARTS = WARP_COLUMNS / 8;       /* and 8 columns */
+constexpr int COLUMN_PAIRS = (COLUMN_PARTS + 1) / 2; /* parts are loaded in pairs; the last may be single */
 
 /* The sums of a thread. */
 typedef sum_type Sums[ROW_PARTS][COLUMN_PARTS][4];
@@ -90,7 +90,7 @@ __device__ inline int warp_column()
     return threadIdx.x / 32 % WARPS_ACROSS * WARP_COLUMNS;
 }
 
-/* Byte of a chunk of a tile by rows, and by depth. */
+/* Offset of a chunk in a tile, in bytes: by rows, and by depth. */
 __device__ inline int chunk_by_rows(int row, int chunk)
 {
     const int twist = SIZE == 8 ? row & 2 : row / 2 % 4;
@@ -103,14 +103,15 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
     return depth * (extent * SIZE) + (chunk ^ twist) * 16;
 }
 
-/* Where in a tile a lane finds its part of fragments, of 16 rows or of 16 columns each (8, where no more are there):
-   that of the first fragment at depth 0 is `offset`, known before the loop. Other fragments and depths change bits of
-   the chunk's number that neither sums with others carry into nor, but for being flipped, twists touch. */
+/* Addresses of a lane's part of fragments, which have 16 rows or 16 columns (8 if no more are left). `offset` is the
+   address for the first fragment at depth 0, computed before the loop. Other fragments and depths only add a multiple
+   or flip bits of the chunk's number: no carry reaches these bits, and a twist also only flips them. */
 template <bool by_depth, int extent> struct Fragments {
     int offset;
 
-    /* Of a 16-bit type, the address that the lane gives to ldmatrix: matrices follow one another by 8 rows and then
-       by 8 depths, those of columns by 8 depths and then by 8 columns. Of doubles, the first word. */
+    /* For a 16-bit type, `offset` is the address that the lane gives to ldmatrix. Its matrices are ordered by 8 rows,
+       then by 8 depths; for columns by 8 depths, then by 8 columns. For doubles, `offset` is the address of the first
+       word. */
     __device__ inline Fragments(int first, bool columns)
     {
         const int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
@@ -141,7 +142,7 @@ template <bool by_depth, int extent> struct Fragments {
     {
 #pragma unroll
         for (int i = 0; i < (half ? 2 : 4); i++) {
-            const int row = columns ? i / 2 : i % 2, depth = columns ? i % 2 : i / 2; /* by 8 and by 4 */
+            const int row = columns ? i / 2 : i % 2, depth = columns ? i % 2 : i / 2; /* in units of 8 and of 4 */
             const int byte = by_depth ? number * 128 + depth * (4 * extent * 8) + (offset ^ row * 64)
                                       : number * (16 * 64) + row * (8 * 64) + (offset ^ depth * 32);
             r[i] = *reinterpret_cast<const double *>(tile + byte);
@@ -149,7 +150,7 @@ template <bool by_depth, int extent> struct Fragments {
     }
 };
 
-/* Both operands of a warp. */
+/* The fragments of both operands of a warp. */
 template <bool by_depth> struct Operands {
     Fragments<by_depth, TILE_ROWS> rows;
     Fragments<by_depth, TILE_COLUMNS> columns;
@@ -162,8 +163,8 @@ template <bool by_depth> struct Operands {
 typedef word RowWords[ROW_PARTS][4];
 typedef word ColumnWords[COLUMN_PAIRS][4];
 
-/* The fragments of one plane of a warp, for the depths of one instruction. Of columns, those of the second eight of 16
-   are the last words. */
+/* Loads a warp's fragments of one plane, for the depths of one instruction. For columns, the last two words belong to
+   the second 8 of 16 columns. */
 template <bool by_depth>
 __device__ inline void
 load_rows(RowWords words, const Operands<by_depth> &operands, const unsigned char *stage, int plane, int depth)
@@ -183,7 +184,7 @@ load_columns(ColumnWords words, const Operands<by_depth> &operands, const unsign
         operands.columns.load(element(), words[i], tile, i, depth, true, 2 * i + 1 == COLUMN_PARTS);
 }
 
-/* Where stages begin in a block's dynamic shared memory. */
+/* The address of the first stage in a block's dynamic shared memory. */
 __device__ inline unsigned char *first_stage(unsigned char *shared)
 {
     return shared;

@@ -1,11 +1,12 @@
 /* Storage types, the types in which they are computed, and the conversions between them.
 
-   STORAGE, where it is defined, is f16, bf16, float, double or int: `storage` is then that type and `compute` the one of
-   its sums. Compute types are float, double and unsigned: 32-bit integers wrap, which is defined for unsigned ones only. */
+   STORAGE, where it is defined, is f16, bf16, float, double or int: `storage` is then that type and `compute` the one
+   of its sums. Compute types are float, double and unsigned: 32-bit integers wrap, which is defined for unsigned ones
+   only. */
 #ifndef CONVGRAD_TYPES_CUH
 #define CONVGRAD_TYPES_CUH
 
-/* Shared memory whose size the launch says. */
+/* Shared memory whose size is given at launch. */
 #ifndef DYNAMIC_SHARED
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 #endif
@@ -50,8 +51,8 @@ __device__ inline unsigned bits_of_float(float value)
     return both.to;
 }
 
-/* The processor converts 16-bit types itself, in one instruction; where there is none, integer arithmetic does the same. A
-   NaN may keep another part of its payload. */
+/* The processor converts 16-bit types in one instruction if it has one. Otherwise integer arithmetic gives the same
+   values, except that a NaN may keep another part of its payload. */
 
 /* ---- widen: exact ---- */
 
@@ -142,7 +143,7 @@ __device__ inline unsigned short narrow_to_bf16(float value)
 #endif
 }
 
-/* The first argument only chooses the type: narrow(storage(), sum). */
+/* The first argument only selects the type: narrow(storage(), sum). */
 __device__ inline f16 narrow(f16, float value)
 {
     f16 narrowed = {narrow_to_f16(value)};

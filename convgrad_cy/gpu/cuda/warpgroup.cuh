@@ -1,14 +1,14 @@
-/* A tile that groups of four warps multiply, on sm_90a: how its operands lie in shared memory, and the pipeline.
+/* A tile that groups of four warps multiply, on sm_90a: the layout of its operands in shared memory, and the pipeline.
 
-   Group i has rows i TILE_ROWS / WARPGROUPS and those after them, and all columns. An instruction multiplies 64 rows by
-   all columns for 16 depths, and takes both operands from shared memory, while threads go on. Rows of a stage are 128
-   bytes, 64 depths; the element of row r (or column r) and depth d is element i of the chunk at byte
+   Group i has TILE_ROWS / WARPGROUPS rows from row i TILE_ROWS / WARPGROUPS on, and all columns. An instruction
+   multiplies 64 rows by all columns for 16 depths. It reads both operands from shared memory, asynchronously. Rows of a
+   stage have 128 bytes, 64 depths. The element of row r (or column r) and depth d is element i of the chunk at byte
 
        "by rows" (correlate):  128 r + 16 (d / 8 ^ r % 8),                                 i = d % 8
        "by depth" (wgrad):     128 (DEPTH (r / 64) + d) + 16 (r % 64 / 8 ^ d % 8),         i = r % 8
 
-   of an operand that begins at a multiple of 1024: the layouts "128-byte swizzle" of the PTX ISA, K-major and MN-major.
-   Copies write 8 chunks of 128 bytes, in any order. */
+   of an operand that begins at a multiple of 1024. These are the layouts "128-byte swizzle" of the PTX ISA, K-major and
+   MN-major. Copies write the 8 chunks of 128 bytes in any order. */
 #ifndef CONVGRAD_WARPGROUP_CUH
 #define CONVGRAD_WARPGROUP_CUH
 
@@ -19,8 +19,8 @@ constexpr int ROW_PARTS = GROUP_ROWS / 64;
 /* mma.cu stores the whole tile at a time. */
 constexpr int WARP_ROWS = TILE_ROWS;
 
-/* The sums of a thread: of 64 rows, 8 columns, and there rows w, w, w + 8, w + 8 and columns 2 t, 2 t + 1, 2 t, 2 t + 1,
-   with w = 16 (warp of the group) + lane / 4 and t = lane % 4. */
+/* The sums of a thread: [64 rows][8 columns][4], where the four sums have the rows w, w, w + 8, w + 8 and the columns 2
+   t, 2 t + 1, 2 t, 2 t + 1, with w = 16 (warp of the group) + lane / 4 and t = lane % 4. */
 typedef sum_type Sums[ROW_PARTS][TILE_COLUMNS / 8][4];
 
 __device__ inline int warp_row()
@@ -38,7 +38,7 @@ template <int extent> __device__ inline int chunk_by_depth(int depth, int chunk)
     return (chunk / 8 * DEPTH + depth) * 128 + (chunk % 8 ^ depth % 8) * 16;
 }
 
-/* Where stages begin in a block's dynamic shared memory. */
+/* The address of the first stage in a block's dynamic shared memory. */
 __device__ inline unsigned char *first_stage(unsigned char *shared)
 {
     return shared + (-reinterpret_cast<int64_t>(shared) & (ATOM_BYTES - 1));
@@ -60,7 +60,7 @@ template <bool rows_by_depth, bool columns_by_depth>
 __device__ inline void start_products(Sums sums, const unsigned char *stage)
 {
     const int group = threadIdx.x / 128;
-    constexpr int row_bytes = rows_by_depth ? 128 : SIZE, column_bytes = columns_by_depth ? 128 : SIZE; /* a depth */
+    constexpr int row_bytes = rows_by_depth ? 128 : SIZE, column_bytes = columns_by_depth ? 128 : SIZE; /* per depth */
     constexpr int part_bytes = rows_by_depth ? DEPTH * 128 : 64 * 128;
     begin_products();
 #pragma unroll
@@ -73,9 +73,9 @@ __device__ inline void start_products(Sums sums, const unsigned char *stage)
     end_products();
 }
 
-/* The pipeline: while the products of two stages are formed, or waited for, STAGES - 2 are on their way. `copies` as in
-   pipeline.cuh. A stage is written to where the products of one stage before the last have been formed: by all groups,
-   since each has waited for its own before the barrier. */
+/* The pipeline: while two stages are multiplied, copies of STAGES - 2 stages are in flight. `copies` as in
+   pipeline.cuh. A stage is overwritten when its products, two steps ago, have been formed by all groups: each group has
+   waited for its own products before the barrier. */
 template <bool by_depth, typename Copies>
 __device__ inline void multiply_all(Sums sums, unsigned char *shared, int steps, Copies &copies)
 {
@@ -90,7 +90,7 @@ __device__ inline void multiply_all(Sums sums, unsigned char *shared, int steps,
     }
     copies.prepare(STAGES - 2);
     if (steps <= 0)
-        return; /* here and not after the loop, where ptxas would take the zeros for sums that products still change */
+        return; /* not after the loop: there ptxas would assume that products still change the zeros */
     int read = 0, write = STAGES - 2;
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {

@@ -1,13 +1,13 @@
-/* Matrix products of four warps together, on sm_90a, as functions: the twin of ptx.cuh.
+/* Matrix products of four warps together (wgmma), on sm_90a, as functions, like ptx.cuh for other instructions.
 
-   sums (64 x columns) += rows (64 x 16) by columns (16 x columns), of 16-bit types in float. With w = 16 (warp of the
-   group) + lane / 4 and t = lane % 4, a lane has
+   sums (64 x columns) += rows (64 x 16) by columns (16 x columns): operands have a 16-bit type, sums are float. With
+   w = 16 (warp of the group) + lane / 4 and t = lane % 4, a lane holds
 
        sums[i]: row w + 8 (i / 2 % 2), column 8 (i / 4) + 2 t + i % 2
 
    Operands are in shared memory, in atoms of 1024 bytes: 8 rows of 64 depths ("K-major"), or 8 depths of 64 rows
-   ("MN-major"), 128 bytes each, in which chunk c of row (depth) i is at place c ^ i. Atoms follow one another by rows, and
-   MN-major by depths; 64 rows further is `leading` bytes further there. */
+   ("MN-major"), 128 bytes each. Chunk c of row (depth) i is at place c ^ i. K-major atoms follow one another by rows.
+   MN-major atoms follow one another by depths; the next 64 rows are `leading` bytes further. */
 #ifndef CONVGRAD_WGMMA_CUH
 #define CONVGRAD_WGMMA_CUH
 
@@ -23,7 +23,7 @@ __device__ inline unsigned long long described(const void *operand, int leading)
            | (unsigned long long)(ATOM_BYTES >> 4) << 32 | 1ull << 62;
 }
 
-/* Registers by tens, and as operands. */
+/* Names of registers, in tens, and the operands that they stand for. */
 #define NAMES_10(tens)                                                                                                 \
     "%" #tens "0,%" #tens "1,%" #tens "2,%" #tens "3,%" #tens "4,%" #tens "5,%" #tens "6,%" #tens "7,%" #tens          \
     "8,%" #tens "9,"
@@ -37,7 +37,7 @@ __device__ inline unsigned long long described(const void *operand, int leading)
 #define SUMS_64 SUMS_32, SUMS_16(32), SUMS_16(48)
 #define SUMS_96 SUMS_64, SUMS_16(64), SUMS_16(80)
 #define SUMS_128 SUMS_64, SUMS_16(64), SUMS_16(80), SUMS_16(96), SUMS_16(112)
-/* `names` of the sums, then the numbers of the operands after them. */
+/* `names` of the sums; the next arguments are the numbers of the operands after them. */
 #define WGMMA(columns, type, names, a, b, one, turned_a, turned_b, sums)                                               \
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " one ", 0;\n"                                                      \
                  "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." #type "." #type " {" names "}, " a ", " b     \
@@ -90,8 +90,8 @@ __device__ inline void multiply_group(f16, float *sums, const unsigned char *row
 #endif
 }
 
-/* Lets the instructions that multiply see what this thread has written, or copied and waited for; others' after a
-   barrier. */
+/* Makes this thread's writes, and the copies that it has waited for, visible to the multiplying instructions; after a
+   barrier, also to the instructions of other threads. */
 __device__ inline void show_copies()
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -101,7 +101,7 @@ __device__ inline void show_copies()
 #endif
 }
 
-/* Before products whose sums other instructions have touched. */
+/* Must come before products whose sums other instructions have accessed. */
 __device__ inline void begin_products()
 {
 #ifdef CONVGRAD_SIMULATOR
@@ -121,7 +121,7 @@ __device__ inline void end_products()
 #endif
 }
 
-/* Waits until this warp's groups but the newest `left` have been formed, and have read what they multiply. */
+/* Waits until all groups of this warp except the newest `left` are complete and have read their operands. */
 template <int left> __device__ inline void wait_products()
 {
 #ifdef CONVGRAD_SIMULATOR

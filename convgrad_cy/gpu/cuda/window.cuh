@@ -1,14 +1,15 @@
-/* A thread's part of a convolution of few channels: CHANNELS outputs at POSITIONS neighbours along W, and the window of the
-   source that TAPS taps of all of them see, in registers.
+/* A thread's part of a convolution of few channels: CHANNELS outputs at POSITIONS neighbours along W, and in registers
+   the window of the source that they read at TAPS taps.
 
-   Output channels are counted through all groups, OUT to a group of IN inputs; those of a thread belong to one group, or are
-   all of some groups. The element that position p and tap t meet is at(window_index(p, t), ...). Neighbours in the window are
-   neighbours in the source, STEP and TAP those of the walk; where a window would be too long, TAPS is 1 and SPACED also:
-   the window then has one element for each position, as far from each other as the walk says.
+   Output channels are counted through all groups; a group has OUT outputs and IN inputs. The channels of a thread
+   belong to one group, or are all channels of some groups. The element of position p and tap t is at(window_index(p,
+   t), ...). Neighbours in the window are neighbours in the source; STEP and TAP are the steps of the walk. If such a
+   window would be too long, TAPS and SPACED are 1: the window then has one element for each position, spaced by the
+   walk's step.
 
-   CHANNELS_LAST: neighbouring threads have neighbouring channels, and SOURCE_VECTOR channels are read at once. Otherwise they have
-   neighbouring positions; SOURCE_VECTOR elements of a row are read at once, and all windows begin SHIFT elements after a multiple
-   of SOURCE_VECTOR, the length of a row being one. */
+   CHANNELS_LAST: neighbouring threads have neighbouring channels, and SOURCE_VECTOR channels are read at once.
+   Otherwise neighbouring threads have neighbouring positions, and SOURCE_VECTOR elements of a row are read at once. All
+   windows then begin SHIFT elements after a multiple of SOURCE_VECTOR, and the length of a row is such a multiple. */
 #ifndef CONVGRAD_WINDOW_CUH
 #define CONVGRAD_WINDOW_CUH
 
@@ -29,8 +30,8 @@ template <typename Type, int count> struct alignas(sizeof(Type) * count) Vector 
     Type of[count];
 };
 
-/* A vector that is read. Elements of 16 bits stay two to a word, as they came, until they are widened: each by itself would
-   take a register, and three instructions in the place of one. */
+/* A vector that is read. Elements of 16 bits stay in pairs, two in a word, until they are widened: single elements
+   would take a register each, and three instructions instead of one. */
 template <typename Type, int count, bool paired = sizeof(Type) == 2 && count % 2 == 0> struct Read {
     Vector<Type, count> elements;
 
@@ -73,26 +74,27 @@ __device__ inline int window_index(int position, int tap)
     return (CHANNELS_LAST ? 0 : SHIFT) + position * STEP + (TAP < 0 ? TAPS - 1 - tap : tap) * REACH;
 }
 
-/* Which of the inputs in the window is the input `in` of the group of output `channel`, both of this thread. */
+/* The index in the window of input `in` of the group of output `channel`; both are counted from this thread's first. */
 __device__ inline int window_input(int channel, int in)
 {
     return CHANNELS_LAST ? (CHANNELS > OUT ? channel / OUT * IN : 0) + in : 0;
 }
 
-/* Where the window of the positions from `position` on and the taps from `tap` on begins in a row of the source. */
+/* The index in a row of the source at which the window begins, for positions from `position` and taps from `tap` on. */
 __device__ inline int window_begin(const conv_axis *width, int position, int tap)
 {
     return int(conv_source(width, position, TAP < 0 ? tap + TAPS - 1 : tap));
 }
 
-/* The place in the source that a tap of a position meets on an axis, and whether it is inside. Places fit into 32 bits. */
+/* Sets `source` to the index that a position and a tap meet on an axis, and returns whether it is inside the source.
+   Indices fit into 32 bits. */
 __device__ inline bool meets(const conv_axis *axis, int position, int tap, int &source)
 {
     source = int(conv_source(axis, position, tap));
     return unsigned(source) < unsigned(axis->source_size);
 }
 
-/* `row` points to element 0 of a row, of the first input. What lies outside is zero. */
+/* Loads the window. `row` points to element 0 of a row, of the first input. Elements outside the source are zeros. */
 __device__ inline void fill_window(Window &window, const storage *row, const conv_axis *width, int begin,
                                    int64_t stride, int64_t channel_stride)
 {
