@@ -120,7 +120,7 @@ def checked_out(library, name, like, first, out, shape):
             f"{name} must be aligned to its itemsize {plain.itemsize}, not have the strides {plain.strides}"
         )
     if overlaps_itself(seen):
-        raise ValueError(f"{name} must have one place for each element, not the strides {plain.strides}")
+        raise ValueError(f"{name} must not overlap itself, but has strides {plain.strides}")
     return plain
 
 

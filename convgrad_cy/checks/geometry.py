@@ -197,8 +197,8 @@ class Common(NamedTuple):
         axes = [Axis(*axis) for axis in zip(w.sizes[2:], self.stride, self.dilation, padding, strict=True)]
         for i, axis in enumerate(axes):
             if dilated_size(axis.kernel, axis.dilation) >= INDEX_LIMIT:
-                taps = f"{w.entry(2 + i)} = {axis.kernel} taps"
-                raise ValueError(f"dilation must keep the extent of {taps} less than 2**62, not be {axis.dilation}")
+                kernel = f"the kernel ({w.entry(2 + i)} = {axis.kernel} taps)"
+                raise ValueError(f"dilation = {axis.dilation} makes {kernel} span 2**62 elements or more")
         return axes
 
     def output_padding(self, value, output_shape):
