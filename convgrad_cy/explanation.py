@@ -77,8 +77,8 @@ class Explanation(NamedTuple):
 
     def __str__(self):
         lines = [f"{self.function} -> {self.dtype}, {' x '.join(map(str, self.shape))}"]
-        lines += [f"not {family}: {reason}" for family, reason in self.declined]
-        lines.append(f"by {self.family}" if self.family else _nothing(self.shape))
+        lines += [f"rejected: {family} ({reason})" for family, reason in self.declined]
+        lines.append(f"chosen: {self.family}" if self.family else _nothing(self.shape))
         for name, value in self.details.items():
             several = isinstance(value, list) and all(isinstance(each, str) for each in value)
             lines += [f"  {name}: {each}" for each in (value if several else [value]) if each is not None]
