@@ -1,4 +1,4 @@
-"""The dtype table: what is stored, what it is computed in, and its names in C and CUDA."""
+"""The dtype table: storage type, compute type, and names in C and CUDA."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,7 +53,7 @@ TABLE = (
 NAMES = tuple(row.name for row in TABLE)
 _BY_NAME = {row.name: row for row in TABLE}
 
-#: The dtype as which NumPy sees bfloat16 in the memory of a library that has its own: this takes no ``ml_dtypes``.
+#: NumPy's dtype for bfloat16 in the memory of another library. It needs no ``ml_dtypes``.
 BFLOAT16_BITS = np.dtype([("bfloat16", np.uint16)])
 
 
@@ -76,7 +76,7 @@ def refusal(name, dtype):
 
 
 def check_same(name, dtype, like, wanted):
-    """An array called ``name`` must have the ``wanted`` dtype, which the kernels know: that of the array ``like``."""
+    """Check that the array ``name`` has the dtype ``wanted``, which the array ``like`` has and the kernels know."""
     if dtype is not wanted and lookup(dtype) is not lookup(wanted):  # finding a name takes microseconds
         shown = ["bfloat16" if one == BFLOAT16_BITS else one for one in (wanted, dtype)]
         raise TypeError(f"{name} must have the dtype of {like}, {shown[0]}, not {shown[1]}")

@@ -1,4 +1,4 @@
-"""``explain``: how a call would be computed on a CPU, without computing it."""
+"""``explain``: the plan of a call on a CPU, without computing it."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from .checks.untouched import is_array, stored, untouched
 
 _OUTPUT = {"output_padding": None, "output_shape": None}
 
-#: The functions by name, with the defaults of the keywords that only they have, None where one has to be given.
+#: Name -> function, and the keywords that only this function has with their defaults; None if it must be given.
 _FUNCTIONS = {
     "conv": (functions.CONV, {}),
     "conv_backward_data": (functions.CONV_BACKWARD_DATA, {"x_shape": None}),
@@ -31,7 +31,7 @@ _PAIRS = {
 }
 _ALL = _FUNCTIONS | _PAIRS
 
-#: Names of keywords in other libraries that are too unlike ours to be found by their letters.
+#: Names of keywords in other libraries whose letters are too different from ours for ``closest``.
 _ELSEWHERE = {
     "pads": "padding", "rate": "dilation", "rates": "dilation", "rhs_dilation": "dilation",
     "window_strides": "stride", "feature_group_count": "groups", "layout": "data_format",
@@ -41,31 +41,31 @@ _ELSEWHERE = {
 
 
 def _print(explanation, printer, cycle):
-    """How IPython and notebooks show an explanation: as its report."""
+    """Print an explanation as its report, in IPython and notebooks."""
     printer.text(str(explanation))
 
 
 def _nothing(shape):
-    """Why no family is asked."""
+    """The reason why no family is asked."""
     return "nothing to compute" if 0 in shape else "nothing to compute: no sum has a term, so the result is zeros"
 
 
 class Explanation(NamedTuple):
-    """How a call would be computed. ``str`` makes a report of it.
+    """The plan of a call. ``str`` makes a report of it.
 
     Attributes
     ----------
     function : str
     shape : tuple
-        Of the result.
+        Shape of the result.
     dtype : str
     declined : tuple
-        Pairs of a family of kernels that does not compute it, and the reason, in the order in which they were asked.
+        Pairs of a family that does not compute the call, and its reason, in the order in which families are asked.
     family : str or None
-        The one that does; None where the result or a sum is empty.
+        The family that computes the call; None where the result or a sum is empty.
     details : dict
-        Its plan: a value for each name, such as ``tasks``, ``threads`` and ``bytes beside the arrays``. These bytes are
-        an estimate of what all threads share; each thread has a window and sums of its own in addition.
+        Name -> value in the plan, such as ``tasks`` and ``threads``. The bytes of scratch memory are an estimate of the
+        memory that all threads share; each thread has its own window and sums in addition.
     """
 
     function: str
@@ -77,8 +77,8 @@ class Explanation(NamedTuple):
 
     def __str__(self):
         lines = [f"{self.function} -> {self.dtype}, {' x '.join(map(str, self.shape))}"]
-        lines += [f"not {family}: {reason}" for family, reason in self.declined]
-        lines.append(f"by {self.family}" if self.family else _nothing(self.shape))
+        lines += [f"rejected: {family} ({reason})" for family, reason in self.declined]
+        lines.append(f"chosen: {self.family}" if self.family else _nothing(self.shape))
         for name, value in self.details.items():
             several = isinstance(value, list) and all(isinstance(each, str) for each in value)
             lines += [f"  {name}: {each}" for each in (value if several else [value]) if each is not None]
@@ -88,12 +88,12 @@ class Explanation(NamedTuple):
 
 
 class Explanations(NamedTuple):
-    """How a call with two results would be computed, one result after the other. ``str`` makes a report of it.
+    """The explanations of a call with two results, which are computed one after the other. ``str`` makes a report.
 
     Attributes
     ----------
     dx, dw : Explanation
-        Each is the explanation of the function that has this result alone.
+        The explanation of the function that has this result alone.
     """
 
     dx: Explanation
@@ -106,7 +106,7 @@ class Explanations(NamedTuple):
 
 
 def explain(function, shapes, dtype=None, **keywords):
-    """How a call would be computed on this machine's CPU, with as many threads as a call would have now.
+    """Explain how this machine's CPU would compute a call, with the number of threads that a call would have now.
 
     Nothing is computed, and no memory of the arrays is touched.
 
@@ -115,19 +115,19 @@ def explain(function, shapes, dtype=None, **keywords):
     function : str or callable
         One of the functions, such as `conv_backward_data`, or its name.
     shapes : sequence
-        The function's arrays, in the order of its arguments: each as its shape, or as an array of any library. Arrays
-        of NumPy, CuPy and PyTorch are explained with their strides. All others are taken to be contiguous.
+        A shape or an array of any library for each of the function's arrays, in the order of its arguments. Arrays of
+        NumPy, CuPy and PyTorch are explained with their strides. All others are taken to be contiguous.
     dtype : str or dtype, optional
-        The type of the elements; "bfloat16" needs no package. By default the type of the arrays, or "float32" where
-        only shapes are given.
+        The type of the elements; "bfloat16" needs no package. The default is the type of the arrays, or "float32"
+        where only shapes are given.
     **keywords : object
-        The other arguments of the function, but for `out`: `x_shape`, `stride`, `padding` and so on.
+        The other arguments of the function, except `out`: `x_shape`, `stride`, `padding` and so on.
 
     Returns
     -------
     Explanation or Explanations
-        Which family of kernels computes the call, why those before it decline, and its plan. ``print`` shows it.
-        `conv_backward` and `conv_transpose_backward` have two: a tuple ``(dx, dw)`` of explanations.
+        The family that computes the call, the reasons why the families before it decline, and the plan. ``print`` shows
+        it. For `conv_backward` and `conv_transpose_backward` it is a tuple ``(dx, dw)`` of explanations.
 
     Raises
     ------
@@ -143,10 +143,10 @@ def explain(function, shapes, dtype=None, **keywords):
 
     Notes
     -----
-    An explanation takes about as long as the plan of a first call: milliseconds, and less than 50 of them. A gradient
-    of the data has a part for each phase of the stride that a tap of the filter reaches. Where these are thousands, it
-    takes up to 5 microseconds more for each; with more than 262,144 of them, most geometries are refused. A gradient
-    of a filter with millions of taps is cut into blocks of them: up to 20 nanoseconds more for each tap.
+    An explanation takes about as long as the plan of a first call: milliseconds, and less than 50 of them. A data
+    gradient has a part for each stride phase that a tap of the filter reaches. If there are thousands of phases, each
+    takes up to 5 microseconds more; with more than 262,144 phases, most geometries are refused. A filter gradient with
+    millions of taps is cut into blocks of taps, and each tap takes up to 20 nanoseconds more.
 
     Examples
     --------
@@ -169,16 +169,16 @@ def explain(function, shapes, dtype=None, **keywords):
 
 
 def tasks(function, shapes, dtype=None, **keywords):
-    """The ``Task`` of each result of a call on this machine's CPU, for the arguments of `explain`.
+    """The ``Task`` of each result of a call on this machine's CPU. The arguments are the same as in `explain`.
 
-    For benchmarks, which plan and run one call in several ways.
+    Benchmarks use it to plan and run one call in several ways.
     """
     parts = _parts(function, shapes, dtype, keywords)
     return [cpu.task_of(*prepared.cpu_arguments(*part)) for part in parts]
 
 
 def _parts(function, shapes, dtype, keywords):
-    """For each result of a call: the function that has it alone, its geometry, and arrays like its inputs and it."""
+    """(function, geometry, arrays) of each result of a call: the arrays are like its two inputs and the result."""
     name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
     if name not in _ALL:
         raise ValueError(f"function must be one of {', '.join(_ALL)}, not {name}{_meant(name, _ALL)}")
@@ -198,14 +198,14 @@ def _parts(function, shapes, dtype, keywords):
 
 
 def _types(shapes, dtype):
-    """The type of each array: the one asked for, or else its own, or else the one of another array."""
+    """The type of each array: ``dtype``, else the array's own type, else the type of another array."""
     own = [getattr(one, "dtype", None) if dtype is None and is_array(one) else dtype for one in shapes]
     default = next((one for one in own if one is not None), "float32")
     return [default if one is None else one for one in own]
 
 
 def _meant(word, names):
-    """The end of an error about a word that is none of the names."""
+    """The end of an error about an unknown name: the known name that was probably meant."""
     meant = _ELSEWHERE.get(word)
     meant = meant if meant in names else closest(word, names, 0.6)
     return f"; did you mean {meant!r}?" if meant else ""

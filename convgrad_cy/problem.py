@@ -46,13 +46,13 @@ def conv_transpose_size(x, kernel, stride, dilation, padding, output_padding=0):
 
 
 def reached_taps(x, y, kernel, stride, dilation, pad_begin):
-    """(first, end) of the taps between which all lie that meet an element of x at some position of y; at least one."""
+    """(first, end) of the range of taps that meet an element of x at some position of y. It has at least one tap."""
     first = min(max(0, -(((y - 1) * stride - pad_begin) // dilation)), kernel - 1)
     return first, max(first + 1, min(kernel, (x - 1 + pad_begin) // dilation + 1))
 
 
 def aligned_padding(x, y, kernel, stride, dilation, lower=False):
-    """The (begin, end) padding for which the taps of ``y`` outputs span ``x``, or none where they do not reach so far.
+    """The (begin, end) padding with which the taps of ``y`` outputs span ``x``; (0, 0) where they span less than ``x``.
 
     An odd total puts the extra element at the end, or at the beginning if ``lower``.
     """
@@ -75,7 +75,7 @@ class AxisWalk(NamedTuple):
         filter[t * filter_step + filter_begin]
         target[p * target_step + target_begin]
 
-    The field order is that of ``conv_axis`` in ``include/convgrad/problem.h``.
+    The fields have the order of ``conv_axis`` in ``include/convgrad/problem.h``.
     """
 
     positions: int
@@ -90,7 +90,7 @@ class AxisWalk(NamedTuple):
     filter_step: int
 
     def part(self, begin, end, tap, taps):
-        """The walk of positions ``begin`` to ``end``, and of so many taps from ``tap`` on."""
+        """The walk of positions ``begin`` to ``end`` (exclusive) and of ``taps`` taps, beginning at ``tap``."""
         return self._replace(
             positions=end - begin,
             taps=taps,
@@ -100,9 +100,9 @@ class AxisWalk(NamedTuple):
         )
 
     def extremes(self, positions=None):
-        """The least and the greatest place of the source, be it inside or not, that taps of the first positions meet.
+        """The least and the greatest index of the source that a tap of the first ``positions`` positions meets.
 
-        Those of all positions, where their number is not given.
+        The indices may be outside of the source. None stands for all positions.
         """
         reach, least = (self.taps - 1) * self.source_tap, self.source_begin
         greatest = least + ((self.positions if positions is None else positions) - 1) * self.source_step
@@ -133,7 +133,7 @@ def forward_axis(x, y, kernel, stride, dilation, pad_begin):
 def backward_axis_rows(x, y, kernel, stride, dilation, pad_begin):
     """The walks of dgrad along one axis, source y and target x, one for each stride phase that a tap reaches.
 
-    They are the rows of an array with the fields of ``AxisWalk``, since there may be thousands.
+    They are the rows of an array with the fields of ``AxisWalk``, because there may be thousands.
 
     x is the target at ``x = p * stride + t * dilation - pad_begin``. Taps whose ``t * dilation`` agree modulo
     the stride reach the same x, and every (stride / gcd(stride, dilation))-th tap does. Within such a phase x
@@ -155,7 +155,9 @@ def backward_axis_rows(x, y, kernel, stride, dilation, pad_begin):
         filter_begin=first,
         filter_step=filter_step,
     )
-    rows = np.empty((len(walk), np.size(first)), np.int64).T  # field after field, as they are written
+    rows = np.empty(
+        (len(walk), np.size(first)), np.int64
+    ).T  # one field after the other in memory, the order in which they are written
     for column, field in enumerate(walk):
         rows[:, column] = field
     return rows if x >= stride else rows[rows[:, 0] > 0]
@@ -183,7 +185,7 @@ def empty_axis(x, y):
 
 
 def empty_axis_phases(x, y, stride, phases):
-    """Walks without taps to every x of one axis that these phases leave out: one for each remainder of the stride."""
+    """Walks without taps to every x of one axis that these phases omit: one for each remainder of the stride."""
     visited = {walk.target_begin for walk in phases}
     return [
         empty_axis(len(range(begin, x, stride)), y)._replace(target_begin=begin, target_step=stride)
@@ -224,7 +226,7 @@ class ConvProblem:
         return tuple(forward_axis(*axis) for axis in self._axes)
 
     def count_backward_phases(self):
-        """How many combinations ``backward_phases`` have."""
+        """Number of combinations of the ``backward_phases``."""
         return prod(count_phases(x, *axis) for x, _, *axis in self._axes)
 
     def backward_phases(self):
@@ -232,18 +234,18 @@ class ConvProblem:
         return [backward_axis_phases(*axis) for axis in self._axes]
 
     def complete_backward_phases(self):
-        """``backward_phases``, and walks without taps for what they leave out: combinations visit every x once."""
+        """``backward_phases`` and walks without taps for the omitted x. Their combinations visit every x once."""
         axes = zip(self.x, self.y, self.stride, self.backward_phases(), strict=True)
         return [phases + empty_axis_phases(x, y, stride, phases) for x, y, stride, phases in axes]
 
     def backward_rows(self):
-        """The same as an array for each axis."""
+        """``backward_phases`` as one array of rows for each axis."""
         return [backward_axis_rows(*axis) for axis in self._axes]
 
     def unreached_walk(self, rows=None):
         """The walk without taps that visits every x of dgrad, or None where the phases visit every x.
 
-        ``rows``: the ``backward_rows``, of whoever has them.
+        ``rows`` are the ``backward_rows``, if the caller has them already.
         """
         visited = tuple(int(axis[:, 0].sum()) for axis in rows or self.backward_rows())
         return None if visited == self.x else tuple(empty_axis(x, y) for x, y in zip(self.x, self.y, strict=True))
@@ -251,26 +253,26 @@ class ConvProblem:
     def backward_walks(self):
         """The walks of dgrad (y to x): one triple for each combination of stride phases that a tap reaches.
 
-        Where those do not visit every x, a walk without taps goes before them and leaves zeros.
+        If the phases do not visit every x, the first triple is a walk without taps, which writes zeros.
         """
         unreached = self.unreached_walk()
         return ([] if unreached is None else [unreached]) + list(product(*self.backward_phases()))
 
     def is_pointwise(self):
-        """Whether each y is of one position of x, the same one."""
+        """Whether each position of y depends on the same position of x alone."""
         return self.kernel == self.stride == (1, 1, 1) and self.pad_begin == (0, 0, 0) and self.x == self.y
 
     def merged(self):
-        """A pointwise problem as one of a single spatial axis."""
+        """A pointwise problem as a problem with one spatial axis."""
         return replace(self, x=(1, 1, prod(self.x)), y=(1, 1, prod(self.y)))
 
     def channels(self, backward=False):
-        """Those of x and of y, or of y and of x if ``backward``: of an operation's source and target."""
+        """The channels of an operation's source and target: x and y, or y and x if ``backward``."""
         return (self.y_channels, self.x_channels) if backward else (self.x_channels, self.y_channels)
 
     @property
     def has_products(self):
-        """Whether x, w and y all have elements. Without, the result of each of the three operations is zeros."""
+        """Whether x, w and y all have elements. Otherwise the result of each operation is zeros or empty."""
         return self.multiplications > 0 and 0 not in self.x
 
     @property
@@ -280,13 +282,13 @@ class ConvProblem:
 
 
 def is_one_axis(view):
-    """Whether the spatial axes of a view of six axes are one in memory."""
+    """Whether the spatial axes of a six-dimensional view can be merged into one axis."""
     *_, depth, height, width = view.strides
     return height == width * view.shape[5] and depth == height * view.shape[4]
 
 
 def even(extent, most, multiple=1):
-    """The size of blocks of at most ``most`` (but at least one multiple), all nearly alike."""
+    """The size of nearly equal blocks of at most ``most`` elements, a multiple of ``multiple`` and at least one."""
     count = -(-extent // max(most, multiple, 1))
     size = -(-extent // max(count, 1))
     return max(1, min(extent, -(-size // multiple) * multiple))

@@ -23,8 +23,8 @@ def conv_backward(
 ):  # fmt: skip
     """Both gradients of `conv`, with respect to its input and to its filter.
 
-    The results are those of `conv_backward_data` and `conv_backward_filter`, to the last bit. On a GPU, `dy` is brought
-    into the kernels' layout once for both.
+    The results have the bits of `conv_backward_data` and `conv_backward_filter`. On a GPU, `dy` is brought into the
+    kernels' layout once for both.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The array library of a call: NumPy, CuPy, PyTorch or JAX.
 
-It is chosen by the type of a call's first array, and no library is imported here that the caller has not imported; but
-tensors of PyTorch on a GPU bring CuPy.
+The type of a call's first array chooses it. Only libraries that the caller has imported are imported here, with one
+exception: tensors of PyTorch on a GPU import CuPy.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from .places import reach as reach
 
 _LIBRARIES = {library.name: library for library in (NUMPY, CUPY, TORCH, JAX)}
 
-#: Class -> library, of the first arrays of some calls: finding it out takes longer than the rest of ``library_of``.
+#: Class of first arrays -> library. The search for the library takes longer than the rest of ``library_of``.
 _OF_CLASS = {np.ndarray: NUMPY}
 _MOST_CLASSES = 64
 
@@ -40,10 +40,10 @@ def library_of(name, array):
 
 
 def is_cupy_array(array):
-    """Whether this is CuPy's, without importing CuPy."""
+    """Whether an array is CuPy's, without importing CuPy."""
     return library_name(array) == CUPY.name
 
 
 def zeros(shape, like):
-    """A new array of zeros, of the library, dtype and device of another one."""
+    """A new array of zeros, with the library, dtype and device of ``like``."""
     return (CUPY if is_cupy_array(like) else NUMPY).zeros(shape, like.dtype, like)

@@ -8,7 +8,7 @@ from .library import Library, refuse
 
 
 def _cupy():
-    """CuPy, which the caller of a function with CuPy arrays has imported."""
+    """The module CuPy, which a caller with CuPy arrays has imported."""
     return sys.modules["cupy"]
 
 
@@ -23,7 +23,7 @@ def _plain(name, array, like):
 
 def _empty(shape, dtype, like):
     cupy, device = _cupy(), like.data.device_id
-    if cupy.cuda.device.get_device_id() == device:  # changing it takes as long as the rest
+    if cupy.cuda.device.get_device_id() == device:  # changing the device takes as long as the rest
         return cupy.empty(shape, dtype)
     with cupy.cuda.Device(device):
         return cupy.empty(shape, dtype)
@@ -37,7 +37,7 @@ def _zeros(shape, dtype, like):
 
 def _copy(array):
     cupy = _cupy()
-    # As bytes: an address that is no multiple of the itemsize is an error for any kernel that reads whole elements.
+    # Copy bytes: a kernel that reads whole elements fails at an address that is no multiple of the itemsize.
     sizes, strides = (*array.shape, array.itemsize), (*array.strides, 1)
     with cupy.cuda.Device(array.data.device_id):
         data = cupy.ndarray(sizes, np.uint8, array.data, strides).copy()
@@ -51,7 +51,7 @@ def _check_device(name, array, like, first):
 
 
 class _Address:
-    """What NumPy makes an array of, without looking at the memory."""
+    """An object from which NumPy makes an array without reading the memory."""
 
     def __init__(self, array):
         self.__array_interface__ = {

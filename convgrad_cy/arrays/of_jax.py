@@ -30,7 +30,7 @@ def _view(name, array, like, first):
         raise TypeError(f"{name} must be on one device, a CPU, not on {_shown(array)}: {remedy}")
     if like is not None and devices != first.devices():
         raise TypeError(f"{name} must be on the device of {like}, {_shown(first)}, not on {_shown(array)}")
-    if not isinstance(array.dtype, np.dtype):  # as that of random keys
+    if not isinstance(array.dtype, np.dtype):  # for example the dtype of random keys
         raise dtypes.refusal(name, array.dtype)
     if array.dtype == np.float64 and not jax.config.jax_enable_x64:
         raise TypeError(f"{name} must not be of float64, of which JAX makes no results without jax_enable_x64")
@@ -42,7 +42,7 @@ def _view_out(name, out, like, first):
 
 
 def _aligned(shape, dtype, like):
-    """JAX takes an array over, without a copy, if it begins at a multiple of 64 bytes."""
+    """A new array that begins at a multiple of 64 bytes. JAX takes such an array over without a copy."""
     return aligned_array(shape, dtype)
 
 

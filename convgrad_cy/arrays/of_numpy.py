@@ -13,7 +13,7 @@ def _plain(name, array, like):
         refuse("numpy.ndarray", name, array, like)
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a numpy.ndarray without a mask, not {type(array).__name__}")
-    return np.ndarray.view(array, np.ndarray)  # not by a method of the subclass, whose shape would be believed
+    return np.ndarray.view(array, np.ndarray)  # not the subclass's own method, which might return another shape
 
 
 def _zeros(shape, dtype, like=None):
@@ -26,7 +26,7 @@ def _copy(array):
 
 
 def _check_device(name, array, like, first):
-    """All of NumPy's memory is on one device."""
+    """Accept every array: all memory of NumPy is on one device."""
 
 
 def _seen(array):

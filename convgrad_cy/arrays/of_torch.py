@@ -11,7 +11,7 @@ from ..dtypes import BFLOAT16_BITS
 from .library import Foreign
 from .torch_refusals import check_plain, check_without_gradient, check_writeable, note_change, refusal
 
-#: The types that NumPy has, too, whether the kernels have them or not.
+#: The types that NumPy has, too. Some of them have no kernels.
 _NAMES = (
     "float16",
     "float32",
@@ -29,14 +29,14 @@ _NAMES = (
 
 @cache
 def numpy_dtypes():
-    """PyTorch's types -> NumPy's, for the caller of a function with tensors."""
+    """PyTorch's dtypes -> NumPy's dtypes. The caller has imported PyTorch."""
     torch = sys.modules["torch"]
     return {torch.bfloat16: BFLOAT16_BITS} | {getattr(torch, name): np.dtype(name) for name in _NAMES}
 
 
 @cache
 def _makers():
-    """NumPy's types -> functions that make a tensor of a shape and strides."""
+    """NumPy's dtypes -> functions that make a tensor from a shape and strides."""
     torch = sys.modules["torch"]
     cpu = torch.device("cpu")
     return {dtype: partial(torch.empty_strided, dtype=kind, device=cpu) for kind, dtype in numpy_dtypes().items()}
@@ -44,7 +44,7 @@ def _makers():
 
 def _view(name, tensor, like, first):
     torch = sys.modules["torch"]
-    # What is asked here takes a good part of a small call's time, so what is wrong is found out elsewhere.
+    # Only cheap checks: they are a large part of a small call's time. ``refusal`` finds the reason of a failure.
     if type(tensor) is not torch.Tensor:
         check_plain(torch, name, tensor, like)
     if tensor.requires_grad or getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0:
@@ -64,11 +64,11 @@ def _view_out(name, out, like, first):
 
 
 def _empty(shape, dtype, like):
-    """A new array in memory of PyTorch's, so that the caller can resize the result."""
+    """A new array in PyTorch's memory, so that the caller can resize the result."""
     check_bound(shape, dtype)
     try:
         return array_of_new(_makers()[dtype], shape, dtype)
-    except (BufferError, RuntimeError):  # within PyTorch's transforms it has none, or there is too little
+    except (BufferError, RuntimeError):  # PyTorch's transforms give tensors without memory, or there is too little
         return new_array(shape, dtype)
 
 

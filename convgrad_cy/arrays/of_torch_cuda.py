@@ -1,4 +1,4 @@
-"""PyTorch's tensors on a CUDA device, seen as CuPy's arrays in the same memory; all work is on PyTorch's stream."""
+"""PyTorch's tensors on a CUDA device, seen as CuPy's arrays in the same memory. All work is on PyTorch's stream."""
 
 import sys
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def _view(name, tensor, like, first):
     try:
         if tensor.is_neg() or tensor.device != first.device:
             raise TypeError("not as DLPack would have it")
-        if tensor.dtype is torch.bfloat16:  # DLPack has it, but CuPy's does not
+        if tensor.dtype is torch.bfloat16:  # DLPack has bfloat16, but CuPy's import of DLPack has not
             import ml_dtypes
 
             return cupy.from_dlpack(tensor.detach().view(torch.int16)).view(ml_dtypes.bfloat16)

@@ -1,15 +1,15 @@
-"""Where the elements of a NumPy array are: whether two share memory, and whether a kernel can address each."""
+"""The memory of arrays: whether two arrays share elements, and whether kernels can address each element."""
 
 from functools import reduce
 
 import numpy as np
 
-#: Steps that the exact search for overlap may take; what it cannot decide in them counts as overlap.
+#: Limit of steps of the exact search for overlap. A pair that it cannot decide counts as overlapping.
 _OVERLAP_WORK = 10_000
 
 
 def reach(array):
-    """How many bytes before the address of its first element an array, of any library, begins, and behind it ends."""
+    """(before, behind) in bytes: an array's memory begins ``before`` its first element and ends ``behind`` it."""
     steps = [stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True)]
     return -sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + array.itemsize
 
@@ -37,15 +37,15 @@ def overlaps_itself(array):
         return False
     if array.nbytes > extent:
         return True
-    # Interleaved strides may still reach each place once; the addresses are no more than the array's own elements.
+    # Interleaved strides may still give each element its own address. There are at most as many addresses as elements.
     addresses = reduce(np.add.outer, (stride * np.arange(size) for stride, size in axes))
     return np.unique(addresses).size < array.size
 
 
 def is_addressable(array):
-    """Whether kernels can read an array where it is.
+    """Whether kernels can read an array without a copy.
 
-    Its elements have the machine's byte order, and are aligned and multiples of the itemsize apart.
+    Its elements must have the machine's byte order, be aligned, and be multiples of the itemsize apart.
     """
     flags = array.flags
     if not (flags.aligned and array.dtype.isnative):

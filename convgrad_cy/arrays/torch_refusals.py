@@ -1,12 +1,14 @@
-"""Tensors of PyTorch that are refused, and what to do with each: those that have no memory that NumPy could see as it
-is, and those of which PyTorch would lose a gradient."""
+"""The errors for tensors of PyTorch that are refused, with a remedy for each.
+
+A tensor is refused if its memory is no NumPy array, or if PyTorch would lose its gradient.
+"""
 
 from .. import dtypes
 from .library import refuse
 
 
 def check_plain(torch, name, tensor, like):
-    """Subclasses may hold their elements elsewhere, and give other tensors another meaning."""
+    """Refuse subclasses. They may store their elements elsewhere, or change the meaning of operations."""
     if not isinstance(tensor, torch.Tensor):
         refuse("torch.Tensor", name, tensor, like)
     kind = type(tensor)
@@ -16,7 +18,7 @@ def check_plain(torch, name, tensor, like):
 
 
 def check_without_gradient(torch, name, tensor):
-    """A gradient with respect to the tensor must not be lost in silence."""
+    """Refuse a tensor that needs a gradient, which would be lost without a message."""
     if tensor.requires_grad and torch.is_grad_enabled():
         raise TypeError(f"{name} must not require grad here: use convgrad_cy.torch, or {name}.detach()")
     if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
@@ -24,22 +26,22 @@ def check_without_gradient(torch, name, tensor):
 
 
 def check_writeable(name, out):
-    """No result is a part of a graph."""
+    """Refuse an ``out`` that requires grad: no result is part of a graph."""
     if out.requires_grad:
         raise TypeError(f"{name} must not require grad: use {name}.detach()")
 
 
 def note_change(torch, out):
-    """Who has kept ``out`` for a backward pass is told that it has changed."""
+    """Tell PyTorch that ``out`` has changed. A backward pass that has saved it will then raise an error."""
     try:
         torch.autograd.graph.increment_version(out)
     except RuntimeError:
-        if not out.is_inference():  # of those, nobody may keep one
+        if not out.is_inference():  # no backward pass can save an inference tensor
             raise
 
 
 def refusal(torch, name, tensor, like, first, error):
-    """The exception for a tensor that could not be seen as an array, because of an ``error`` of PyTorch's."""
+    """The exception for a tensor that could not be seen as an array, because of PyTorch's ``error``."""
     if like is not None and tensor.device != first.device:
         return TypeError(f"{name} must be on the device of {like}, {first.device}, not on {tensor.device}")
     if tensor.device.type == "meta":

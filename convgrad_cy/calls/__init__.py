@@ -1,7 +1,8 @@
 """A call of one of the functions: looked up, or checked and prepared, and then run.
 
-A call has parts, one for each of its results. All of it that does not depend on the contents of its arrays is kept for
-the next call like it: that it is legal, the shapes of its results, how a kernel views its arrays, and its plans.
+A call has one part for each of its results. Everything that does not depend on the contents of its arrays is kept for
+the next call with the same key: the fact that it is legal, the shapes of its results, the kernels' views of its arrays,
+and its plans.
 """
 
 from contextlib import nullcontext
@@ -15,12 +16,12 @@ from ..memo.bounded import Bounded, counted
 from ..settings.algorithm import on_change
 from .prepared import are_apart_on_gpu, gpu_key, on_cpu, on_gpu, part_of, too_little
 
-#: Calls that were carried out, by all that they depend on, as many as bounded.MOST_BYTES have room for.
+#: Key of a call -> its prepared form, limited to bounded.MOST_BYTES. The key holds everything that plans depend on.
 _KNOWN = Bounded()
 
 
 def forget():
-    """Let the next calls be checked and planned anew, where what decides about plans has been changed."""
+    """Drop all prepared calls. The caller has changed a setting that plans depend on."""
     _KNOWN.clear()
 
 
@@ -30,14 +31,15 @@ on_change(forget)
 def call(function, first, second, asked, keywords, out, empty=new_array):
     """Run one of the functions of ``checks.functions`` and return its result.
 
-    ``asked`` has the values of the keywords that only this function has, ``keywords`` those of ``keywords.Options``. A
-    refused call has allocated no result and has not touched ``out``. On a CPU, ``empty`` makes a result.
+    ``asked`` has the values of the keywords that only this function has, ``keywords`` has the fields of
+    ``keywords.Options``. A refused call has allocated no result and has not touched ``out``. On a CPU, ``empty``
+    allocates the result.
     """
-    number = threads()  # read once: the plan that is kept under this key is for this number
+    number = threads()  # read once: the key and the plan must use the same number
     key = call_key(function, first, second, out, asked, keywords, number)
     found = _KNOWN.get(key)
     if found is not None and (out is None or are_apart(out, first, second)):
-        return found.run(first, second, out, None, empty)  # a small call takes hardly longer than all of this
+        return found.run(first, second, out, None, empty)  # everything above costs about as much as a small call
     library = library_of(function.names[0], first)
     if type(library) is Foreign:
         if library.around is None:
@@ -58,7 +60,7 @@ def call(function, first, second, asked, keywords, out, empty=new_array):
 
 
 def _foreign(library, function, first, second, asked, keywords, out):
-    """A call with the arrays of a library that NumPy or CuPy sees: as such it is checked, remembered and run."""
+    """Run a call on a foreign library's arrays: check, remember and run it with their NumPy or CuPy views."""
     like, name = function.names
     one, other = library.view(like, first, None, first), library.view(name, second, like, first)
     target = None if out is None else library.view_out("out", out, like, first)
@@ -68,7 +70,7 @@ def _foreign(library, function, first, second, asked, keywords, out):
 def call_several(function, arrays, asked, keywords, outs, empty=new_array):
     """Run a function with several results and return them; each of ``outs`` is an array, or None for a new one.
 
-    ``asked`` and ``keywords`` mean what they mean in ``call``.
+    ``asked`` and ``keywords`` have the same meaning as in ``call``.
     """
     library = library_of(function.names[0], arrays[0])
     if type(library) is Foreign:
@@ -82,7 +84,7 @@ def call_several(function, arrays, asked, keywords, outs, empty=new_array):
 
 
 def _foreign_several(library, function, arrays, asked, keywords, outs):
-    """The same of several results."""
+    """Run a call with several results on a foreign library's arrays, like ``_foreign``."""
     like, first = function.names[0], arrays[0]
     seen = [
         library.view(name, array, like if i else None, first)
@@ -97,9 +99,9 @@ def _foreign_several(library, function, arrays, asked, keywords, outs):
 
 
 def _legal(library, key, found, function, arrays, asked, keywords, outs, number):
-    """What runs a call on arrays of NumPy or CuPy, and these and ``outs`` without their subclasses.
+    """Return the prepared form of a legal call, and its arrays and ``outs`` without their subclasses.
 
-    It may have been ``found`` under the call's ``key``.
+    ``library`` is NumPy or CuPy. ``found`` is the prepared form that was kept under ``key``, or None.
     """
     if found is not None and found.are_apart(arrays, outs):
         return found, arrays, outs
@@ -112,12 +114,12 @@ def _legal(library, key, found, function, arrays, asked, keywords, outs, number)
             key, found = _lookup(library, function, arrays, asked, keywords, outs, number)
     if found is None:
         return _checked(key, library, function, arrays, asked, keywords, outs, number)
-    # Of what was checked, this alone may be new.
+    # The key covers all other checks; only the memory of these outs is new.
     return found, arrays, functions.checked_outs(library, names, arrays, outs, found.shapes)
 
 
 def _lookup(library, function, arrays, asked, keywords, outs, number):
-    """The key of a call with ``number`` threads, None if it has to be checked each time, and the plan kept for it."""
+    """The key of a call with ``number`` threads, or None if it has no key, and the prepared form kept under it."""
     if library is not NUMPY:
         key = gpu_key(function, (*arrays, *outs), asked, keywords)
         return key, _KNOWN.get(key)
@@ -130,16 +132,16 @@ def _lookup(library, function, arrays, asked, keywords, outs, number):
 
 
 def _checked(key, library, function, arrays, asked, keywords, outs, number):
-    """Check and prepare a call that is like none before, and keep what is known of it."""
+    """Check and prepare a call with a new key, and keep the prepared form."""
     names, generation = function.names, _KNOWN.generation
     for name, array in zip(names[1:], arrays[1:], strict=True):
         library.check_device(name, array, names[0], arrays[0])
-    if library is NUMPY:  # an integer's __index__ may give the caller's arrays another shape, but not these
+    if library is NUMPY:  # a keyword's __index__ may reshape the caller's arrays, but not these views
         arrays = [array.view() for array in arrays]
     geometries = geometries_of(library, function, arrays, asked, keywords)
     shapes = [geometry.shape for geometry in geometries]
     targets = functions.checked_outs(library, names, arrays, outs, shapes)
-    counted()  # what was counted before belongs to no call
+    counted()  # earlier counts of this thread belong to no call
     if library is NUMPY:
         found = on_cpu(function.parts, geometries, arrays, targets, number)
     else:
@@ -151,8 +153,8 @@ def _checked(key, library, function, arrays, asked, keywords, outs, number):
 
 def geometries_of(library, function, arrays, asked, keywords):
     """The geometry of each part of a call, if all are legal."""
-    # On a CPU the last part is begun first, and so it is checked first: what the gradient of a filter allows, the
-    # other allows too.
+    # On a CPU the last part runs first, so it is checked first. A call that is legal for the filter's gradient is legal
+    # for the data gradient, too.
     order, geometries = -1 if library is NUMPY else 1, []
     for part, first, second, like in function.parts[::order]:
         own = asked if like is None else (*asked, arrays[like].shape, f"{function.names[like]}.shape")
@@ -161,7 +163,7 @@ def geometries_of(library, function, arrays, asked, keywords):
 
 
 def checked(library, function, first, second, asked, keywords):
-    """The geometry of a part, if it is legal and an algorithm that it asks for by name can compute it."""
+    """The geometry of a part, if the part is legal and the algorithm that it names can compute it."""
     geometry = functions.geometry_of(library, function, first, second, asked, keywords)
     if geometry.algorithm == "winograd":
         operation, *_ = part_of(function, geometry)

@@ -1,12 +1,13 @@
-"""Run the work of a part on the addresses of its three arrays, where a caller has no arrays of NumPy."""
+"""Run the work of a part on the addresses of its three arrays, for callers without NumPy arrays."""
 
 from .._repeat import Work, array_at
 
 
 def by_address(work, views):
-    """A function ``(first, second, result)`` that runs a work on the addresses of its arrays' first elements.
+    """Return a function ``(first, second, result)`` of three addresses that runs the work on the arrays there.
 
-    ``views`` are arrays like the two inputs and the result, for which the work was prepared.
+    Each address is of an array's first element. ``views`` are the arrays for which the work was prepared: the two
+    inputs and the result.
     """
     if type(work) is Work:
         return work.run

@@ -1,7 +1,7 @@
-"""What is kept of a call that is legal: how to run it on any arrays that lie in memory like its own.
+"""The prepared form of a legal call: it runs on any arrays with the memory layout of the first ones.
 
-On a CPU each part is computed by itself, each from within the next one, so that all memory of all parts is there before
-anything is written. On a GPU all parts are one piece of work.
+On a CPU each part is one piece of work, and each runs from within the next one. So all memory of all parts is allocated
+before anything is written. On a GPU all parts are one piece of work.
 """
 
 from functools import partial
@@ -18,52 +18,52 @@ _NO_ARRAY = np.empty(0)
 
 
 def part_of(function, geometry):
-    """The operation, the geometry, and the places of x, w and y among the part's two inputs and its result."""
+    """The operation of a part, its geometry, and the indices of x, w and y among the two inputs and the result."""
     names = function.names
     places = [names.index(name) if name in names else 2 for name in geometry.parts]
     return (DGRAD, WGRAD, FPROP)[places.index(2)], geometry, places
 
 
 def tensors_of(geometry, places, seen):
-    """The six-dimensional views of x, w and y, which have these places among some arrays."""
+    """The six-dimensional views of x, w and y. ``places`` are their indices in ``seen``."""
     views = zip(places, geometry.views, strict=True)
     return [seen[place].transpose(order).reshape(shape) for place, (order, shape) in views]
 
 
 def cpu_arguments(function, geometry, arrays):
-    """The arguments of ``cpu.prepare`` and ``cpu.task_of`` for a part, on arrays like its two inputs and its result."""
+    """The arguments of ``cpu.prepare`` and ``cpu.task_of`` for a part. ``arrays`` are like its inputs and result."""
     operation, geometry, places = part_of(function, geometry)
     tensors = tensors_of(geometry, places, arrays)
     return operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors
 
 
 def prepare(function, geometry, arrays, threads=None):
-    """The work of a part on a CPU, on arrays like its two inputs and its result, which is not empty.
+    """The work of a part on a CPU. ``arrays`` are like its two inputs and its result; the result is not empty.
 
-    ``threads``: the number of the call, or None for the one here and now.
+    ``threads`` is the number of threads of the call; None stands for the current setting.
     """
     return cpu.prepare(*cpu_arguments(function, geometry, arrays), threads)
 
 
 def too_little(function, shape, dtype, error):
-    """The exception for a part that found no memory, in the words of an ``error``."""
+    """The exception for a part that found no memory; the message ends with the text of ``error``."""
     asked, said = f"a result of shape {shape} and dtype {lookup(dtype).name}", str(error)
     return TooLittleMemory(f"{function.name} needs more memory than there is for {asked}{said and f': {said}'}")
 
 
 def addressable(library, array):
-    """An array that kernels can read: this one, or a copy."""
+    """The array itself if kernels can read it, else a copy that they can read."""
     return array if is_addressable(library.seen(array)) else library.copy(array)
 
 
 def _nothing():
-    """What a part does before it writes into the caller's array, so that all its memory is there by then."""
+    """A ``before`` that does nothing. With it, a part allocates all its memory before it writes into ``out``."""
 
 
 class One:
-    """A part on a CPU, which is a whole call where there is no other.
+    """A part on a CPU. It is the whole call if the call has one result.
 
-    ``first`` and ``second`` are the places of its two arrays among the call's.
+    ``first`` and ``second`` are the indices of its two arrays among the call's.
     """
 
     __slots__ = ("copied", "first", "function", "second", "shape", "work")
@@ -81,7 +81,7 @@ class One:
             if target is None:
                 target = new_array(self.shape, first.dtype)
             self.work = prepare(self.function, geometry, (first, second, target), threads)
-        except TooLittleMemory:  # it says of which
+        except TooLittleMemory:  # the message names the part already
             raise
         except MemoryError as error:
             raise too_little(self.function, self.shape, first.dtype, error) from error
@@ -91,16 +91,16 @@ class One:
         return (self.shape,)
 
     def are_apart(self, arrays, outs):
-        """Whether each of ``outs`` is clearly somewhere else than all before it."""
+        """Whether no array of ``outs`` may share memory with an array before it."""
         return outs[0] is None or are_apart(outs[0], *arrays)
 
     def run(self, first, second, out, before=None, empty=new_array):
-        """The result, in ``out`` if that is an array.
+        """Compute the result and return it, in ``out`` if that is an array.
 
-        ``before`` is called when all memory of this part is there and nothing is written yet.
+        ``before`` is called when all memory of this part is allocated and nothing is written yet.
         """
         try:
-            if self.copied:  # first, since the result's byte order is the copy's
+            if self.copied:  # before ``out`` is made, as a new result has the copy's byte order
                 first, second = addressable(NUMPY, first), addressable(NUMPY, second)
             if out is None:
                 out = empty(self.shape, first.dtype, first)
@@ -114,14 +114,14 @@ class One:
             else:
                 self.work.run(first, second, out, before)
             return out
-        except TooLittleMemory:  # it says of which
+        except TooLittleMemory:  # the message names the part already
             raise
         except MemoryError as error:
             raise too_little(self.function, self.shape, first.dtype, error) from error
 
 
 class Nested:
-    """A call of several parts on a CPU, each computed from within the next one."""
+    """A call of several parts on a CPU. Each part runs from within the next one."""
 
     __slots__ = ("parts",)
 
@@ -155,14 +155,14 @@ class Nested:
 
 
 def on_cpu(parts, geometries, arrays, targets, threads):
-    """A call on arrays of NumPy; each of ``targets`` takes a result, or is None for a new one."""
+    """The prepared form of a call on NumPy arrays. Each of ``targets`` takes a result, or is None for a new one."""
     each = [*zip(parts, geometries, targets, strict=True)]
     ones = [One(part, geometry, arrays, target, threads) for part, geometry, target in reversed(each)][::-1]
     return ones[0] if len(ones) == 1 else Nested(ones)
 
 
 class OnGpu:
-    """A call on a GPU."""
+    """The prepared form of a call on a GPU."""
 
     __slots__ = ("copied", "reaches", "shapes", "work")
 
@@ -173,7 +173,7 @@ class OnGpu:
         return are_apart_on_gpu(self.reaches, (*arrays, *outs), len(arrays))
 
     def run(self, first, second, out, before, empty):
-        """What ``results`` does, of a call with one."""
+        """``results`` for a call with one result."""
         if out is None:
             out = CUPY.empty(self.shapes[0], first.dtype, first)
         if self.copied:
@@ -196,7 +196,7 @@ class OnGpu:
 
 
 def on_gpu(parts, geometries, arrays, targets):
-    """A call on arrays of CuPy; each of ``targets`` takes a result, or is None for a new one."""
+    """The prepared form of a call on CuPy arrays. Each of ``targets`` takes a result, or is None for a new one."""
     from .. import gpu
 
     first, shapes = arrays[0], [geometry.shape for geometry in geometries]
@@ -220,9 +220,9 @@ def on_gpu(parts, geometries, arrays, targets):
 
 
 def gpu_key(function, arrays, asked, keywords):
-    """All that a call of CuPy's arrays depends on, or None for one that has to be checked each time.
+    """The key of a call on CuPy arrays, or None for a call that has to be checked each time.
 
-    The arrays for the results are among them, None for a new one.
+    ``arrays`` are the inputs, and then an array for each result, or None for a new one.
     """
     words = call_key(function, _NO_ARRAY, _NO_ARRAY, None, asked, keywords, 0)
     if words is None:
@@ -240,9 +240,9 @@ def gpu_key(function, arrays, asked, keywords):
 
 
 def are_apart_on_gpu(reaches, arrays, inputs):
-    """What ``are_apart`` is for NumPy arrays: whether each result is clearly somewhere else than all before it.
+    """Whether no result on a GPU may share memory with an array before it, like ``are_apart`` for NumPy arrays.
 
-    The results come after so many ``inputs``; None stands for one that is new, and so is nowhere else.
+    The results are ``arrays[inputs:]``. None stands for a new array, which shares no memory.
     """
     for i in range(inputs, len(arrays)):
         result = arrays[i]

@@ -1,1 +1,1 @@
-"""What arguments must be: here, and only here, errors of a caller are raised."""
+"""The checks of all arguments. Errors of a caller are raised here and nowhere else."""

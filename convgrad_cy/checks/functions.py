@@ -1,9 +1,9 @@
 """The functions as validation sees them, and the checks of their arrays and keywords.
 
 Each function describes one convolution ``y = conv(x, w)`` and asks for one of its three tensors from the other two.
-From here down ``x``, ``w`` and ``y`` are those of that convolution: a transposed convolution is its data gradient,
-so its own input stands in the place of ``y`` and its own output in the place of ``x``. The core's errors are raised
-here and in ``geometry``.
+From here down ``x``, ``w`` and ``y`` are the tensors of that convolution. A transposed convolution is its data
+gradient, so the input of the transposed convolution is ``y`` and its output is ``x``. The core's errors are raised here
+and in ``geometry``.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Function:
     """A function with one result: the names of the two arrays that it takes, and its geometry."""
 
     names: tuple
-    geometry: Callable  # of the function's name
+    geometry: Callable  # it has the name of the function
 
     @property
     def name(self):
@@ -41,12 +41,12 @@ CONV_TRANSPOSE_BACKWARD_FILTER = Function(("x", "dy"), geometry.conv_transpose_b
 
 
 class OneResult(NamedTuple):
-    """A result of a function: the one that has it alone, and which arrays of a call that one takes."""
+    """One result of a function: the function with this result alone, and the indices of the arrays that it takes."""
 
     function: Function
-    first: int  # the place of its first array among the call's
+    first: int  # index of its first array among the call's
     second: int
-    like: int | None = None  # the place of the array whose shape it is asked for, if the caller is not asked
+    like: int | None = None  # index of the array that has the result's shape; None for the only result of a call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ def names_of_outs(outs):
 
 
 def geometry_of(library, function, first, second, asked, keywords):
-    """The geometry of a call, if it is legal; ``out`` is not looked at."""
+    """The geometry of a call, if it is legal. ``out`` is not checked here."""
     names = function.names
     common = geometry.common(names[0], first, names[1], second, Options(*keywords))
     if common.algorithm not in library.algorithms:
@@ -90,7 +90,7 @@ def geometry_of(library, function, first, second, asked, keywords):
 
 
 def _legal_formats(common, function, arrays, asked):
-    """The keywords of other formats in which the shapes of a refused call are legal, as few as do; or None."""
+    """The fewest other format keywords with which the shapes of a refused call are legal, or None."""
     for formats, other in common.other_formats():
         try:
             function.geometry(other, *arrays, *asked)
@@ -101,7 +101,7 @@ def _legal_formats(common, function, arrays, asked):
 
 
 def checked_out(library, name, like, first, out, shape):
-    """``out``, called ``name``, without its subclass, if it is such as the result would be and can be written.
+    """``out`` without its subclass, if it is like a new result and writeable. Errors call it ``name``.
 
     ``like`` is the name of the call's array ``first``.
     """
@@ -120,20 +120,20 @@ def checked_out(library, name, like, first, out, shape):
             f"{name} must be aligned to its itemsize {plain.itemsize}, not have the strides {plain.strides}"
         )
     if overlaps_itself(seen):
-        raise ValueError(f"{name} must have one place for each element, not the strides {plain.strides}")
+        raise ValueError(f"{name} must not overlap itself, but has strides {plain.strides}")
     return plain
 
 
 def check_no_overlap(name, out, other, array):
-    """``out``, called ``name``, may share no element with the array called ``other``; both as the library sees them."""
+    """Check that two arrays, seen as NumPy arrays, share no element. Errors call them ``name`` and ``other``."""
     if overlap(out, array):
         raise ValueError(f"{name} must not overlap {other} in memory")
 
 
 def checked_outs(library, names, arrays, outs, shapes):
-    """``outs`` without their subclasses, if each is such as the result would be, and somewhere else than all before it.
+    """``outs`` without their subclasses, if each is like a new result and shares no memory with an array before it.
 
-    ``names`` are those of the call's ``arrays``.
+    ``names`` are the names of the call's ``arrays``.
     """
     others, checked = [*zip(names, arrays, strict=True)], []
     for i, (out, shape) in enumerate(zip(outs, shapes, strict=True)):

@@ -1,7 +1,7 @@
-"""Shapes, dtypes and keywords of a function with one result -> a ``Geometry``: the call, wherever its arrays are.
+"""Shapes, dtypes and keywords of a call with one result -> its ``Geometry``, which knows no addresses.
 
-There is one function for each of them. It takes the checked keywords, the names and shapes of the two arguments, and
-the shapes that the caller asks for.
+Each function of the API has a function of its own here. It takes the checked keywords, the names and shapes of the two
+arguments, and the shapes that the caller asks for.
 """
 
 from math import prod
@@ -37,10 +37,10 @@ from .shapes import (
 
 
 class Geometry(NamedTuple):
-    """All of a call that does not depend on where its arrays are.
+    """Everything about a call that does not depend on the addresses of its arrays.
 
-    ``parts`` has the places of the two arguments and of the result among x, w, y. ``views`` has for each of these the
-    order of the caller's axes and the shape of the six-dimensional view.
+    ``parts`` has the names of x, w and y: the argument's name, or the name of the shape that the result has. ``views``
+    has for each of them the order of the caller's axes and the shape of the six-dimensional view.
     """
 
     problem: ConvProblem
@@ -123,9 +123,9 @@ def _agreed(common, x, w, y, check_size):
 
 
 def _check_output(common, axes, x, y, output_padding, output_shape):
-    """A gradient ``x`` must have the shape that the two keywords of `conv_transpose` give its output; None gives none.
+    """Check the gradient ``x`` against the output shape that the two keywords of `conv_transpose` give, if any.
 
-    A ``y`` of the input is there already, so a padding that reaches another one is an error, too.
+    ``y`` is known already. So an output_padding that leads to another extent is an error.
     """
     extra = common.output_padding(output_padding, output_shape)
     if output_shape is not None:
@@ -140,7 +140,7 @@ def _permuted(sizes, order):
 
 
 def _other(orders, own):
-    """The general name of the format with another order of axes, and that order."""
+    """The general name of the other format, and its order of axes."""
     return next((name, order) for name, order in orders.items() if order != own)
 
 
@@ -159,7 +159,7 @@ class Common(NamedTuple):
     precision: str
 
     def other_formats(self):
-        """The keywords of the other formats, and these keywords with them: of the arrays, of the filter, of both."""
+        """Yield other format keywords and this object with them: other data, other filter, and both."""
         data, data_order = _other(DATA_ORDERS[self.rank], self.data_order)
         filter, filter_order = _other(FILTER_ORDERS[self.rank], self.filter_order)
         yield {"data_format": data}, self._replace(data_order=data_order)
@@ -176,7 +176,7 @@ class Common(NamedTuple):
         return Tensor(name, _permuted(shape, self.filter_order), self.filter_order, True)
 
     def asked(self, name, shape, order):
-        """The tensor of which the caller gives the shape."""
+        """The tensor whose shape the caller gives."""
         axes = array_shape(shape)
         given = shown(shape) if axes is None else f"an array of shape {shown(axes)}"
         sizes = entries(shape) if axes is None or len(axes) == 1 else None
@@ -189,7 +189,7 @@ class Common(NamedTuple):
         return Tensor(name, _permuted(sizes, order), order)
 
     def axes(self, w):
-        """The spatial axes; here the kernel must be one."""
+        """The spatial axes, if the filter is a legal kernel for them."""
         w.check_not_empty()
         if prod(w.sizes[2:]) >= TAP_LIMIT:
             raise ValueError(f"{w.name} must have fewer than {TAP_LIMIT} taps, not {' x '.join(map(str, w.sizes[2:]))}")
@@ -197,8 +197,8 @@ class Common(NamedTuple):
         axes = [Axis(*axis) for axis in zip(w.sizes[2:], self.stride, self.dilation, padding, strict=True)]
         for i, axis in enumerate(axes):
             if dilated_size(axis.kernel, axis.dilation) >= INDEX_LIMIT:
-                taps = f"{w.entry(2 + i)} = {axis.kernel} taps"
-                raise ValueError(f"dilation must keep the extent of {taps} less than 2**62, not be {axis.dilation}")
+                kernel = f"the kernel ({w.entry(2 + i)} = {axis.kernel} taps)"
+                raise ValueError(f"dilation = {axis.dilation} makes {kernel} span 2**62 elements or more")
         return axes
 
     def output_padding(self, value, output_shape):
@@ -246,7 +246,7 @@ def common(first_name, first, second_name, second, options):
 
 
 def _geometry(common, axes, x, w, y):
-    """Normalise the problem, and say how to view its three arrays as the kernels want them."""
+    """The normalised problem, and the views of its three arrays that the kernels take."""
     pads = [axis.geometry(size)[-1] for axis, size in zip(axes, x.sizes[2:], strict=True)]
     for i, pad in enumerate(pads):
         if x.sizes[2 + i] + sum(pad) >= INDEX_LIMIT:
@@ -256,7 +256,7 @@ def _geometry(common, axes, x, w, y):
     if prod(size or 1 for size in result.shape) * common.dtype.itemsize >= INDEX_LIMIT:
         raise ValueError(f"the result must be smaller than 2**62 bytes, not of shape {result.shape}")
     outs, ins = w.sizes[:2]
-    # A stride that is never taken, a dilation between no two taps and groups of nothing could be absurdly large.
+    # Without effect, but perhaps huge: the stride of one position, the dilation of one tap, the groups of no channel.
     groups = common.groups if outs or ins else 1
     positions = y.sizes[2:]
     problem = ConvProblem(

@@ -1,4 +1,4 @@
-"""What the keywords of the functions may be: one function for each kind of value, with its errors."""
+"""The checks of keywords: one function for each kind of value, with its errors."""
 
 import operator
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from ..problem import INDEX_LIMIT
 
 
 class Options(NamedTuple):
-    """The keywords that all functions have beside ``out``, as the caller gave them."""
+    """The keywords that all functions have, except ``out``, as the caller gave them."""
 
     stride: Any = 1
     padding: Any = 0
@@ -30,7 +30,7 @@ PRECISIONS = {name: name for name in ("ieee", "high", "medium")}
 
 
 def _orders(general, specific, order):
-    """A format's entry in each rank's table: its general and its rank-specific spelling, with its order of axes."""
+    """Rank -> the general and the rank-specific name of a format, each with the order of axes."""
     return {rank: {general: order(rank)} | {name: order(rank) for name in specific[rank - 1 : rank]} for rank in _RANKS}
 
 
@@ -38,13 +38,13 @@ def _tables(*formats):
     return {rank: {name: order for table in formats for name, order in table[rank].items()} for rank in _RANKS}
 
 
-#: rank -> format -> the caller's axes in the order (batch, channels, spatial ones); in any case.
+#: Rank -> format -> the caller's axes in the order (batch, channels, spatial axes).
 DATA_ORDERS = _tables(
     _orders("NCX", ("NCW", "NCHW", "NCDHW"), lambda rank: tuple(range(rank + 2))),
     _orders("NXC", ("NWC", "NHWC", "NDHWC"), lambda rank: (0, rank + 1, *range(1, rank + 1))),
 )
 
-#: rank -> format -> the caller's axes in the order (out, in, spatial ones); in any case.
+#: Rank -> format -> the caller's axes in the order (out, in, spatial axes).
 FILTER_ORDERS = _tables(
     _orders("OIX", ("OIW", "OIHW", "OIDHW"), lambda rank: tuple(range(rank + 2))),
     _orders("XIO", ("WIO", "HWIO", "DHWIO"), lambda rank: (rank + 1, rank, *range(rank))),
@@ -52,7 +52,7 @@ FILTER_ORDERS = _tables(
 
 
 def shown(value):
-    """The value in a message: short, and never failing, whatever it is."""
+    """The value as text for a message. It is short, and no value raises an exception."""
     try:
         text = repr(value)
     except Exception:  # for instance an int of more digits than Python prints
@@ -61,10 +61,10 @@ def shown(value):
 
 
 def array_shape(value):
-    """The shape of an array of any library, or None for what has no axes or is no array."""
+    """The shape of an array of any library, or None for a scalar or a value that is no array."""
     try:
         return tuple(value.shape) if getattr(value, "ndim", 0) else None
-    except Exception:  # whatever it is, it is no array
+    except Exception:  # a value that raises here is no array
         return None
 
 
@@ -75,14 +75,14 @@ def choice(value, name, table, any_case=False):
     if any_case and value not in table:
         value = next((known for known in table if known.lower() == str.lower(value)), value)
     if value not in table:
-        meant = closest(value, table, 0.8)  # not one whose letters are in another order, such as 'OIHW' for 'OHWI'
+        meant = closest(value, table, 0.8)  # 0.8 excludes other orders of the letters, such as 'OIHW' for 'OHWI'
         hint = f"; did you mean {meant!r}?" if meant else ""
         raise ValueError(f"{name} must be one of {', '.join(map(repr, table))}, not {shown(value)}{hint}")
     return table[value]
 
 
 def closest(value, names, likeness):
-    """The name that is most like a string, if any is at least so much ``likeness`` (up to 1) like it; else None."""
+    """The name that is most like a string, or None if its ratio (up to 1) is below ``likeness``."""
     from difflib import get_close_matches  # takes longer to import than a call takes
 
     lower = {name.lower(): name for name in names}
@@ -91,7 +91,7 @@ def closest(value, names, likeness):
 
 
 def integer(value, name, least, kind="an integer"):
-    """A Python or NumPy integer from ``least`` on; True and False are none."""
+    """The value as an int, if it is an integer of at least ``least``. Booleans are refused."""
     if type(value) is not int:
         try:
             number = operator.index(value)
@@ -107,14 +107,14 @@ def integer(value, name, least, kind="an integer"):
     return value
 
 
-#: Members that are read of a sequence: more than any keyword takes, and few of one that does not end.
+#: Members that are read from a sequence: more than any keyword takes, and few if the sequence never ends.
 _MOST_MEMBERS = 6
 
 
 def entries(value):
-    """The first members of a sequence, each read once, or None for what is none.
+    """The first members of a sequence, each read once, or None if the value is no sequence.
 
-    A sequence has a length and is indexed. Text, mappings and arrays without axes are none.
+    A sequence has a length and is indexed. Text, mappings and arrays without axes are no sequences.
     """
     kind = type(value)
     if kind is int or isinstance(value, (str, bytes, bytearray)):
@@ -122,8 +122,10 @@ def entries(value):
     if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")) or isinstance(value, Mapping):
         return None
     try:
-        members = tuple.__iter__(value) if isinstance(value, tuple) else iter(value)  # as ``call_key`` reads it
-    except (TypeError, ValueError):  # of an array without axes, of a shape that is not known
+        members = (
+            tuple.__iter__(value) if isinstance(value, tuple) else iter(value)
+        )  # ``call_key`` reads it in the same way
+    except (TypeError, ValueError):  # an array without axes, or an unknown shape
         return None
     return list(islice(members, _MOST_MEMBERS))
 
@@ -156,7 +158,7 @@ def padding_of(value, rank):
     pairs = [entries(member) for member in members or ()]
     if all(pair is None for pair in pairs):
         hint = ""
-        if rank == 1 and len(pairs) == 2:  # meant as one pair, such as that of a causal convolution
+        if rank == 1 and len(pairs) == 2:  # probably meant as one pair, for example of a causal convolution
             hint = f": a (begin, end) pair of one axis is ({_pair(members, members, 'padding')},)"
         return tuple([(pad, pad) for pad in _per_axis(value, members, "padding", rank, 0, _PADDING, hint)])
     _check_count(value, members, "padding", rank)

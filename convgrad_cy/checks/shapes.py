@@ -1,6 +1,6 @@
 """The shapes of the three tensors of one convolution ``y = conv(x, w)``, and whether they agree.
 
-The formulas are in ``problem``; here are their names in the caller's words and the errors.
+The formulas are in ``problem``. The errors, in the caller's names, are here.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from ..problem import conv_size, conv_transpose_size, same_padding
 class Tensor(NamedTuple):
     """One of x, w, y: its sizes in the order (batch, channels, spatial) or (out, in, kernel).
 
-    ``order[i]`` is the caller's axis of size ``i``. ``given``: it is the shape of an array that the caller has.
+    ``order[i]`` is the caller's axis of size ``i``. ``given`` says that the caller has an array of this shape.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Tensor(NamedTuple):
         return tuple(size for _, size in sorted(zip(self.order, self.sizes, strict=True)))
 
     def entry(self, i):
-        """How the caller writes size ``i``."""
+        """The caller's expression for size ``i``."""
         return f"{self.name + '.shape' if self.given else self.name}[{self.order[i]}]"
 
     def check_not_empty(self):
@@ -47,12 +47,12 @@ class Axis(NamedTuple):
         return type(self.padding) is tuple
 
     def geometry(self, x):
-        """What the formulas of ``problem`` take after the size."""
+        """The arguments of the formulas in ``problem`` that follow the size: kernel, stride, dilation and padding."""
         *rest, padding = self
         return *rest, padding if self.explicit else same_padding(x, *rest, lower=padding == "same_lower")
 
     def transposed(self, y, output_padding):
-        """The extent of x, be it positive or not."""
+        """The extent of x, which may be zero or negative."""
         return conv_transpose_size(y, *self, output_padding) if self.explicit else y * self.stride
 
     def __str__(self):
@@ -60,7 +60,7 @@ class Axis(NamedTuple):
 
 
 def conv_extent(axis, x, i, output_padding=0):
-    """The extent of y, positive."""
+    """The extent of y, if it is positive."""
     size = x.sizes[2 + i]
     y = conv_size(size - output_padding, *axis.geometry(size))
     if y < 1:
@@ -70,7 +70,7 @@ def conv_extent(axis, x, i, output_padding=0):
 
 
 def conv_transpose_extent(axis, y, i, output_padding):
-    """The extent of x, positive."""
+    """The extent of x, if it is positive."""
     size = y.sizes[2 + i]
     if size < 1:
         raise ValueError(f"{y.entry(2 + i)} must be at least 1, not {size}")
@@ -81,7 +81,7 @@ def conv_transpose_extent(axis, y, i, output_padding):
 
 
 def check_conv_size(axis, x, y, i):
-    """y must be the size of the convolution of x."""
+    """Check that y has the extent of the convolution of x."""
     expected, actual = conv_extent(axis, x, i), y.sizes[2 + i]
     if actual != expected:
         source = f"a convolution of {x.entry(2 + i)} = {x.sizes[2 + i]}"
@@ -89,7 +89,7 @@ def check_conv_size(axis, x, y, i):
 
 
 def check_conv_transpose_size(axis, x, y, i):
-    """x must be a size that the transposed convolution of y has with some output_padding."""
+    """Check that x has an extent that the transposed convolution of y has with some output_padding."""
     if not axis.explicit:
         return check_conv_size(axis, x, y, i)
     source, actual = y.sizes[2 + i], x.sizes[2 + i]
@@ -104,7 +104,7 @@ def check_conv_transpose_size(axis, x, y, i):
 
 
 def check_output_padding(axis, x, y, i, output_padding):
-    """x must be the size that the transposed convolution of y has with this output_padding."""
+    """Check that x has the extent that the transposed convolution of y has with this output_padding."""
     expected, actual = axis.transposed(y.sizes[2 + i], output_padding), x.sizes[2 + i]
     if actual != expected:
         of = f"a transposed convolution of {y.sizes[2 + i]} elements ({axis}) has {expected} with {output_padding}"
@@ -112,14 +112,14 @@ def check_output_padding(axis, x, y, i, output_padding):
 
 
 def check_equal(asked, array):
-    """The shape that the caller asks for must be that of an array."""
+    """Check that the shape that the caller asks for equals the shape of an array."""
     for i, (size, expected) in enumerate(zip(asked.sizes, array.sizes, strict=True)):
         if size != expected:
             raise ValueError(f"{asked.entry(i)} must be {array.entry(i)} = {expected}, not {size}")
 
 
 def check_channels(groups, x, w, y):
-    """Batch and channels of the three must agree; None is the one that will be made to agree."""
+    """Check that batch and channels of x, w and y agree. None stands for the result."""
     outs, ins = w.sizes[:2]
     if outs % groups:
         raise ValueError(f"{w.entry(0)} must be a multiple of groups = {groups}, not {outs}")

@@ -1,4 +1,4 @@
-"""Arrays with the shape, the type and the strides of others, for plans: no element is read, written or copied."""
+"""Arrays with the shape, dtype and strides of others, for plans. No element is read, written or copied."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from .keywords import array_shape
 
 
 def is_array(given):
-    """Whether something is an array of any library, not a shape. An array of one axis is a shape."""
+    """Whether a value is an array of any library, not a shape. An array of one axis counts as a shape."""
     return len(array_shape(given) or ()) > 1
 
 
 def stored(dtype):
-    """NumPy's dtype, in the machine's byte order, of a dtype of any library or the name of one."""
+    """NumPy's dtype, in the machine's byte order, for a dtype of any library or for its name."""
     name = str(dtype).removeprefix("torch.")
     if name == "bfloat16":
         return dtypes.BFLOAT16_BITS
@@ -21,21 +21,21 @@ def stored(dtype):
 
 
 def _strides(array):
-    """The strides in elements of an array that kernels can read; None where they read a contiguous copy."""
+    """The strides of an array in elements, or None where kernels read a contiguous copy."""
     try:
-        if callable(getattr(array, "stride", None)):  # of PyTorch
+        if callable(getattr(array, "stride", None)):  # PyTorch
             return tuple(array.stride())
         if isinstance(array, np.ndarray) and not is_addressable(array):
             return None
         return tuple([step // array.itemsize for step in array.strides])
-    except (AttributeError, TypeError, RuntimeError):  # of JAX, or of a layout that has no strides
+    except (AttributeError, TypeError, RuntimeError):  # JAX, or a layout without strides
         return None
 
 
 def untouched(name, given, dtype):
-    """An array called ``name``, of a shape or like an array, with elements of NumPy's ``dtype``.
+    """A new array with NumPy's ``dtype`` and the shape of ``given``, which is a shape or an array.
 
-    An array of NumPy, CuPy or PyTorch gives its strides; otherwise the array is contiguous.
+    It has the strides of an array of NumPy, CuPy or PyTorch; otherwise it is contiguous. Errors call it ``name``.
     """
     if not is_array(given):
         try:

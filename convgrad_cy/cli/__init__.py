@@ -1,1 +1,1 @@
-"""The command line: what ``python -m convgrad_cy`` does, a module for each command."""
+"""The command line ``python -m convgrad_cy``: a module for each command."""

@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all: it comes to its place when all of it is on the disk."""
+"""A file that is written whole or not at all: it is renamed to its path when all of it is on the disk."""
 
 import os
 import secrets
@@ -7,18 +7,18 @@ from contextlib import contextmanager, suppress
 
 
 def _unfinished(target):
-    """A new name in the folder of a file; not made from the file's own, which may be as long as a name can be."""
+    """A new path in the folder of a file. It does not contain the file's name, which may have the maximal length."""
     return os.path.join(os.path.dirname(target), f".convgrad_cy.{secrets.token_hex(8)}.unfinished")
 
 
 def check(path):
-    """Raise OSError or ValueError where ``replaced(path)`` could not work: before the work and not after it."""
+    """Raise OSError or ValueError if ``replaced(path)`` could not work. Called before a long computation."""
     target = os.path.realpath(path)
     with suppress(FileNotFoundError):
         # Replacing a file needs no permission to write to it, and would turn a device into a plain file.
         if not (stat.S_ISREG(os.stat(target).st_mode) and os.access(target, os.W_OK)):
             raise OSError("not a plain file, or write-protected")
-    # Only the system knows whether a file can be made: rights, read-only disks and full ones are its matter.
+    # Only the system knows whether it can make a file: permissions, read-only and full disks decide.
     unfinished = _unfinished(target)
     with open(unfinished, "xb"):
         pass
@@ -27,10 +27,10 @@ def check(path):
 
 @contextmanager
 def replaced(path):
-    """A new binary file, which takes the place of ``path`` at the end of the block if that ends well.
+    """Open a new binary file, which replaces ``path`` at the end of the block if the block raises nothing.
 
-    Whoever looks finds what was there before or all of the new file, after a crash of the machine too. A link stays
-    one. A process that is killed leaves ``.convgrad_cy.*.unfinished`` beside it.
+    Readers find the old file or the whole new one, even after a crash of the machine. A link stays a link. A killed
+    process leaves a file ``.convgrad_cy.*.unfinished`` in the folder.
     """
     target = os.path.realpath(path)
     unfinished = _unfinished(target)

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy explain``: how a call would be computed."""
+"""``python -m convgrad_cy explain``: the plan of a call."""
 
 import argparse
 import json
@@ -10,12 +10,12 @@ from ..explanation import FUNCTIONS
 from . import layer, output
 from .problem_text import LETTERS, parse
 
-#: A function with several results: the functions that compute one of them each.
+#: Function with several results -> the functions that compute one of them each.
 SEVERAL = {
     "conv_backward": ("conv_backward_data", "conv_backward_filter"),
     "conv_transpose_backward": ("conv_transpose_backward_data", "conv_transpose_backward_filter"),
 }
-#: What describes a layer together with --x, and has letters of its own in --problem.
+#: Options that describe a layer together with --x. They have their own letters in --problem.
 _LETTERED = ("w", "stride", "padding", "dilation", "groups", "output_padding")
 _KEYWORDS = (*_LETTERED[1:], "data_format", "filter_format", "algorithm", "precision")
 
@@ -42,7 +42,7 @@ examples:
 
 
 class BadProblem(ValueError):
-    """What was asked for is no problem, or one that the function refuses."""
+    """The options describe no problem, or a problem that the function refuses."""
 
 
 def _numbers(text, such_as):
@@ -52,18 +52,18 @@ def _numbers(text, such_as):
 
 
 def shape(text):
-    """A shape, as an option has it."""
+    """Parse a shape."""
     return _numbers(text, "8,64,56,56")
 
 
 def per_axis(text):
-    """One number, or one for each spatial axis."""
+    """Parse one number, or one for each spatial axis."""
     numbers = _numbers(text, "2 or 2,1")
     return numbers if len(numbers) > 1 else numbers[0]
 
 
 def padding(text):
-    """One number, a number or begin:end for each spatial axis, or a name, which the functions check."""
+    """Parse one number, a number or begin:end for each spatial axis, or a name, which the functions check."""
     if re.fullmatch("[A-Za-z_]+", text):
         return text
     if ":" not in text:
@@ -75,7 +75,7 @@ def padding(text):
 
 
 def add_arguments(command):
-    """The arguments of the command."""
+    """Add the arguments of the command."""
     command.description, command.epilog = DESCRIPTION, EPILOG
     command.formatter_class = argparse.RawDescriptionHelpFormatter
     choices = tuple(dict.fromkeys([*FUNCTIONS, *SEVERAL]))
@@ -123,7 +123,7 @@ def _layer(options):
 
 
 def explained(options):
-    """The layer that the options describe, and an explanation for each result of the function."""
+    """Return the layer that the options describe, and an explanation for each result of the function."""
     try:
         found = _layer(options)
         functions = SEVERAL.get(options.function, (options.function,))
@@ -135,7 +135,7 @@ def explained(options):
 
 
 def print_explanation(options):
-    """The whole command."""
+    """Run the command."""
     found, explanations = explained(options)
     if options.json:
         objects = [{**each._asdict(), "layer": found.described()} for each in explanations]

@@ -1,4 +1,4 @@
-"""``python -m convgrad_cy info``: what this installation runs on."""
+"""``python -m convgrad_cy info``: versions, processor, threads and GPU of this installation."""
 
 import platform
 import re
@@ -19,7 +19,7 @@ _RUNTIME = re.compile(r"/\S*/lib(?:gomp|iomp5|omp)(?:-[0-9a-f]+)?\.so[.0-9]*$", 
 
 
 def bfloat16():
-    """The package that brings bfloat16 to NumPy, or why there is none."""
+    """The package that gives NumPy bfloat16, or the reason why it is missing."""
     try:
         import ml_dtypes
     except ImportError as error:
@@ -28,7 +28,7 @@ def bfloat16():
 
 
 def runtimes(maps="/proc/self/maps"):
-    """The OpenMP runtimes in this process, of which there should be one."""
+    """The OpenMP runtimes in this process, with a warning if there are several."""
     try:
         found = sorted(set(_RUNTIME.findall(Path(maps).read_text())))
     except OSError:
@@ -40,7 +40,7 @@ def runtimes(maps="/proc/self/maps"):
 
 
 def _devices(cupy):
-    """Each GPU: its name, and what plans depend on."""
+    """Yield (description, device) of each GPU; plans depend on the device."""
     for number in range(cupy.cuda.runtime.getDeviceCount()):
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         device = gpu.device_of(number)
@@ -49,11 +49,11 @@ def _devices(cupy):
 
 
 def _compiler(cupy):
-    """The compiler of CUDA code, or why there is none."""
+    """The compiler of CUDA code, or the reason why there is none."""
     try:
         cupy.RawModule(code='extern "C" __global__ void nothing() {}').compile()
         major, minor = cupy.cuda.nvrtc.getVersion()
-    except Exception as error:  # each is a reason why nothing can be compiled
+    except Exception as error:  # every exception is a reason why nothing can be compiled
         return f"none: {one_line(error)}"
     return f"NVRTC {major}.{minor}"
 
@@ -71,10 +71,10 @@ def _kernels(device):
 
 
 def gpu_lines():
-    """What CuPy finds, or why there is nothing."""
+    """The lines about GPUs, or the reason why there is none."""
     if find_spec("cupy") is None:
         return [("GPU", "none: CuPy is not installed")]
-    # A CuPy without a driver, or for another CUDA, fails here in ways of its own: each a reason, none an error.
+    # CuPy without a driver, or for another CUDA, raises various exceptions here. Each is a reason, not an error.
     try:
         import cupy
 
@@ -91,7 +91,7 @@ def gpu_lines():
 
 
 def caches():
-    """The sizes that plans are made for: what the system says of its caches, or common ones."""
+    """The cache sizes that plans use: from the system, or common sizes if it does not tell."""
     here = cpu.this_machine()
     sizes = (("L1", here.l1_bytes), ("L2", here.l2_bytes), ("L3", here.cache_bytes))
     return ", ".join(f"{name} {size >> 10} KiB" for name, size in sizes)
@@ -104,7 +104,7 @@ def _scratch_limit():
 
 
 def _threads():
-    """The number, and why it is 1 in a build without OpenMP."""
+    """The number of threads, and the reason if a build without OpenMP has one."""
     if _repeat.has_openmp():
         return cpu.threads()
     if _repeat.lacks_openmp():

@@ -1,4 +1,4 @@
-"""A layer as ``python -m convgrad_cy explain`` is told of it: once, whichever of its functions is explained."""
+"""A layer for ``python -m convgrad_cy explain``. The user describes it once for all of its functions."""
 
 from typing import Any, NamedTuple
 
@@ -40,18 +40,18 @@ class Layer(NamedTuple):
         return cg.explain(function, shapes, dtype, **self.keywords | asked)
 
     def described(self):
-        """The layer as a program reads it."""
+        """The layer as a dict, for JSON."""
         return {"forward": self.forward, "x": self.x, "w": self.w, "y": self.y, **self.keywords}
 
     def __str__(self):
-        """The layer as a user reads it: each value as its option takes it."""
+        """The layer as text, with each value in the syntax of its option."""
         described = {name: spelled(value) for name, value in self.described().items() if value is not None}
         lines = [f"{name}: {value}" for name, value in described.items() if name != "forward"]
         return "\n  ".join([f"y = {self.forward}(x, w) with", *lines])
 
 
 def spelled(value):
-    """A shape, or the value of a keyword, as the options take it."""
+    """A shape, or the value of a keyword, in the syntax of the options."""
     if isinstance(value, (str, int)):
         return str(value)
     return ",".join(f"{each[0]}:{each[1]}" if isinstance(each, tuple) else str(each) for each in value)
@@ -64,15 +64,15 @@ def _in_format(sizes, given, name, orders):
 
 
 def of_shapes(forward, x, w, dtype, keywords):
-    """The layer that a user describes in shapes and keywords; the functions' own errors where it is none."""
-    # The shape of y asks for no algorithm that only another of the layer's functions may have.
+    """The layer that a user describes in shapes and keywords. Illegal ones raise the functions' own errors."""
+    # The algorithm may be legal only for another of the layer's functions, and the shape of y does not depend on it.
     y = cg.explain(forward, (x, w), dtype, **(keywords | {"algorithm": "direct"})).shape
     own = {"output_padding": 0} if forward == "conv_transpose" else {}
     return Layer(forward, x, w, y, Options()._asdict() | own | keywords)
 
 
 def of_problem(forward, problem, dtype, keywords):
-    """The layer that a user describes in the letters of benchdnn; ``keywords`` are the ones that have no letters."""
+    """The layer that a user describes in the letters of benchdnn; ``keywords`` have no letters."""
     x, own = problem.x_shape, problem.keywords
     if forward == "conv_transpose":
         x, own = problem.y_shape, own | {"output_padding": problem.output_padding}

@@ -1,6 +1,6 @@
 """The parser of ``python -m convgrad_cy``, and the exit status of each command.
 
-What goes wrong is one line on standard error, never a traceback; ``STATUSES`` says what the exit status then is.
+An error is one line on standard error, never a traceback. ``STATUSES`` lists the exit statuses.
 """
 
 import argparse
@@ -21,14 +21,14 @@ exit status:
   130  interrupted, as by Ctrl-C; nothing is said then
   141  nobody reads the report any more, as behind "| head"; nothing is said then
 """
-#: What a shell makes of a process that a closed pipe has ended: 128 and the number of SIGPIPE.
+#: Exit status that a shell gives a process that a closed pipe has ended: 128 plus the number of SIGPIPE.
 READER_LEFT = 141
-#: The same for Ctrl-C and SIGINT.
+#: Exit status after Ctrl-C: 128 plus the number of SIGINT.
 INTERRUPTED = 130
 
-#: Of one array: more than a layer has, and less than it takes to bring a machine down.
+#: Default limit of an array: more bytes than a layer has, but too few to exhaust a machine.
 MAX_BYTES = 8 << 30
-#: Smaller arrays are never refused.
+#: Least value of --max-bytes: smaller arrays are never refused.
 LEAST_MAX_BYTES = 64 << 10
 
 RUN_DESCRIPTION = """\
@@ -48,17 +48,17 @@ filter_sizes of TensorFlow, and oneDNN's shapes are among them, or else an array
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        """One line and status 2; argparse would print its usage before it."""
+        """Print one line and exit with status 2. argparse would print its usage first."""
         output.complain(f"{self.prog}: error: {message}")
         self.exit(2)
 
     def print_help(self, file=None):
-        """To standard output, as a report; argparse takes no note of what cannot be printed."""
+        """Print the help as a report. argparse would ignore that it cannot be printed."""
         output.line(self.format_help(), end="")
 
 
 class Version(argparse.Action):
-    """Prints the version as a report; argparse's own action takes no note of a text that cannot be printed."""
+    """Prints the version as a report. argparse's own action would ignore that it cannot be printed."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         output.line(f"{parser.prog} {convgrad_cy.__version__}")
@@ -72,7 +72,7 @@ def natural_number(least):
             raise argparse.ArgumentTypeError(f"must be at least {least}, not {number}")
         return number
 
-    parse.__name__ = "whole number"  # what argparse calls the type in its message
+    parse.__name__ = "whole number"  # the name of the type in argparse's message
     return parse
 
 
@@ -124,7 +124,7 @@ def make_parser():
 
 
 def run_command(options, prefix):
-    """The exit status of ``run``. Its result is the file: where that is in place, all is well."""
+    """Run the command ``run`` and return its exit status, which is 0 once the file is in place."""
     lines = run(options.operation, options.attrs, options.source, options.target, options.max_bytes)
     try:
         for line in lines:
@@ -138,7 +138,7 @@ def run_command(options, prefix):
 
 
 def demo_command(options):
-    """The exit status of ``demo``."""
+    """Run the command ``demo`` and return its exit status."""
     if options.plot is not None:
         plot.check(options.plot)
     return 0 if training.demo(options.epochs, options.seed, options.plot) else 1

@@ -1,6 +1,6 @@
-"""The operations that ``python -m convgrad_cy run`` knows: one row for each, and how a row is called.
+"""The operations of ``python -m convgrad_cy run``: one row for each, and the call of a row.
 
-A framework's module is imported when the first of its operations is asked for.
+A framework's module is imported by the first use of one of its operations.
 """
 
 import inspect
@@ -33,20 +33,20 @@ def _onednn():
 
 
 class Operation(NamedTuple):
-    """One row.
+    """One operation.
 
     Attributes
     ----------
     module : callable
-        Where the operation is found, by the part of its name behind the dot.
+        Returns the module of the operation, which has there the name behind the dot.
     arrays : tuple of str
         The names of its arrays.
     results : tuple of str
         The names of its results.
     shape : str or None
-        A shape that may be given as an array, too.
+        Name of a shape that may be given as an array, too.
     sequence : type
-        What stands for a list in JSON.
+        Type of the argument for a list in JSON.
     """
 
     module: Callable[[], Any]
@@ -84,12 +84,12 @@ OPERATIONS = {
 
 
 def target_of(name):
-    """What is called: a function, or a class whose objects are."""
+    """The function of an operation, or the class whose objects are called."""
     return getattr(OPERATIONS[name].module(), name.rpartition(".")[2])
 
 
 def attributes_of(name):
-    """The parameters that a JSON file can give, with their defaults: all but the arrays."""
+    """The parameters that a JSON file can give, with their defaults: all except the arrays."""
     operation = OPERATIONS[name]
     parameters = inspect.signature(target_of(name)).parameters.values()
     attributes = {row.name: row.default for row in parameters if row.name not in (*operation.arrays, "out")}
@@ -97,7 +97,7 @@ def attributes_of(name):
 
 
 def call(name, arrays, attributes):
-    """The results for ``arrays`` by their names, in order; a shape among them stands for the attribute of its name."""
+    """The results of an operation, in order. ``arrays`` maps names to arrays; a shape among them is an attribute."""
     sequence, target = OPERATIONS[name].sequence, target_of(name)
     given = {
         key: sequence(value) if isinstance(value, list) else value
@@ -109,7 +109,7 @@ def call(name, arrays, attributes):
         return result if isinstance(result, tuple) else (result,)
     constructed = inspect.signature(target).parameters.keys() & given.keys()
     made = target(**{key: given.pop(key) for key in constructed})
-    return (made(*arrays.values(), *given.values()),)  # of MindSpore, what is left is input_size
+    return (made(*arrays.values(), *given.values()),)  # MindSpore: the remaining attribute is input_size
 
 
 def table():

@@ -1,4 +1,4 @@
-"""What a command says, wherever standard output leads: to a full disk, to ASCII alone, to a reader that has left."""
+"""The output of a command. Standard output may be a full disk, ASCII only, or a closed pipe."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 class NotPrinted(Exception):
-    """Standard output takes no more; the message says why."""
+    """Standard output cannot be written; the message has the reason."""
 
 
 class ReaderLeft(NotPrinted):
@@ -14,25 +14,25 @@ class ReaderLeft(NotPrinted):
 
 
 def one_line(error):
-    """What an exception says, on one line."""
+    """The message of an exception on one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def reason(error):
-    """What an exception says, without the file name, which the message already has."""
+    """The message of an exception without the file name, which the caller's text already has."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
 def _discard(stream):
-    """Send what a stream still holds nowhere: Python would try to write it again at its end, and complain."""
-    with suppress(OSError):  # a stream that is no file of the system's
+    """Discard the buffer of a stream. Otherwise Python would try to write it again at exit, and complain."""
+    with suppress(OSError):  # a stream without a file descriptor
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 def _write(stream, text):
-    """All of a text, now; what the stream's encoding does not have is written as an escape."""
+    """Write a text and flush. Characters that the encoding of the stream lacks become escapes."""
     try:
         try:
             stream.write(text)
@@ -45,7 +45,7 @@ def _write(stream, text):
 
 
 def line(text="", end="\n"):
-    """Print a line of the report; `NotPrinted` if that cannot be. A standard output that is closed wants none."""
+    """Print a line of the report, or raise `NotPrinted`. It does nothing if the process has no standard output."""
     if sys.stdout is None:
         return
     try:
@@ -57,7 +57,7 @@ def line(text="", end="\n"):
 
 
 def complain(text):
-    """Print a line to standard error, or, where that cannot be, nothing: the exit status says it too."""
+    """Print a line to standard error. Failures are ignored, because the exit status tells of the error, too."""
     if sys.stderr is None:
         return
     with suppress(OSError):

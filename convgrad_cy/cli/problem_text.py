@@ -1,6 +1,6 @@
 """A convolution in the syntax of oneDNN's benchdnn, such as ``mb8ic64ih56oc64kh3ph1n"name"``; the name may be missing.
 
-Knows nothing of the rest of the package, so tests draw their problems from it, too.
+It imports nothing of the rest of the package, so tests parse their problems with it, too.
 """
 
 import re
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def geometry(self):
-        """What the reference wants beside the arrays."""
+        """The keywords of the tests' reference."""
         return {
             "stride": self.stride,
             "dilation": self.dilation,
@@ -75,7 +75,7 @@ class Problem:
 
     @property
     def keywords(self):
-        """What the public functions want beside arrays and shapes."""
+        """The keywords of the public functions."""
         return {
             "stride": self.stride,
             "padding": self.padding,
@@ -142,9 +142,9 @@ def _fields(text):
 def parse(text, transposed=False):
     """The convolution that one line describes.
 
-    The letters of a ``transposed`` line are those of a deconvolution in benchdnn: x, which i stands for, is the input
-    of the transposed convolution, and y, which o stands for, is its result. Returned is the convolution from its y to
-    its x, whose data gradient it is.
+    A ``transposed`` line has the letters of a deconvolution in benchdnn: i stands for the input of the transposed
+    convolution, and o for its result. The returned convolution goes from this result to this input; the transposed
+    convolution is its data gradient.
     """
     fields, name = _fields(text)
     present = "dhw" if "id" in fields else "hw" if "ih" in fields else "w"

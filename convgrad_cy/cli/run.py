@@ -1,6 +1,6 @@
 """``python -m convgrad_cy run``: one operation on arrays from a file.
 
-Whatever is wrong with the input is one `BadInput` that says so in one line.
+Every error of the input raises `BadInput` with a message of one line.
 """
 
 import inspect
@@ -22,7 +22,7 @@ MAX_ATTRIBUTES = 1 << 20
 
 
 class BadInput(Exception):
-    """The caller's files or attributes cannot be used; the message says why."""
+    """The caller's files or attributes cannot be used; the message has the reason."""
 
 
 def read_attributes(path):
@@ -49,7 +49,7 @@ def read_attributes(path):
 
 
 def check_attributes(name, attributes, arrays):
-    """Neither an unknown attribute nor a missing one; what is among the arrays is not missing."""
+    """Refuse unknown and missing attributes. An attribute among the arrays is not missing."""
     known = attributes_of(name)
     for attribute in attributes:
         if attribute not in known:
@@ -60,7 +60,7 @@ def check_attributes(name, attributes, arrays):
 
 
 def as_bfloat16(array):
-    """The .npy format has no bfloat16 and keeps its two bytes without a name."""
+    """View elements of two bytes as bfloat16, because the .npy format has no name for this type."""
     try:
         from ml_dtypes import bfloat16
     except ImportError as error:
@@ -69,7 +69,7 @@ def as_bfloat16(array):
 
 
 def check_size(path, name, archive, max_bytes):
-    """Refuse an array by the size that the archive has for it: what it unpacks to may be far more than the file."""
+    """Refuse an array by its unpacked size in the archive, which may be far larger than the file."""
     member = name if name in archive.namelist() else f"{name}.npy"
     size = archive.getinfo(member).file_size
     if size > max_bytes:
@@ -87,13 +87,13 @@ def check_archive(path, stream):
 
 
 def read_arrays(path, names, optional, max_bytes):
-    """The arrays called ``names`` in an .npz file, and ``optional`` where there is one; others are left alone."""
+    """The arrays called ``names`` in an .npz file, and ``optional`` if it is there. Others are not read."""
     arrays = {}
     try:
-        # An archive is read from its end, which a device or a pipe need not have. To open a pipe may take forever, too.
+        # An archive is read from its end, and a device or a pipe may have none. Opening a pipe may also take forever.
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise BadInput(f"{path!r} must be a plain file, not a folder, a pipe or a device")
-        # Opened here and not by NumPy, which leaves a damaged file open.
+        # Open the file here, because NumPy leaves a damaged file open.
         with open(path, "rb") as stream:
             check_archive(path, stream)
             with np.load(stream, allow_pickle=False) as file:
@@ -107,13 +107,13 @@ def read_arrays(path, names, optional, max_bytes):
                     arrays[name] = as_bfloat16(array) if array.dtype == np.dtype("V2") else array
     except BadInput:
         raise
-    except Exception as error:  # a damaged archive raises whatever its decoder happens to meet
+    except Exception as error:  # a damaged archive can raise any exception of its decoder
         raise BadInput(f"cannot read arrays from {path!r}: {reason(error)}") from error
     return arrays
 
 
 def check_target(path, inputs):
-    """Refuse a target that could not be, or should not be, replaced; before the work and not after it."""
+    """Refuse a target that cannot or must not be replaced. Called before the operation runs."""
     for source in inputs:
         if os.path.exists(path) and os.path.samefile(path, source):
             raise BadInput(f"{path!r} is also an input, and would be lost")
@@ -124,7 +124,7 @@ def check_target(path, inputs):
 
 
 def write_arrays(path, arrays):
-    """Write an .npz file: all of it or, where that fails, nothing."""
+    """Write an .npz file: all of it, or nothing after an error."""
     arrays = {name: a.view("V2") if a.dtype.name == "bfloat16" else a for name, a in arrays.items()}
     try:
         with atomic_file.replaced(path) as file:
@@ -135,7 +135,7 @@ def write_arrays(path, arrays):
 
 @contextmanager
 def bounded(max_bytes):
-    """In this block no new array has more bytes than that; MemoryError says so."""
+    """Limit new arrays in this block to ``max_bytes``; larger ones raise MemoryError."""
     bound_arrays(max_bytes, "--max-bytes")
     try:
         yield
@@ -156,7 +156,12 @@ def run(name, attributes_file, source, target, max_bytes):
     try:
         with bounded(max_bytes):
             results = dict(zip(operation.results, call(name, arrays, attributes), strict=True))
-    except (TypeError, ValueError, RuntimeError, MemoryError) as error:  # all of the shims' derive from the first three
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+        MemoryError,
+    ) as error:  # all exceptions of the shims derive from the first three
         raise BadInput(f"{name}: {reason(error)}") from error
     write_arrays(target, results)
     return [f"{name}: {result.dtype.name} {result.shape} -> {target}" for name, result in results.items()]

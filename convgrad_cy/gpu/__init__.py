@@ -1,4 +1,4 @@
-"""The GPU backend: CUDA kernels for CuPy arrays. Importing it imports neither CuPy nor anything of CUDA."""
+"""The GPU backend: CUDA kernels for CuPy arrays. Its import needs neither CuPy nor CUDA."""
 
 from ..problem import DGRAD
 from .families import family_of as family_of
@@ -9,10 +9,11 @@ from .work import device_of as device_of
 
 
 def prepare(parts, arrays, device):
-    """How to write x (DGRAD), y (FPROP) or w (WGRAD), none of which is empty, for arrays that lie in memory like these.
+    """The `Work` of a call that writes x (DGRAD), y (FPROP) or w (WGRAD) in each of its parts.
 
-    Each part is an operation, its geometry, the places of x, w and y among the call's ``arrays``, of which there are so
-    many, and the six-dimensional views of these three, as NumPy sees them.
+    Each part has an operation, its geometry, the indices of x, w and y among the call's arrays, and NumPy views of
+    these three with six axes. No result is empty. ``arrays`` is the number of the call's arrays. The work runs on any
+    arrays with the same layout and alignment.
     """
     planned = []
     for operation, geometry, places, tensors in parts:

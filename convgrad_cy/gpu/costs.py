@@ -1,18 +1,22 @@
-"""What a tile of ``tiles.py`` costs, and so which one a problem takes.
+"""The cost of the tiles of ``tiles.py``, and the choice of the cheapest one for a problem.
 
-It follows from what a multiprocessor does in one clock. A stage of a tile is bound by its matrix products, by the bytes
-that pass through shared memory, or by those that come from the L2 cache::
+The cost follows from the rates of a multiprocessor. The time of a stage of a tile is bound by its matrix products, by
+the traffic of shared memory, or by the copies from the L2 cache::
 
     products = rows * columns * (terms of a stage) * (pairs of planes) multiplications
     traffic  = planes * 64 bytes * (4 (warp rows + warp columns), read, + rows + columns, written)
     copies   = planes * 64 bytes * (rows + columns)
 
-at the rates of ``_RATES``, 128 bytes a clock and ``_COPIED``. Rows of warpgroups have 128 bytes, and every 64 rows of
-them read all columns. On sm_90 that is 410, 384 and 683 clocks for 128 x 128; 410, 416 and 853 for 256 x 64 and
-64 x 256, the tiles of layers with 64 channels; 51, 276 and 704 for 256 x 8, whose rows cost all. Three planes give
-1229, 864 and 1536 for 128 x 64: six products for twice three loads. Warpgroups take 1024, 1024 and 1536 for 128 x 256.
+The rates are ``_RATES``, 128 bytes a clock, and ``_COPIED``. With warpgroups a row of a stage has 128 bytes, and every
+64 rows read all columns. On sm_90 the three bounds are, in clocks:
 
-Where the copy engine brings what is multiplied, rates are those that an H200 reached.
+- 410, 384 and 683 for 128 x 128;
+- 410, 416 and 853 for 256 x 64 and 64 x 256, the tiles of layers with 64 channels;
+- 51, 276 and 704 for 256 x 8, where the rows dominate;
+- 1229, 864 and 1536 for 128 x 64 in three planes, with six products for twice three loads;
+- 1024, 1024 and 1536 for 128 x 256 with warpgroups.
+
+For tiles whose operands TMA copies, the rates were measured on an H200.
 """
 
 from functools import cache
@@ -25,16 +29,16 @@ _PAIRS = {1: 1, 2: 3, 3: 6}
 
 
 class _Rates(NamedTuple):
-    """What a multiprocessor does in a clock, by the data sheets of its architecture."""
+    """Rates of a multiprocessor in units per clock, from the data sheets of its architecture."""
 
-    halves: int  # multiplications of 16-bit numbers that mma.sync sums in float32
-    doubles: int  # of float64, with instructions of tensor cores
-    memory: float  # bytes that its share of the memory moves, for a device that does not say
+    halves: int  # products of 16-bit numbers by mma.sync with float32 sums
+    doubles: int  # products of float64 by tensor cores
+    memory: float  # bytes of DRAM traffic, for a device that does not tell
 
 
-#: By the first architecture that has them. The data sheets of sm_86, 89 and 120 are those of workstations: GeForce has
-#: half their halves. sm_90 has 2048, of which mma.sync reaches 63 %. sm_100 has twice as many for instructions that are
-#: not used here; how fast mma.sync is there no data sheet says, and it is taken for as fast as on sm_90.
+#: First architecture with these rates -> rates. sm_86, 89 and 120 have the data sheets of workstation GPUs; GeForce
+#: has half of their 16-bit rate. sm_90 has a 16-bit rate of 2048, and mma.sync reaches 63 % of it. sm_100 has twice
+#: this rate with instructions that are not used here. No data sheet has its rate for mma.sync, so sm_90's is used.
 _RATES = {
     80: _Rates(1024, 64, 10),
     86: _Rates(512, 2, 5),
@@ -44,45 +48,46 @@ _RATES = {
     120: _Rates(512, 2, 4),
 }
 
-#: Multiplications of 16-bit numbers that a multiprocessor does in a clock with instructions of a warpgroup.
+#: Products of 16-bit numbers by warpgroup instructions, per clock of a multiprocessor.
 _GROUPED_HALVES = 2048
 
-#: Bytes that a multiprocessor's copies bring from the L2 cache in a clock. An H200 moved 21 to 26 where warps multiply,
-#: whatever the tile, and 31 to 36 where warpgroups do: it is the instructions of copies that take the time.
+#: Bytes that threads copy from the L2 cache, per clock of a multiprocessor. An H200 moved 21 to 26 bytes with products
+#: by warps, for all tiles, and 31 to 36 with products by warpgroups. The copy instructions limit this rate.
 _COPIED, _COPIED_BY_GROUPS = 24, 32
 
-#: The copy engine brings 42 to 50, and with it warpgroups multiplied so many halves in a clock, as fast as anything on
-#: that GPU, which lowers its clock then. At the other rates bytes of results leave a block alone, and blocks in turns.
+#: Rates with TMA: bytes copied from the L2 cache (42 to 50 were measured), and products of 16-bit numbers. The latter
+#: is the highest rate on an H200, which lowers its clock under this load. The last two are bytes of results stored by
+#: a block that is alone on its multiprocessor, and by blocks that share one.
 _COPIED_BY_ENGINE, _ENGINE_HALVES, _STORED_ALONE, _STORED_IN_TURNS = 46, 1740, 16, 21
 
-#: By how much the time is too short that the model finds where threads copy, beside the copy engine: it counts for
-#: storing less than an H200 took.
+#: Divisor of the clocks of TMA plans, when they are compared with plans whose threads copy. The model undercounts the
+#: stores of the latter (H200).
 ENGINE_ADVANTAGE = 1.2
 
-#: By how much longer it takes where half of each box, or more, is beyond the last channel.
+#: Time factor of TMA plans if half of each box or more is beyond the last channel.
 HALF_EMPTY = 1.5
 
-#: Clocks that a block takes beside its stages: its first stages to arrive, its sums to leave.
+#: Clocks of a block in addition to its stages: the first stages arrive, and the sums are stored.
 _BLOCK_CLOCKS = 1500
 
 #: Clocks of a launch.
 LAUNCH_CLOCKS = 4000
 
-#: Stages that a split of a correlation has at least, so that most of its time is not their first arrival.
+#: Least number of stages of a split of a correlation. With fewer, most of its time is the wait for the first stages.
 _LEAST_STEPS = 8
 
-#: A block alone on its multiprocessor leaves it idle at its barriers; taken as a quarter of its time.
+#: Time factor of a block that is alone on its multiprocessor: it is idle at barriers, by estimate 25 % of the time.
 _ALONE = 4 / 3
 
 
 @cache
 def _rates(arch):
-    """Those of this architecture, or of the last one before it."""
+    """The rates of this architecture, or of the last known one before it."""
     return _RATES[max(known for known in _RATES if known <= arch)]
 
 
 def stage_clocks(kind, tile, device):
-    """What one stage costs a multiprocessor."""
+    """Clocks of a multiprocessor for one stage."""
     rates = _rates(device.arch)
     if tile.warpgroups:
         multiplied, moved = _GROUPED_HALVES, _COPIED_BY_GROUPS
@@ -97,10 +102,10 @@ def stage_clocks(kind, tile, device):
 
 
 def clocks(kind, tile, device, blocks, steps, by_depth=False):
-    """The time of so many blocks of so many stages each: that of the multiprocessor with the most of them."""
+    """Clocks for ``blocks`` blocks of ``steps`` stages each: the time of the multiprocessor with the most blocks."""
     resident = residence(kind, tile, device)[0]
     most = -(-blocks // device.processors)
-    if most > 1:  # blocks that share a multiprocessor end together, and leave room for as many
+    if most > 1:  # blocks that share a multiprocessor end together, and the same number follows
         most = -(-blocks // (device.processors * resident)) * resident
     sums = tile.rows * tile.columns
     if tile.engine:
@@ -115,15 +120,15 @@ def clocks(kind, tile, device, blocks, steps, by_depth=False):
 
 
 def memory_clocks(device, size):
-    """The time in which the memory moves so many bytes."""
+    """Clocks in which the memory moves ``size`` bytes."""
     return size / ((device.memory_bytes or _rates(device.arch).memory) * device.processors)
 
 
 def best_tile(kind, device, groups, products, compiled):
-    """The tile, the number of splits, the stages of each and the clocks for products, each (rows, columns, depth).
+    """(tile, number of splits, stages of a split, clocks) for ``products``, each (rows, columns, depth).
 
-    Sums are split where there are fewer tiles than multiprocessors, as in a batch of one; partial sums are written and
-    read again, in a launch of their own. A split has at least ``_LEAST_STEPS`` stages.
+    Sums are split (split-K) if there are fewer tiles than multiprocessors, for example in a batch of one. A launch of
+    its own reads the partial sums and adds them. A split has at least ``_LEAST_STEPS`` stages.
     """
     best = None
     sums = groups * sum(rows * columns for rows, columns, _ in products)
@@ -146,14 +151,14 @@ def best_tile(kind, device, groups, products, compiled):
 
 
 def best_split(kind, device, groups, rows, columns, depth, compiled, by_engine):
-    """The tile, the stages of each split and the clocks for a product whose depth is split among blocks.
+    """(tile, stages of a split, clocks) for a product whose depth is split among blocks.
 
-    ``by_engine`` are the columns as the copy engine brings them, or None where it cannot.
+    ``by_engine`` is the number of columns with TMA, or None if TMA cannot copy the operands.
 
-    Every multiprocessor should have the same number of blocks, and not one alone: numbers of splits that fill one to
-    eight blocks on each are tried. Against more of them speak the partial sums, written and read again. For them
-    speaks accuracy, too: tensor cores truncate, so that no float is the sum of more than 2**15 products (with planes,
-    ``promote`` sees to that).
+    Every multiprocessor should have the same number of blocks, and more than one. So numbers of splits are tried that
+    give each multiprocessor one to eight blocks. More splits cost more partial sums, which are written and read again.
+    More splits are also more exact: tensor cores truncate, so no float is the sum of more than 2**15 products. (With
+    planes, ``promote`` limits this number.)
     """
     fewest = -(-depth // 2**15) if kind.size == 2 and kind.planes == 1 else 1
     best = None

@@ -1,6 +1,6 @@
-"""Depthwise convolutions and groups of few channels, at the speed of memory: what each block and each image takes.
+"""Depthwise convolutions and groups of few channels, at the speed of memory: the division of the work into blocks.
 
-``thread_shape.py`` says what a thread does, ``depthwise.cu`` and ``depthwise_wgrad.cu`` what a kernel does.
+``thread_shape.py`` chooses the work of a thread. ``depthwise.cu`` and ``depthwise_wgrad.cu`` are the kernels.
 """
 
 from math import isqrt, prod
@@ -11,31 +11,31 @@ from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .thread_shape import channel_stride, shape_of
 from .walk_sets import walk_sets
 
-#: Channels of a group beyond which a matrix product is the better way; where the other side of a group has one channel,
-#: such a product would have one row or column.
+#: Most channels of a group; for more, matrix products are faster. The second limit holds if one side of a group has one
+#: channel, because such a matrix product would have one row or column.
 _MOST_CHANNELS, _MOST_MULTIPLIER = 8, 16
 _MOST_COORDINATE = 2**29
 _MOST_BLOCKS = 2**31 - 1
 _THREADS = 256
-#: Threads that keep a processor busy, four times over: its last ones are then few beside all. Beyond that, blocks take
-#: several images, or more strips, for which the filter and the places of taps are there already.
+#: Threads for each multiprocessor: four times as many as keep it busy, so that the idle time at the end is short. If
+#: there are more, a block takes several images, and reuses the filter and the offsets of taps.
 _WANTED_THREADS = 8192
-#: Those of wgrad: the 512 for whose registers a processor has room, four times over, enough where all blocks are alike.
-#: More of them are more splits, and ``reduce.cu`` adds those of an element in a few threads, one after another.
+#: The same number for wgrad: four times the 512 threads whose registers fit on a multiprocessor. This is enough,
+#: because all blocks are equal. More threads mean more splits, which few threads of ``reduce.cu`` add one by one.
 _WANTED_FILTER_THREADS = 2048
-#: What the filter of a block may take of shared memory.
+#: Most bytes of shared memory for the filter of a block.
 _FILTER_BYTES = 40 << 10
-#: Blocks of channels beside each other, 16 bytes each: whole lines of the cache, and enough is left for positions.
+#: Threads along the channels, 16 bytes each. They read whole cache lines and leave enough threads for positions.
 _CHANNEL_THREADS = 16
-#: A thread of wgrad has at least so many strips; its sums are then worth the addition across threads.
+#: Least number of strips of a thread of wgrad. With fewer, the addition across threads costs too much.
 _LEAST_STRIPS = 8
 _ROW_THREADS = 8
-#: What share of the ordinary units' products an H200 reached where groups have several channels.
+#: Fraction of the peak rate of the ordinary arithmetic units that an H200 reached for groups of several channels.
 _REACHED = {FPROP: 0.2, DGRAD: 0.2, WGRAD: 0.1}
 
 
 def can(task):
-    """Whether groups are small, channels evenly spaced, all counts within 32 bits, and sums within the registers."""
+    """Whether groups are small, channels are evenly spaced, counts fit into 32 bits, and sums into registers."""
     ins, out = task.source.shape[2], task.target.shape[2]
     most = _MOST_MULTIPLIER if min(ins, out) == 1 else _MOST_CHANNELS
     if max(ins, out) > most or (task.problem.groups == 1 and ins * out > 1):
@@ -54,7 +54,7 @@ def can(task):
 
 
 def suits(task):
-    """Whether these kernels are likely to be the fastest: where groups have several channels, tensor cores may be."""
+    """Whether these kernels are probably the fastest. For groups of several channels, tensor cores may be faster."""
     if not can(task):
         return False
     if min(task.source.shape[2], task.target.shape[2]) == 1:
@@ -71,7 +71,7 @@ def launches(task):
 
 
 def _inner(strides):
-    """Those of batch and of the spatial axes."""
+    """The strides of the batch and of the spatial axes."""
     return (strides[0], *strides[3:])
 
 
@@ -86,12 +86,12 @@ def _correlate(task, walks):
     depths, rows, row = (max(walk.positions for walk in axis) for axis in walks)
     taps = prod(max(walk.taps for walk in axis) for axis in walks)
     strips, blocks = -(-row // shape.positions), channels // shape.channels
-    # The channels of a block for which the filter fits, at least those of one thread.
+    # Most blocks of channels whose filter fits; at least one, the channels of one thread.
     channel_bytes = taps * shape.ins * shape.channels * task.dtype.compute_itemsize
     most = max(1, _FILTER_BYTES // max(1, channel_bytes))
     if shape.channels_last:
         across = even(blocks, min(most, _CHANNEL_THREADS))
-        # Nearly square in positions, so that blocks share little of the source with each other.
+        # Blocks are nearly square in positions, so that their halos are small.
         along = even(strips, max(1, isqrt(_THREADS // across)))
         down = min(even(rows, _THREADS // (across * along)), 64)
         along = even(strips, _THREADS // (across * down))

@@ -1,7 +1,8 @@
-"""What the copy engine of sm_90 brings to ``mma_engine.cu`` and ``mma_wgrad.cu``, and where it cannot.
+"""The copies by TMA, the copy engine of sm_90, for ``mma_engine.cu`` and ``mma_wgrad.cu``, and its limits.
 
-It copies boxes of tensors in memory (``tensor_map.py``): of the source, channels of positions that follow one another
-as those of a walk do, all at the same tap; of the filter, channels of some of the target's channels at one tap.
+TMA copies boxes of tensors in memory (``tensor_map.py``). A box of the source has some channels of successive positions
+of a walk, all at one tap. A box of the filter has some channels of the source for some channels of the target, at one
+tap.
 """
 
 from itertools import product
@@ -12,16 +13,16 @@ from .tensor_map import TensorMap
 CHANNELS = 64
 #: Source maps of one launch: MOST_MAPS of tap_boxes.cuh.
 MOST_MAPS = 8
-#: Corners of maps with so many spatial axes lie in -2**bits ... 2**bits - 1, and taps within twice 2**bits.
+#: Spatial axes of a map -> bits. Its corners lie in -2**bits ... 2**bits - 1, and its taps within twice 2**bits.
 _BITS = {1: 15, 2: 7, 3: 4}
 _MOST_STEP = 8
 _MOST_STRIDE = 2**40
 
 
 def declined(device, kind, groups, phases, operands):
-    """Why the engine cannot copy these operands, each given as (shape, Packed), or None.
+    """The reason why TMA cannot copy these operands, or None. Each operand is a pair (shape, Packed).
 
-    ``groups`` are those left when some are joined, ``phases`` the walks of each axis for one launch after another.
+    ``groups`` is the number of groups after joining. ``phases`` has the walks of each axis for each launch.
     """
     if not device.engine:
         return "the GPU has no copy engine"
@@ -40,7 +41,7 @@ def declined(device, kind, groups, phases, operands):
 
 
 def _has_strides(shape, packed, kind):
-    """Whether an operand has strides for a tensor map, as what was packed has."""
+    """Whether an operand's strides are legal in a tensor map. Packed copies always have such strides."""
     steps = zip(shape, packed.strides, strict=True)
     return packed.launch is not None or all(0 < step * kind.size < _MOST_STRIDE for size, step in steps if size > 1)
 
@@ -51,7 +52,7 @@ def _count(phases):
 
 
 def image_axes(phases):
-    """How many spatial axes maps have: all but those before that are one element to one position."""
+    """Number of spatial axes of the maps. Leading axes with one element and one position are omitted."""
     trivial = 0
     for axis in range(2):
         walks = [walk for launch in phases for walk in launch[axis]]
@@ -61,7 +62,7 @@ def image_axes(phases):
 
 
 def _corners(axis):
-    """Where places begin before the end of the source, and how far beyond it they end: of the tap that comes first."""
+    """Corners of an axis for its least tap: the first index, and the last index relative to the last element."""
     reach = (axis.taps - 1) * axis.source_tap
     begin = axis.source_begin + min(reach, 0)
     return begin, begin + (axis.positions - 1) * axis.source_step - (axis.source_size - 1)
@@ -80,14 +81,14 @@ def _fits(axis, axes):
 
 
 def _nearest_first(channels, axes, strides, kind):
-    """Sizes, and strides in bytes of all but the first; axes of one element may have any stride but zero."""
+    """Sizes, and strides in bytes of all axes but the first. The stride of an axis of one element must not be zero."""
     any_stride = max(kind.chunk, *strides)
     steps = tuple((step if size > 1 else any_stride) * kind.size for size, step in zip(axes, strides, strict=True))
     return (channels, *reversed(axes)), steps[::-1]
 
 
 def _pixels(pointer, kind, packed, batch, walk, axes, pixels):
-    """The map of data for the positions of a walk."""
+    """The map of a data operand for the positions of a walk."""
     if not all(axis.taps for axis in walk):  # no box is copied
         walk = [axis._replace(positions=1, taps=1, source_begin=0) for axis in walk]
     walk = walk[3 - axes :]
@@ -100,9 +101,9 @@ def _pixels(pointer, kind, packed, batch, walk, axes, pixels):
 
 
 def correlation_maps(kind, tile, phases, axes, batch, source, filter, columns, by_depth):
-    """``struct Maps`` of tap_boxes.cuh: the filter's, and the source's for each phase of a launch.
+    """``struct Maps`` of tap_boxes.cuh: the map of the filter, and a map of the source for each phase of a launch.
 
-    ``by_depth``: channels of the target are nearest in the filter.
+    ``by_depth`` says that the target's channels are contiguous in the filter.
     """
     sources = [_pixels(0, kind, source, batch, walk, axes, tile.rows) for walk in product(*phases)]
     sources += sources[-1:] * (MOST_MAPS - len(sources))
@@ -116,12 +117,12 @@ def correlation_maps(kind, tile, phases, axes, batch, source, filter, columns, b
 
 
 def _filter_size(axis):
-    """An extent of the filter that has all of a walk's taps."""
+    """Extent of the filter along an axis up to the last tap of a walk."""
     return max(axis.filter_begin + (axis.taps - 1) * axis.filter_step, 0) + 1
 
 
 def filter_gradient_maps(kind, depth, walk, axes, batch, source, target):
-    """``struct Maps`` of position_boxes.cuh: the target's, whose places are the positions, and the source's."""
+    """``struct Maps`` of position_boxes.cuh: a map of the target, whose elements are positions, and the source's."""
     own = [axis._replace(taps=1, source_size=axis.positions, source_begin=0, source_step=1) for axis in walk]
     return (
         _pixels(1, kind, target, batch, own, axes, depth),

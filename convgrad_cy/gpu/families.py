@@ -4,7 +4,7 @@ import os
 
 from . import depthwise, gather, mma, simt
 
-#: Each has ``suits(task) -> bool`` and ``launches(task) -> Plan``. The first that suits is taken; the last takes all.
+#: Each has ``suits(task) -> bool`` and ``launches(task) -> Plan``. The first that suits is taken; the last always does.
 PREFERENCE = (depthwise, mma, simt, gather)
 
 
@@ -16,7 +16,7 @@ NAMES = tuple(map(_name_of, PREFERENCE))
 
 
 def _allowed(wanted):
-    """The families that the environment allows, for tests and measurements; the last is always among them."""
+    """The families that the environment allows, for tests and measurements. The last one is always allowed."""
     names = [name for name in wanted.split(",") if name]
     unknown = sorted(set(names) - set(NAMES))
     if unknown:
@@ -28,7 +28,7 @@ _FAMILIES = _allowed(os.environ.get("CONVGRAD_CY_GPU", ""))
 
 
 def family(task, families=_FAMILIES):
-    """The module that plans this task; a sum without terms is the last one's."""
+    """The module that plans this task. The last family takes sums without terms."""
     if task.is_empty:
         return families[-1]
     return next(module for module in families if module.suits(task))

@@ -1,4 +1,4 @@
-"""Any geometry, type and strides, one thread or block for each element of the result: what no other family takes."""
+"""Any geometry, type and strides, with one thread or block for each element of the result: the last family."""
 
 from math import prod
 
@@ -27,7 +27,7 @@ def launches(task):
 
 
 def _sizes(task):
-    """Arguments that both kernels begin with."""
+    """The first arguments of both kernels."""
     batch, groups, channels = task.source.shape[:3]
     return batch, groups, channels, task.target.shape[2]
 

@@ -1,4 +1,4 @@
-"""Several plans as one, whose operands are numbers of a call's arrays. What they have in common is done once."""
+"""Several plans as one plan, whose operands are numbers of a call's arrays. Common packing is done once."""
 
 from .plan import WORKSPACE, Plan
 
@@ -6,7 +6,7 @@ from .plan import WORKSPACE, Plan
 def joined(parts, arrays):
     """One plan for ``parts``, pairs of a plan and the numbers of its source, filter and target among the call's arrays.
 
-    Pointers of its launches below ``arrays`` are numbers of these, and those from there on its workspaces.
+    A pointer of its launches below ``arrays`` is the number of an array; pointer ``arrays + i`` is workspace i.
     """
     launches, workspaces, packed = [], [], {}
     for plan, places in parts:

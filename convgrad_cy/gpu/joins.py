@@ -1,10 +1,10 @@
-"""Several groups as one matrix product, and several stride phases of dgrad: to fill tiles that would be mostly empty.
+"""Several groups, or several stride phases of dgrad, as one matrix product, to fill tiles that would be mostly empty.
 
 Groups of few channels leave most of a tile's columns without a result, and so do the few channels of an image. Joined
-groups are a convolution of all of their channels whose filter has no terms between two groups. Joined phases are one of
-unit stride: its window has all places of y that any phase of a position reaches, and its columns are the channels of
-one phase after another. Source and target stay as they are; ``spread.cu`` lays the filter out, with holes where it has
-no terms. What that costs beside what it saves is for the model of ``tiles.py`` to say.
+groups are one convolution of all of their channels, whose filter is zero between two groups. Joined phases are one
+convolution of unit stride: its window has every y that a phase of a position reads, and its columns are the channels of
+one phase after another. Source and target stay as they are. ``spread.cu`` writes the filter with zeros where it has no
+terms. The model of ``costs.py`` compares the cost with the gain.
 """
 
 from itertools import product
@@ -16,13 +16,13 @@ from .pack import CHANNELS, Packed
 from .plan import FILTER, Launch, integers
 
 _THREADS = 256
-#: Channels of joined groups, and columns: those of a tile of many rows.
+#: Most channels of joined groups, and most columns: the columns of a tile with many rows.
 _MOST = 64
 _MOST_CHUNKS = 2**31 - 2**16
 
 
 class Join(NamedTuple):
-    """How many groups, and stride phases of each axis, one product has."""
+    """Numbers of groups, and of stride phases of each axis, in one product."""
 
     groups: int = 1
     phases: tuple = (1, 1, 1)
@@ -32,7 +32,7 @@ ALONE = Join()
 
 
 def joins(task):
-    """All that a task allows, the first of which joins nothing."""
+    """All joins that a task allows. The first one joins nothing."""
     problem, ins, out = task.problem, task.source.shape[CHANNELS], task.target.shape[CHANNELS]
     groups = [n for n in range(2, _MOST // max(ins, out) + 1) if problem.groups % n == 0]
     if not (task.source.has_even_channels and task.target.has_even_channels):
@@ -49,14 +49,14 @@ def _columns(task, join):
 
 
 def _is_small(task, join):
-    """Whether the kernel can count the parts of the filter."""
+    """Whether the chunks of the filter can be counted in 32 bits."""
     taps = prod(walk.taps for walk in phase_walks(task.problem)) if join.phases != ALONE.phases else 0
     rows = task.problem.groups * _columns(task, join) * max(taps, prod(task.problem.kernel))
     return task.operation == WGRAD or rows * task.source.shape[CHANNELS] <= _MOST_CHUNKS
 
 
 def view(operand, groups):
-    """An operand whose groups are so many together."""
+    """An operand with ``groups`` neighbouring groups as one group."""
     batch, count, channels, *space = operand.shape
     by_batch, by_group, by_channel, *by_space = operand.strides
     return operand._replace(
@@ -66,9 +66,9 @@ def view(operand, groups):
 
 
 def phase_walks(problem):
-    """The walk of each axis when its phases are joined: from the first to the last y that a tap of any of them meets.
+    """The walk of each axis for joined phases. Its taps are all y from the first to the last one that a phase reads.
 
-    Phase r of position q is x = q * stride + r, and meets y = q + e where r + pad - e * stride is a tap's distance.
+    Phase r of position q is x = q * stride + r. It reads y = q + e if r + pad - e * stride is the offset of a tap.
     """
     return [
         AxisWalk(
@@ -96,9 +96,9 @@ def _first(kernel, stride, dilation, pad):
 
 
 def spread(task, join, kind, workspace):
-    """The filter of joined groups and phases as mma.cu reads it, where there is a launch that makes it so."""
+    """The filter of joined groups and phases in the layout of mma.cu, with the launch that writes it."""
     groups, out, ins, *taps = task.filter.shape
-    # Tap t of phase r is the one at distance begin + r + t * step, if it is a multiple of dilation.
+    # Tap t of phase r is the filter's tap with offset begin + r + t * step, if that is a multiple of dilation.
     axes = [(size, 1, 0, 1, 1, size) for size in taps]
     if join.phases != ALONE.phases:
         axes = [

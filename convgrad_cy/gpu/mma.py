@@ -1,10 +1,9 @@
 """Tensor cores, sm_80 and later: implicit matrix products of packed operands (``mma.cu``, ``mma_wgrad.cu``).
 
-float16 and bfloat16 are multiplied as they are and summed in float32. float32 is taken apart into bfloat16 numbers,
-three under precision "high" and two under "medium" (``pack.cu``), of which those products are formed that count: six
-and three (``tile.cuh``). The errors are those of float32 and of 16 bits of mantissa. float64 has instructions of its
-own on the GPUs for science; on others they are slow. NaN and infinity reach exactly the results that the definition
-says.
+float16 and bfloat16 are multiplied as they are and summed in float32. float32 numbers are split into bfloat16 numbers
+(``pack.cu``): three under precision "high" and two under "medium". Only significant products of them are formed: six
+and three (``tile.cuh``). The errors are then as in float32, and as with 16 bits of mantissa. float64 has fast
+instructions on GPUs for science only. NaN and infinity reach exactly the results that the definition gives them.
 """
 
 from math import inf, prod
@@ -19,12 +18,12 @@ from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Device, Launch, Plan, integ
 from .products import MOST, kind_of, phases_of, products_of, walks_of
 from .tiles import Kind, shared_bytes, stages, tiles
 
-#: Strides that want more launches than this are rare.
+#: Most launches of a task. Strides that need more are rare.
 _MOST_PARTS = 8
-#: Coordinates may lie outside.
+#: Limit of coordinates, which may lie outside of the source.
 _FARTHEST = 2**29
 _MOST_GROUPS = 65535
-#: What mma_wgrad.cu multiplies a row with, to know which of the joined groups it is of, is in such parts.
+#: mma_wgrad.cu finds the joined group of a row by a fixed-point product, in units of 1 / this.
 _ROW_PARTS = 1 << 16
 #: Architectures whose tensor cores multiply float64 faster than their other units do.
 _DOUBLE_ARCHS = (80, 90)
@@ -56,9 +55,9 @@ def can(task):
 
 
 def suits(task):
-    """Whether these kernels are likely to be faster than those of other units, by the clocks that both need.
+    """Whether these kernels are probably faster than kernels of other units, by the clocks of both.
 
-    What tiles hold beyond the problem counts in full, as do packing and launches.
+    The clocks include the empty parts of tiles, packing and launches.
     """
     if not can(task):
         return False
@@ -71,7 +70,7 @@ def suits(task):
 
 
 def clocks(task):
-    """What the plan takes but for one launch, which any other plan has, too; infinite where these kernels have none."""
+    """Clocks of the plan without one launch, which any other plan has, too; infinite if these kernels have no plan."""
     if not can(task):
         return inf
     plan, clocks = _planned(task)
@@ -83,7 +82,7 @@ def launches(task):
 
 
 def _planned(task):
-    """The plan whose groups and phases are joined as it costs least, and its clocks."""
+    """The cheapest plan over all joins of groups and phases, and its clocks."""
     planners = (_wgrad,) if task.operation == WGRAD else (_correlate, mma_engine.planned)
     every = (planned(task, join) for join in joins(task) for planned in planners)
     return min((plan for plan in every if plan is not None), key=lambda plan: plan[1])
@@ -115,7 +114,7 @@ def _correlate(task, join):
 
 
 def _columns_by_engine(task, kind, join, *packed):
-    """The columns as the copy engine brings these operands, or None where it cannot."""
+    """The number of columns with TMA, or None if TMA cannot copy these operands."""
     operands = zip((view(task.source, join.groups), view(task.target, join.groups)), packed, strict=True)
     operands = [(operand.shape, one) for operand, one in operands]
     groups = task.problem.groups // join.groups
@@ -126,7 +125,7 @@ def _columns_by_engine(task, kind, join, *packed):
 
 
 def engine_brings(task, join=ALONE):
-    """Whether the copy engine can bring the task's operands."""
+    """Whether TMA can copy the task's operands."""
     if task.operation != WGRAD:
         return mma_engine.planned(task, join) is not None
     packed, *_ = packed_operands(task, kind_of(task), join, SOURCE, TARGET)
@@ -168,12 +167,12 @@ def _wgrad(task, join):
     return Plan(tuple(steps), (*sizes, reduce.workspace_bytes(task.dtype, splits, extents))), clocks
 
 
-#: Shared memory of a block, by architecture: of those that differ.
+#: Devices that differ in architecture and shared memory of a block.
 _DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10, engine=True))
 
 
 def variants(devices=_DEVICES):
-    """All macro sets that ``launches`` can choose on these, as (source, kernel, macros)."""
+    """All macro sets that ``launches`` can choose on these devices, as (source, kernel, macros)."""
     found = set()
     for storage, kind in (
         ("f16", Kind("f16", 2, 1, 4)),

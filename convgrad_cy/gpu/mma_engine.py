@@ -1,4 +1,4 @@
-"""Plans of ``mma_engine.cu``: correlations on tensor cores of sm_90a whose operands the copy engine brings."""
+"""Plans of ``mma_engine.cu``: correlations on tensor cores of sm_90a whose operands TMA copies."""
 
 from math import prod
 
@@ -13,7 +13,7 @@ from .tiles import by_engine, residence, shared_bytes
 
 
 def _by_depth(task, kind):
-    """The filter as it lies, where channels of the target are nearest and those of the source are as many; or None."""
+    """The filter without a copy, or None: the target's channels must be contiguous, and the source's fill chunks."""
     filter = task.filter
     _, _, ins, *_ = filter.shape
     steps = [step for axis, step in enumerate(filter.strides) if axis != 1 and filter.shape[axis] > 1]
@@ -24,7 +24,7 @@ def _by_depth(task, kind):
 
 
 def _operands(task, kind, join):
-    """Source and filter, whether that is by depth, the launches that make them and the sizes of their workspaces."""
+    """Source and filter, whether the filter is by depth, the launches that pack them, and their workspace sizes."""
     (source, filter), steps, sizes = packed_operands(task, kind, join, SOURCE, FILTER)
     as_it_lies = None if join != ALONE or filter.launch is None else _by_depth(task, kind)
     if as_it_lies is not None:
@@ -33,7 +33,7 @@ def _operands(task, kind, join):
 
 
 def planned(task, join):
-    """A plan and its clocks, or None where the engine cannot bring the operands, or the result takes no chunks."""
+    """A plan and its clocks, or None if TMA cannot copy the operands, or the result cannot be stored in chunks."""
     kind, device = kind_of(task), task.device
     compiled, phases = by_engine(kind, device), phases_of(task, join)
     if not compiled:

@@ -1,4 +1,4 @@
-"""Operands, results and macros of ``mma.cu`` and its like, as launches name them."""
+"""Operands, results and macros of the launches of ``mma.cu``, ``mma_engine.cu`` and ``mma_wgrad.cu``."""
 
 from math import prod
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _NO_WALK = (0,) * 10
 
 
 def packed_operands(task, kind, join, *numbers):
-    """These operands as the kernels read them, the launches that make them so, and the sizes of their workspaces."""
+    """The operands in the kernels' layout, the launches that pack them, and the sizes of their workspaces."""
     operands, packs, sizes = [], [], []
     for number in numbers:
         workspace = WORKSPACE + len(sizes)
@@ -47,13 +47,13 @@ def macros_of(kind, tile, count, **others):
 
 
 def _filter_strides(strides):
-    """As ``struct strides`` of tile.cuh, whose ``batch`` is then that of the target's channels."""
+    """Strides as ``struct strides`` of tile.cuh. Its field ``batch`` has the stride of the target's channels."""
     group, out, *rest = strides
     return (out, group, *rest)
 
 
 def digits_of(operand):
-    """Extents and strides of an operand for ``reduce.launch``, and the strides of one split's partial sums."""
+    """Extents and strides of an operand for ``reduce.launch``, and the strides of a split's partial sums."""
     extents, strides = ([of[axis] for axis in _DIGITS] for of in (operand.shape, operand.strides))
     dense = [0] * 6
     for digit, axis in enumerate(_DIGITS):
@@ -62,7 +62,7 @@ def digits_of(operand):
 
 
 class Result(NamedTuple):
-    """Where a correlation stores: its target, or partial sums in a workspace."""
+    """The memory where a correlation stores: its target, or partial sums in a workspace."""
 
     number: int
     element: str  # C++ type
@@ -71,7 +71,7 @@ class Result(NamedTuple):
 
 
 def result_of(task, kind, target, splits, sizes):
-    """That of so many splits, the workspace of which would be the one after those of these sizes."""
+    """The `Result` of a correlation with ``splits`` splits. Its workspace would follow the workspaces in ``sizes``."""
     if splits == 1:
         element, size, strides, aligned, number = task.dtype.cuda, task.dtype.itemsize, *target[1:], TARGET
     else:
@@ -83,7 +83,7 @@ def result_of(task, kind, target, splits, sizes):
 
 
 def correlation(phases, batch, source, filter, channels, columns, splits, each):
-    """``struct Arguments`` of taps.cuh up to the filter's."""
+    """The fields of ``struct Arguments`` of taps.cuh up to those for the filter."""
     return (
         [len(axis) for axis in phases],
         [axis[i] if i < len(axis) else _NO_WALK for axis in phases for i in range(MOST_PHASES)],
@@ -94,7 +94,7 @@ def correlation(phases, batch, source, filter, channels, columns, splits, each):
 
 
 def with_reduction(task, target, result, splits, steps, sizes):
-    """Launches and sizes of workspaces, with what adds partial sums where there are some."""
+    """Launches and workspace sizes, with the launch that adds partial sums if there are several splits."""
     if splits == 1:
         return tuple(steps), tuple(sizes)
     extents, strides, _ = digits_of(target)

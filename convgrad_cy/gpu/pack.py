@@ -1,41 +1,41 @@
-"""Operands as mma.cu reads them: channels together, in chunks of 16 bytes, and floats in planes of bf16."""
+"""Operands in the layout of mma.cu: contiguous channels in chunks of 16 bytes, and float32 in planes of bf16."""
 
 from math import prod
 from typing import NamedTuple
 
 from .plan import Launch, integers
 
-_BITS = 12  # of the number of a block's elements: BITS of pack.cu
+_BITS = 12  # log2 of the elements of a block: BITS of pack.cu
 _MOST_ROWS_BITS = 9
 _THREADS = 256
 #: Limit of the grid's second axis.
 _MOST_ACROSS = 65535
-#: Axes that make a row, of data and of filters; the other one is that of channels.
+#: Axes of the rows of data and of filters. The remaining axis has the channels.
 _ROW_AXES = (0, 1, 3, 4, 5)
 CHANNELS = 2
 
 
 class Packed(NamedTuple):
-    """Where the kernel finds an operand."""
+    """The memory where the kernel finds an operand."""
 
-    number: int  # of the operand, or of the workspace that has its copy
+    number: int  # number of the operand, or of the workspace with its copy
     strides: tuple  # in elements, of the operand's six axes
     plane: int  # elements from one plane to the next
-    channels: int  # with those that are zero, to a multiple of a chunk
+    channels: int  # rounded up to whole chunks; the added ones are zero
     launch: Launch | None  # makes the copy
     size: int  # bytes of the copy
 
 
 def lies_in_chunks(operand, chunk):
-    """Whether every ``chunk`` channels begin at a multiple of 16 bytes, if channels are next to each other."""
+    """Whether every ``chunk`` channels begin at a multiple of 16 bytes, if channels are contiguous."""
     steps = [stride for axis, stride in enumerate(operand.strides) if axis != CHANNELS and operand.shape[axis] > 1]
     return operand.aligned and operand.shape[CHANNELS] % chunk == 0 and not any(stride % chunk for stride in steps)
 
 
 def pack(number, operand, dtype, kind, workspace):
-    """An operand as it is, where it lies so that 16 bytes can be copied at a time, or packed into a workspace."""
+    """An operand as it is, if it can be copied 16 bytes at a time; otherwise packed into a workspace."""
     if kind.planes == 1 and operand.strides[CHANNELS] == 1 and lies_in_chunks(operand, kind.chunk):
-        # Kernels form addresses outside, too, and those have to be aligned as well.
+        # Kernels form addresses outside, too, and these must also be aligned.
         strides = [stride if size > 1 else 0 for stride, size in zip(operand.strides, operand.shape, strict=True)]
         return Packed(number, tuple(strides), 0, operand.shape[CHANNELS], None, 0)
     extents = [operand.shape[axis] for axis in _ROW_AXES]

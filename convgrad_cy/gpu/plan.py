@@ -1,7 +1,7 @@
-"""What the GPU is asked to do, and what it then does: plain data, made and read without CuPy.
+"""Tasks and plans of the GPU: plain data, made and read without CuPy.
 
-A ``Task`` is one kernel of one call. A *family* of kernels (``families.py`` has their order) turns it into a ``Plan``,
-which an executor carries out: CuPy on a GPU (``module.py``), or the simulator on the CPU (``tests/gpu/sim``).
+A ``Task`` is one operation of one call. A *family* of kernels (``families.py`` has their order) turns it into a
+``Plan``. An executor runs the plan: CuPy on a GPU (``work.py``), or a simulator on the CPU in the tests.
 """
 
 from typing import Any, NamedTuple
@@ -12,25 +12,25 @@ from ..problem import DGRAD, WGRAD, ConvProblem
 #: The operands of a task by number, as in ``Launch.pointers``. Workspace ``i`` is ``WORKSPACE + i``.
 SOURCE, FILTER, TARGET, WORKSPACE = range(4)
 
-#: Bytes to whose multiples workspaces are aligned, and operands that say ``aligned``.
+#: Alignment in bytes of workspaces, and of operands with ``aligned``.
 ALIGNMENT = 16
 
 
 class Device(NamedTuple):
-    """What a plan depends on of a GPU."""
+    """The properties of a GPU that plans depend on."""
 
     arch: int  # compute capability, 90 for 9.0
     processors: int  # multiprocessors
     shared_bytes: int  # the most shared memory that a block may ask for
-    memory_bytes: float | None = None  # moved by a multiprocessor's share of the memory in a clock; None: unknown
-    engine: bool = False  # whether its copy engine can be used
+    memory_bytes: float | None = None  # bytes of memory traffic per clock and multiprocessor; None: unknown
+    engine: bool = False  # whether TMA can be used
 
 
 class Operand(NamedTuple):
     """One of the three tensors, as six axes.
 
-    Axes are (N, G, C, D, H, W) for data and (G, out, in, D, H, W) for the filter, with ``out`` the channels of the
-    operand numbered TARGET and ``in`` those of SOURCE.
+    Axes are (N, G, C, D, H, W) for data and (G, out, in, D, H, W) for the filter. ``out`` are the channels of the
+    operand TARGET, and ``in`` the channels of SOURCE.
     """
 
     shape: tuple
@@ -39,7 +39,7 @@ class Operand(NamedTuple):
 
     @property
     def has_even_channels(self):
-        """Whether channels lie evenly through all groups, so that those of several can be counted as one's."""
+        """Whether the channels of all groups have one stride, so that several groups can be counted as one."""
         (groups, channels), (by_group, by_channel) = self.shape[1:3], self.strides[1:3]
         return groups == 1 or channels == 1 or by_group == channels * by_channel
 
@@ -51,7 +51,7 @@ class Operand(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One kernel of one call. The tensor that is written has elements.
+    """One operation of one call. The tensor that is written is not empty.
 
     ========= ====== ====== ======
     operation source filter target
@@ -65,7 +65,7 @@ class Task(NamedTuple):
     operation: str  # FPROP, DGRAD or WGRAD of convgrad_cy.problem
     problem: ConvProblem
     dtype: DType
-    precision: str  # "ieee", "high" or "medium"; of float32 only
+    precision: str  # "ieee", "high" or "medium", for float32 only
     source: Operand
     filter: Operand
     target: Operand
@@ -94,7 +94,7 @@ def task_of(operation, problem, dtype, precision, views, device):
         for shape, strides, address in views
     )
     if operation == DGRAD:
-        # The channels of y are the input here, and those of x the output.
+        # Here y has the input channels, and x the output channels.
         x, y = y, x
         w = w._replace(shape=_swapped(w.shape), strides=_swapped(w.strides))
     return Task(operation, problem, dtype, precision, x, w, y, device)
@@ -108,11 +108,11 @@ def _swapped(axes):
 class Launch(NamedTuple):
     """One kernel launch.
 
-    The kernel receives one pointer for each of ``pointers``; where there are ``maps``, these, by value, as one struct;
-    and then ``arguments``, by value, as one struct of ``int64_t`` alone.
+    The kernel receives a pointer for each of ``pointers``. If there are ``maps``, they follow by value as one struct.
+    Then ``arguments`` follow by value as one struct of ``int64_t`` fields.
     """
 
-    source: str  # a file beside this one
+    source: str  # a file of cuda/
     macros: tuple  # pairs of strings, sorted
     kernel: str  # an extern "C" __global__ function
     grid: tuple
@@ -120,14 +120,14 @@ class Launch(NamedTuple):
     shared: int  # dynamic shared memory in bytes
     pointers: tuple  # numbers of operands and workspaces
     arguments: tuple  # integers
-    maps: tuple = ()  # of tensor_map.py
+    maps: tuple = ()  # `TensorMap` of tensor_map.py
 
 
 class Plan(NamedTuple):
     """Launches in their order on one stream.
 
-    A launch that reads one operand and writes one workspace, ``pointers == (operand, workspace)``, packs: it is done
-    once where two plans have it in common, so nothing else may write to its workspace.
+    A launch with ``pointers == (operand, workspace)`` packs an operand into a workspace. It is done once if two plans
+    have it in common, so nothing else may write to its workspace.
     """
 
     launches: tuple
@@ -135,7 +135,7 @@ class Plan(NamedTuple):
 
 
 def integers(*values: Any):
-    """The numbers in nested tuples, flat: what ``Launch.arguments`` wants of walks, strides and sizes."""
+    """Flatten nested tuples and lists of walks, strides and sizes into integers for ``Launch.arguments``."""
     flat = []
     for value in values:
         flat += integers(*value) if isinstance(value, (tuple, list)) else [int(value)]

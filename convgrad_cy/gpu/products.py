@@ -1,4 +1,4 @@
-"""The matrix products that ``mma.cu`` and ``mma_wgrad.cu`` form of a task: their walks, launches and sizes."""
+"""The matrix products that ``mma.cu`` and ``mma_wgrad.cu`` form for a task: their walks, launches and sizes."""
 
 from itertools import product
 from math import prod
@@ -10,12 +10,12 @@ from .tiles import Kind
 
 #: Walks of an axis in one launch: MOST_PHASES of taps.cuh.
 MOST_PHASES = 4
-#: Rows, columns and depths are counted in 32 bits, with what a tile has beyond them.
+#: Rows, columns and depths are counted in 32 bits, and rounded up to whole tiles.
 MOST = 2**31 - 2**16
 
 
 def kind_of(task):
-    """How the task's type is multiplied."""
+    """The `Kind` with which the task's type is multiplied."""
     if task.dtype.name == "float32":
         return Kind("bf16", 2, {"high": 3, "medium": 2}[task.precision], 4)
     return Kind(task.dtype.cuda, task.dtype.itemsize, 1, task.dtype.compute_itemsize)
@@ -27,9 +27,9 @@ def walks_of(task, join=ALONE):
 
 
 def products_of(task, kind, join=ALONE, chunk=None):
-    """(rows, columns, depth) of the matrix product of each walk, in one group or in joined ones.
+    """(rows, columns, depth) of the matrix product of each walk, in one group or in joined groups.
 
-    Channels are counted in chunks of so many.
+    The source's channels are rounded up to a multiple of ``chunk``.
     """
     chunk = chunk or kind.chunk
     channels = -(-task.source.shape[CHANNELS] * join.groups // chunk) * chunk
@@ -44,10 +44,10 @@ def products_of(task, kind, join=ALONE, chunk=None):
 
 
 def phases_of(task, join=ALONE):
-    """The walks of each axis, for one launch after another; those of most taps first, so that short blocks are last.
+    """The walks of each axis for each launch. Walks with most taps come first, so that short blocks are last.
 
-    Where strides are small, combinations of phases that no tap reaches have blocks of their own, which store zeros;
-    else zeros are stored everywhere before.
+    If strides are small, blocks for the phases that no tap reaches store zeros. Otherwise a launch before the others
+    stores zeros everywhere.
     """
     problem = task.problem
     if join.phases != ALONE.phases:

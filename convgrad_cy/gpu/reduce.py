@@ -1,8 +1,9 @@
-"""The sum of partial sums, in a fixed order: what ends every sum that was split among blocks.
+"""The sum of partial sums in a fixed order, the second step of split-K.
 
-Partial sums lie in a workspace as ``[split][element]`` in the compute type. An element is six digits, the last one
-fastest, each with an extent there and a stride in the operand (the formula is in ``reduce.cu``). For the filter of
-``wgrad`` with ``R`` rows and ``O`` columns in each of ``G`` groups that is::
+Partial sums lie in a workspace as ``[split][element]`` in the compute type. The number of an
+element has six digits, and the last one is the fastest. Each digit has an extent in the workspace and a stride in the
+operand (``reduce.cu`` has the formula). For the filter of ``wgrad`` with ``R`` rows and ``O`` columns in each of ``G``
+groups::
 
     partials[split][group][row][out]        extents (G, four that make a row, O)
 """
@@ -13,9 +14,9 @@ from .plan import Launch, integers
 
 #: Elements of one split are counted in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
-#: WIDTH and LINES of reduce.cu: threads next to each other, and how many times so many a block has.
+#: WIDTH and LINES of reduce.cu: a block has LINES lines of WIDTH threads.
 _WIDTH, _LINES = 32, 8
-#: ROUND of reduce.cu: loads of a thread that are on their way at once.
+#: ROUND of reduce.cu: loads of a thread in flight at once.
 ROUND = 8
 
 
@@ -27,10 +28,10 @@ def workspace_bytes(dtype, splits, extents):
 def launch(dtype, workspace, operand, splits, extents, strides, begin=0):
     """Add the ``splits`` partial sums of ``workspace`` into ``operand`` (numbers as in ``Launch.pointers``).
 
-    ``extents`` and ``strides`` (in elements of the operand) have six entries; ``begin`` is where element 0 goes.
+    ``extents`` and ``strides`` (in elements of the operand) have six entries. ``begin`` is the index of element 0.
     """
     lanes = _lanes(splits)
-    # A patch of a single row would have nothing to turn.
+    # A patch of a single row needs no transposition.
     across = lanes < _LINES and _runs_across(extents, strides)
     if not across:
         extents, strides = _merged(extents, strides)
@@ -43,7 +44,7 @@ def launch(dtype, workspace, operand, splits, extents, strides, begin=0):
 
 
 def _merged(extents, strides):
-    """The same elements by as few digits as there can be, the last ones: each takes a division."""
+    """Extents and strides with the fewest digits, aligned at the end, because each digit costs a division."""
     digits = []
     for extent, stride in zip(extents, strides, strict=True):
         if digits and digits[-1][1] == extent * stride:
@@ -55,16 +56,16 @@ def _merged(extents, strides):
 
 
 def _lanes(splits):
-    """How many threads share the splits of an element: 8, 4, 2 or 1, so that each has a round of loads.
+    """Number of threads that share the splits of an element: 8, 4, 2 or 1, so that each has a round of loads.
 
     Filters of few elements have many splits. One thread for each element would add them one after another, on few
-    processors. The number depends on that of splits alone, and the order of the sum with it.
+    multiprocessors. This number, and so the order of the sum, depends on the number of splits only.
     """
     return next(lanes for lanes in (8, 4, 2, 1) if splits >= lanes * ROUND or lanes == 1)
 
 
 def _runs_across(extents, strides):
-    """Whether the operand's memory runs along the rows, and both sides are long enough to be worth turning."""
+    """Whether rows are the operand's fastest direction, and both sides are long enough for a transposition."""
     along = min((abs(s) for s, n in zip(strides[:5], extents[:5], strict=True) if n > 1), default=abs(strides[5]))
     return along < abs(strides[5]) and min(extents[5], prod(extents[:5])) >= _LINES
 

@@ -1,6 +1,6 @@
 """Dense convolutions as matrix products on the ordinary arithmetic units, in all types, for every GPU.
 
-``simt_tiles.py`` chooses tiles; here are the macros that say how operands are read and the result is stored.
+``simt_tiles.py`` chooses tiles. This file chooses the macros for reading operands and storing the result.
 """
 
 from math import prod
@@ -11,11 +11,11 @@ from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .simt_tiles import Extents, cheapest, choice
 from .walk_sets import walk_sets
 
-#: Rows, columns and depths are counted in 32 bits, and positions stay below what simt.cu calls NOWHERE.
+#: Rows, columns and depths are counted in 32 bits, and coordinates stay below NOWHERE of places.cuh.
 _MOST_ROWS = 2**31 - 2**9
 _MOST_COORDINATE = 2**29
 _MOST_BLOCKS = 2**31 - 1
-#: Products that a multiprocessor forms in a clock, and what share of them an H200 reached beside the other costs.
+#: Products per clock of a multiprocessor, and the fraction of them that an H200 reached after the other costs.
 _RATES = {("float32", 80): 64, ("float64", 80): 32, ("float64", 90): 64}
 _RATE, _REACHED = 128, 0.75
 
@@ -35,12 +35,15 @@ def suits(task):
 
 
 def rate(task):
-    """Products that a multiprocessor's ordinary units form in a clock."""
+    """Products per clock of a multiprocessor's ordinary arithmetic units."""
     return _RATES.get((task.dtype.name, task.device.arch), _RATE)
 
 
 def takes_longer(task, clocks):
-    """Whether the launches take longer than that, by the cost of their tiles; the products alone often do."""
+    """Whether the launches take longer than ``clocks``, by the cost of their tiles.
+
+    Often the number of products alone decides.
+    """
     products = clocks * _REACHED * rate(task)
     if task.problem.multiplications > products * task.device.processors:
         return True
@@ -52,7 +55,7 @@ def launches(task):
     task = _merged(task)
     sets = walk_sets(task)
     planned = [_launch(task, walks) for walks in sets]
-    # One walk alone can be split, so there is at most one workspace.
+    # Only a single walk can be split, so there is at most one workspace.
     return Plan(
         tuple(launch for launches, _ in planned for launch in launches),
         tuple(size for _, sizes in planned for size in sizes),
@@ -60,7 +63,7 @@ def launches(task):
 
 
 def _merged(task):
-    """A pointwise task on one spatial axis, where those of both tensors are one in memory."""
+    """A pointwise task on one spatial axis, if the spatial axes of both tensors can be merged."""
     if not task.problem.is_pointwise() or prod(task.problem.x) >= _MOST_COORDINATE:
         return task
     if not (is_one_axis(task.source) and is_one_axis(task.target)):
@@ -115,7 +118,7 @@ def _launch(task, walks):
 
 
 def _result(task, walks, taps_inner):
-    """Extents, strides and begin of the result as digits: group, the four of a row, column."""
+    """Extents, strides and begin of the result in digits: group, four digits of a row, column."""
     operand = task.filter if task.operation == WGRAD else task.target
     if task.operation == WGRAD:
         group, out, ins, *taps = zip(operand.shape, operand.strides, strict=True)
@@ -129,7 +132,7 @@ def _result(task, walks, taps_inner):
 
 
 def _macros(task, walks, tile, partials):
-    """The macros of simt.cu: how it reads and stores is decided by the strides."""
+    """The macros of simt.cu. The strides decide how it reads and stores."""
     source, filter, target = task.source.strides, task.filter.strides, task.target.strides
     is_wgrad = task.operation == WGRAD
     width = walks[2]
@@ -181,7 +184,7 @@ def _macros(task, walks, tile, partials):
         "PADDED": int(any(padded)),
         "PARTIALS": int(partials),
         "RANK": max([1, *(3 - axis for axis in range(3) if padded[axis])]),
-        # Conversions take registers, too.
+        # Conversions need registers, too.
         "RESIDENT": max(1, tile.resident - (task.dtype.itemsize < task.dtype.compute_itemsize)),
         "STORAGE": task.dtype.cuda,
         "TAPS_INNER": int(taps_inner),
@@ -197,17 +200,17 @@ def _macros(task, walks, tile, partials):
 
 
 def _vector(across, tile, vector):
-    """Elements that a thread reads at once: at most its share of a tile."""
+    """Elements that a thread reads at once, at most its part of a tile."""
     return min(vector, across * tile.depth // tile.threads)
 
 
 def _is_aligned(operand, axis, vector):
-    """Whether vectors along an axis lie at multiples of their size, if the first index along it is such a multiple."""
+    """Whether a vector along an axis is aligned if its first index is a multiple of its size."""
     others = [s for i, (s, n) in enumerate(zip(operand.strides, operand.shape, strict=True)) if i != axis and n > 1]
     return operand.aligned and operand.strides[axis] == 1 and not any(stride % vector for stride in others)
 
 
 def _keeps_aligned(walk, vector):
-    """Whether each tap meets such multiples at positions that are such multiples."""
+    """Whether each tap maps positions that are multiples of ``vector`` to such multiples in the source."""
     taps = range(min(walk.taps, vector))
     return walk.source_step == 1 and not any((walk.source_begin + tap * walk.source_tap) % vector for tap in taps)

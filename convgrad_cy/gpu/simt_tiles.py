@@ -1,24 +1,24 @@
-"""The tiles of ``simt.cu``, and which of them a product takes: arithmetic on its extents."""
+"""The tiles of ``simt.cu``, and the choice of one for a product from its extents."""
 
 from typing import NamedTuple
 
 from .reduce import MOST_ELEMENTS
 
-#: Instructions that bring one element of an operand from memory into a tile: its place, whether it exists, the load,
-#: the conversion, the store.
+#: Instructions that copy one element of an operand from memory into a tile: address, bounds check, load, conversion and
+#: store.
 _FILL_INSTRUCTIONS = 10
-#: Products that cost as much as writing and reading a partial sum: these are 8 bytes, of about 19 in each cycle and
-#: processor, where that does 128 products.
+#: Products that cost as much as writing and reading a partial sum. The latter are 8 bytes. Per cycle a multiprocessor
+#: moves about 19 bytes, or forms 128 products.
 _PARTIAL_PRODUCTS = 54
-#: Threads of one processor that keep its arithmetic busy, each with at least 16 independent sums.
+#: Threads that keep the arithmetic of a multiprocessor busy, each with at least 16 independent sums.
 _BUSY_THREADS = 256
-#: A split is at least so deep, for its first loads wait for memory with nothing to do.
+#: Least depth of a split, because its first loads wait for memory without other work.
 _LEAST_DEPTH = 128
 _MOST_SPLITS = 128
 
 
 class Tile(NamedTuple):
-    """A block's part of the result, the depth of a step, a thread's part, and the blocks of a processor."""
+    """A block's part of the result, the depth of a step, a thread's part, and the blocks of a multiprocessor."""
 
     rows: int
     columns: int
@@ -32,9 +32,9 @@ class Tile(NamedTuple):
         return self.rows // self.thread_rows * (self.columns // self.thread_columns)
 
     def efficiency(self, itemsize):
-        """The part of a thread's instructions that are products.
+        """The fraction of a thread's instructions that are products.
 
-        For each depth there are thread_rows * thread_columns of them, a load from shared memory for each 16 bytes of
+        For each depth there are thread_rows * thread_columns products, a load from shared memory for each 16 bytes of
         the two operands, and the thread's share in filling the tiles.
         """
         products = self.thread_rows * self.thread_columns
@@ -43,8 +43,9 @@ class Tile(NamedTuple):
         return products / (products + loads + fills)
 
 
-#: By the size of the compute type. 8 x 8 sums of 4 bytes leave two blocks of 256 threads 64 other registers for each
-#: thread, enough where a step is 8 deep; sums of 8 bytes take twice as much, so there are half as many and one block.
+#: Size of the compute type -> tiles. With 8 x 8 sums of 4 bytes, two blocks of 256 threads have 64 other registers for
+#: each thread, which is enough for steps of depth 8. Sums of 8 bytes take twice the registers, so there are half as
+#: many sums, and one block.
 TILES = {
     4: (
         Tile(128, 128, 8, 8, 8, 2),
@@ -59,7 +60,7 @@ TILES = {
 
 
 class Extents(NamedTuple):
-    """The matrix products of one launch, one for each walk and group; ``rows`` are those of the longest walk."""
+    """The matrix products of one launch, one for each walk and group. ``rows`` belong to the longest walk."""
 
     walks: int
     groups: int
@@ -68,7 +69,7 @@ class Extents(NamedTuple):
     depth: int
 
     def tiles(self, tile):
-        """Of the rows, and of the columns."""
+        """Numbers of tiles along the rows and along the columns."""
         return -(-self.rows // tile.rows), -(-self.columns // tile.columns)
 
     def blocks(self, tile):
@@ -76,16 +77,16 @@ class Extents(NamedTuple):
         return down * across * self.walks * self.groups
 
     def split_depth(self, tile, splits):
-        """The depth of each split, in whole steps, of which the last may have fewer."""
+        """The depth of each split, in whole steps. The last split may be shorter."""
         steps = -(-self.depth // tile.depth)
         return -(-steps // splits) * tile.depth
 
 
 def _cost(extents, tile, splits, dtype, processors):
-    """What a tile and a number of splits cost, in products of one processor.
+    """Cost of a tile and a number of splits, in products of one multiprocessor.
 
-    Each processor has the blocks / processors (rounded up) that the busiest has, or so few that it is not kept busy;
-    padding of the last tiles counts. Partial sums are written and read by all processors together.
+    The busiest multiprocessor has blocks / processors blocks, rounded up. Too few threads to keep it busy count as if
+    they were enough. The empty parts of the last tiles count. All multiprocessors write and read partial sums.
     """
     busiest = max(-(-extents.blocks(tile) * splits // processors), _BUSY_THREADS / tile.threads)
     products = busiest * tile.rows * tile.columns * extents.split_depth(tile, splits)
@@ -94,7 +95,7 @@ def _cost(extents, tile, splits, dtype, processors):
 
 
 def _candidates(extents, dtype):
-    """Tiles with numbers of splits. Products of several walks are not split."""
+    """Pairs of a tile and a number of splits. Products of several walks are not split."""
     most = min(_MOST_SPLITS, extents.depth // _LEAST_DEPTH)
     if extents.walks > 1 or extents.groups * extents.rows * extents.columns > MOST_ELEMENTS:
         most = 1
@@ -102,13 +103,13 @@ def _candidates(extents, dtype):
 
 
 def cheapest(extents, dtype, processors):
-    """The cost of what ``choice`` takes, in products of one processor."""
+    """The cost of the ``choice``, in products of one multiprocessor."""
     return min(_cost(extents, *one, dtype, processors) for one in _candidates(extents, dtype))
 
 
 def choice(extents, dtype, processors):
-    """The tile and the number of splits that cost least."""
+    """The tile and the number of splits with the least cost."""
     candidates = _candidates(extents, dtype)
     tile, splits = min(candidates, key=lambda candidate: _cost(extents, *candidate, dtype, processors))
-    # Rounded to whole steps, fewer splits may do.
+    # Splits have whole steps, so fewer of them may be enough.
     return tile, -(-extents.depth // extents.split_depth(tile, splits)) if splits > 1 else 1

@@ -1,6 +1,6 @@
-"""Tensor maps: what the copy engine of sm_90 is told of a tensor, 128 bytes that the driver makes.
+"""Tensor maps: descriptions of tensors for TMA, the copy engine of sm_90, in 128 bytes that the driver writes.
 
-A map holds an address, so it is made for each array, when a call has it.
+A map contains an address, so each call makes maps for its arrays.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 BYTES = 128
-#: The driver writes it where a multiple of this is.
+#: Alignment of a map in memory, which the driver requires.
 _ALIGNMENT = 64
 #: CUtensorMapDataType, by our names.
 _TYPES = {"f16": 6, "bf16": 9}
@@ -20,21 +20,21 @@ _SWIZZLED, _PROMOTED = 3, 3
 
 
 class TensorMap(NamedTuple):
-    """A tensor and the boxes that are copied of it. Axes are counted from the nearest in memory on, that of channels.
+    """A tensor and the boxes that are copied from it. The first axis is contiguous and has the channels.
 
-    Boxes are so many channels by so many pixels, which follow one another along the spatial axes and through the batch
-    ("im2col"), or have an extent on each axis ("tiled").
+    An "im2col" box has a number of channels and a number of pixels, which follow one another along the spatial axes and
+    through the batch. A "tiled" box has an extent on each axis.
     """
 
-    pointer: int  # its place among the launch's pointers
+    pointer: int  # index among the launch's pointers
     element: str  # C++ type
     sizes: tuple
-    strides: tuple  # in bytes, of all axes but the first
+    strides: tuple  # in bytes, for all axes but the first
     box: tuple
-    #: Of im2col, on each spatial axis: where the places of pixels begin, and how far beyond the last element they end.
+    #: For im2col, on each spatial axis: the index of the first pixel, and of the last one relative to the last element.
     lower: tuple = ()
     upper: tuple = ()
-    steps: tuple = ()  # of pixels
+    steps: tuple = ()  # strides of pixels
 
 
 @cache
@@ -47,7 +47,7 @@ def _driver():
 
 
 def can_encode():
-    """Whether the driver makes such maps, which it does from CUDA 12 on."""
+    """Whether the driver makes such maps, as CUDA 12 and later do."""
     return hasattr(_driver(), "cuTensorMapEncodeIm2col")
 
 
@@ -56,7 +56,7 @@ def _numbers(kind, values):
 
 
 def _encode(driver, place, wanted, address):
-    """The driver's status for writing one map."""
+    """Let the driver write one map, and return its status."""
     rank, no_interleave, zeros = len(wanted.sizes), 0, 0
     tensor = (ctypes.c_void_p(place), _TYPES[wanted.element], ctypes.c_uint32(rank), ctypes.c_void_p(address))
     tensor += (_numbers(ctypes.c_uint64, wanted.sizes), _numbers(ctypes.c_uint64, wanted.strides))
@@ -71,7 +71,7 @@ def _encode(driver, place, wanted, address):
 
 
 def encoded(maps, addresses):
-    """The maps of a launch whose pointers are these, one after another, as CuPy passes them by value."""
+    """The maps of a launch with these addresses, one after another, in a scalar that CuPy passes by value."""
     driver, size = _driver(), BYTES * len(maps)
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     skip = -memory.ctypes.data % _ALIGNMENT

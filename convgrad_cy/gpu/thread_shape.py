@@ -1,24 +1,24 @@
-"""What one thread of the kernels for few channels computes: the macros of ``window.cuh``, and the reasons for them."""
+"""The work of one thread of the kernels for few channels: the macros of ``window.cuh`` and their choice."""
 
 from itertools import product
 from typing import NamedTuple
 
-#: Registers of 4 bytes that a thread has for its window and its sums, and in wgrad for a strip of gradients: of the 128
-#: with which two blocks of 256 threads are on a processor. Several inputs take others for their places and weights.
+#: Registers of 4 bytes that a thread has for its window and sums, and in wgrad for a strip of gradients. A thread has
+#: 128 registers if two blocks of 256 threads share a multiprocessor. Several inputs need some for offsets and weights.
 _REGISTERS, _REGISTERS_OF_GROUPS = 72, 70
-#: By architecture, how many fewer these are: its compiler needs more for the rest.
+#: Architecture -> reduction of these numbers: its compiler needs more registers for the rest.
 _FEWER = {80: 6}
-#: What a window of 16-bit elements takes of them beside its bytes, for elements that are being widened.
+#: Register factor of a window of 16-bit elements, because some elements are widened at a time.
 _WIDENED = 1.5
-#: At most so many of them for sums: of positions, and of wgrad, whose code has each of them twice.
+#: Most registers for sums: of positions, and of wgrad, whose code has each sum twice.
 _SUMS, _FILTER_SUMS = 32, 48
-#: Instructions around a load: its address, and whether it is inside.
+#: Instructions around a load: the address and the bounds check.
 _AROUND = 4
 _MOST_POSITIONS = 8
 
 
 class Shape(NamedTuple):
-    """The fields are the macros, in small letters."""
+    """The macros as fields, in small letters."""
 
     channels_last: bool
     channels: int
@@ -35,12 +35,12 @@ class Shape(NamedTuple):
 
     @property
     def inputs(self):
-        """Channels of the source that the outputs of a thread have terms of."""
+        """Number of channels of the source that the outputs of a thread read."""
         return max(1, self.channels // self.out) * self.ins
 
     @property
     def extent(self):
-        """Neighbours along W in a window."""
+        """Number of elements along W in a window."""
         return (self.positions - 1) * self.step + (self.taps - 1) * abs(self.tap) + 1
 
     def macros(self):
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
         return {names.get(name, name.upper()): int(value) for name, value in self._asdict().items()}
 
     def fits(self, dtype, arch, sums_of_filter):
-        """Whether the registers hold it: the window as it was read, all else in the compute type."""
+        """Whether it fits into the registers: the window in the storage type, all else in the compute type."""
         words = dtype.compute_itemsize // 4
         window = self.extent * (self.inputs if self.channels_last else 1) * dtype.itemsize / 4
         window *= _WIDENED if dtype.itemsize < dtype.compute_itemsize else 1
@@ -62,8 +62,8 @@ class Shape(NamedTuple):
     def cost(self, taps, itemsize, sums_of_filter):
         """Cycles of loads for each output and row of taps.
 
-        A load of 32 threads takes a pass for each 128 bytes between the first thread's element and the last one's; of
-        neighbouring channels those are the vectors themselves, of neighbouring positions the strips.
+        A load of 32 threads takes a pass for each 128 bytes between the elements of the first and the last thread.
+        Threads of neighbouring channels are a vector apart, threads of neighbouring positions a strip.
         """
         windows = -(-taps // self.taps)
         if self.channels_last:
@@ -77,14 +77,14 @@ class Shape(NamedTuple):
 
 
 def channel_stride(operand):
-    """From a channel to the next, through all groups."""
+    """The stride from a channel to the next one, through all groups."""
     return operand.strides[2] if operand.shape[2] > 1 else operand.strides[1]
 
 
 def shape_of(task, width, sums_of_filter=False):
     """The cheapest shape for the walks of axis W, or None.
 
-    The registers hold one output and one tap, unless ``sums_of_filter`` are of many channels in float64.
+    It is None only if ``sums_of_filter`` is set, for many channels in float64. Otherwise one output and one tap fit.
     """
     itemsize = task.dtype.itemsize
     ins, out = task.source.shape[2], task.target.shape[2]
@@ -114,7 +114,7 @@ def _powers(most):
 
 
 def _with_vectors(task, width, shape, longest):
-    """The shape with the widest reads of the source and reads or stores of the target that alignment allows."""
+    """The shape with the widest aligned accesses to the source and to the target."""
     most = 16 // task.dtype.itemsize
     if shape.channels_last:
         source = _widest(task.source, (1, 2), channel_stride(task.source), shape.inputs, most)
@@ -127,7 +127,7 @@ def _with_vectors(task, width, shape, longest):
             _widest(task.target, (5,), task.target.strides[5], size, most) for size in [shape.positions, *rows]
         )
     if not shape.spaced and shape.taps == longest:
-        # Windows begin a multiple of positions * step after the first.
+        # The distances between windows are multiples of positions * step.
         strip = shape.positions * shape.step
         sizes = [strip, *(walk.source_size for walk in width)]
         source = min(_widest(task.source, (5,), task.source.strides[5], size, most) for size in sizes)
@@ -141,7 +141,7 @@ def _with_vectors(task, width, shape, longest):
 def _widest(operand, axes, stride, size, most):
     """The widest vector, a power of two of elements, along some axes whose elements are ``stride`` apart.
 
-    It lies aligned wherever an index along these axes is a multiple of it; ``size`` has to be one.
+    It is aligned at all indices along these axes that are multiples of it. ``size`` must be such a multiple.
     """
     if stride != 1 or not operand.aligned:
         return 1

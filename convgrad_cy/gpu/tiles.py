@@ -1,20 +1,20 @@
-"""The tiles of ``tile.cuh``: those that there are for a kind of numbers and a device, and their shared memory."""
+"""The tiles of ``tile.cuh`` for a kind of numbers and a device, and their shared memory."""
 
 from functools import cache
 from typing import NamedTuple
 
-#: Bytes of shared memory that the system takes of each block.
+#: Bytes of shared memory that the system reserves for each block.
 _RESERVED = 1024
 
-#: The stages of warpgroups begin at a multiple of so many bytes (warpgroup.cuh), wherever shared memory does.
+#: Alignment in bytes of the stages of warpgroups (warpgroup.cuh). Shared memory may begin at a smaller multiple.
 _ALIGNMENT = 1024
 
-#: Stages that the copy engine has at most to fill.
+#: Most stages that TMA fills.
 _MOST_STAGES = 6
 
 
 class Kind(NamedTuple):
-    """What is multiplied."""
+    """The numbers that are multiplied."""
 
     element: str  # C++ type of the operands
     size: int  # its bytes
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
     @property
     def chunk(self):
-        """Elements of 16 bytes, which are copied together."""
+        """Number of elements in 16 bytes, which are copied together."""
         return 16 // self.size
 
     @property
@@ -39,18 +39,18 @@ class Kind(NamedTuple):
 class Tile(NamedTuple):
     """One block's part of the result, and how many blocks share a multiprocessor.
 
-    A thread has ``rows * columns / 128`` sums (twice as many with several planes, see ``promote``) in the 255 registers
-    that two blocks leave it, or the 168 that three do; ptxas of CUDA 13.0 uses nearly all and spills none, on sm_80 to
-    sm_90a. Two blocks are 8 warps on a multiprocessor: enough since each has dozens of independent products to issue.
-    Shared memory: 4 stages of 128 x 128 are 64 KB, of 256 x 64 80 KB; 3 stages of 128 x 64 in three planes are 108 KB,
-    two of which fit on sm_90.
+    A thread has ``rows * columns / 128`` sums, or twice as many with several planes (see ``promote``). It has 255
+    registers if two blocks share a multiprocessor, and 168 if three do. ptxas of CUDA 13.0 uses nearly all of them and
+    spills none, on sm_80 to sm_90a. Two blocks are 8 warps on a multiprocessor. They are enough, because each warp has
+    dozens of independent products to issue. Shared memory: 4 stages are 64 KB for 128 x 128 and 80 KB for 256 x 64.
+    3 stages of 128 x 64 in three planes are 108 KB, and two such blocks fit on sm_90.
     """
 
     rows: int
     columns: int
     blocks: int
-    warpgroups: int = 0  # that multiply together, with the instructions of sm_90a; 0: warps do, alone
-    engine: bool = False  # whether the copy engine brings stages, for which a warp more asks it
+    warpgroups: int = 0  # warpgroups that multiply, with instructions of sm_90a; 0: warps multiply
+    engine: bool = False  # whether TMA fills the stages; 128 more threads then have the warp that issues its copies
 
     @property
     def threads(self):
@@ -58,20 +58,20 @@ class Tile(NamedTuple):
 
     @property
     def row_bytes(self):
-        """Of a row of a stage."""
+        """Bytes of a row of a stage."""
         return 128 if self.warpgroups else 64
 
     @property
     def warp(self):
-        """Rows and columns of each of the four warps, or of what is stored together."""
+        """Rows and columns of each of the four warps, or with warpgroups of the part that is stored together."""
         if self.warpgroups:
             return self.rows, self.columns
         across = 4 if self.columns > 2 * self.rows else 2 if 2 * self.columns > self.rows else 1
         return self.rows * across // 4, self.columns // across
 
 
-#: By how many 16-bit numbers an operand is made of; 0 stands for float64. Of products by rows, down to the columns of
-#: one instruction, and by depth (wgrad), whose tiles have at least 64 in both directions.
+#: Planes of 16-bit numbers (0: float64) -> tiles. Products by rows have tiles down to the columns of one instruction.
+#: Products by depth (wgrad) have tiles of at least 64 in both directions.
 _NARROW = (Tile(128, 64, 2), Tile(64, 64, 2), Tile(128, 32, 2), Tile(128, 16, 2), Tile(128, 8, 2))
 _BY_ROWS = {
     0: _NARROW,
@@ -89,13 +89,13 @@ _BY_DEPTH = {
     3: (Tile(128, 64, 2), Tile(64, 128, 2), Tile(64, 64, 2)),
 }
 
-#: Those of warpgroups, for 16-bit numbers in one plane; and by depth beside them. By rows, 64 columns are as fast where
-#: warps multiply.
+#: Tiles of warpgroups, for 16-bit numbers in one plane, and further ones for products by depth. For products by rows
+#: with 64 columns, warps are as fast.
 _GROUPED = (Tile(128, 256, 1, 2), Tile(256, 128, 1, 2), Tile(128, 128, 2, 1))
 _GROUPED_BY_DEPTH = (Tile(256, 64, 1, 2), Tile(128, 64, 2, 1), Tile(64, 128, 2, 1))
 _GROUPED_ARCH = 90
 
-#: Those with the copy engine. 192 rows or columns fill the last wave of some layers, or have no remainder in them.
+#: Tiles with TMA. 192 rows or columns fill the last wave of some layers, or divide their extents.
 _BY_ENGINE = (
     *(Tile(128, 256, 1, 2, True), Tile(256, 128, 1, 2, True), Tile(192, 128, 1, 3, True), Tile(128, 128, 2, 1, True)),
     *(Tile(256, 64, 1, 2, True), Tile(128, 64, 2, 1, True)),
@@ -107,7 +107,7 @@ _BY_ENGINE_BY_DEPTH = (
 
 
 def tiles(kind, device, by_depth=False):
-    """Those that are compiled for a kind and a device."""
+    """The tiles that are compiled for a kind and a device."""
     grouped = ()
     if device.arch == _GROUPED_ARCH and kind.size == 2 and kind.planes == 1:
         grouped = _GROUPED
@@ -117,12 +117,12 @@ def tiles(kind, device, by_depth=False):
 
 
 def by_engine(kind, device):
-    """Those of mma_engine.cu."""
+    """The tiles of mma_engine.cu."""
     return _BY_ENGINE if device.engine and kind.size == 2 and kind.planes == 1 else ()
 
 
 def staged_bytes(kind, tile):
-    """Shared memory through which mma.cu and mma_engine.cu store; the formulas are there."""
+    """Bytes of shared memory through which mma.cu and mma_engine.cu store. The formulas are there."""
     if tile.engine:
         return 4 * tile.warpgroups * 16 * (128 + 8 * kind.sum_size) + 8 * tile.rows
     rows, columns = tile.warp[0], tile.columns
@@ -130,9 +130,9 @@ def staged_bytes(kind, tile):
 
 
 def declared_bytes(tile, by_depth):
-    """What kernels declare beside the dynamic part: mma.cu a walk, mma_wgrad.cu at most the places of two stages.
+    """Bytes of static shared memory: mma.cu has a walk, and mma_wgrad.cu at most the places of two stages.
 
-    Where the copy engine brings stages, a ring, and mma_engine.cu eight walks.
+    With TMA there is a ring of mbarriers, and mma_engine.cu has eight walks.
     """
     if tile.engine:
         return 128 if by_depth else 2048
@@ -141,7 +141,7 @@ def declared_bytes(tile, by_depth):
 
 @cache
 def residence(kind, tile, device, by_depth=False):
-    """How many blocks share a multiprocessor, ``tile.blocks`` where they can, and with how many stages: at least 2."""
+    """(blocks that share a multiprocessor, stages). Blocks are ``tile.blocks`` if they fit; stages are at least 2."""
     most = _MOST_STAGES if tile.engine else 4 if kind.planes == 1 else 3
     for blocks in range(tile.blocks, 0, -1):
         for count in range(most, 2 if blocks > 1 or tile.warpgroups else 1, -1):
@@ -152,12 +152,12 @@ def residence(kind, tile, device, by_depth=False):
 
 
 def stages(kind, tile, device, by_depth=False):
-    """How many stages are on their way."""
+    """Number of stages in flight."""
     return residence(kind, tile, device, by_depth)[1]
 
 
 def shared_bytes(kind, tile, count):
     stages = count * kind.planes * tile.row_bytes * (tile.rows + tile.columns)
-    if tile.engine:  # the next tile's stages are on their way while one is stored
+    if tile.engine:  # the next tile's stages arrive while a tile is stored
         return stages + staged_bytes(kind, tile) + _ALIGNMENT
     return max(stages, staged_bytes(kind, tile)) + (_ALIGNMENT if tile.warpgroups else 0)

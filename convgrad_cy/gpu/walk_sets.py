@@ -2,15 +2,15 @@
 
 from ..problem import DGRAD
 
-#: Walks of the three axes that one launch takes: each is 80 bytes, of 4 KB of arguments.
+#: Most walks of the three axes in one launch. Each has 80 bytes, and arguments have at most 4 KB.
 MOST_WALKS = 36
 
 
 def walk_sets(task):
-    """Triples of lists of ``AxisWalk``, to be done in this order; a set stands for all products of its three lists.
+    """Triples of lists of ``AxisWalk``, in the order of their launches. A set stands for all products of its lists.
 
-    Where no tap reaches some phases of ``dgrad``, these are walks without taps, which leave zeros; if there were too
-    many of them, one such walk of all positions goes before the others.
+    Phases of ``dgrad`` that no tap reaches are walks without taps, which write zeros. If there are too many of them,
+    one such walk of all positions precedes the others.
     """
     problem = task.problem
     if task.operation != DGRAD:
@@ -23,7 +23,7 @@ def walk_sets(task):
 
 
 def parts(axes):
-    """The walks of the three axes in sets of at most MOST_WALKS, whose products are together that of all."""
+    """Divide the walks of the three axes into sets of at most MOST_WALKS, whose products are together all products."""
     if sum(map(len, axes)) <= MOST_WALKS:
         return [axes] if all(axes) else []
     longest = max(range(3), key=lambda i: len(axes[i]))

@@ -1,4 +1,4 @@
-"""Plans carried out by CuPy: kernels compiled when they are first needed, launched on CuPy's current stream."""
+"""The executor of plans: it compiles kernels when they are first needed, and launches them on CuPy's current stream."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -16,28 +16,28 @@ from .tensor_map import BYTES, can_encode, encoded
 
 _OPTIONS = ("-std=c++17",)
 
-#: CuPy asks for the architecture without its own instructions; the first option of that name counts.
+#: CuPy passes sm_90, which lacks the instructions of sm_90a. The first option of a name counts.
 _GROUPED_OPTIONS = (*_OPTIONS, "-arch=sm_90a")
 
-#: Shared memory of a block beyond which the dynamic part has to be asked for, whatever that part is.
+#: Shared memory of a block above which a kernel must request its dynamic part, however small that is.
 _SHARED_UNASKED = 48 << 10
 
-#: Held while a function's limit is read and raised, which all works that launch the function share.
+#: Held while a function's limit is read and raised. All works that launch the function share the limit.
 _LIMIT = ForkSafeLock()
 
-#: Handles of the legacy stream: no graph is captured from it, and it may not be asked while one is from another.
+#: Handles of the legacy stream. No graph is captured from it, and queries of it fail during a capture elsewhere.
 _LEGACY_STREAM = (0, 1)
 
-#: Compiled texts by source, macros and device.
+#: (source, macros, device) -> compiled module.
 _MODULES = {}
 
-#: What a launch takes in Python, beside its arguments.
+#: Bytes of a launch in Python, without its arguments.
 _LAUNCH_BYTES = 1 << 10
 
-#: For so many sets of addresses a launch keeps its tensor maps: layers that are alike in a network share it.
+#: Number of address sets for which a launch keeps its tensor maps. Equal layers of a network share the launch.
 _MOST_ENCODED = 64
 
-#: The architecture whose copy engine is used.
+#: The architecture whose TMA is used.
 _ENGINE_ARCH = 90
 
 #: Workspaces of a call are one allocation; each begins at a multiple of this.
@@ -46,7 +46,7 @@ _SPACE = 512
 
 @cache
 def device_of(number):
-    """What a plan has to know of a GPU."""
+    """The `Device` with this number."""
     import cupy
 
     device = cupy.cuda.Device(number)
@@ -55,7 +55,7 @@ def device_of(number):
 
 
 def described(arch, attributes, engine):
-    """A GPU of this architecture with what CuPy calls its attributes, and whether its copy engine can be used."""
+    """The `Device` of this architecture with CuPy's ``attributes``. ``engine`` says whether TMA can be used."""
     return Device(
         arch,
         attributes["MultiProcessorCount"],
@@ -66,10 +66,10 @@ def described(arch, attributes, engine):
 
 
 def _memory_bytes(attributes):
-    """What a multiprocessor's share of the memory moves in a clock, or None where a driver does not say.
+    """Bytes of memory traffic per clock and multiprocessor, or None if the driver does not tell.
 
-    Both clocks are the highest ones. Copies reach about nine tenths of the one, and long work runs at about nine tenths
-    of the other, so neither is corrected.
+    Both clocks are the maximal ones. Copies reach about 90 % of the memory's rate, and the multiprocessors run at about
+    90 % of their clock under load. Both errors cancel, so neither is corrected.
     """
     names = ("MemoryClockRate", "GlobalMemoryBusWidth", "ClockRate")
     memory_clock, width, clock = (attributes.get(name, 0) for name in names)
@@ -79,12 +79,12 @@ def _memory_bytes(attributes):
 
 
 def _is_without_compiler(error):
-    """Whether CuPy could not begin to compile: it found no CUDA headers or no NVRTC."""
+    """Whether CuPy found no CUDA headers or no NVRTC."""
     return "CUDA headers" in str(error) or type(error).__name__ == "DynamicLibNotFoundError"
 
 
 def _compiled(key):
-    """A text on the current device. What NVRTC made of it is in CuPy's cache on disk, too."""
+    """The compiled module of a text on the current device. CuPy also keeps the binary in its cache on disk."""
     import cupy
 
     source, macros, _ = key
@@ -101,7 +101,7 @@ def _compiled(key):
 
 
 def _compile(launches, device):
-    """Compile what launches need and nobody has compiled yet, on the current device, which is ``device``.
+    """Compile the missing modules of the launches on the current device, which is ``device``.
 
     CuPy lets other threads run while NVRTC works, so several texts take about as long as the longest of them.
     """
@@ -120,15 +120,15 @@ def _compile(launches, device):
 
 @cache
 def _function(source, macros, kernel, device):
-    """A kernel of a module that is there."""
+    """A kernel of a compiled module."""
     return _MODULES[source, macros, device].get_function(kernel)
 
 
 def _ask_for_shared(function, size):
-    """Let a function have so much dynamic shared memory, where static and dynamic are more than a block has unasked.
+    """Allow a function ``size`` bytes of dynamic shared memory, if a block needs more in total than the default.
 
-    A limit that nobody has set reads 48 KB but allows no more than that with the static part, so it is set even to what
-    it reads. Blocks that large are meant to share a multiprocessor, which takes all that can be shared memory there.
+    A limit that was never set reads 48 KB, but the static part counts, too. So the limit is set even to the value that
+    it reads. Such large blocks share a multiprocessor only if it uses its whole capacity as shared memory.
     """
     if size + function.shared_size_bytes > _SHARED_UNASKED:
         with _LIMIT.held:
@@ -137,22 +137,22 @@ def _ask_for_shared(function, size):
 
 
 def _address(pointer):
-    """Of an array, or of memory."""
+    """The address of an array, or of memory from CuPy's pool."""
     return getattr(pointer, "data", pointer).ptr
 
 
 def _encoder(maps):
-    """Makes a launch's tensor maps of the addresses that it has; those made last are kept."""
+    """Return a function from a launch's addresses to its tensor maps, which keeps its latest results."""
     return lru_cache(_MOST_ENCODED)(lambda *addresses: encoded(maps, addresses)) if maps else None
 
 
 def _is_captured(stream):
-    """Whether a graph will do again what is asked of this stream now."""
+    """Whether a graph is being captured from this stream."""
     return stream.ptr not in _LEGACY_STREAM and stream.is_capturing()
 
 
 class Work:
-    """The launches of a call, for arrays that lie in memory in a certain way, on one device.
+    """The launches of a call on one device, for arrays of one layout and alignment.
 
     ``parts`` are pairs of a plan and the numbers of its source, filter and target among the call's arrays.
     """
@@ -173,12 +173,12 @@ class Work:
     def _prepared(self, launch):
         function = _function(launch.source, launch.macros, launch.kernel, self._device)
         _ask_for_shared(function, launch.shared)
-        # CuPy passes an array of one element by value, as the struct that the kernel takes.
+        # CuPy passes an array of one element by value, as the struct that the kernel expects.
         arguments = np.array(launch.arguments, np.int64).view(f"V{8 * len(launch.arguments)}")
         return function, launch.grid, launch.block, launch.pointers, _encoder(launch.maps), arguments, launch.shared
 
     def run(self, *arrays):
-        """Write the results, on CuPy's current stream of the arrays' device."""
+        """Write the results on CuPy's current stream of the arrays' device."""
         if self._cupy.cuda.device.get_device_id() == self._device:
             self._launch(arrays)
         else:
@@ -194,9 +194,9 @@ class Work:
             function(grid, block, (*pointers, *by_value), shared_mem=shared)
 
     def _workspaces(self):
-        """Memory from CuPy's pool, which may hand it out again to later work of the same stream."""
+        """Memory from CuPy's pool, which may reuse it for later work of the same stream."""
         cuda = self._cupy.cuda
         memory = cuda.alloc(self._size)
         if _is_captured(cuda.get_current_stream()):
-            self._captured.append(memory)  # a graph uses it whenever it is launched
+            self._captured.append(memory)  # a graph uses it at each launch
         return [memory + offset for offset in self._offsets]

@@ -5,7 +5,7 @@ convolutions, transposed convolutions and their gradients are this one primitive
 ``scan`` and ``checkpoint`` act before this rule, so they stay as they are.
 """
 
-from . import version as version  # first: where JAX cannot be used, it says why
+from . import version as version  # first: it raises the error if JAX cannot be used
 from .switch import disable, enable, enabled, is_enabled, status
 
 __all__ = ["disable", "enable", "enabled", "is_enabled", "status"]

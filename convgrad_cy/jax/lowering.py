@@ -79,7 +79,7 @@ def rule(algorithm, fallback):
             reading, text = _plan(ctx, algorithm, params)
         except Declined as declined:
             reason = str(declined)
-        except Exception as error:  # nobody's program is to fail because of a plan
+        except Exception as error:  # a program must not fail because of a plan
             reason = f"an internal error, {type(error).__name__}: {error}"
             logger.exception("a convolution could not be planned; XLA computes it")
         else:
@@ -105,7 +105,7 @@ def _reshape(value, shape):
 
 
 def _call(ctx, reading, text, lhs, rhs, numbers):
-    """The handler's call as an operation of StableHLO, with copies around it where groups do not lie as wanted."""
+    """The handler's call as an operation of StableHLO, with copies around it if groups need another order."""
     (lhs_aval, rhs_aval), (out_aval,) = ctx.avals_in, ctx.avals_out
     result_aval = out_aval
     if reading.filter_groups > 1:
@@ -126,14 +126,14 @@ jax.ffi.register_ffi_target(TARGET, handler(), platform="cpu")
 
 
 def rule_of_jax():
-    """The rule that lowers convolutions for the CPU now: JAX's own, or that of another package."""
-    # JAX has no public way to ask. In 0.7 a rule is a function, and later an object that has it.
+    """The rule that lowers convolutions for the CPU now: JAX's own, or another package's."""
+    # JAX has no public function for this. In 0.7 a rule is a function, and later an object with the attribute ``rule``.
     own = mlir._platform_specific_lowerings["cpu"].get(conv_general_dilated_p)
     own = own or mlir._lowerings[conv_general_dilated_p]
     return getattr(own, "rule", own)
 
 
 def register(rule):
-    """Let a rule lower convolutions for the CPU, also those that JAX has compiled before."""
+    """Let a rule lower convolutions for the CPU. Functions that are compiled already will be compiled again."""
     mlir.register_lowering(conv_general_dilated_p, rule, platform="cpu")
     jax.clear_caches()

@@ -1,7 +1,7 @@
 """Plans of convolutions as text, which travels in the compiled program, and as work, which the handler runs.
 
-The text has all that a plan depends on but the threads. So a program from XLA's persistent cache runs in a process that
-has never lowered it, and a plan that the bounded cache has dropped is made again.
+The text has everything that a plan depends on, except the number of threads. So a program from XLA's persistent cache
+runs in a process that has never lowered it, and a plan that the bounded cache has dropped is made again.
 """
 
 import json
@@ -25,7 +25,7 @@ _FUNCTIONS = {
     for function in (functions.CONV, functions.CONV_BACKWARD_DATA, functions.CONV_BACKWARD_FILTER)
 }
 
-#: Where views are while a call is planned. Nothing reads there.
+#: Address of views while a call is planned. Nothing is read there.
 _ADDRESS = 1 << 60
 
 #: (text, threads) -> plan.
@@ -33,7 +33,7 @@ known = Bounded()
 
 
 def forget():
-    """Let the next calls be planned anew."""
+    """Drop all plans."""
     known.clear()
 
 
@@ -52,15 +52,15 @@ def text_of(reading):
 
 
 def make(text, threads):
-    """The `Plan` of a text, which is kept from now on.
+    """Make and keep the `Plan` of a text.
 
     Raises
     ------
     TypeError, ValueError
-        The functions of this package refuse such a call.
+        The functions of this package refuse the call.
     """
     generation = known.generation
-    counted()  # what was counted before belongs to no plan
+    counted()  # earlier counts of this thread belong to no plan
     with num_threads(threads):
         plan = _plan(*_tuples(json.loads(text)))
     known.keep((text, threads), plan, counted() + len(text), generation)

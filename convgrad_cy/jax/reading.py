@@ -26,20 +26,20 @@ from ..checks.functions import CONV, CONV_BACKWARD_DATA, CONV_BACKWARD_FILTER, F
 
 LHS, RHS, OUT = range(3)
 
-#: Where operands are while a call is planned: apart from each other, aligned as XLA's are, and never touched.
+#: Addresses of the operands while a call is planned. They do not overlap, are aligned like XLA's, and are never read.
 _ADDRESSES = (1 << 60, 2 << 60, 3 << 60)
 
 
 class Declined(Exception):
-    """JAX's own rule is to lower the convolution. The message says why."""
+    """JAX's own rule must lower the convolution. The message is the reason."""
 
 
 class Reading(NamedTuple):
     """A convolution as one of this package's functions.
 
-    ``views`` are its two arrays and its result; ``operands`` says which of LHS, RHS and OUT each view belongs to.
+    ``views`` are its two arrays and its result; ``operands`` has LHS, RHS or OUT for each view.
     With ``filter_groups`` above one, RHS is a copy of the operand, as ``order_of_filter`` describes. With
-    ``result_groups`` above one, the result is to be reordered as ``order_of_result`` describes.
+    ``result_groups`` above one, the result must be reordered as ``order_of_result`` describes.
     """
 
     function: Function
@@ -71,13 +71,13 @@ class _Axis(NamedTuple):
 
 
 def _axis(x, w, y, stride, padding, lhs_dilation, rhs_dilation):
-    # There is nothing to dilate in one element. Older releases of JAX compute some of these with NumPy's integers.
+    # A dilation has no effect on one element. Older releases of JAX have NumPy integers among these numbers.
     dilations = lhs_dilation if x > 1 else 1, rhs_dilation if w > 1 else 1
     return _Axis(*map(int, (x, w, y, stride, *padding, *dilations)))
 
 
 def _contiguous(operand, shape, dtype):
-    """An array of an operand in row-major order."""
+    """An array for an operand in row-major order."""
     strides = tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
     return array_at(_ADDRESSES[operand], tuple(shape), strides, dtype)
 
@@ -88,7 +88,7 @@ def _reversed(view):
 
 
 def _part(view, axis, begin, end):
-    """Elements ``begin`` to ``end`` of a spatial axis."""
+    """The view of elements ``begin`` to ``end`` of a spatial axis."""
     if begin >= end:
         raise Declined("padding that leaves no element")
     return view[(*[slice(None)] * (2 + axis), slice(begin, end))]
@@ -155,7 +155,7 @@ def _filter_gradient(x, w, y, axes, batch_groups, algorithm):
 def _pads_of_gradient(axis, begin, size):
     """Padding of a convolution with stride ``axis.lhs_dilation`` that gives ``axis.x`` positions.
 
-    ``begin`` is the padding before, and ``size`` the extent of the input less that of the dilated filter.
+    ``begin`` is the padding before. ``size`` is the input's extent minus the dilated filter's extent.
     """
     end = (axis.x - 1) * axis.lhs_dilation - size - begin
     if begin < 0 or end + axis.lhs_dilation <= 0:
@@ -199,9 +199,9 @@ def _transposed_filter_gradient(x, w, y, axes, batch_groups, algorithm):
 
 
 def order_of_filter(shape, order, groups):
-    """How rhs is copied for a data gradient of groups: transposed, reshaped, transposed, reshaped.
+    """The copy of rhs for a data gradient with groups, as arguments: transpose, reshape, transpose, reshape.
 
-    From (groups · outputs, inputs, taps) to (groups · inputs, outputs, taps); ``order`` is rhs_spec.
+    It goes from (groups · outputs, inputs, taps) to (groups · inputs, outputs, taps); ``order`` is rhs_spec.
     """
     outputs, inputs, *taps = (shape[axis] for axis in order)
     return (
@@ -213,9 +213,9 @@ def order_of_filter(shape, order, groups):
 
 
 def order_of_result(shape, order, groups):
-    """How out is made of the handler's result: reshaped, transposed, reshaped, transposed.
+    """The way from the handler's result to out, as arguments: reshape, transpose, reshape, transpose.
 
-    From (groups · batch, outputs, positions) to (batch, groups · outputs, positions) in the order out_spec.
+    It goes from (groups · batch, outputs, positions) to (batch, groups · outputs, positions) in the order out_spec.
     """
     batch, outputs, *positions = (shape[axis] for axis in order)
     return (

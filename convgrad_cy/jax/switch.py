@@ -58,7 +58,7 @@ def enable(algorithm=None):
 
 
 def disable():
-    """Give JAX its own rule back, whoever asked for ours.
+    """Give JAX its own rule back. It ends all open `enable` and `enabled` calls.
 
     Functions that were jitted are compiled again at their next call.
     """
@@ -69,8 +69,8 @@ def disable():
 def enabled(algorithm=None):
     """Let convgrad_cy compute JAX's convolutions on the CPU within a ``with`` block.
 
-    Blocks may be nested, and several threads may be in one: the block switches the process, and the last one that
-    leaves switches back, unless `enable` was called. If several algorithms are asked for, the last one counts.
+    Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
+    that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Status(NamedTuple):
 
 
 def status():
-    """Whether it is switched on, and which convolutions were compiled and computed where since the import."""
+    """Whether it is switched on, and where convolutions were compiled and computed since the import."""
     return Status(
         is_enabled(),
         jax.__version__,

@@ -1,1 +1,1 @@
-"""Values that are computed once and kept, and the lock that threads and forked children share them by."""
+"""Values that are computed once and kept, and their lock, which works after a fork, too."""

@@ -1,17 +1,17 @@
-"""Caches that are bounded in bytes: what is kept longest goes first.
+"""Caches with a limit in bytes: the oldest entry is dropped first.
 
-How many bytes a plan takes is known where it is made, deep below where a call is remembered. So whatever makes arrays
-that a cache will hold *counts* them, and who remembers a call asks how much its thread has counted.
+The code that makes a plan knows its bytes; the code that remembers a call is far above it. So code that makes arrays
+for a cache *counts* their bytes, and the code that remembers a call asks how much its thread has counted.
 
 A value that depends on a setting, such as the default algorithm or the scratch limit, must not outlive the setting. A
 setter first changes the setting and then clears the caches. This alone is not enough: another thread may have read the
-old setting before, and keeps its plan after. So each cache has a ``generation``, the number of its clears. Who plans
-reads the generation before the first setting, and hands it to ``keep`` with the plan. If the cache was cleared in
+old setting before, and keeps its plan after. So each cache has a ``generation``, the number of its clears. Code that
+plans reads the generation before the first setting, and hands it to ``keep`` with the plan. If the cache was cleared in
 between, ``keep`` drops the plan; the call that made it still runs with it. Everything else that a plan depends on,
 the number of threads included, is in its key. ``bounded`` needs no generation: the arguments of a function are the key,
 and such functions read no settings.
 
-A forked child begins with empty caches: another thread of the parent may have been changing one.
+A forked child begins with empty caches, because another thread of the parent may have been changing one.
 """
 
 import os
@@ -22,19 +22,19 @@ from weakref import WeakSet
 
 from .locks import ForkSafeLock
 
-#: What one cache may hold, unless it says otherwise; and what an entry takes beside the arrays that were counted.
+#: Default limit of a cache, and the size of an entry without the arrays that were counted.
 MOST_BYTES, ENTRY_BYTES = 64 << 20, 4 << 10
 
 _counts = threading.local()
 
 
 def count(size):
-    """So many bytes more have been made by this thread, for a cache to hold."""
+    """Count ``size`` bytes that this thread has made for a cache."""
     _counts.bytes = getattr(_counts, "bytes", 0) + size
 
 
 def counted():
-    """The bytes that this thread has counted since it asked last."""
+    """The bytes that this thread has counted since its last call of this function."""
     size = getattr(_counts, "bytes", 0)
     _counts.bytes = 0
     return size
@@ -51,14 +51,14 @@ def _clear_in_child():
         cache.clear()
 
 
-if hasattr(os, "register_at_fork"):  # after the lock, which is renewed first
+if hasattr(os, "register_at_fork"):  # registered after the lock, so the lock is renewed first
     os.register_at_fork(after_in_child=_clear_in_child)
 
 
 class Bounded:
     """A cache of at most ``most`` bytes.
 
-    ``entries`` is a plain dict, and ``get`` its own: to find a value takes no lock, and no longer than there.
+    ``entries`` is a plain dict, and ``get`` is its method. So a lookup takes no lock and costs as much as in a dict.
     ``generation`` counts the calls of ``clear``.
     """
 
@@ -85,9 +85,7 @@ class Bounded:
             self.bytes += size
             while self.bytes > self.most and self._sizes:
                 self._drop(*self._sizes.popitem(last=False))
-            if self._is_over(
-                generation
-            ):  # a signal handler has cleared the cache, in this thread, which holds the lock
+            if self._is_over(generation):  # a signal handler of this thread, which holds the lock, cleared the cache
                 self._drop(key, self._sizes.pop(key, 0))
 
     def _is_over(self, generation):
@@ -107,7 +105,7 @@ class Bounded:
 
 
 def bounded(most):
-    """Remember the results of a function, of which ``steps`` are most of the bytes, and count these for each call."""
+    """Remember the results of a function and count the bytes of their ``steps``, their largest part, for each call."""
 
     def remembering(function):
         known = Bounded(most)

@@ -8,7 +8,7 @@ class ForkSafeLock:
     """A reentrant lock, used as ``with lock.held:``, which a fork renews in the child.
 
     A thread that holds a lock while another one forks does not exist in the child, so a plain lock would stay held
-    there for ever. Reentrant, since a signal handler may call the package while the main thread holds the lock.
+    there forever. It is reentrant because a signal handler may call the package while the main thread holds it.
     """
 
     def __init__(self):

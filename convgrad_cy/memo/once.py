@@ -2,10 +2,10 @@
 
 
 class once:
-    """``functools.cached_property`` as it is from Python 3.12 on: without a lock.
+    """``functools.cached_property`` as in Python 3.12 and later: without a lock.
 
-    Before, all objects of a class share a lock, which is held while one of them computes the property. A child that is
-    forked at that moment waits for this lock for ever.
+    In earlier versions all objects of a class share a lock, which is held while one of them computes the property. A
+    child that is forked at that moment waits for this lock forever.
     """
 
     def __init__(self, function):

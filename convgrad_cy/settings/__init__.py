@@ -1,1 +1,1 @@
-"""How calls are computed: as the process, its environment or the code around a call asks for."""
+"""Settings of calls: by the process, by its environment, or by a block of code around the call."""

@@ -7,12 +7,15 @@ _CGROUPS, _OWN, _TOPOLOGY = "/sys/fs/cgroup", "/proc/self/cgroup", "/sys/devices
 
 
 def processors():
-    """Numbers of the processors that the process may run on, or none where the system does not say."""
+    """Numbers of the processors that the process may run on. The list is empty where the system does not tell."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def count_cores(numbers, topology=_TOPOLOGY):
-    """Cores that processors belong to: hyperthreads of one core share its vector units. Each is one where none says."""
+    """Number of cores with these processors: hyperthreads share the vector units of their core.
+
+    A processor without an entry in ``topology`` counts as a core.
+    """
     cores = set()
     for number in numbers:
         try:
@@ -23,7 +26,7 @@ def count_cores(numbers, topology=_TOPOLOGY):
 
 
 def _quota_of(group):
-    """Processors that a group may use, of either version of control groups; None without a limit."""
+    """Processors that a control group, of version 1 or 2, may use; None without a limit."""
     try:
         if (group / "cpu.max").exists():
             quota, period = (group / "cpu.max").read_text().split()
@@ -36,8 +39,8 @@ def _quota_of(group):
 
 
 def _groups(root, own):
-    """The folders of the process's groups of processors, and of those around them."""
-    yield Path(root)  # in a container, often the only one that is seen
+    """The folders of the process's control groups for processors and of their parents."""
+    yield Path(root)  # in a container, often the only visible one
     try:
         lines = Path(own).read_text().splitlines()
     except OSError:

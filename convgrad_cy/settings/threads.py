@@ -7,23 +7,23 @@ from .._repeat import has_openmp, max_threads
 from ..checks import keywords
 from . import processors
 
-#: More threads than any machine has; a slip of the keyboard is not to take all memory.
+#: More threads than any machine has. The limit keeps a typing error from taking all memory.
 MOST_THREADS = 4096
 
-#: What the blocks of `num_threads` that the code is in ask for, the innermost first: (number, those around) or None.
+#: The open blocks of `num_threads`: (number, blocks around it) of the innermost one, or None.
 _asked_here = ContextVar("convgrad_cy.num_threads", default=None)
 _number_here = _asked_here.get
 
-#: What `set_num_threads` asks for, or None.
+#: The number of `set_num_threads`, or None.
 _asked_everywhere = None
 
 _has_openmp = has_openmp()
 
-#: Whether the process was forked: an OpenMP team does not survive that, and the runtime would wait for it for ever.
+#: Whether this is a forked child. An OpenMP team does not survive a fork, and the runtime would wait for it forever.
 _is_child = False
 
-#: OpenMP's own number counts hyperthreads, and knows no quota. One that the user has set is taken as it is, and a user
-#: who binds threads to processors has said which share a core.
+#: OpenMP's own number counts hyperthreads and ignores the quota. A number that the user has set is taken as it is. A
+#: user who binds threads to processors has decided which threads share a core.
 _is_set, _binds = os.environ.get("OMP_NUM_THREADS"), any(map(os.environ.get, ("OMP_PROC_BIND", "OMP_PLACES")))
 _processors = [] if _is_set or _binds else processors.processors()
 _cores, _quota = processors.count_cores(_processors), None if _is_set else processors.quota()
@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _max_threads_without_openmp():
-    """The number that OpenMP's runtime would have: the environment's, or all processors."""
+    """The number of threads that OpenMP's runtime would use: the environment's, or all processors."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else len(processors.processors()) or os.cpu_count() or 1
 
@@ -86,7 +86,7 @@ def wanted():
     if asked is not None:
         return asked
     available = max_threads() if _has_openmp else _max_threads_without_openmp()
-    if available == len(_processors):  # else somebody has set it, as threadpoolctl does
+    if available == len(_processors):  # otherwise the program has set the number, for example by threadpoolctl
         available = _cores
     return available if _quota is None or available < _quota else _quota
 
@@ -164,7 +164,7 @@ class num_threads:
         self._n = _checked(n, "an integer")
 
     def __enter__(self):
-        # The numbers around are kept in the context, not here: one object may serve several contexts at a time.
+        # The outer numbers are kept in the context, not in this object, which may serve several contexts at a time.
         _asked_here.set((self._n, _number_here()))
 
     def __exit__(self, *error):

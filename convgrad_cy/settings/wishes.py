@@ -1,4 +1,4 @@
-"""Who wants a framework's convolutions computed here, and by which algorithm."""
+"""Requests to compute a framework's convolutions here, and the algorithm that they ask for."""
 
 from ..checks.keywords import choice
 from ..memo.locks import ForkSafeLock
@@ -8,8 +8,8 @@ from .algorithm import DEFAULTS
 class Wishes:
     """The open calls of a framework's ``enable()`` and of its ``enabled()`` blocks.
 
-    ``change`` is called after each change, under the lock, with whether anybody wants it and with the algorithm that
-    was asked for last and still is, or None for the process's default.
+    ``change(wanted, algorithm)`` is called after each change, under the lock. ``wanted`` says whether a request is
+    open. ``algorithm`` is from the latest open request that names one; None stands for the process's default.
     """
 
     def __init__(self, change):
@@ -20,7 +20,7 @@ class Wishes:
         return bool(self._algorithms)
 
     def add(self, key, algorithm):
-        """Let ``key`` want it, as the last one. A wish that it had before is replaced."""
+        """Add a request of ``key`` as the latest one. It replaces an earlier request of this key."""
         algorithm = None if algorithm is None else choice(algorithm, "algorithm", DEFAULTS)
         with self._lock.held:
             self._algorithms.pop(key, None)
@@ -28,13 +28,13 @@ class Wishes:
             self._changed()
 
     def drop(self, key):
-        """Let ``key`` want it no longer."""
+        """Remove the request of ``key``, if there is one."""
         with self._lock.held:
             self._algorithms.pop(key, None)
             self._changed()
 
     def clear(self):
-        """Let nobody want it."""
+        """Remove all requests."""
         with self._lock.held:
             self._algorithms.clear()
             self._changed()

@@ -1,4 +1,4 @@
-"""A build by a compiler without OpenMP: every call has one thread, and this is said where it costs time."""
+"""The warning of a build by a compiler without OpenMP, where every call has one thread."""
 
 import os
 import sys
@@ -7,18 +7,18 @@ import warnings
 from .._repeat import lacks_openmp
 from . import threads
 
-#: How to get a build with OpenMP. setup.py says the same at the end of a build.
+#: The way to a build with OpenMP. setup.py prints a similar hint at the end of a build.
 HINT = "to use more, build it again with gcc, or with a clang that has libomp (docs/support.md)"
 
-#: Whether a call that would have had several threads is still to warn, once in a process.
+#: Whether the next call that would have several threads still has to warn. A process warns once.
 _is_due = lacks_openmp()
 
 
 def warn_if_serial():
     """Warn once that a call has one thread, where it would have several with OpenMP.
 
-    A process whose user asks for one thread is not warned, nor one where OpenMP would use one; nor one with a build
-    that was told to leave OpenMP out.
+    There is no warning if the user asks for one thread, if OpenMP would use one, or if the build was configured
+    without OpenMP.
     """
     global _is_due
     if not _is_due or threads.wanted() == 1:

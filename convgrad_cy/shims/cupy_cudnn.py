@@ -1,7 +1,7 @@
 """The three convolutions of ``cupy.cudnn``, which CuPy dropped with version 14, on CuPy and NumPy arrays.
 
-The signatures are CuPy 13's, and ``docs/golden-model.md`` lists the differences. The core computes, on a GPU by
-its own kernels, and cuDNN is not called. Arguments that chose among cuDNN's algorithms are accepted and do nothing.
+The signatures are CuPy 13's, and ``docs/golden-model.md`` lists the differences. The core computes with its own
+kernels, on a GPU too, and cuDNN is not called. Arguments that chose among cuDNN's algorithms have no effect.
 """
 
 from ..api.documentation import inserted
@@ -155,30 +155,31 @@ def convolution_backward_filter(
 
 _SECTIONS = {
     "attributes": """pad, stride, dilation : tuple of int
-        One for each spatial axis; padding is the same at both ends, and None for `dilation` is one.
+        One entry for each spatial axis. Padding is the same at both ends. None for `dilation` stands for one.
     groups : int
         Number of groups of channels.
     auto_tune : bool
         Does nothing.
     tensor_core : str
-        "always", "auto" or "never"; does nothing else.
+        "always", "auto" or "never". It is checked and has no effect.
     d_layout, w_layout : int
-        Of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC, channels last in
-        both.""",
+        Layouts of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC (channels
+        last).""",
     "errors": """Raises
     ------
     TypeError
-        What is no array of NumPy or CuPy; a type that is not listed, or two; two devices; no tuple where one is due.
+        An argument is no array of NumPy or CuPy, or no tuple where a tuple is required. A type is not listed. Arrays
+        differ in type or device.
     CuDNNError
-        Shapes, numbers or layouts that do not fit together, and a result that cannot be written, or overlaps an input:
-        a ValueError and a RuntimeError.
+        Shapes, numbers or layouts do not agree, or the result cannot be written or overlaps an input. It is a
+        ValueError and a RuntimeError.
     ValueError
-        Any other layout or `tensor_core`; `pad` and `stride` of two lengths.
+        A layout or `tensor_core` is unknown, or `pad` and `stride` differ in length.
 
     Notes
     -----
-    Types: float16, which is summed in float32 and rounded once, float32 and float64; beyond CuPy complex64 and
-    complex128, by four real convolutions for the four products of real and imaginary parts. Nothing is conjugated.""",
+    Types: float16, which is summed in float32 and rounded once, float32 and float64. complex64 and complex128 are an
+    addition to CuPy: four real convolutions form the products of real and imaginary parts. Nothing is conjugated.""",
 }
 
 for _function in (convolution_forward, convolution_backward_data, convolution_backward_filter):

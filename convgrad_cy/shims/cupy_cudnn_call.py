@@ -1,4 +1,4 @@
-"""What the three functions of ``cupy_cudnn`` have in common: their arguments are checked, and the core is called."""
+"""The common part of the three functions of ``cupy_cudnn``: check the arguments and call the core."""
 
 import functools
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from ..checks import functions
 from ..checks.keywords import integer, per_axis
 from ..checks.shapes import Axis, Tensor, check_channels, check_conv_size
 
-#: What ``d_layout`` and ``w_layout`` may be; CuPy had them in ``cupy.cuda.cudnn``.
+#: Values of ``d_layout`` and ``w_layout``. CuPy had them in ``cupy.cuda.cudnn``.
 CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC = 0, 1
 
-#: Characters of the dtypes: CuPy had the real ones.
+#: Characters of the dtypes. CuPy supported the real ones only.
 _TYPES = "efdFD"
 
 
 class CuDNNError(ValueError, RuntimeError):
-    """What no convolution has. CuPy raises RuntimeError, from inside cuDNN and without the reason."""
+    """Arguments that no convolution has. CuPy raises RuntimeError from inside cuDNN, without the reason."""
 
 
 class Operation(NamedTuple):
-    """One of the three."""
+    """One of the three functions."""
 
     compute: Callable  # the core's function
-    names: tuple  # what a caller calls the tensors x, w and y of the convolution
-    places: tuple  # of the core's two arguments and of the result among these
+    names: tuple  # the caller's names of the convolution's x, w and y
+    places: tuple  # indices in ``names`` of the core's two arguments and of the result
 
 
 FORWARD = Operation(conv, ("x", "W", "y"), (0, 1, 2))
@@ -80,7 +80,7 @@ def run(operation, tensors, b, pad, stride, dilation, groups, d_layout, w_layout
 
 
 def _arrays(given):
-    """Their library and the arrays by name, without their subclasses; None is left out."""
+    """The library, and name -> array without its subclass. A bias of None is omitted."""
     x = given["x"]
     library = library_of("x", x)
     if type(library) is Foreign:
@@ -139,7 +139,7 @@ def _keywords(names, shapes, orders, pad, stride, dilation, groups):
 
 
 def _bias(b, name, target):
-    """The bias as an array that is added to the target; cuDNN, too, takes one number for all channels."""
+    """The bias as an array that can be added to the target. As in cuDNN, it may be one number for all channels."""
     if b is None:
         return None
     channels = target.shape[1]
@@ -149,7 +149,7 @@ def _bias(b, name, target):
 
 
 def _check_target(library, arrays, made):
-    """The array called ``made`` can be written, and is none of the others."""
+    """Check that the array called ``made`` can be written and overlaps no other array."""
     shape = arrays[made].shape
     target = library.seen(functions.checked_out(library, made, "x", arrays["x"], arrays[made], shape))
     for name, array in arrays.items():
@@ -158,7 +158,7 @@ def _check_target(library, arrays, made):
 
 
 def _write(target, compute, one, other, bias):
-    """target = compute(one, other) + bias, where compute is linear in both arrays and takes real ones."""
+    """target = compute(one, other) + bias. ``compute`` is linear in both arrays and takes real arrays only."""
     if target.dtype.kind == "c":  # (a + ib)(c + id) = (ac - bd) + i(ad + bc)
         real, imag = target.real, target.imag
         compute(one.real, other.real, real)

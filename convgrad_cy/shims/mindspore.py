@@ -1,8 +1,8 @@
 """MindSpore's ``Conv2DBackpropInput`` and ``Conv2DTranspose`` on NumPy and CuPy arrays.
 
-Signatures, defaults, attributes, the order of the checks and the messages are those of MindSpore 2.10 on the CPU;
-``docs/golden-model.md`` lists the differences. So that a program needs no more than another import line, the
-module also has the few names around the two operators: ``ops``, ``dtype``, ``Tensor`` and some types.
+Signatures, defaults, attributes, the order of the checks and the messages follow MindSpore 2.10 on the CPU.
+``docs/golden-model.md`` lists the differences. The module also has the few names around the two operators: ``ops``,
+``dtype``, ``Tensor`` and some types. So a program needs no more than another import line.
 """
 
 import functools
@@ -46,12 +46,12 @@ _ORDERS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}  # the caller's axes in t
 class ShapeError(ValueError, RuntimeError):
     """Shapes that no convolution with the operator's attributes has.
 
-    MindSpore raises RuntimeError, or ValueError for some of them, from inside its kernels.
+    MindSpore raises RuntimeError from inside its kernels, or ValueError for some of them.
     """
 
 
 class TensorTypeError(TypeError, RuntimeError):
-    """Something that is no tensor in the place of ``dout``, where MindSpore raises RuntimeError."""
+    """``dout`` is no tensor. MindSpore raises RuntimeError here."""
 
 
 class Conv2DBackpropInput:
@@ -61,29 +61,31 @@ class Conv2DBackpropInput:
 
         result[n, i, q] = sum over o, p, t with p * stride + t * dilation - pad == q of  dout[n, o, p] * weight[o, i, t]
 
-    Called by position, as ``op(dout, weight, input_size)``. dout is (N, Cout, Hout, Wout), weight is
-    (Cout, Cin / group, kh, kw), and input_size is the shape of the result, (N, Cin, Hin, Win), as a tuple, a list or
-    an integer array; under "NHWC" the second entry of all three comes last. Positions that no tap reaches are zero.
-    dout and weight have one dtype, the result's: float16, bfloat16 (of ml_dtypes), float32, float64 or int32.
+    An operator is called by position, as ``op(dout, weight, input_size)``. dout is (N, Cout, Hout, Wout) and weight is
+    (Cout, Cin / group, kh, kw). input_size is the shape of the result, (N, Cin, Hin, Win), as a tuple, a list or an
+    integer array. Under "NHWC" the second entry of all three comes last. Positions that no tap reaches are zero.
+    dout, weight and the result have one dtype: float16, bfloat16 (of ml_dtypes), float32, float64 or int32.
 
     Parameters
     ----------
     out_channel : int
-        Channels of dout; checked, but the weight's shape counts.
+        Channels of dout. It is checked, but the weight's shape decides.
     kernel_size : int or tuple of int
-        (kh, kw); checked, but the weight's shape counts.
+        (kh, kw). It is checked, but the weight's shape decides.
     pad_mode : str
-        In any case: "valid", "same" (Hout is ``ceil(Hin / stride)``, odd padding longer at the end) or "pad".
+        "valid", "same" (Hout is ``ceil(Hin / stride)``, and an odd element of padding is at the end) or "pad", in upper
+        or lower case.
     pad : int or tuple of int
-        Padding under "pad": of all sides, or (top, bottom, left, right).
+        Padding under "pad": one number for all sides, or (top, bottom, left, right).
     pad_list : tuple or list of int, optional
-        Stands for `pad` under "pad", unless an entry is -1.
+        Replaces `pad` under "pad", unless an entry is -1.
     mode : int
         0: convolution with a flipped kernel. 1: cross-correlation. 2: deconvolution, the gradient of a transposed
         convolution, which is the convolution of dout with a weight (Cin, Cout / group, kh, kw). 3: depthwise, with
         Cin groups (`group` may be 1 or Cin) and a weight (Cout, 1, kh, kw).
     stride, dilation : int or tuple of int
-        Of both axes, (h, w), or four in the order of `data_format`, of which those of N and C do nothing.
+        One number for both axes, or (h, w), or four numbers in the order of `data_format`. The numbers for N and C
+        have no effect.
     group : int
         Number of groups of channels.
     data_format : str
@@ -92,17 +94,17 @@ class Conv2DBackpropInput:
     Raises
     ------
     TypeError
-        A parameter of the wrong type; tensors of two dtypes or of one that is not listed.
+        A parameter has the wrong type, or the tensors have two dtypes or one that is not listed.
     ValueError
-        A parameter out of its range; a number of arguments other than three.
+        A parameter is out of its range, or the number of arguments is not three.
     ShapeError
-        Shapes that do not fit together.
+        The shapes do not agree.
     RuntimeError
-        A parameter that does not fit into 64 bits.
+        A parameter does not fit into 64 bits.
 
     Notes
     -----
-    After the documentation of ``mindspore.ops.Conv2DBackpropInput`` (r1.3), with the checks of MindSpore 2.10.
+    It follows the documentation of ``mindspore.ops.Conv2DBackpropInput`` (r1.3), and the checks of MindSpore 2.10.
 
     Examples
     --------
@@ -168,7 +170,7 @@ class Conv2DBackpropInput:
         return pads
 
     def _pads(self):
-        """(begin, end) of both axes, or "same_upper"; or what a call will say of a list that cannot be used."""
+        """(begin, end) of both axes, or "same_upper", or the error message of a call if the list cannot be used."""
         if self.pad_mode != "PAD":
             return "same_upper" if self.pad_mode == "SAME" else ((0, 0), (0, 0))
         pads = self.pad if self.pad_list is None else self.pad_list
@@ -193,7 +195,7 @@ class Conv2DBackpropInput:
             options = _options(self._geometry, dout.shape, weight.shape, sizes)
             if options is None:
                 return zeros(sizes, dout)
-            if isinstance(weight, np.ndarray):  # without its subclass, whose own methods are not called
+            if isinstance(weight, np.ndarray):  # without its subclass, so that its own methods are not called
                 weight = np.ndarray.view(weight, np.ndarray)
             weight = weight.transpose(_ORDERS[self.format])
             if self._geometry.mode == 2:
@@ -206,10 +208,10 @@ class Conv2DBackpropInput:
 
 
 class Conv2DTranspose(Conv2DBackpropInput):
-    """Transposed convolution: `Conv2DBackpropInput` by its other name, but for `mode`, which may be any integer and
-    does nothing.
+    """Transposed convolution, another name of `Conv2DBackpropInput`.
 
-    After the documentation of ``mindspore.ops.Conv2DTranspose`` (2.0), with the checks of MindSpore 2.10.
+    Here `mode` may be any integer and has no effect. The class follows the documentation of
+    ``mindspore.ops.Conv2DTranspose`` (2.0), and the checks of MindSpore 2.10.
 
     Examples
     --------
@@ -246,7 +248,7 @@ def _shown(dtype):
 
 
 class _Geometry(NamedTuple):
-    """The attributes that a call needs, those of the axes for height and width alone."""
+    """The attributes that a call needs. Lists have the entries for height and width only."""
 
     format: str
     mode: int
@@ -258,7 +260,7 @@ class _Geometry(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _options(geometry, dout, weight, input_size):
-    """The core's keywords for three shapes; None if there is nothing to add up, a ValueError if they do not agree."""
+    """The core's keywords for three shapes, or None if no product exists. Shapes that disagree raise ValueError."""
     data_format, mode, stride, dilation, pads, groups = geometry
     order = _ORDERS[data_format]
     y = named("dout.shape", dout, order, 0)

@@ -1,18 +1,18 @@
 """The rules for attributes of MindSpore's operators, with their messages.
 
-The messages are MindSpore's own, to the letter. What is an integer, a type or a choice is asked with the same
-expressions, so that NumPy's integers, booleans and subclasses are taken or refused as there.
+The messages are MindSpore's own, to the letter. The checks of integers, types and choices use MindSpore's expressions,
+so they accept and refuse the same NumPy integers, booleans and subclasses.
 """
 
 import functools
 import inspect
 
-#: What MindSpore's attributes, C++ longs, can hold.
+#: Range of MindSpore's attributes, which are C++ longs.
 _LONG = range(-(2**63), 2**63)
 
 
 def checked_binding(init):
-    """Check as MindSpore does before the constructor's own rules, and with its words, those of `inspect`."""
+    """Check before the constructor's own rules, as MindSpore does, with the messages of `inspect`."""
     signature = inspect.signature(init)
 
     @functools.wraps(init)
@@ -32,7 +32,7 @@ def _check_long(value):
             _check_long(member)
 
 
-#: What an integer must be, in the words of the messages.
+#: Condition of an integer, in the words of the messages -> its check.
 _RULES = {
     "> 0": lambda value: value > 0,
     ">= 0": lambda value: value >= 0,
@@ -43,7 +43,7 @@ _RULES = {
 
 
 def check_integer(op, name, value, rule):
-    """True and False are no integers; they and NumPy's are refused with different words."""
+    """Check an int. Booleans and NumPy integers are refused with different messages."""
     kind = type(value).__name__
     if not isinstance(value, int):
         raise TypeError(f"For '{op}', the '{name}' must be int, but got '{kind}'")
@@ -68,7 +68,7 @@ INTEGER_OR_TUPLE = (int, tuple), "one of '['int', 'tuple']'"
 
 
 def positive_sizes(op, name, value, lengths, words):
-    """A positive integer, or a tuple of as many as ``lengths`` allows, as a tuple."""
+    """The value as a tuple, if it is a positive integer, or a tuple of them whose length is in ``lengths``."""
     check_type(op, name, value, *INTEGER_OR_TUPLE)
     sizes = value if isinstance(value, tuple) else (value, value)
     positive = (isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes)

@@ -1,4 +1,4 @@
-"""Shapes as the frameworks take them: under the caller's names, and with sizes that are rounded toward zero."""
+"""Shapes of the frameworks: errors have the caller's names, and sizes are rounded toward zero."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from ..problem import conv_size, dilated_size
 
 
 def whole_numbers(name, value):
-    """The shape that a caller asks for, a sequence or a one-dimensional array, as a tuple of Python's integers."""
+    """The shape that a caller asks for as a tuple of Python integers. It may be a sequence or a 1-D array."""
     if isinstance(value, np.ndarray):
         if value.ndim != 1:
             raise ValueError(f"{name} must have one axis, not {value.ndim}")
@@ -23,7 +23,7 @@ def whole_numbers(name, value):
 
 
 def named(name, sizes, order, least):
-    """A tensor without its array, each of whose sizes must be at least ``least``."""
+    """A `Tensor` with these sizes, if each is at least ``least``."""
     if len(sizes) != len(order):
         raise ValueError(f"{name} must have {len(order)} entries, not {sizes}")
     tensor = Tensor(name, tuple([sizes[i] for i in order]), order)
@@ -34,10 +34,10 @@ def named(name, sizes, order, least):
 
 
 def rounded_toward_zero(size, kernel, stride, dilation, padding):
-    """The padding for which the core finds the size that frameworks, dividing as C does, find for ``padding``.
+    """The padding with which the core has as many outputs as frameworks have with ``padding``.
 
-    Both agree where the kernel fits. A kernel that is too large, but by less than a stride, has one output there,
-    whose taps beyond the input do not exist.
+    Frameworks round the division toward zero, as C does. Both agree where the kernel fits. If the kernel is too large
+    by less than a stride, frameworks have one output, and its taps beyond the input do not exist.
     """
     begin, end = padding
     fits = dilated_size(kernel, dilation) <= size + begin + end
@@ -45,7 +45,7 @@ def rounded_toward_zero(size, kernel, stride, dilation, padding):
 
 
 def checked_padding(axis, x, y, i):
-    """(begin, end) for the core, along spatial axis ``i`` of x and y, whose sizes must agree."""
+    """The core's (begin, end) padding of spatial axis ``i``, if the sizes of x and y agree."""
     size, actual = x.sizes[2 + i], y.sizes[2 + i]
     kernel, stride, dilation, padding = axis.geometry(size)
     padding = rounded_toward_zero(size, kernel, stride, dilation, padding)
@@ -59,7 +59,7 @@ def checked_padding(axis, x, y, i):
 
 
 def checked_paddings(stride, dilation, padding, x, w, y):
-    """`checked_padding` along all spatial axes; ``padding`` is a pair for each of them, or the core's name of one."""
+    """`checked_padding` of all spatial axes. ``padding`` has a pair for each of them, or is a name of the core."""
     kernel = w.sizes[2:]
     paddings = (padding,) * len(kernel) if isinstance(padding, str) else padding
     axes = zip(kernel, stride, dilation, paddings, strict=True)

@@ -6,7 +6,7 @@ all convolutions and transposed convolutions call. The other is for ``aten::conv
 calls that ours do not support, and all calls after ``disable()``.
 """
 
-from . import version as version  # first: where PyTorch cannot be used, it says why
+from . import version as version  # first: it raises the error if PyTorch cannot be used
 from .switch import disable, enable, enabled, is_enabled, status
 
 __all__ = ["disable", "enable", "enabled", "is_enabled", "status"]

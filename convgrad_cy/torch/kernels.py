@@ -1,4 +1,4 @@
-"""The two kernels that the dispatcher gets: they plan new calls, and pass on the calls that are not ours."""
+"""The two kernels for PyTorch's dispatcher. They plan new calls, and pass on the calls that we do not support."""
 
 import logging
 from collections import Counter
@@ -14,19 +14,19 @@ from . import plans
 
 logger = logging.getLogger("convgrad_cy.torch")
 
-#: A backend that has no kernels of its own: there the dispatcher finds PyTorch's kernel, which all backends share.
+#: A backend without kernels of its own. For it the dispatcher finds PyTorch's kernel that all backends share.
 _SHARED = "IPU"
 
 #: (operator, reason) -> calls that were passed on.
 PASSED_ON = Counter()
 
 
-#: What is known of the calls of each kernel.
+#: The cache of prepared calls of each kernel.
 _KNOWN = []
 
 
 def forget():
-    """Let the next calls be planned anew."""
+    """Drop all prepared calls."""
     for known in _KNOWN:
         known.clear()
 
@@ -39,7 +39,7 @@ def _keys(name):
 
 
 def previous(operator):
-    """The kernel that computes an operator on the CPU now, before ours is above it."""
+    """The kernel that computes an operator on the CPU before ours is registered."""
     registered = torch.library.get_kernel(f"aten::{operator}", "CPU")
     # ``registered.call_boxed`` would hold Python's lock during the whole convolution. This does not.
     own = partial(getattr(torch.ops.aten, operator).default._handle.redispatch_boxed, _keys(_SHARED))
@@ -47,7 +47,7 @@ def previous(operator):
         return own
 
     def others(*call):
-        """The kernel that another package has registered, while it is there."""
+        """Call the kernel of another package, or PyTorch's own if that package has removed its kernel."""
         try:
             return registered.call_boxed(_keys("CPU"), *call)
         except RuntimeError as error:
@@ -59,17 +59,17 @@ def previous(operator):
 
 
 def _kernel(operator, kind, plan):
-    """A kernel whose new calls are planned by a function."""
+    """A kernel of class ``kind`` whose new calls the function ``plan`` plans."""
     known = Bounded()
     _KNOWN.append(known)
 
     def make(key, *call):
         generation = known.generation  # before any setting is read
-        counted()  # what was counted before belongs to no call
+        counted()  # earlier counts of this thread belong to no call
         try:
             with num_threads(key[-1]):
                 planned = plan(*call)
-        except plans.Unreadable as reason:  # the next call like it may be readable
+        except plans.Unreadable as reason:  # the next call with this key may be readable
             return str(reason)
         except plans.Declined as reason:
             planned = str(reason)
@@ -86,7 +86,7 @@ def _kernel(operator, kind, plan):
         return reason
 
     def reported(error):
-        """The reason why a call is passed on that has met an error of this package, which is logged once."""
+        """The reason for passing on a call after an error of this package. Each error is logged once."""
         reason = f"an error of convgrad_cy, {type(error).__name__}: {error}"
         if (operator, reason) not in PASSED_ON:
             message = "aten::%s went to PyTorch: %s. The result is right. Please report the error."

@@ -1,6 +1,6 @@
-"""How results lie in memory: as PyTorch's own kernels lay them out, which is what its compiler expects.
+"""The memory format of results: the one of PyTorch's own kernels, because PyTorch's compiler expects it.
 
-PyTorch says so through two functions that are not documented. Its fake tensors, which know no data, ask the same two
+Two undocumented functions of PyTorch return it. Its fake tensors, which have no data, call the same two
 (torch/_subclasses/fake_impls.py), so they are as stable as its compiler.
 """
 
@@ -10,7 +10,7 @@ import torch
 def memory_format(x, w, stride, padding, dilation, transposed, output_padding, groups, **bias):
     """The memory format of all results of a convolution and of its gradients.
 
-    ``bias`` has ``bias``, a tensor or None, or for the gradients ``bias_sizes``, its shape or None.
+    ``bias`` is the keyword ``bias``, a tensor or None, or for gradients also ``bias_sizes``, its shape or None.
     """
     backend = torch._C._select_conv_backend(
         x,
@@ -24,7 +24,7 @@ def memory_format(x, w, stride, padding, dilation, transposed, output_padding, g
         groups=groups,
         **{name: sizes for name, sizes in bias.items() if name != "bias"},
     )
-    if x.ndim == 3:  # PyTorch computes it as an image with one row
+    if x.ndim == 3:  # PyTorch computes a 1-D convolution as an image with one row
         x, w = x.contiguous().unsqueeze(2), w.unsqueeze(2)
     return torch._C._conv_determine_backend_memory_format(x, w, backend)
 

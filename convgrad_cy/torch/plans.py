@@ -1,4 +1,4 @@
-"""What a call of PyTorch's is to convgrad_cy: found out once for all calls of equal shapes, strides and arguments."""
+"""Plans of PyTorch's calls in convgrad_cy. One plan serves all calls with equal shapes, strides and arguments."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,20 +16,20 @@ from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
 from .processor import left_to_pytorch
 
-#: The types of the kernels, without int32, of which PyTorch has no convolution on a CPU.
+#: The types of the kernels, except int32: PyTorch has no convolution of int32 on a CPU.
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-#: Of `enable`: the algorithm, or None for that of calls that name none.
+#: The algorithm of `enable`, or None for the default algorithm.
 algorithm = None
 
 
 class Declined(Exception):
-    """PyTorch's own kernel is to compute the call. The message says why."""
+    """PyTorch's own kernel must compute the call. The message is the reason."""
 
 
 class Unreadable(Declined):
-    """A call whose tensors cannot be planned for, while others like them can."""
+    """The memory of these tensors cannot be read. Other calls with the same key may have readable tensors."""
 
 
 class Geometry(NamedTuple):
@@ -52,7 +52,7 @@ def array_of(tensor):
 
 
 def check_tensors(*tensors):
-    """Decline what is no plain tensor with elements of one of our types."""
+    """Decline tensors that are not plain, have no elements, or have other types than ours."""
     first = tensors[0]
     for tensor in tensors:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
@@ -71,7 +71,7 @@ def check_tensors(*tensors):
 
 
 def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups):
-    """The arguments of a call, of which a list of one entry stands for all axes."""
+    """The arguments of a call with one entry for each axis. A list of one entry stands for all axes."""
     rank = x.ndim - 2
     if not 1 <= rank <= 3:
         raise Declined(f"tensors of {x.ndim} axes")
@@ -81,7 +81,9 @@ def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups
             if len(values) not in (1, rank):
                 raise Declined(f"{name} with {len(values)} entries for {rank} axes")
             lists.append(tuple(values) * (rank if len(values) == 1 else 1))
-    if not transposed:  # PyTorch has no use for it then, and leaves some where it differentiates transposed ones twice
+    if (
+        not transposed
+    ):  # PyTorch ignores output_padding here, but passes one in second derivatives of transposed convolutions
         if min(lists[3]) < 0:
             raise Declined("a negative output_padding")
         lists[3] = (0,) * rank
@@ -89,7 +91,7 @@ def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups
 
 
 class Call(NamedTuple):
-    """A call of one of our functions on two tensors, found legal."""
+    """A legal call of one of our functions on two tensors."""
 
     function: functions.Function
     first: torch.Tensor
@@ -98,7 +100,7 @@ class Call(NamedTuple):
 
 
 def checked(function, first, second, asked, geometry):
-    """The call; before PyTorch is asked about its arguments, some of which crash older releases."""
+    """The call, if it is legal. This check precedes PyTorch's functions, which crash on some illegal arguments."""
     keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", algorithm, "high")
     try:
         found = calls.checked(NUMPY, function, array_of(first), array_of(second), asked, keywords)
@@ -110,20 +112,20 @@ def checked(function, first, second, asked, geometry):
 
 
 def format_of(x, w, geometry, **bias):
-    """The memory format of the results, if PyTorch has them."""
+    """The memory format of the results, if PyTorch accepts the call."""
     try:
         return memory_format(x, w, *geometry, **bias)
-    except RuntimeError as error:  # its kernel says so, too
+    except RuntimeError as error:  # PyTorch's kernel raises it, too
         raise Declined(str(error).partition("\n")[0]) from error
 
 
 def result_of(call, format, like=None):
-    """How a call computes its result, laid out in a memory format: the gradient of ``like``, if there is that."""
+    """The plan of a call with a result of this memory format. ``like`` is the tensor whose gradient it is, or None."""
     function, first, second, found = call
     laid_out = strides(found.shape, format)
     target = array_of(first.new_empty_strided(found.shape, laid_out))
     arrays = array_of(first), array_of(second), target
-    before = counted()  # of the other half, which is remembered with this one
+    before = counted()  # bytes of the other gradient, which is remembered with this one
     try:
         work = prepared.prepare(function, found, arrays)
     except ValueError as error:
@@ -131,7 +133,7 @@ def result_of(call, format, like=None):
             raise
         raise Declined(str(error)) from error
     count(before)
-    # With its device, or a default one (``with torch.device("meta")``) would decide where results are.
+    # Name the device: otherwise a default device (``with torch.device("meta")``) would decide.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
     run = by_address(work, arrays)
     is_alike = like is not None and torch.empty_like(like).stride() == laid_out

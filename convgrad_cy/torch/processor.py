@@ -1,4 +1,4 @@
-"""Types that PyTorch multiplies by instructions of the processor that no kernel here uses: these are left to it."""
+"""Types that are left to PyTorch, because it multiplies them with matrix instructions that our kernels do not use."""
 
 from functools import cache
 
@@ -6,7 +6,7 @@ import torch
 
 from .._cpu_features import matrix_units
 
-#: Type -> the instructions by which PyTorch multiplies it many times as fast as our kernels do in float32.
+#: Type -> the instructions with which PyTorch multiplies it many times faster than our kernels do in float32.
 _UNITS = {torch.bfloat16: {"AMX-BF16"}, torch.float16: {"AMX-FP16", "AVX512-FP16"}}
 
 
@@ -17,6 +17,6 @@ def units():
 
 
 def left_to_pytorch(dtype):
-    """Why calls with tensors of this type are passed on, or None."""
+    """The reason why calls with tensors of this type are passed on, or None."""
     used = sorted(_UNITS.get(dtype, set()) & units())
     return f"tensors of {dtype}, which PyTorch multiplies with {' and '.join(used)} here" if used else None

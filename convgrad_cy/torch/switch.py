@@ -1,4 +1,4 @@
-"""``enable()`` and ``disable()``: whether our kernels in PyTorch's dispatcher compute, or those that were there."""
+"""``enable()`` and ``disable()``: the switch between our kernels in PyTorch's dispatcher and the earlier ones."""
 
 import inspect
 from contextlib import contextmanager
@@ -12,18 +12,18 @@ from ..settings.wishes import Wishes
 from . import plans
 from .kernels import KERNELS, PASSED_ON, forget, previous
 
-#: Some releases refuse a second kernel from Python unless they are told that one is meant.
+#: Some releases refuse a second kernel from Python unless this option is set.
 _OVERRIDING = {"allow_override": True}
 if "allow_override" not in inspect.signature(torch.library.Library.impl).parameters:
     _OVERRIDING = {}
 
-_library = None  # from the first time on: it keeps the kernels registered
+_library = None  # set once: it keeps the kernels registered
 
 
 def _register():
-    """Put our kernels above those that are there, once.
+    """Register our kernels above the present ones, once.
 
-    They stay: to take a kernel away while another thread calls it ends the process.
+    They stay registered. Removing a kernel while another thread calls it would crash the process.
     """
     global _library
     if _library is None:
@@ -50,8 +50,8 @@ _wishes = Wishes(_switch)
 def enable(algorithm=None):
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
-    Holds for all threads, from the next call on: forward and backward, of models that exist already, too. Calling it
-    again changes the algorithm at most. Other threads may compute meanwhile.
+    It holds for all threads from the next call on, forward and backward, also in models that exist already. A second
+    call changes the algorithm at most. Other threads may compute meanwhile.
 
     The first switch of a process puts two kernels into PyTorch's dispatcher, where they stay. PyTorch does not promise
     that this is safe while another thread computes a convolution, so the first switch should come earlier. A kernel
@@ -60,15 +60,15 @@ def enable(algorithm=None):
     Parameters
     ----------
     algorithm : str, optional
-        "auto" or "direct", as in the functions of this package; by default what
-        `convgrad_cy.set_default_algorithm` says.
+        "auto" or "direct", as in the functions of this package. The default is the setting of
+        `convgrad_cy.set_default_algorithm`.
 
     Raises
     ------
     TypeError
-        An `algorithm` that is no string.
+        `algorithm` is no string.
     ValueError
-        An `algorithm` that is neither of the two.
+        `algorithm` is neither "auto" nor "direct".
 
     See Also
     --------
@@ -78,9 +78,9 @@ def enable(algorithm=None):
 
 
 def disable():
-    """Let PyTorch's own kernels compute again, whoever asked for ours.
+    """Let PyTorch's own kernels compute again. It ends all open `enable` and `enabled` calls.
 
-    Holds for all threads, from the next call on. Other threads may compute meanwhile: a call that has begun here ends
+    It holds for all threads from the next call on. Other threads may compute meanwhile: a call that has begun here ends
     here. Our kernels stay in the dispatcher and pass each call on, which takes some microseconds.
     """
     _wishes.clear()
@@ -90,14 +90,14 @@ def disable():
 def enabled(algorithm=None):
     """Let convgrad_cy compute PyTorch's convolutions on the CPU within a ``with`` block.
 
-    Blocks may be nested, and several threads may be in one: it is the process that is switched, and the last one that
-    leaves switches back, unless `enable` was called. Of several algorithms the one that was asked for last counts.
+    Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
+    that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts.
     Other threads may compute meanwhile, except at the first switch of a process: see `enable`.
 
     Parameters
     ----------
     algorithm : str, optional
-        As of `enable`.
+        The same as for `enable`.
     """
     key = object()
     _wishes.add(key, algorithm)
@@ -108,12 +108,12 @@ def enabled(algorithm=None):
 
 
 def is_enabled():
-    """Whether convgrad_cy is to compute PyTorch's convolutions on the CPU now."""
+    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now."""
     return bool(_wishes)
 
 
 class Status(NamedTuple):
-    """What `status` returns.
+    """The result of `status`.
 
     Attributes
     ----------
@@ -124,9 +124,9 @@ class Status(NamedTuple):
     isa : str
         Instruction set of the kernels.
     algorithm : str
-        That of the next call.
+        Algorithm of the next call.
     threads : int
-        Threads that a large call would use now: those of ``torch.get_num_threads()``.
+        Number of threads that a large call would use now: ``torch.get_num_threads()``.
     computed : dict
         Operator -> number of calls that were computed here.
     passed_on : dict
@@ -143,7 +143,7 @@ class Status(NamedTuple):
 
 
 def status():
-    """What is switched on, and what has been computed where since the import, in all threads."""
+    """Whether it is switched on, and where calls of all threads were computed since the import."""
     return Status(
         is_enabled(),
         torch.__version__,

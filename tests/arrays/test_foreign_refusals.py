@@ -156,7 +156,7 @@ def test_out_of_torch():
         (x, w),
         {"out": memory[:1].expand(Y)},
         ValueError,
-        "out must have one place for each element, not the strides (0, 0, 0)",
+        "out must not overlap itself, but has strides (0, 0, 0)",
     )
     check((x, w), {"out": memory[10:20].view(1, 2, 5)}, ValueError, "out must have the shape (1, 3, 4), not (1, 2, 5)")
     assert (memory == 7).all() and memory._version == 0

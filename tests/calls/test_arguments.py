@@ -162,7 +162,7 @@ KEYWORDS = [
     (
         {"dilation": LIMIT // 2},
         ValueError,
-        f"dilation must keep the extent of {{taps}} = 3 taps less than 2**62, not be {LIMIT // 2}",
+        f"dilation = {LIMIT // 2} makes the kernel ({{taps}} = 3 taps) span 2**62 elements or more",
     ),
 ]
 
@@ -566,9 +566,9 @@ def outputs():
     yield frozen, ValueError, "out must be writeable, not a read-only array"
     yield lazy(*Y), ValueError, "out must be writeable, not a read-only array"
     shared = np.lib.stride_tricks.as_strided(y, Y, (0, 196, 28, 4))
-    yield shared, ValueError, "out must have one place for each element, not the strides (0, 196, 28, 4)"
+    yield shared, ValueError, "out must not overlap itself, but has strides (0, 196, 28, 4)"
     sliding = np.lib.stride_tricks.as_strided(y, Y, (4 * 294, 196, 4, 4))
-    yield sliding, ValueError, "out must have one place for each element, not the strides (1176, 196, 4, 4)"
+    yield sliding, ValueError, "out must not overlap itself, but has strides (1176, 196, 4, 4)"
     odd = np.zeros(2 * 6 * 7 * 7 * 4 + 1, np.uint8)[1:].view(F4).reshape(Y)
     yield odd, ValueError, f"out must be aligned to its itemsize 4, not have the strides {odd.strides}"
     packed = np.zeros(Y, np.dtype([("a", "u1"), ("b", "u1"), ("value", F4)]))["value"]

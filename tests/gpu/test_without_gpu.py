@@ -206,7 +206,7 @@ assert not is_addressable(CUPY.seen(array(2, (1, 2, 5))))
 assert CUPY.seen(array(0, (0, 2))).shape == (0, 2)
 for out, message in (
     (array(36, (1, 3, 4)), "out must not overlap x in memory"),
-    (array(8192, (1, 3, 4), strides=(0, 0, 4)), "out must have one place for each element, not the strides (0, 0, 4)"),
+    (array(8192, (1, 3, 4), strides=(0, 0, 4)), "out must not overlap itself, but has strides (0, 0, 4)"),
     (array(8194, (1, 3, 4)), "out must be aligned to its itemsize 4, not have the strides (48, 16, 4)"),
     (array(8192, (1, 3, 4), "f8"), "out must have the dtype of x, float32, not float64"),
     (np.empty((1, 3, 4), "f4"), "out must be a cupy.ndarray like x, not a numpy.ndarray"),

@@ -148,7 +148,9 @@ def test_families_and_reasons(text, function, keywords, family, reasons):
         keywords = {**keywords, "x_shape": problem.x_shape}
     found = cg.explain(function, shapes, **problem.keywords, **keywords)
     assert found.family == family and [reason for _, reason in found.declined] == reasons
-    assert all(f"not {name}: {reason}" in str(found) for name, reason in found.declined) and family in str(found)
+    lines = str(found).splitlines()
+    assert lines[1 : len(reasons) + 1] == [f"rejected: {name} ({reason})" for name, reason in found.declined]
+    assert lines[len(reasons) + 1] == f"chosen: {family}"
 
 
 @pytest.mark.tuning

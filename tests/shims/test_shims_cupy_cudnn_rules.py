@@ -66,7 +66,7 @@ REFUSED = [
     (
         {"y": np.ndarray(Y.shape, F4, np.zeros(9, F4), 0, (0, 0, 12, 4))},
         cudnn.CuDNNError,
-        "y must have one place for each element, not the strides (0, 0, 12, 4)",
+        "y must not overlap itself, but has strides (0, 0, 12, 4)",
     ),
     ({"y": X.reshape(-1)[:108].reshape(Y.shape)}, cudnn.CuDNNError, "y must not overlap x in memory"),
     ({"y": W.reshape(-1)[:108].reshape(Y.shape)}, cudnn.CuDNNError, "y must not overlap W in memory"),

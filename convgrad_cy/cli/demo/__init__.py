@@ -1,4 +1,4 @@
 """``python -m convgrad_cy demo``: a convolutional network on handwritten digits, with NumPy and this package alone.
 
-``network.py`` is the part to read first: it shows how the six operations make layers with a backward pass.
+Read ``network.py`` first: it shows how the six operations make layers with a backward pass.
 """

@@ -1,7 +1,7 @@
 """Every operation against central finite differences, in float64.
 
-Each operation is the gradient of a scalar product that contains another one, so each can be checked: ``conv`` is that
-of ``<conv_backward_data(dy, w), x>`` with respect to ``dy``, and so on round the circle.
+Each operation is the gradient of a scalar product that contains another one, so each can be checked. For example,
+``conv`` is the gradient of ``<conv_backward_data(dy, w), x>`` with respect to ``dy``.
 """
 
 from functools import partial
@@ -12,8 +12,8 @@ import numpy as np
 import convgrad_cy as cg
 from convgrad_cy.cli.demo.network import Network
 
-#: Largest error allowed, relative to the largest entry of the gradient. The scalar products are linear, so that their
-#: differences carry rounding errors alone (about 1e-14); the network's also carry a term of third order.
+#: Largest error allowed, relative to the largest entry of the gradient. The scalar products are linear, so
+#: their differences have only rounding errors (about 1e-14). The network's differences also have a term of third order.
 OPERATION_TOLERANCE = 1e-11
 NETWORK_TOLERANCE = 1e-6
 
@@ -99,7 +99,7 @@ def check_operations():
     checks = []
     for operation, inner, factor, variables in rows:
         results = operation() if len(variables) > 1 else [operation()]
-        # Of a linear function the difference is exact at any distance, and the largest loses the fewest digits.
+        # The difference of a linear function is exact for any step, and a large step loses the fewest digits.
         product = partial(scalar_product, inner, factor)
         errors = [
             relative_error(result, finite_differences(product, variable, step=1.0))

@@ -1,7 +1,7 @@
 """A small convolutional network, written out as an example of how to use this package.
 
-A layer has ``forward(x)``, which keeps what its gradient needs, and ``backward(dy)``, which stores the gradients of its
-parameters and returns that of its input. Everything convolutional is one call of ``convgrad_cy``.
+``forward(x)`` of a layer keeps the arrays that its gradient needs. ``backward(dy)`` stores the gradients of its
+parameters and returns the gradient of its input. Every convolution is one call of ``convgrad_cy``.
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ class ConvTranspose(Layer):
     """Transposed convolution from ``c_in`` to ``c_out`` channels; with a stride it enlarges the image."""
 
     def __init__(self, c_in, c_out, kernel, rng, dtype, stride=1, padding=0):
-        # The filter is that of the convolution whose gradient this is, and that one goes from c_out to c_in.
+        # This is the data gradient of a convolution from c_out to c_in channels, and has its filter.
         shape = (c_in, c_out, kernel, kernel)
         fan_in = c_in * max(1, (kernel // stride) ** 2)
         super().__init__(shape, c_out, fan_in, rng, dtype, stride=stride, padding=padding)

@@ -9,13 +9,13 @@ COLUMNS = 10
 
 
 class NoPlot(Exception):
-    """There can be no picture; the message says why."""
+    """The picture cannot be made; the message has the reason."""
 
 
 def check(path):
-    """Raise `NoPlot` where ``save(path, ...)`` could not work.
+    """Raise `NoPlot` if ``save(path, ...)`` could not work.
 
-    Called before the training, so that nobody waits for a picture that will not come.
+    Called before the training, so that nobody waits in vain for a picture.
     """
     try:
         from matplotlib.figure import Figure

@@ -1,8 +1,8 @@
 """oneDNN Graph's convolutions and their gradients on NumPy arrays.
 
 An operation is constructed with its attributes, by name, and called with its tensors, by position. Attributes,
-defaults, layouts and statuses are those of oneDNN; ``docs/golden-model.md`` lists the differences. The two first
-operations have the names of oneDNN Graph 0.7, the others those of oneDNN v3.
+defaults, layouts and statuses follow oneDNN; ``docs/golden-model.md`` lists the differences. The two first operations
+have names of oneDNN Graph 0.7, the others have names of oneDNN v3.
 """
 
 from .attributes import CONVOLUTION, TRANSPOSED, TRANSPOSED_V1, GraphError, GraphTypeError, GraphValueError, schema
@@ -40,9 +40,9 @@ class ConvolutionBackpropData(
         input_delta[n, i, q] = sum of  output_delta[n, o, p] * filter[o, i, k]
             over o, p, k with p * strides + k * dilations - pads_begin == q
 
-    Called with `output_delta` of shape (N, *p, O), with `filter` of shape (*k, I / groups, O), and optionally with
-    `output_shape`, an int32 array (N, *q, I), before the attribute of that name; so in the default formats. All are
-    of one dtype: float32, float16 or bfloat16. The call returns `input_delta`.
+    An operation is called with `output_delta` of shape (N, *p, O), with `filter` of shape (*k, I / groups, O), and
+    optionally with `output_shape`, an int32 array (N, *q, I), which overrides the attribute of that name. These shapes
+    are in the default formats. All are of one dtype: float32, float16 or bfloat16. The call returns `input_delta`.
 
     Parameters
     ----------
@@ -90,10 +90,10 @@ class ConvTransposeBackpropFilters(
         filter_delta[o, i, k] = sum of  input_forward[n, i, p] * output_delta[n, o, q]
             over n, p, with q = p * strides + k * dilations - pads_begin
 
-    Called with `input_forward` of shape (N, *p, I), with `output_delta` of shape (N, *q, O), and optionally with
-    `filter_shape`, an int32 array (*k, I, O / groups), before the attribute of that name; so in the default formats.
-    All are of one dtype: float32, float16 or bfloat16. The call returns `filter_delta`. Its group of ``i`` has the
-    part of the output's channels that ``o`` counts.
+    An operation is called with `input_forward` of shape (N, *p, I), with `output_delta` of shape (N, *q, O), and
+    optionally with `filter_shape`, an int32 array (*k, I, O / groups), which overrides the attribute of that name.
+    These shapes are in the default formats. All are of one dtype: float32, float16 or bfloat16. The call returns
+    `filter_delta`. ``o`` counts the channels of the output in the group of ``i``.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Convolution(
     """Convolution: `src` (N, *q, I) and `weights` (*k, I / groups, O) to `dst` (N, *p, O). There is no bias.
 
     ``dst[n, o, p] = sum of src[n, i, q] * weights[o, i, k]`` over i and k, with ``q`` equal to
-    ``p * strides + k * dilations - pads_begin``; dtypes and errors as for `ConvolutionBackpropData`, but that
+    ``p * strides + k * dilations - pads_begin``. Dtypes and errors are the same as for `ConvolutionBackpropData`, but
     channels that do not agree and an input that is too small are `invalid_shape`.
 
     Parameters
@@ -176,7 +176,7 @@ class ConvolutionBackwardWeights(
     """Gradient of `Convolution` with respect to its weights: `src`, `diff_dst` and `weights_shape` to `diff_weights`.
 
     ``diff_weights[o, i, k] = sum of src[n, i, q] * diff_dst[n, o, p]`` over n and p, with ``q`` equal to
-    ``p * strides + k * dilations - pads_begin``; dtypes and errors as for `ConvolutionBackpropData`.
+    ``p * strides + k * dilations - pads_begin``. Dtypes and errors are the same as for `ConvolutionBackpropData`.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class ConvTranspose(
     """Transposed convolution: `src` (N, *p, I) and `weights` (*k, O / groups, I) to `dst` (N, *q, O). There is no bias.
 
     The extents of `dst` are (p - 1) * strides + (k - 1) * dilations + 1 - pads + output_padding, where output_padding
-    is less than strides. Values, dtypes and errors as for `ConvolutionBackpropData`.
+    is less than strides. Values, dtypes and errors are the same as for `ConvolutionBackpropData`.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class ConvTransposeBackwardWeights(
 ):
     """`ConvTransposeBackpropFilters` with the names of v3: `src`, `diff_dst` and `weights_shape` to `diff_weights`.
 
-    The formats of the weights are those of `ConvTranspose`.
+    The weights have the formats of `ConvTranspose`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The attributes of the operations as tables, in the manner of oneDNN's op schemas, and the one check of a value."""
+"""The attributes of the operations as tables, like oneDNN's op schemas, and the check of a value."""
 
 from typing import Any, NamedTuple
 
@@ -8,12 +8,12 @@ from ...checks.keywords import choice, integer, shown
 
 
 class GraphError(Exception):
-    """What oneDNN Graph refuses with a status.
+    """A call that oneDNN Graph refuses, with its status.
 
     Attributes
     ----------
     status : str
-        oneDNN's name of it: "invalid_graph_op", "invalid_shape" or "invalid_arguments".
+        oneDNN's name of the status: "invalid_graph_op", "invalid_shape" or "invalid_arguments".
     """
 
     def __init__(self, message, status):
@@ -25,11 +25,11 @@ class GraphError(Exception):
 
 
 class GraphTypeError(GraphError, TypeError):
-    """An attribute that is missing, unknown or of the wrong type; inputs of the wrong number or dtype."""
+    """An attribute is missing, unknown or of the wrong type, or the inputs have the wrong number or dtype."""
 
 
 class GraphValueError(GraphError, ValueError):
-    """A value that is out of range, or shapes that do not agree."""
+    """A value is out of range, or shapes do not agree."""
 
 
 def entries(value):
@@ -45,21 +45,21 @@ class Attribute(NamedTuple):
     Attributes
     ----------
     name : str
-        The caller's name of it.
+        The caller's name of the attribute.
     kind : str
         "s64[]", "s64" or "string".
     text : str
-        What it says.
+        Its documentation.
     required : bool
         Whether it must be given.
     default : object
-        Its value where it is not given and need not be.
+        Its value if it is optional and not given.
     least : int
-        Range of the integers.
+        Least value of the integers.
     choices : dict
-        Range of a string: what the caller writes -> what it means.
+        Allowed strings -> their meanings.
     status : str
-        oneDNN's answer to a value out of that range.
+        oneDNN's status for a value out of range.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Attribute(NamedTuple):
     status: str = "invalid_graph_op"
 
     def value_of(self, value):
-        """The checked value: a tuple of ints, an int, or what a string stands for; the default of None."""
+        """The checked value: a tuple of ints, an int, or the meaning of a string. None stands for the default."""
         if value is None:
             return self.default if self.choices is None else self.choices[self.default]
         members = entries(value) if self.kind == "s64[]" else value
@@ -96,11 +96,11 @@ class Attribute(NamedTuple):
 
 #: No padding, along one axis.
 VALID = (0, 0)
-#: What the caller writes -> the padding, as the core has it, or None for that of the two pads attributes.
+#: Value of auto_pad -> the core's padding, or None if the two pads attributes hold it.
 AUTO_PAD = {"none": None, "valid": VALID, "same_upper": "same_upper", "same_lower": "same_lower"}
 AUTO_PAD |= {"None": None, "VALID": VALID, "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
 
-# What is the same in all operations. The order is that in which oneDNN's schemas have them.
+# Attributes that are the same in all operations, in the order of oneDNN's schemas.
 _STRIDES = Attribute(
     "strides", "s64[]", "Steps along each spatial axis; positive.", required=True, least=1, status="invalid_arguments"
 )
@@ -116,16 +116,16 @@ _DILATIONS = Attribute(
 )  # fmt: skip
 _AUTO_PAD = Attribute(
     "auto_pad", "string",
-    'Instead of the pads: "valid", none; "same_upper" and "same_lower", so many that output and input differ by the\n'
-    "    strides alone, an odd one at the end and at the beginning. oneDNN v3's spellings of these work, too.",
+    'Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides\n'
+    "    only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.",
     default="none", choices=AUTO_PAD,
 )  # fmt: skip
 _OUTPUT_PADDING = Attribute(
-    "output_padding", "s64[]", "Elements that the larger of the two images has at its end beyond the rest.",
+    "output_padding", "s64[]", "Elements that are added to the larger of the two images at its end.",
     status="invalid_arguments",
 )  # fmt: skip
 _GROUPS = Attribute(
-    "groups", "s64", "Into how many groups the channels are divided; positive.", default=1, least=1,
+    "groups", "s64", "Number of groups of channels; positive.", default=1, least=1,
     status="invalid_arguments",
 )  # fmt: skip
 _DATA_FORMAT = Attribute(
@@ -134,16 +134,16 @@ _DATA_FORMAT = Attribute(
 
 
 class FilterLayout(NamedTuple):
-    """A layout of the filter, as the core has it.
+    """A layout of the filter in the terms of the core.
 
     Attributes
     ----------
     core : str
         The core's `filter_format`.
     transposed : bool
-        Whether it is a transposed convolution's, whose input is y of the core and whose output is x.
+        Whether the convolution is transposed: its input is the core's y and its output is the core's x.
     exchanged : bool
-        Whether its two channel axes lie the other way round than the core's.
+        Whether its two channel axes are in the opposite order to the core's.
     """
 
     core: str
@@ -155,21 +155,21 @@ class FilterLayout(NamedTuple):
 CONVOLUTION = {"XIO": FilterLayout("XIO"), "OIX": FilterLayout("OIX")}
 #: Filters of transposed convolutions in v3. Their I is the core's O.
 TRANSPOSED = {"XOI": FilterLayout("XIO", True), "IOX": FilterLayout("OIX", True)}
-#: The same in the documents.
+#: Filters of transposed convolutions in the documents.
 TRANSPOSED_V1 = {"XIO": FilterLayout("XIO", True, True), "OIX": FilterLayout("OIX", True, True)}
 
 
 def schema(filter_format, layouts, shape=None, output_padding=False):
-    """An operation's attributes: their part in the call -> the row.
+    """An operation's attributes: part in the call -> row.
 
     Parameters
     ----------
     filter_format : str
-        The caller's name of that attribute.
+        The caller's name of the attribute for the filter's format.
     layouts : dict
         Its values; the first is the default.
     shape : str, optional
-        The caller's name of the result's shape, where it does not follow from the inputs.
+        The caller's name of the result's shape, if it does not follow from the inputs.
     output_padding : bool
         Whether there is such an attribute.
     """
@@ -194,7 +194,7 @@ def schema(filter_format, layouts, shape=None, output_padding=False):
 
 
 def checked(schema, given):
-    """The value of every row for what the caller gave by name; plain TypeErrors and ValueErrors are left to translate.
+    """The value of every row, from the caller's attributes by name. The caller translates TypeErrors and ValueErrors.
 
     Returns
     -------

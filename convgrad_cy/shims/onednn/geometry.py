@@ -1,4 +1,4 @@
-"""The shapes of one call: whether they agree, and with what the core is to be called for them."""
+"""The check of the shapes of a call, and the core's arguments for them."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from ...problem import aligned_padding, conv_size, conv_transpose_size, same_pad
 from ..shapes import checked_paddings, rounded_toward_zero
 from .attributes import VALID, GraphValueError
 
-#: oneDNN's two answers to shapes: that of its shape inference, and that of its primitives.
+#: oneDNN's two statuses for wrong shapes: from its shape inference, and from its primitives.
 INFERENCE, PRIMITIVE = "invalid_shape", "invalid_arguments"
 
 
@@ -18,13 +18,13 @@ class GraphPlan(NamedTuple):
     Attributes
     ----------
     shape : tuple
-        The result's, as the core has it.
+        The result's shape in the core.
     empty : bool
-        Whether no term exists, so that the result is zero wherever it is anything.
+        Whether no product exists, so that the result is zeros or empty.
     keywords : dict
-        Those of the core.
+        Keywords of the core.
     exchanged : tuple or None
-        The two axes of the core's result that the caller has the other way round.
+        The two axes of the core's result that the caller has in the opposite order.
     """
 
     shape: tuple
@@ -39,16 +39,16 @@ def planned(op, shapes, asked):
     Parameters
     ----------
     op : Operation
-        With its checked attributes.
+        The operation with its checked attributes.
     shapes : dict
-        The shape of each input, by its part.
+        Part in the call -> shape of the input.
     asked : tuple or None
-        The result's shape, where the caller gives it.
+        The result's shape, if the caller gives it.
 
     Raises
     ------
     GraphValueError, ValueError
-        The shapes do not agree; the plain one where that is oneDNN's `PRIMITIVE`.
+        The shapes do not agree. It is a plain ValueError if oneDNN's status is `PRIMITIVE`.
     """
     values, layout = op.values, op.values["filter_format"]
     rank = _checked_rank(op, shapes, asked)
@@ -81,9 +81,9 @@ def planned(op, shapes, asked):
 
 
 def _checked_rank(op, shapes, asked):
-    """The number of spatial axes, after all lengths have been compared with it.
+    """The number of spatial axes, if all lengths agree with it.
 
-    oneDNN infers a shape from one of the inputs, where it is given another one to compare with, or from both.
+    oneDNN takes it from the weights if they are an input and the result's shape is given, else from the first input.
     """
     leading = "w" if "w" in shapes and asked is not None else next(iter(shapes))
     rank = len(shapes[leading]) - 2
@@ -101,7 +101,7 @@ def _checked_rank(op, shapes, asked):
 
 
 def _tensors(op, shapes, asked, rank):
-    """x, w and y in the order of the core's sizes, with None for the one whose shape is not given."""
+    """x, w and y in the order of the core's sizes. None stands for a tensor whose shape is not given."""
     layout, data = op.values["filter_format"], DATA_ORDERS[rank][op.values["data_format"]]
     outs, ins, *kernel = FILTER_ORDERS[rank][layout.core]
     channels = (ins, outs) if layout.exchanged else (outs, ins)
@@ -116,7 +116,7 @@ def _tensors(op, shapes, asked, rank):
 
 
 def _check_inference(op, x, w, y):
-    """Channels that already oneDNN's shape inference sees not to agree."""
+    """Check the channels that oneDNN's shape inference compares."""
     groups, layout = op.values["groups"], op.values["filter_format"]
     seen = y is None and x.sizes[1] // groups != w.sizes[1]
     divided = op.makes == "w" and w.sizes[0] % groups and (layout.transposed or layout.core == "XIO")
@@ -137,7 +137,7 @@ def _paddings(values, x, w, y):
     pads = []
     for i, axis in enumerate(zip(w.sizes[2:], values["strides"], values["dilations"], strict=True)):
         stride, lower = axis[1], auto_pad == "same_lower"
-        if x is None:  # what the taps overlap beyond a stride, whatever the extents are
+        if x is None:  # the overlap of the taps beyond a stride; it does not depend on the extents
             pads.append(same_padding(stride, *axis, lower))
             continue
         size = x.sizes[2 + i]
@@ -154,7 +154,7 @@ def _paddings(values, x, w, y):
 
 
 def _same_outputs(size, *axis):
-    """The number of outputs under "same" padding, with oneDNN's rounding where there is no input."""
+    """The number of outputs under "same" padding, with oneDNN's rounding for an input of no elements."""
     return conv_size(size, *axis, rounded_toward_zero(size, *axis, same_padding(size, *axis)))
 
 

@@ -1,7 +1,7 @@
-"""What all the operations do: check the attributes, check the inputs, translate, and call the core.
+"""The common part of all operations: check the attributes and the inputs, translate, and call the core.
 
-Each operation is one of the three around ``y = conv(x, w)``: it takes two of these tensors and makes the third. A
-transposed convolution's input is that convolution's y, and its output is x.
+Each operation takes two of the tensors of ``y = conv(x, w)`` and makes the third. The input of a transposed convolution
+is the y of this convolution, and its output is x.
 """
 
 from functools import lru_cache
@@ -16,7 +16,7 @@ from .attributes import GraphError, GraphTypeError, GraphValueError, checked
 from .geometry import INFERENCE, PRIMITIVE, planned
 
 _DTYPES = ("float32", "float16", "bfloat16")
-#: An operation keeps the plans of so many shapes.
+#: Number of shapes whose plans an operation keeps.
 _PLANS = 256
 
 
@@ -26,7 +26,7 @@ def _is_supported(dtype):
 
 
 class _Answer:
-    """Turns a plain TypeError or ValueError into the shim's, and puts the operation's name before the message."""
+    """Turns a plain TypeError or ValueError into a GraphError, and puts the operation's name before the message."""
 
     def __init__(self, operation, status):
         self.operation, self.status = operation, status
@@ -49,23 +49,23 @@ class _Answer:
 class Operation:
     """One operation: constructed with attributes by name, called with tensors by position.
 
-    A subclass says, as keywords of its class statement,
+    A subclass has these keywords in its class statement:
 
     takes : dict
-        The part of each input in ``y = conv(x, w)``, and the caller's name of it.
+        Part of each input in ``y = conv(x, w)`` -> the caller's name of the input.
     makes : str
         The part of the result.
     schema : dict
-        The attributes, each by its part in the call.
+        Part in the call -> attribute.
     """
 
     def __init_subclass__(cls, *, takes, makes, schema):
         cls.takes, cls.makes, cls.schema = takes, makes, schema
-        #: The caller's name of the result's shape, an attribute and a third input, where nothing else determines it.
+        #: The caller's name of the result's shape, an attribute or a third input; None if the inputs determine it.
         cls.shape = schema["shape"].name if "shape" in schema else None
         rows, keyword = schema.values(), Parameter.KEYWORD_ONLY
         cls.__signature__ = Signature([Parameter(row.name, keyword, default=row.default) for row in rows])
-        if cls.__doc__ is not None:  # as it is under python -OO
+        if cls.__doc__ is not None:  # it is None under python -OO
             cls.__doc__ = inserted(cls.__doc__, "attributes", "\n".join(map(str, rows)))
 
     def __init__(self, **attributes):
@@ -83,7 +83,7 @@ class Operation:
             return self._core(arrays, self._plan(arrays, asked))
 
     def _checked_inputs(self, inputs):
-        """The arrays by their parts, and the shape of the result where it must be given."""
+        """Part -> array, and the shape of the result if it is given."""
         if len(inputs) != 2 and not (len(inputs) == 3 and self.shape):
             names = ", ".join([*self.takes.values(), *([self.shape] if self.shape else [])])
             raise TypeError(f"the inputs must be {names}, not {len(inputs)} tensors")
@@ -103,7 +103,7 @@ class Operation:
         return arrays, asked
 
     def _plan(self, arrays, asked):
-        """The plan for these shapes, made at their first call."""
+        """The plan for these shapes, which their first call makes."""
         shapes = [array.shape for array in arrays.values()]
         key = (*shapes, asked)
         plan = self._plans.get(key)
@@ -115,7 +115,7 @@ class Operation:
         return plan
 
     def _core(self, arrays, plan):
-        """The core's call. Its own checks are of what is no matter of the framework."""
+        """Call the core, which makes the checks that the framework has no rules for."""
         if plan.empty:
             result = zeros(plan.shape, next(iter(arrays.values())))
         elif self.makes == "y":

@@ -1,14 +1,14 @@
-"""What a caller may pass -> plain integers, strings and arrays: the work, and the errors, of TensorFlow's bindings."""
+"""Convert arguments to plain integers, strings and arrays, with the errors of TensorFlow's bindings."""
 
 import numpy as np
 
 from ...arrays import is_cupy_array
 from .errors import InvalidArgumentError
 
-#: TensorFlow's names of the types that NumPy calls otherwise.
+#: NumPy's name of a type -> TensorFlow's name, where they differ.
 _TYPE_NAMES = {"float16": "half", "float32": "float", "float64": "double", "str": "string", "bytes": "string"}
 _PYTHON_VALUES = (list, tuple, range, int, float, complex, str, bytes)
-#: Kind of an array's type -> kinds of Python numbers that are converted to it; to all others but complex ones.
+#: Kind of an array's type -> kinds of Python numbers that are converted to it. Other types take all but complex ones.
 _CONVERTED = {"i": "biu", "u": "biu", "b": "b", "c": "biufc", "U": "U", "S": "SU"}
 _INT64 = range(-(2**63), 2**63)
 
@@ -20,7 +20,7 @@ def type_name(dtype):
 
 
 def integers(op, name, value, default=None):
-    """An attribute that is a list of integers; a float in it loses its fraction, as upstream."""
+    """An attribute that is a list of integers. A float in it loses its fraction, as in TensorFlow."""
     if value is None and default is not None:
         return default
     if not isinstance(value, (list, tuple)):
@@ -49,13 +49,13 @@ def string(name, value, default=None):
 
 
 def check_boolean(name, value):
-    """An attribute that is a bool, of which nothing is used."""
+    """Check an attribute that is a bool and has no effect."""
     if value is not None and not isinstance(value, bool):
         raise TypeError(f"Expected bool for argument {name!r} not {value!r}.")
 
 
 def sizes(value):
-    """The entries of a vector of int32, wrapped around as upstream; its rank in their place if it is no vector."""
+    """The entries of a vector of int32, wrapped around as in TensorFlow, or the array's rank if it is no vector."""
     if type(value) in (list, tuple) and all(type(entry) is int and -(2**31) <= entry < 2**31 for entry in value):
         return tuple(value)
     array = _array_of(value)
@@ -74,9 +74,9 @@ def sizes(value):
 
 
 def operands(first, second):
-    """Two arrays; the first decides the type to which Python numbers are converted.
+    """Two arrays. The first decides the type to which Python numbers are converted.
 
-    That two arrays have one type is not checked here: upstream does so later.
+    This function does not check that both have one type, because TensorFlow does so later.
     """
     array = _array_of(first)
     if array is None:
@@ -108,7 +108,7 @@ def _default_type(value, array):
 
 
 def _from_python(value):
-    """Numbers, or sequences of them, as NumPy sees them."""
+    """A NumPy array of numbers, or of sequences of numbers."""
     if not isinstance(value, _PYTHON_VALUES):
         raise _no_tensor(value)
     try:
@@ -128,7 +128,7 @@ def _no_tensor(value):
 
 
 def _array_of(value):
-    """An array in the machine's own byte order and without its subclass, or None for what is no array."""
+    """An array in the machine's byte order and without its subclass, or None if the value is no array."""
     if type(value) is not np.ndarray and not is_cupy_array(value):
         if not hasattr(value, "__array__"):
             return None
@@ -146,7 +146,7 @@ def _array_of(value):
 
 
 def check_one_type(op, position, first, second):
-    """The document asks for one type; upstream asks it of its own tensors alone."""
+    """Check that both arrays have one type, as TensorFlow does for its own tensors."""
     if second.dtype != first.dtype:
         expected, actual = type_name(first.dtype), type_name(second.dtype)
         raise InvalidArgumentError(

@@ -1,7 +1,6 @@
 """The exceptions of ``tf.errors`` that the operations raise.
 
-Here they are also the built-in exceptions nearest in meaning, so that code which knows nothing of TensorFlow can
-catch them.
+They also derive from the built-in exceptions with the nearest meaning, so that code without TensorFlow can catch them.
 """
 
 __all__ = ["InvalidArgumentError", "OpError", "UnimplementedError"]
@@ -17,7 +16,7 @@ class OpError(Exception):
     Attributes
     ----------
     message : str
-        What is wrong. TensorFlow puts the names of the node and of the device around it.
+        The error. TensorFlow puts the names of the node and of the device around it.
     error_code : int
         TensorFlow's number of the status.
     """
@@ -30,12 +29,12 @@ class OpError(Exception):
 
 
 class InvalidArgumentError(OpError, ValueError):
-    """An argument, or several together, can be used by no call."""
+    """An argument is illegal, alone or together with others."""
 
     error_code = 3
 
 
 class UnimplementedError(OpError, NotImplementedError):
-    """What is asked for has a meaning, and no kernel."""
+    """The request is meaningful, but no kernel supports it."""
 
     error_code = 12

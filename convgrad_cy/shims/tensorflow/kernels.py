@@ -1,7 +1,7 @@
-"""What TensorFlow's plain CPU kernels accept, in the order in which they look, and its translation for the core.
+"""The checks of TensorFlow's plain CPU kernels, in their order, and the translation of a call for the core.
 
-A plan depends on integers and strings alone and is remembered; a refused call is not. Where a kernel refuses what it
-merely cannot do (NCHW, dilation in gradients, groups in gradients), nothing is refused here.
+A plan depends on integers and strings only and is remembered; a refused call is not. Calls that TensorFlow's kernels
+refuse because they are not implemented (NCHW, dilation or groups in gradients) are accepted here.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from .errors import InvalidArgumentError, OpError, UnimplementedError
 
 _FLOATS = ("half", "bfloat16", "float", "double")
 _PADDINGS = ("SAME", "VALID", "EXPLICIT")
-#: data_format -> the positions of batch, channels, height and width.
+#: data_format -> the axes of batch, channels, height and width.
 _AXES = {"NHWC": (0, 3, 1, 2), "NCHW": (0, 1, 2, 3)}
 
 
@@ -40,14 +40,14 @@ class Attributes(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """One raw op: its names, its types, and what its kernel does differently from the others'."""
+    """One raw op: its names, its types, and its kernel's own error and checks."""
 
     name: str
-    function: str  # the name of the Python function, which stands in the TypeErrors
-    label: str  # what the kernel calls itself
+    function: str  # the name of the Python function in TypeErrors
+    label: str  # the kernel's name in its messages
     types: tuple
-    refusal: type[OpError]  # of a stride or dilation over the batch or the channels
-    checks: tuple[Callable, ...]  # of the attributes, in order
+    refusal: type[OpError]  # error of a stride or dilation over the batch or the channels
+    checks: tuple[Callable, ...]  # checks of the attributes, in order
 
 
 class KernelPlan(NamedTuple):
@@ -124,7 +124,7 @@ BACKPROP_FILTER = Operation(
 
 @lru_cache(maxsize=1024)
 def check_choices(op, type_name, attributes):
-    """The attributes that have a list of allowed values, which come before all others."""
+    """Check the attributes with a list of allowed values. They precede all others."""
     for name, allowed in (("padding", _PADDINGS), ("data_format", _AXES)):
         value = getattr(attributes, name)
         if value not in allowed:
@@ -139,7 +139,7 @@ def check_choices(op, type_name, attributes):
 
 @lru_cache(maxsize=1024)
 def conv_plan(attributes, x, w):
-    """Conv2D from the shapes of input and filter."""
+    """The plan of Conv2D from the shapes of input and filter."""
     _check_attributes(CONV, attributes)
     for name, shape in (("input", x), ("filter", w)):
         if len(shape) != 4:
@@ -154,7 +154,7 @@ def conv_plan(attributes, x, w):
     y[channels_axis] = w[3]
     for axis, kernel in zip(spatial, w, strict=False):
         y[axis] = _output_size(attributes, axis, x[axis], kernel)
-    if 0 not in x and 0 not in y:  # of nothing, the result is zeros before the kernel looks at the filter
+    if 0 not in x and 0 not in y:  # without elements, the kernel returns before it checks the filter
         if 0 in w:
             raise InvalidArgumentError("filter must not have zero elements (i.e. all dimensions must be non-zero)")
         _check_groups(w[3], channels // depth)
@@ -163,7 +163,7 @@ def conv_plan(attributes, x, w):
 
 @lru_cache(maxsize=1024)
 def backprop_input_plan(attributes, sizes, w, y):
-    """Conv2DBackpropInput from input_sizes and the shapes of filter and out_backprop."""
+    """The plan of Conv2DBackpropInput from input_sizes and the shapes of filter and out_backprop."""
     op = BACKPROP_INPUT
     _check_attributes(op, attributes)
     if len(y) != 4:
@@ -193,7 +193,7 @@ def backprop_input_plan(attributes, sizes, w, y):
 
 @lru_cache(maxsize=1024)
 def backprop_filter_plan(attributes, x, sizes, y):
-    """Conv2DBackpropFilter from filter_sizes and the shapes of input and out_backprop."""
+    """The plan of Conv2DBackpropFilter from filter_sizes and the shapes of input and out_backprop."""
     op = BACKPROP_FILTER
     _check_attributes(op, attributes)
     if isinstance(sizes, int):
@@ -219,7 +219,7 @@ def _check_shape(sizes):
 
 
 def _backprop_plan(op, attributes, x, w, y):
-    """What both gradients ask of the three shapes."""
+    """The plan of a gradient, after the checks of the three shapes that both gradients share."""
     batch, channels, *spatial = attributes.axes
     if x[batch] != y[batch]:
         raise InvalidArgumentError(
@@ -253,7 +253,7 @@ def _output_size(attributes, axis, x, kernel):
     """The extent of the convolution's output, which may be zero."""
     stride, dilation, pads = attributes.strides[axis], attributes.dilations[axis], attributes.pads(axis)
     if pads is None:
-        return conv_size(x, 1, stride, 1, (0, 0))  # SAME: as many positions as a filter of one tap has
+        return conv_size(x, 1, stride, 1, (0, 0))  # SAME: the number of outputs of a filter with one tap
     size = conv_size(x, kernel, stride, dilation, pads)
     if size < 0:  # C's division rounds towards zero, and Python's down
         size = conv_size(x + stride - 1, kernel, stride, dilation, pads)

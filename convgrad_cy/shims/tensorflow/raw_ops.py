@@ -1,4 +1,4 @@
-"""``tf.raw_ops.Conv2D`` and its two gradients, of NumPy and CuPy arrays.
+"""``tf.raw_ops.Conv2D`` and its two gradients for NumPy and CuPy arrays.
 
 Each function converts its arguments, asks ``kernels`` for a plan and calls the core.
 """
@@ -28,13 +28,13 @@ def __dir__():
     return __all__
 
 
-#: Lists, since the signature upstream has lists; they are never changed.
+#: TensorFlow's signature has lists as defaults. They are never changed.
 _NO_PADDINGS = []
 _NO_DILATIONS = [1, 1, 1, 1]
 
 
 def _raw_op(function):
-    """Accept keywords only, as every raw op does, with upstream's message."""
+    """Accept keywords only, as every raw op does, with TensorFlow's message."""
     name = function.__name__
     code = function.__code__
     message = (
@@ -52,7 +52,7 @@ def _raw_op(function):
 
 
 def _attributes(op, strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations):
-    """The attributes of a call, converted in upstream's order."""
+    """The attributes of a call, converted in TensorFlow's order."""
     function = op.function
     strides = conversion.integers(function, "strides", strides)
     padding = conversion.string("padding", padding)
@@ -86,8 +86,8 @@ def conv2d(
     input : array_like
         Of shape (batch, height, width, channels), or as `data_format` says. Its type is the result's.
     filter : array_like
-        Of shape (filter_height, filter_width, in_channels, out_channels), `in_channels` dividing the input's channels:
-        their quotient is the number of groups.
+        Of shape (filter_height, filter_width, in_channels, out_channels). The number of groups is the input's channels
+        divided by `in_channels`.
     {attributes}
 
     Returns
@@ -192,8 +192,8 @@ _SECTIONS = {
     "attributes": """strides : list of int
         One for each dimension of `data_format`; 1 for batch and channels.
     padding : str
-        "VALID": none; "SAME": as many outputs as the input divided by the stride, rounded up, an odd element of
-        padding at the end; "EXPLICIT".
+        "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
+        the end. "EXPLICIT": `explicit_paddings`.
     use_cudnn_on_gpu : bool, optional
         Not used.
     explicit_paddings : list of int, optional
@@ -207,15 +207,15 @@ _SECTIONS = {
     "errors": """Raises
     ------
     TypeError, ValueError
-        An argument that cannot be converted to what the operation takes.
+        An argument cannot be converted to the type that the operation takes.
     InvalidArgumentError, UnimplementedError
-        Of `errors`: a type, an attribute or a shape that the operation does not have, or that disagree.
+        The module `errors` has them. The operation does not support a type, an attribute or a shape, or they disagree.
 
     Notes
     -----
-    Types: half, bfloat16 (of ml_dtypes), float32, float64, and but for the gradient of the filter int32, which wraps.
-    half and bfloat16 are summed in float32 and rounded once. The specification is TensorFlow 2.21's document of
-    ``tf.raw_ops`` and, where that is silent, what its CPU kernels do.""",
+    Types: half, bfloat16 (of ml_dtypes), float32 and float64, and except for the gradient of the filter int32, which
+    wraps. half and bfloat16 are summed in float32 and rounded once. The specification is TensorFlow 2.21's document of
+    ``tf.raw_ops`` and, where it is silent, the behaviour of TensorFlow's CPU kernels.""",
 }
 
 Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter = conv2d, conv2d_backprop_input, conv2d_backprop_filter
