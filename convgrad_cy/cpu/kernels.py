@@ -9,6 +9,8 @@ from ..scratch_limit import get_scratch_limit
 from ..threads import get_num_threads as threads
 from .cache import cache_sizes
 from .machines import Machine
+from .processor import processor
+from .tuning import tuning_of_processor
 
 _PACKAGE = __package__.rpartition(".")[0]
 
@@ -39,6 +41,7 @@ compiled = import_module(f"._kernels_{isa}", _PACKAGE)
 _tile = compiled.tile()
 _caches = cache_sizes()
 _splits_vectors = _cpu_features.splits_vectors()
+_tuning = tuning_of_processor(processor(), _tile[2])
 
 
 def openmp():
@@ -50,7 +53,7 @@ def openmp():
 def _machine(count, scratch_bytes):
     """The same with so many threads and bytes beside the arrays."""
     *inner, last = _caches
-    return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
+    return Machine(*_tile, last, count, _splits_vectors, *inner, _tuning, scratch_bytes)
 
 
 def machine(count=None):

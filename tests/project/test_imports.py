@@ -93,10 +93,12 @@ ALLOWED = {
     "cpu.shared": {"cpu.machines"},
     "cpu.reasons": set(),
     "cpu.zeros": set(),
-    "cpu.kernels": {"cpu.cache", "cpu.machines", "scratch_limit", "threads", "_cpu_features", "_kernels"},
+    "cpu.kernels": {"cpu.cache", "cpu.machines", "cpu.processor", "cpu.tuning", "scratch_limit", "threads"}
+    | {"_cpu_features", "_kernels"},
     "cpu.cuts": set(),
     "cpu.machines": {"cpu.once", "cpu.tuning"},
     "cpu.once": set(),
+    "cpu.processor": set(),
     "cpu.tuning": set(),
     "cpu.cache": set(),
     "cpu.steps": set(),

@@ -1,0 +1,86 @@
+"""One row for each tuned number whose plan the number moves, on a fixed machine: what a test plans again.
+
+``python -m bench.tune --record FILE`` finds the rows, among those of the suites first and then among odd layers.
+"""
+
+from typing import NamedTuple
+
+from convgrad_cy.cpu.machines import Machine
+
+from . import moves, odd_layers, routes, suites
+
+_WIDE = Machine(6, 256, 64, False, 32 << 20, threads=2)
+#: Machines that plans are made for. The first has plain vectors of 64 bytes.
+MACHINES = {
+    "wide": _WIDE,
+    "many": _WIDE._replace(threads=16),
+    "one": _WIDE._replace(threads=1),
+    "split": _WIDE._replace(multiplies_pairs=True, splits_vectors=True),
+    "narrow": Machine(6, 64, 32, False, 32 << 20, threads=2),
+}
+DTYPES = ("float32", "bfloat16", "float64")
+#: A number moves a row if one of these multiples of it does.
+FACTORS = (*moves.FACTORS, 0.5, 2)
+
+
+class Moved(NamedTuple):
+    """A number, the multiple of it that moves a plan, and where: a machine, and a row as its kernel, layout, type and
+    layer, a line of suites.txt.
+    """
+
+    number: str
+    factor: float
+    machine: str
+    kernel: str
+    layout: str
+    dtype: str
+    line: str
+
+    @classmethod
+    def parse(cls, text):
+        number, factor, *others = text.rstrip("\n").split(" ", 6)
+        return cls(number, float(factor), *others)
+
+    def __str__(self):
+        return " ".join(map(str, self))
+
+    def task(self):
+        """The task of the row on the machine."""
+        (layer,) = suites.parse(f"[moved]\n{self.line}")
+        row = suites.Row(layer, layer.case(self.layout, self.dtype), self.kernel)
+        return routes.task_of(row)._replace(machine=MACHINES[self.machine])
+
+    def is_moved(self):
+        """Whether the plan is another one with the multiple."""
+        task = self.task()
+        return moves.planned(task) != moves.planned(moves.with_number(task, self.number, self.factor))
+
+
+def read(path):
+    """The ``Moved`` of a file, by their numbers."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {moved.number: moved for moved in map(Moved.parse, lines)}
+
+
+def layers(count, seed):
+    """All layers that are searched: those of the suites, of the curves and random ones."""
+    return [*suites.LAYERS, *suites.parse("\n".join(odd_layers.lines(odd_layers.SETS, count, seed)))]
+
+
+def search(names, rows, machine, progress=None):
+    """For each of ``names`` that moves a row on a machine, the first ``Moved``."""
+    found = {}
+    for done, row in enumerate(rows):
+        left = [name for name in names if name not in found]
+        if not left:
+            break
+        if progress:
+            progress.show(done, f"{machine}: {len(left)} numbers without a row")
+        task = routes.task_of(row)._replace(machine=MACHINES[machine])
+        plan = moves.Planned.of(task)
+        for name in left:
+            factor = next((factor for factor in FACTORS if plan.moved(name, factor) is not None), None)
+            if factor is not None:
+                where = machine, row.kernel, row.case.layout, row.case.dtype, row.layer.line
+                found[name] = Moved(name, factor, *where)
+    return found

@@ -1,0 +1,16 @@
+"""Which processor this is."""
+
+
+def processor(path="/proc/cpuinfo"):
+    """(vendor, family, model) of an x86 processor, such as ("AuthenticAMD", 25, 17); None where no file says it."""
+    found = {}
+    try:
+        with open(path, errors="replace") as file:
+            for line in file:
+                name, colon, value = line.partition(":")
+                if not colon:  # an empty line ends what is said of the first processor
+                    break
+                found[name.strip()] = value.strip()
+        return found["vendor_id"], int(found["cpu family"]), int(found["model"])
+    except (OSError, KeyError, ValueError):
+        return None
