@@ -25,7 +25,7 @@ def varied(value, factor):
 
 
 class Noting(Tuning):
-    """A ``Tuning`` that notes the numbers a plan asks for. It equals itself alone, so no plan that is kept serves it."""
+    """A ``Tuning`` that notes the numbers a plan asks for. It equals only itself, so no cached plan serves it."""
 
     __hash__, __eq__ = object.__hash__, object.__eq__
 

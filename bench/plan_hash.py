@@ -1,7 +1,7 @@
-"""``python -m bench.plan_hash``: one hash of all plans of many rows, on several machines, to see whether a change moves any.
+"""``python -m bench.plan_hash``: hashes of the plans of many rows, on several machines. A change that moves a plan shows.
 
-A plan is its kernels, steps and blocks, and the copies around them (``moves.signature``). Two commits that print the same
-hashes plan the same work.
+A plan is its kernels, steps and blocks, and the copies around them (``moves.signature``). Two commits that print the
+same hashes plan the same work.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""``python -m bench.tune``: the rows that each tuned number of the CPU's planner moves, and whether it has the best value.
+"""``python -m bench.tune``: the rows whose plans a tuned number moves, and whether another value of it is faster.
 
 All rows are planned with each number as it is and with 0.7 and 1.4 times its value. Only rows whose plan changes are
 timed, by the old plan and by the new one in turn. ``--list`` plans only. ``--write`` keeps the values that are faster

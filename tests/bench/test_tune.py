@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
+sys.path.append(str(Path(__file__).parents[2]))
 
 from bench import both_ways, extremes, moved_rows, moves, routes, suites, tune
 from convgrad_cy import cpu
@@ -87,7 +86,7 @@ def test_rows_are_chosen_evenly():
 
 
 def made_up(number, factor, *places):
-    return tune.Move(number, factor, factor, {place: (number, factor) for place in places})
+    return tune.Move(number, factor, factor, dict.fromkeys(places, (number, factor)))
 
 
 class Clock:
@@ -189,7 +188,7 @@ def test_timing(capsys):
 
 def test_recorded_rows(tmp_path, monkeypatch, capsys):
     """A row for each number that moves one, and a failure if some number moves none."""
-    layers = [layer for layer in suites.LAYERS if layer.name in ("tiny_lenet_2", "tiny_depthwise")]
+    layers = [layer for layer in suites.LAYERS if layer.name in ("tiny_lenet_1", "tiny_depthwise")]
     monkeypatch.setattr(moved_rows, "layers", lambda count, seed: layers)
     path = tmp_path / "moved.txt"
     assert tune.main([f"--record={path}", "--only", "across_cycles", "box_positions", "span_bytes"]) == 1
@@ -202,7 +201,9 @@ def test_recorded_rows(tmp_path, monkeypatch, capsys):
 
 def test_no_other_library_is_imported():
     code = "import sys; from bench import tune; print({*sys.modules} & {'torch', 'jax', 'cupy', 'scipy', 'pandas'})"
-    child = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    child = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    )
     assert child.stdout.strip() == "set()"
 
 
