@@ -8,6 +8,7 @@ from typing import NamedTuple
 from convgrad_cy.cpu.machines import Machine
 
 from . import moves, odd_layers, routes, suites
+from .table import Progress
 
 _WIDE = Machine(6, 256, 64, False, 32 << 20, threads=2)
 #: Machines that plans are made for. The first has plain vectors of 64 bytes.
@@ -62,25 +63,26 @@ def read(path):
     return {moved.number: moved for moved in map(Moved.parse, lines)}
 
 
-def layers(count, seed):
-    """All layers that are searched: those of the suites, of the curves and random ones."""
-    return [*suites.LAYERS, *suites.parse("\n".join(odd_layers.lines(odd_layers.SETS, count, seed)))]
+def odd_layers_of(count, seed):
+    """The layers that are searched where those of the suites are not enough: of the curves, and random ones."""
+    return suites.parse("\n".join(odd_layers.lines(odd_layers.SETS, count, seed)))
 
 
-def search(names, rows, machine, progress=None):
+def search(names, layers, dtype, machine):
     """For each of ``names`` that moves a row on a machine, the first ``Moved``."""
-    found = {}
+    found, left = {}, list(names)
+    rows = suites.rows({layer.suite for layer in layers}, dtypes=[dtype], layers=layers)
+    progress = Progress(len(rows))
     for done, row in enumerate(rows):
-        left = [name for name in names if name not in found]
         if not left:
             break
-        if progress:
-            progress.show(done, f"{machine}: {len(left)} numbers without a row")
-        task = routes.task_of(row)._replace(machine=MACHINES[machine])
-        plan = moves.Planned.of(task)
+        progress.show(done, f"{dtype} on {machine}: {len(left)} numbers without a row")
+        plan = moves.Planned.of(routes.task_of(row)._replace(machine=MACHINES[machine]))
         for name in left:
             factor = next((factor for factor in FACTORS if plan.moved(name, factor) is not None), None)
             if factor is not None:
-                where = machine, row.kernel, row.case.layout, row.case.dtype, row.layer.line
+                where = machine, row.kernel, row.case.layout, dtype, row.layer.line
                 found[name] = Moved(name, factor, *where)
+        left = [name for name in left if name not in found]
+    progress.clear()
     return found

@@ -1,4 +1,4 @@
-"""``python -m bench.plan_hash``: hashes of the plans of many rows, on several machines. A change that moves a plan shows.
+"""``python -m bench.plan_hash``: hashes of the plans of many rows. A change that moves a plan shows.
 
 A plan is its kernels, steps and blocks, and the copies around them (``moves.signature``). Two commits that print the
 same hashes plan the same work.

@@ -9,7 +9,7 @@ import argparse
 import signal
 import sys
 from functools import cache
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -205,13 +205,10 @@ def arguments(argv):
 def record(options):
     """Write a moved row for each number; returns whether a number has none."""
     names, found = list(options.only), {}
-    progress = Progress(len(suites.rows(extremes.SETS, layers=moved_rows.layers(options.count, options.seed))))
-    for dtype in moved_rows.DTYPES:
-        rows = suites.rows(extremes.SETS, dtypes=[dtype], layers=moved_rows.layers(options.count, options.seed))
-        for name in moved_rows.MACHINES:
-            left = [number for number in names if number not in found]
-            found |= moved_rows.search(left, rows, name, progress)
-    progress.clear()
+    for layers in (suites.LAYERS, moved_rows.odd_layers_of(options.count, options.seed)):
+        for dtype, machine_name in product(moved_rows.DTYPES, moved_rows.MACHINES):
+            left = [name for name in names if name not in found]
+            found |= moved_rows.search(left, layers, dtype, machine_name)
     options.record.write_text("".join(f"{found[name]}\n" for name in names if name in found), encoding="utf-8")
     missing = [name for name in names if name not in found]
     print(f"{len(found)} of {len(names)} numbers move a row{': none by ' if missing else ''}{', '.join(missing)}")

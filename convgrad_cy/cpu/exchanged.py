@@ -44,7 +44,7 @@ def suits_lanes(problem):
 def _least_of_dgrad(task):
     """How many times as large as y the filter of a data gradient has to be."""
     tuning = task.machine.tuning
-    return tuning.larger_filter_of_lanes if suits_lanes(task.problem) else tuning.larger_filter_dgrad
+    return tuning.larger_filter_of_lanes if suits_lanes(task.problem) else tuning.least_larger_filter
 
 
 def _is_reversed(task):
@@ -63,7 +63,7 @@ def _least(task):
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
     fills = problem.groups == 1 or (task.operation == FPROP and suits_lanes(problem))
-    return tuning.larger_filter if fills else tuning.larger_filter_of_groups
+    return tuning.larger_filter if fills else tuning.least_larger_filter
 
 
 def suits(task):

@@ -103,9 +103,9 @@ def packs_in_tasks(case):
     tuning = case.tuning
     if case.taps > tuning.most_packed_taps:  # the more, the more each task copies
         return False
-    if case.positions <= tuning.one_box_positions:
+    if case.positions <= tuning.few_positions:
         return True
-    if case.positions > tuning.packed_positions or case.filter_bytes < case.groups * tuning.large_filter_bytes:
+    if case.positions > tuning.larger_positions or case.filter_bytes < case.groups * tuning.large_filter_bytes:
         return False
     blocks = -(-case.outputs // case.strip)
     many = case.groups * case.count * blocks >= tuning.few_tasks

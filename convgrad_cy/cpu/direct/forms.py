@@ -102,8 +102,8 @@ def _suits_packed(given):
 
 def _packed(given):
     case, parts = given.cut
-    tuning, most = case.tuning, case.tuning.packed_positions
-    block = even(case.outputs, tuning.packed_sums_bytes // (most * case.itemsize), case.strip)
+    tuning, most = case.tuning, case.tuning.larger_positions
+    block = even(case.outputs, tuning.larger_sums_bytes // (most * case.itemsize), case.strip)
     while block > case.strip and 2 * case.groups * case.count * -(-case.outputs // block) < tuning.wanted_tasks:
         block = even(case.outputs, block // 2, case.strip)
     return Sizes(case, parts, block, most, packs=True)

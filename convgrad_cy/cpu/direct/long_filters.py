@@ -17,7 +17,7 @@ def most_taps(case):
     tap = max(min(case.channels, LEAST_CHANNELS), 1) * case.itemsize
     row = max(even(case.outputs, tuning.wgrad_outputs, case.strip), case.lanes)
     # What they see has to leave room for positions in a window.
-    return max(1, min(tuning.long_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
+    return max(1, min(tuning.large_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
 
 
 def _cut(axis, most):

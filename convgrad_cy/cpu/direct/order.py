@@ -82,9 +82,9 @@ def _order(case, crosses):
         case, _ = cut_walks(case)
     # A strip that a task packs stays in the first cache. Layouts differ in who packs, but have the same chunks.
     itemsize, tuning = channel_bytes(case, pairs), case.tuning
-    chunk = chunk_of(case, tuning.packed_depth_bytes if packs else tuning.depth_bytes, itemsize)
+    chunk = chunk_of(case, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
     if not across and len(case.walks) == len(whole.walks) and (packs if case is whole else packs_in_tasks(case)):
-        most = tuning.packed_positions
+        most = tuning.larger_positions
     else:
         block = even(case.outputs, tuning.most_outputs, case.tile.tile_rows if across else case.strip)
         most = box_positions(case, block, phases)
@@ -137,7 +137,7 @@ def box_order_of(case, pieces=1):
     if case.taps == 1:
         depth_bytes, most = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
     else:
-        depth_bytes, most = tuning.wgrad_depth_bytes, tuning.box_positions
+        depth_bytes, most = tuning.shared_depth_bytes, tuning.box_positions
     chunk, sums_bytes = chunk_of(case, depth_bytes, case.itemsize), tuning.sums_bytes
     blocks = filter_blocks(case, chunk, block)
     if takes_larger_boxes(case) and case.positions * blocks >= 2 * tuning.wanted_tasks * tuning.larger_positions:

@@ -58,7 +58,7 @@ def _copied_bytes(case, positions_adjacent):
     """What lanes have of a position that a task copies for the spreading tile; in wgrad boxes decide about sums."""
     if case.operation == WGRAD:
         return case.tuning.summed_copies_bytes
-    return case.tuning.adjacent_copies_bytes if positions_adjacent else case.tuning.position_bytes
+    return case.tuning.spread_bytes if positions_adjacent else case.tuning.position_bytes
 
 
 def _copying(case, spread, positions_adjacent):
@@ -128,7 +128,7 @@ def cut_correlation(case, spread, positions_adjacent, in_place, threads):
 def _heights(case, spread):
     """Rows of positions that are summed before the next vector of lanes: its line is in the cache for that one."""
     _, height, width = case.walks[0]
-    position = case.tuning.position_bytes if spread is None else case.tuning.summed_spread_bytes
+    position = case.tuning.position_bytes if spread is None else case.tuning.spread_bytes
     position = min(case.groups * case.outputs * case.itemsize, position)
     row = height.source_step * width.source_step * width.positions * position
     return max(1, case.tuning.summed_rows_bytes // max(row, 1))

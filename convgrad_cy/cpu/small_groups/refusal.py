@@ -22,14 +22,14 @@ def _own(case, positions_adjacent, spread):
     half = max(1, case.lanes // 2)
     if channels > half or case.outputs > half:
         return "the channels of a group are more than half of a vector"
-    if sums_positions and channels > case.tuning.most_summed_channels:
+    if sums_positions and channels > case.tuning.most_group_channels:
         if spread is None:
-            return Reason("the source has more than {} channels in a group", case.tuning.most_summed_channels)
+            return Reason("the source has more than {} channels in a group", case.tuning.most_group_channels)
         if case.multiplies_pairs or 2 * case.outputs == case.lanes:
             return "others multiply bfloat16 in pairs of positions, or fill halves of vectors"
     # A copy with a vector for each channel may cost more than the general way; but not in wgrad, nor where phases of a
     # dgrad share it.
-    shared = case.count > 1 and not (positions_adjacent and channels > case.tuning.most_sharing_channels)
+    shared = case.count > 1 and not (positions_adjacent and channels > case.tuning.most_group_channels)
     several = max(channels, case.outputs) > 1 and not sums_positions
     if spread is None and several and not shared and not _expands_well(case, positions_adjacent):
         return "a copy with a vector for each channel would take too long"
@@ -48,7 +48,7 @@ def _expands_well(case, positions_adjacent):
     tile, terms = case.tile.unsplit(), case.channels * max(case.taps, 1)
     # A vector of lanes made of more than two of channels, or of groups that lie across vectors, takes too long.
     # One output for each group is worth even that: it leaves the general way few rows of a tile.
-    if channels > case.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
+    if channels > case.tuning.most_group_channels or lanes % outputs or 1 < outputs < channels:
         return False
     short = case.tuning.short_sum_adjacent if positions_adjacent else case.tuning.short_sum
     general = tile_cycles(outputs, row, tile, case.itemsize) * (1 + short / terms)

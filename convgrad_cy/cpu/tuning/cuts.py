@@ -28,10 +28,6 @@ TABLE = (
         "Smaller ones leave rows of a tile empty and read all filters.",
     ),
     same(
-        "parts_together", 64, "parts of a result",
-        "Stride phases whose tasks are those of the same loops: a loop for each part is a team for each.",
-    ),
-    same(
         "least_packed_bytes", 16384, "bytes of a filter",
         "Packed by one task, before those that multiply: less is sooner packed than another thread has begun.",
     ),

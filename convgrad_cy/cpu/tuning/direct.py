@@ -13,19 +13,10 @@ TABLE = (
         "Enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.",
     ),
     same(
-        "kept_positions", 24, "positions of a box",
-        "A window of a few channels that has no more loses channels in the place of positions: the rim grows as boxes "
-        "shrink.",
-    ),
-    same(
         "kept_positions_of_long_sums", 64, "positions of a box",
-        "The same where the taps alone are a long sum, as each box reads the whole filter again.",
+        "As `few_positions`, of a window whose taps alone are a long sum, as each box reads the whole filter again.",
     ),
     same("long_sum", 512, "terms of a sum", "From these on a sum is long. (32 x 32 taps of 3 channels are.)"),
-    same(
-        "least_row", 32, "positions of a row",
-        "Longer rows may be halved, to make less of a window's rim.",
-    ),
     same(
         "halved_part", 0.8, "of the elements of a position",
         "A row is halved if a window then has at most so many: each half has rows of its own to begin.",
@@ -57,12 +48,9 @@ TABLE = (
         "Sums are loaded and stored as often as a chunk begins, but a strip of its filter should stay in the L1 cache.",
     ),
     same(
-        "packed_depth_bytes", 2304, "bytes of taps and channels",
-        "The same where a task packs its part of the filter, whose strip then shares the L1 cache with its source.",
-    ),
-    same(
-        "packed_sums_bytes", 256 << 10, "bytes of a task",
-        "Sums where it packs its part of the filter: its window is copied once for all of its outputs.",
+        "shared_depth_bytes", 2304, "bytes of taps and channels",
+        "As `depth_bytes`, where a strip shares the L1 cache: with its source, if a task packs its part of the "
+        "filter; with sums that are stored in it, in wgrad.",
     ),
     same(
         "most_outputs", 512, "outputs of a block",
@@ -73,8 +61,9 @@ TABLE = (
         "A task of few positions has to have so many to pay.",
     ),
     same(
-        "least_positions", 32, "positions of a box",
-        "It has no fewer, however many tasks are wanted: its rim counts.",
+        "least_positions", 32, "positions",
+        "Fewer leave too little to multiply for each filter that is read: of a box, however many tasks are wanted, of "
+        "the parts into which padding cuts a walk, and of a row that is halved to make less of a window's rim.",
     ),
     same(
         "few_products", 16384, "products of a position",
@@ -97,13 +86,9 @@ TABLE = (
         "Of fewer, across channels, storing past the cache takes longer than the products.",
     ),
     # wgrad.
-    same(
-        "wgrad_depth_bytes", 2304, "bytes of taps and channels",
-        "Rows of a block of the filter: more of them read the target less often, but their sums leave the cache.",
-    ),
     Number(
         "wgrad_pointwise_depth_bytes", 2304, 1536, "bytes of channels",
-        "The same of one tap: narrow tiles of channels last read a little of each position.",
+        "As `shared_depth_bytes`, in wgrad of one tap: narrow tiles of channels last read a little of each position.",
     ),
     Number(
         "wgrad_pointwise_positions", 256, 128, "positions of a box",
@@ -115,17 +100,18 @@ TABLE = (
     ),
     same(
         "larger_positions", 512, "positions of a box",
-        "The sums of wgrad are loaded and stored less often for it, where boxes are enough.",
+        "Of larger boxes: the sums of wgrad are loaded and stored less often for them. Up to these, each task packs "
+        "its part of a large filter: packed before, it would fall out of the cache.",
     ),
     same(
         "transposed_channels", 16, "channels of a source",
         "By narrow vectors, from these on it is transposed for several taps: positions are then adjacent in a window.",
     ),
     same(
-        "long_filter_bytes", 1 << 20, "bytes of a task",
-        "A filter whose sums are more is cut into blocks of taps: they should stay in the L2 cache.",
+        "larger_sums_bytes", 256 << 10, "bytes of a task",
+        "Sums of a task with large boxes: of wgrad, and where each task packs its part of the filter, so that its "
+        "window is copied once for all of its outputs.",
     ),
-    same("larger_sums_bytes", 256 << 10, "bytes of a task", "Sums of a task with such boxes."),
     same(
         "gathered_bytes", 1024, "bytes of a position",
         "Channels of a chunk, and outputs of a block, whose window is gathered from more lines than it has: fewer "
@@ -171,13 +157,10 @@ TABLE = (
     ),
     # Who packs the filter, what is read in place, and what stride phases share (direct/choices.py).
     same(
-        "packed_positions", 512, "positions",
-        "Up to these each task packs its part of a large filter: packed before, it would fall out of the cache.",
-    ),
-    same(
-        "one_box_positions", 24, "positions",
-        "Up to these each task packs a filter of any size, and a box finds a source of several taps in the cache, "
-        "without a window.",
+        "few_positions", 24, "positions of a box",
+        "Up to these, each task packs a filter of any size, and finds a source of several taps in the cache, without "
+        "a window. A window of a few channels that has no more positions loses channels: the rim grows as boxes "
+        "shrink.",
     ),
     same(
         "strip_reads", 3, "tiles of a box",
@@ -213,11 +196,8 @@ TABLE = (
     ),
     same(
         "most_parts", 64, "walks",
-        "More parts take longer to begin than their products save.",
-    ),
-    same(
-        "least_part_positions", 32, "positions of each part",
-        "Fewer leave too little to multiply for each part's filter.",
+        "Parts into which padding cuts a walk: more take longer to begin than their products save. And stride phases "
+        "whose tasks are those of the same loops, in Winograd's algorithm.",
     ),
     same(
         "least_reach", 0.25, "of the positions of an axis",

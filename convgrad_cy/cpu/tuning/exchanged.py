@@ -4,16 +4,13 @@ from .number import same
 
 TABLE = (
     same(
-        "larger_filter_dgrad", 2.5, "taps for each position, of a data gradient",
-        "An exchange has fewer products by this factor, but shorter sums of channels.",
+        "least_larger_filter", 2.5, "taps for each position",
+        "Of a data gradient, and with groups: an exchange has fewer products by this factor, or longer rows, but "
+        "copies x and has shorter sums of channels.",
     ),
     same(
         "larger_filter_of_lanes", 5, "taps for each position, of a data gradient",
         "The same where small groups side by side have a table of so many taps, and no cliff.",
-    ),
-    same(
-        "larger_filter_of_groups", 2.5, "taps for each position, of the others with groups",
-        "As many products either way: longer rows have to make up for the copy of x.",
     ),
     same(
         "larger_filter", 10, "taps for each position, of the others",

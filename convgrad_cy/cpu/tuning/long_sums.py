@@ -5,7 +5,8 @@ from .number import same
 TABLE = (
     same(
         "least_long_terms", 4096, "terms of a sum",
-        "Shorter ones take no longer in other families than it takes to add the lanes of a vector.",
+        "At the end of a sum, and of each slice of it, the lanes of a vector are added: shorter ones take no longer "
+        "in other families.",
     ),
     same(
         "least_long_terms_of_groups", 256, "terms of a sum, for each output of a group",
@@ -43,9 +44,5 @@ TABLE = (
     same(
         "long_slice_bytes", 128 << 10, "bytes of a task",
         "Of the filter, which is read for all positions and so should stay in the L2 cache, beside what these see.",
-    ),
-    same(
-        "least_long_slice", 4096, "terms",
-        "Of a slice: at its end the lanes of each sum are added.",
     ),
 )  # fmt: skip

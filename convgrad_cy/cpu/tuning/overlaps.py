@@ -4,10 +4,6 @@ from .number import same
 
 TABLE = (
     same(
-        "most_overlapped_channels", 16, "channels of x",
-        "With more, stride phases fill a vector by themselves.",
-    ),
-    same(
         "least_block_elements", 64, "elements of the largest part of a block",
         "Fewer leave most of a tile empty, as those of stride phases do.",
     ),

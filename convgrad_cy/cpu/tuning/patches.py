@@ -5,7 +5,7 @@ from .number import same
 TABLE = (
     same(
         "most_patch_channels", 16, "channels of x",
-        "With more, the kernels fill most of a vector for each tap by themselves.",
+        "With more, the kernels fill most of a vector for each tap, or each stride phase, by themselves.",
     ),
     same(
         "least_patch_products", 32, "products of an element of x",

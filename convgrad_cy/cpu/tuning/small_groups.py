@@ -40,12 +40,9 @@ TABLE = (
         "the cache.",
     ),
     same(
-        "summed_spread_bytes", 256, "bytes of a position",
-        "Of a position, as many lanes take part in that for the spreading tile; for others `position_bytes`.",
-    ),
-    same(
-        "adjacent_copies_bytes", 256, "bytes of a task",
-        "The same in fprop and dgrad, channels first. Channels last they have `position_bytes`.",
+        "spread_bytes", 256, "bytes of a position",
+        "Lanes that the spreading tile has of a position: of its copies in fprop and dgrad, channels first, and of a "
+        "row in wgrad. Others have `position_bytes`.",
     ),
     same(
         "spread_in_place_part", 0.25, "of the last cache",
@@ -65,17 +62,9 @@ TABLE = (
         "A sum waits for its last product as long as so many products take.",
     ),
     same(
-        "most_summed_channels", 4, "channels of a group",
-        "With more, the sums of wgrad, which are their square, do not stay in registers; and other ways are as fast as "
-        "the spreading tile, where they leave no lanes empty.",
-    ),
-    same(
-        "most_sharing_channels", 4, "channels of a group",
-        "Up to these the phases of a dgrad pay, channels first, for the copy that they share.",
-    ),
-    same(
-        "most_expanded_channels", 4, "channels of a group",
-        "Up to these fprop and dgrad of one walk pay for a copy with a vector for each.",
+        "most_group_channels", 4, "channels of a group",
+        "Up to these a vector for each channel pays: for the sums of wgrad, which are their square, for the copy of "
+        "fprop and dgrad, and for the copy that the phases of a dgrad share.",
     ),
     same(
         "short_sum", 9, "products of a sum",

@@ -37,7 +37,8 @@ TABLE = (
     same("tile_outputs_of_many_points", 64, "outputs of a block", "The same with more than `few_points`."),
     same(
         "tile_channels", 128, "channels of a chunk",
-        "More load the sums less often, but a strip of the filter should stay in the L1 cache.",
+        "More load the sums less often, but a strip of the filter should stay in the L1 cache. In wgrad, channels and "
+        "outputs of a block, whose product the sums are.",
     ),
     same(
         "span_bytes", 4 << 20, "bytes of a task",
@@ -45,9 +46,9 @@ TABLE = (
         "cache while their products are added, though tiles come from the L3 cache.",
     ),
     same(
-        "kept_tiles_bytes", 24 << 20, "bytes",
-        "Transformed tiles are kept for all blocks of outputs, or of the filter, up to these: beyond, they leave the "
-        "L3 cache, and transforming again is quicker.",
+        "kept_bytes", 24 << 20, "bytes",
+        "Transformed tiles are kept for all blocks of outputs, or of the filter, and transformed filters for all "
+        "tasks, up to these: beyond, they leave the L3 cache, and transforming again is quicker.",
     ),
     same(
         "kept_tiles_bytes_of_two", 8 << 20, "bytes",
@@ -59,10 +60,6 @@ TABLE = (
         "A larger filter goes through memory only for many tiles; for fewer, each task transforms its own part of it.",
     ),
     same(
-        "kept_filter_bytes", 24 << 20, "bytes transformed",
-        "More leave the L3 cache: they are not in memory at a time, and each task transforms its own for any tiles.",
-    ),
-    same(
         "filter_strips", 4, "strips of outputs",
         "Of a task that transforms filters: no more.",
     ),
@@ -72,9 +69,8 @@ TABLE = (
     ),
     same(
         "least_filter_channels", 8, "channels of a task",
-        "The same where there would be fewer than `filter_tasks`.",
+        "The same where there would be fewer than `wanted_tile_tasks`.",
     ),
-    same("filter_tasks", 8, "tasks", "That transform filters, at least; more for more threads."),
     same(
         "many_tiles", 256, "tiles",
         "Of so many on, a filter that goes through memory pays.",
@@ -108,12 +104,9 @@ TABLE = (
     ),
     # wgrad.
     same(
-        "wgrad_tiles", 56, "tiles of a box",
-        "More load the sums less often, but their values should stay in the L2 cache.",
-    ),
-    same(
-        "wgrad_tile_channels", 128, "channels and outputs of a block",
-        "More transform both operands less often, but sums are their product.",
+        "full_box_tiles", 56, "tiles of a box",
+        "Of wgrad, and of a task that takes several groups, whose filters are small: more load the sums less often, "
+        "but their values should stay in the L2 cache.",
     ),
     same(
         "wgrad_tile_sums_bytes", 2400 << 10, "bytes of a task",
@@ -141,10 +134,6 @@ TABLE = (
     same(
         "bundled_channels", 16, "channels of a task",
         "Groups are taken together up to these, a line of the cache, or in fprop and dgrad up to two vectors.",
-    ),
-    same(
-        "bundled_tiles", 56, "tiles of a box",
-        "Of a task that takes several groups, whose filters are small.",
     ),
     # Whether it is chosen.
     same(

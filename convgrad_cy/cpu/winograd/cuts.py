@@ -65,12 +65,12 @@ class Cutting:
     def parts_together(self, blocks, box):
         """How many parts of the result share their loops: as many as have little to keep for all tasks."""
         tuning, parts = self.tile.tuning, sum([kind.count for kind in self.kinds])
-        most = tuning.parts_together
+        most = tuning.most_parts
         if blocks.group:
             filters = 4 * self.points * self.channels * self.added * self.groups * min(blocks.group, self.outputs)
-            most = min(most, tuning.kept_filter_bytes // filters)
+            most = min(most, tuning.kept_bytes // filters)
         if blocks.shared:
-            most = min(most, tuning.kept_tiles_bytes // self.value_bytes(blocks.images, box))
+            most = min(most, tuning.kept_bytes // self.value_bytes(blocks.images, box))
         return max(1, min(parts, most))
 
     def correlation_loop(self, blocks, box):

@@ -110,7 +110,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     """(blocks, tiles of a box, tasks) of fprop and dgrad, where the sums of so many walks are added."""
     filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
-    most = tuning.kept_filter_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
+    most = tuning.kept_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
     few_points = points <= tuning.few_points
     inside = few_points and filters * outputs > most
     if inside:
@@ -119,7 +119,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
         block = tuning.tile_outputs if few_points else tuning.tile_outputs_of_many_points
     block = min(-(-outputs // strip) * strip, max(strip, block))
     bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside are those of one group
-    most = tuning.bundled_tiles if bundle and groups > 1 else tuning.box_tiles
+    most = tuning.full_box_tiles if bundle and groups > 1 else tuning.box_tiles
     if inside:
         most = tuning.own_filter_sums // block
     sums_bytes = tuning.tile_sums_bytes if few_points else tuning.tile_sums_bytes_of_many_points
@@ -137,9 +137,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
     values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
-    most = tuning.kept_tiles_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
+    most = tuning.kept_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
     shared = outputs > block and values <= most
-    group = 0 if inside else max(block, tuning.kept_filter_bytes // filters // block * block)
+    group = 0 if inside else max(block, tuning.kept_bytes // filters // block * block)
     chunks = added * -(-channels // chunk)
     span = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
     blocks, tasks = TileBlocks(1, images, chunk, block, group, shared, 1, span, 1), boxes * -(-outputs // block)
@@ -150,23 +150,23 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
 
 def _accumulation(walks, given, count, points, groups, channels, outputs, batch, lanes, strip, tuning):
     """The same of wgrad, whose filter has so many parts."""
-    wanted, most = tuning.wanted_tile_tasks, tuning.wgrad_tile_channels
+    wanted, most = tuning.wanted_tile_tasks, tuning.tile_channels
     block = min(-(-outputs // strip) * strip, most)
     chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
-    images, *box = _box(walks, given, batch, tuning.wgrad_tiles, tuning.row_tiles)
+    images, *box = _box(walks, given, batch, tuning.full_box_tiles, tuning.row_tiles)
     parts = groups * -(-channels // chunk) * -(-outputs // block)
     boxes = _boxes(walks, given, batch, images, box)
     slices = max(1, min(-(-wanted // parts), boxes // 2))
     tiles = groups * images * prod(box) * boxes
     values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
-    if slices == 1 and values <= tuning.kept_tiles_bytes:
+    if slices == 1 and values <= tuning.kept_bytes:
         wanted = tuning.wanted_tile_tasks_unsliced
     while parts * slices < wanted and block > max(strip, tuning.wgrad_least_tile_outputs):
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     many = tuning.sharing_blocks_of_walks if count > 1 else tuning.sharing_blocks
-    shared = parts >= many * groups and values <= tuning.kept_tiles_bytes
+    shared = parts >= many * groups and values <= tuning.kept_bytes
     blocks, tasks = TileBlocks(1, images, chunk, block, 0, shared, slices, 1, 1), parts * slices
     bundle = _bundle_channels(channels, outputs, lanes, True, tuning)
     if bundle and not shared:
@@ -206,7 +206,7 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
 
     if operation == WGRAD:
         lanes = tile.vector_bytes // 4
-        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_tiles_bytes, has_room), box
+        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_bytes, has_room), box
 
     def box_of(most):
         images, *own = _box(cutting.walks, cutting.given, cutting.batch, most, tuning.row_tiles)
@@ -216,7 +216,7 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
     while together > 1 and not has_room(chosen._replace(together=together), box):
         together -= 1
     return cut_correlation(
-        cutting, chosen._replace(together=together), box, threads, box_of, tuning.kept_tiles_bytes, has_room
+        cutting, chosen._replace(together=together), box, threads, box_of, tuning.kept_bytes, has_room
     )
 
 
@@ -226,7 +226,7 @@ def _filter_part(chosen, groups, channels, outputs, tile, threads):
     if not chosen.group:
         return 1, tuning.filter_channels
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    strips, wanted = groups * -(-min(chosen.group, outputs) // strip), max(tuning.filter_tasks, threads)
+    strips, wanted = groups * -(-min(chosen.group, outputs) // strip), max(tuning.wanted_tile_tasks, threads)
     most = channels * strips // wanted  # of each strip, for as many tasks
     return (
         max(1, min(tuning.filter_strips, strips // wanted)),
