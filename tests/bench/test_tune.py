@@ -165,6 +165,20 @@ def test_values_are_kept_for_one_processor(tmp_path):
     assert path.read_text() == Path(by_processor.__file__).read_text() or by_processor.VALUES
 
 
+def test_what_is_taken_is_kept(monkeypatch, capsys):
+    """Under this processor and the width of its vectors; a run without a faster value leaves the table as it is."""
+    kept = []
+    monkeypatch.setattr(tune, "written", kept.append)
+    monkeypatch.setattr(tune, "processor", lambda: ("FakedVendor", 99, 7))
+    monkeypatch.setattr(by_processor, "VALUES", {("Other", 1, 1, 64): {"box_positions": 2}})
+    for taken in ({"box_positions": 358}, {}):
+        monkeypatch.setattr(tune, "measured", lambda *arguments, taken=taken: ({}, taken, []))
+        assert tune.main(["--write", "--match=tiny_lenet_1", "--only", "box_positions"]) == 0
+        assert f"{len(taken)} values kept for ('FakedVendor', 99, 7, " in capsys.readouterr().out
+    own = {("FakedVendor", 99, 7, cpu.machine().vector_bytes): {"box_positions": 358}}
+    assert kept == [by_processor.VALUES | own, by_processor.VALUES]
+
+
 def test_listing(wide_vectors, tmp_path, capsys):
     """The numbers of rows and the suites, and nothing is timed."""
     names = ["across_cycles", "span_bytes"]
@@ -190,8 +204,9 @@ def test_recorded_rows(tmp_path, monkeypatch, capsys):
     """A row for each number that moves one, and a failure if some number moves none."""
     layers = [layer for layer in suites.LAYERS if layer.name in ("tiny_lenet_1", "tiny_depthwise")]
     monkeypatch.setattr(suites, "LAYERS", layers)
+    monkeypatch.setattr(moved_rows, "odd_layers_of", lambda count, seed: [])
     path = tmp_path / "moved.txt"
-    assert tune.main([f"--record={path}", "--count=0", "--only", "across_cycles", "box_positions", "span_bytes"]) == 1
+    assert tune.main([f"--record={path}", "--only", "across_cycles", "box_positions", "span_bytes"]) == 1
     assert "2 of 3 numbers move a row: none by span_bytes" in capsys.readouterr().out
     found = moved_rows.read(path)
     assert [*found] == ["across_cycles", "box_positions"] and all(moved.is_moved() for moved in found.values())
