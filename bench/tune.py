@@ -203,13 +203,15 @@ def arguments(argv):
 
 
 def record(options):
-    """Write a moved row for each number; returns whether a number has none."""
-    names, found = list(options.only), {}
+    """Write a moved row for each number; returns whether a number has none. Rows of the file that still move stay."""
+    names, path = list(options.only), options.record
+    known = moved_rows.read(path) if path.exists() else {}
+    found = {name: known[name] for name in names if name in known and known[name].is_moved()}
     for layers in (suites.LAYERS, moved_rows.odd_layers_of(options.count, options.seed)):
         for dtype, machine_name in product(moved_rows.DTYPES, moved_rows.MACHINES):
             left = [name for name in names if name not in found]
             found |= moved_rows.search(left, layers, dtype, machine_name)
-    options.record.write_text("".join(f"{found[name]}\n" for name in names if name in found), encoding="utf-8")
+    path.write_text("".join(f"{found[name]}\n" for name in names if name in found), encoding="utf-8")
     missing = [name for name in names if name not in found]
     print(f"{len(found)} of {len(names)} numbers move a row{': none by ' if missing else ''}{', '.join(missing)}")
     return bool(missing)

@@ -16,7 +16,8 @@ def tile_cycles(rows, columns, tile, itemsize):
     """A model of the cycles for one step of depth of a block: two multiplications or two loads of a vector each."""
     lanes, strip = tile.vector_bytes // itemsize, tile.tile_column_bytes // itemsize
     if columns and fits_half(columns, tile, itemsize):
-        return tile.tuning.half_tile_cycles * -(-rows // HALF_ROWS)
+        full, least = tile.tuning.half_tile_cycles, tile.tuning.least_half_tile_cycles
+        return full * (rows // HALF_ROWS) + (least if rows % HALF_ROWS else 0)
     split = 2 if tile.halves else 1  # two cycles are one of the model
     cycles = 0
     for width, strips in ((strip, columns // strip), (columns % strip, 1)):

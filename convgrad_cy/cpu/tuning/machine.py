@@ -41,6 +41,10 @@ TABLE = (
     # The register tile (tile.py).
     same(
         "half_tile_cycles", 2.25, "cycles of a step of depth",
-        "A tile of half a vector waits for loads, or, with few rows, for its sums.",
+        "A full tile of half a vector waits for loads.",
+    ),
+    same(
+        "least_half_tile_cycles", 2, "cycles of a step of depth",
+        "One of few rows waits for its sums.",
     ),
 )  # fmt: skip
