@@ -211,7 +211,15 @@ def test_recorded_rows(tmp_path, monkeypatch, capsys):
     found = moved_rows.read(path)
     assert [*found] == ["across_cycles", "box_positions"] and all(moved.is_moved() for moved in found.values())
     assert all(moved_rows.Moved.parse(str(moved)) == moved for moved in found.values())
-    assert not found["across_cycles"]._replace(number="span_bytes").is_moved()
+    stale = found["across_cycles"]._replace(number="span_bytes")
+    assert not stale.is_moved()
+    # Of a second run: rows that still move stay, the others are searched anew.
+    path.write_text(f"{found['across_cycles']}\n{stale._replace(number='box_positions', factor=1.0)}\n")
+    searched = []
+    search = moved_rows.search
+    monkeypatch.setattr(moved_rows, "search", lambda names, *rest: searched.append([*names]) or search(names, *rest))
+    assert tune.main([f"--record={path}", "--only", "across_cycles", "box_positions"]) == 0
+    assert moved_rows.read(path) == found and searched[0] == ["box_positions"]
 
 
 def test_no_other_library_is_imported():
