@@ -48,7 +48,7 @@ class Way(NamedTuple):
 
 def planned_moves(plans, names):
     """The ``Move`` of each number and factor."""
-    progress, found, tuning = Progress(len(names)), [], plans[0].task.machine.tuning
+    progress, found, tuning = Progress(len(names)), [], cpu.machine().tuning
     for done, name in enumerate(names):
         progress.show(done, name)
         for factor in moves.FACTORS:

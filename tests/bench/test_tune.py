@@ -195,6 +195,11 @@ def test_listing(wide_vectors, tmp_path, capsys):
     assert f"{len(rows)} rows" in printed and "1 of 2 numbers move no row" in printed
 
 
+def test_no_rows(capsys):
+    assert tune.main(["--match=no_such_layer", "--only", "box_positions"]) == 0
+    assert "1 of 1 numbers move no row" in capsys.readouterr().out
+
+
 def test_timing(capsys):
     assert tune.main(["--match=tiny_lenet_2", "--only", "box_positions", "--seconds=0.001", "--rows=1"]) == 0
     assert capsys.readouterr().out.splitlines()[-3].startswith("box_positions")
