@@ -117,7 +117,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
         block = tuning.own_filter_outputs
     else:
         block = tuning.tile_outputs if few_points else tuning.tile_outputs_of_many_points
-    block = min(-(-outputs // strip) * strip, max(strip, block))
+    block = min(-(-outputs // strip) * strip, max(strip, block // strip * strip))
     bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside are those of one group
     most = tuning.full_box_tiles if bundle and groups > 1 else tuning.box_tiles
     if inside:
@@ -150,7 +150,7 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
 
 def _accumulation(walks, given, count, points, groups, channels, outputs, batch, lanes, strip, tuning):
     """The same of wgrad, whose filter has so many parts."""
-    wanted, most = tuning.wanted_tile_tasks, tuning.tile_channels
+    wanted, most = tuning.wanted_tile_tasks, max(lanes, tuning.tile_channels // lanes * lanes)
     block = min(-(-outputs // strip) * strip, most)
     chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
