@@ -42,7 +42,7 @@ def not_exchanged(monkeypatch):
 def short(machine_with):
     """Lower the limits of the tuning so that few taps count as many."""
     few = 32 * cpu.this_machine().vector_bytes
-    tuning = cpu.this_machine().tuning._replace(long_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
+    tuning = cpu.this_machine().tuning._replace(large_filter_bytes=few, sums_bytes=8 << 10, box_positions=12)
     machine_with(own_tuning=tuning)
 
 

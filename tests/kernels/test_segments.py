@@ -78,7 +78,7 @@ def test_terms(extents, kernel, stride, dilation, pad):
         assert after == before and not padded
         assert all(terms([walk])[0] == terms(its_parts)[0] for walk, its_parts in zip(walks, parts, strict=True))
         assert len(cut) <= WIDE.most_parts and all(
-            8 * prod(axis.positions for axis in walk) >= WIDE.least_part_positions for walk in cut
+            8 * prod(axis.positions for axis in walk) >= WIDE.least_positions for walk in cut
         )
         of_all = sum(prod(axis.positions * axis.taps for axis in walk) for walk in walks)
         assert sum(after.values()) <= WIDE.left_products * of_all

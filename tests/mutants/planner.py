@@ -143,7 +143,7 @@ PLANNER_MUTANTS = [
         "convgrad_cy/cpu/direct/reads.py",
         "test_reads.py",
         ("few outputs have a window", "blocks.outputs >= sums.tuning.window_outputs", "True"),
-        ("boxes of few positions have a window", "blocks.images * positions > tuning.one_box_positions", "True"),
+        ("boxes of few positions have a window", "blocks.images * positions > tuning.few_positions", "True"),
         ("strides need no window", "shared or width.source_step > 1", "shared"),
         ("pairs are read from the filter", "blocks.packs and not blocks.pairs", "blocks.packs"),
         ("few channels are transposed", "wide or sums.channels < sums.tuning.transposed_channels", "wide"),

@@ -65,7 +65,7 @@ WORK_MUTANTS = [
         "convgrad_cy/cpu/long_sums/__init__.py",
         "test_long_sums.py",
         ("vectors along any axis", "tensor.strides[axis] == tensor.itemsize", "True"),
-        ("the batch cuts sums", "terms // tuning.least_long_slice", "problem.batch"),
+        ("the batch cuts sums", "terms // tuning.least_long_terms", "problem.batch"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/long_sums/__init__.py",
@@ -279,8 +279,8 @@ WORK_MUTANTS = [
         "test_algorithm.py::test_plans",
         (
             "groups of part of a block",
-            "tuning.kept_filter_bytes // filters // block * block",
-            "tuning.kept_filter_bytes // filters",
+            "tuning.kept_bytes // filters // block * block",
+            "tuning.kept_bytes // filters",
         ),
     ),
     *mutants_of(

@@ -135,7 +135,7 @@ def test_positions_cut_no_chunk(problem):
 
 @pytest.mark.tuning
 @pytest.mark.parametrize("tile", (0, 1))
-@pytest.mark.parametrize("size, most", ((28, WIDE.depth_bytes), (2, WIDE.packed_depth_bytes)))
+@pytest.mark.parametrize("size, most", ((28, WIDE.depth_bytes), (2, WIDE.shared_depth_bytes)))
 def test_depth_of_chunks(size, most, tile):
     """Chunks must be longer unless tasks pack their part of the filter, as for few positions."""
     problem = problem_of(1, 1, 512, 64, (1, size, size), (1, 3, 3), (1, 1, 1))

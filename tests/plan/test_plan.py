@@ -103,8 +103,7 @@ def test_blocks(operation, problem, tile, dtype, adjacent):
         held = itemsize // 2 if blocks.pairs and operation != WGRAD else itemsize
         assert elements * held <= tuning.window_bytes or blocks.chunk == positions == 1
         assert not blocks.pairs or (dtype.name == "bfloat16" and tile[3])
-        most_sums = tuning.larger_sums_bytes if operation == WGRAD else tuning.sums_bytes
-        most_sums = tuning.packed_sums_bytes if blocks.packs else most_sums
+        most_sums = tuning.larger_sums_bytes if operation == WGRAD or blocks.packs else tuning.sums_bytes
         assert positions * blocks.outputs * itemsize <= most_sums or positions <= tile[0]
         for i, own in enumerate(window):  # one box for all walks, but no longer than a walk
             longest = max(other[i].positions for other in windows)

@@ -17,7 +17,6 @@ PLANNER = Path(convgrad_cy.__file__).parent / "cpu"
 SOURCES = {
     str(path.relative_to(PLANNER)): path.read_text() for path in PLANNER.rglob("*.py") if path.parent.name != "tuning"
 }
-SUITES = re.findall(r"^\[(\w+)\]", (Path(__file__).parents[2] / "bench" / "suites.txt").read_text(), re.MULTILINE)
 MACHINE = Machine(6, 256, 64, False, 32 << 20, threads=2)
 
 #: Numbers with a name elsewhere: they limit legal problems or memory, or belong to a fit.
@@ -51,7 +50,6 @@ ELSEWHERE = {
 @pytest.mark.parametrize("number", TABLE, ids=lambda number: number.name)
 def test_each_is_described_and_used(number):
     assert number.wide > 0 and number.narrow > 0 and number.unit and re.fullmatch(r"[A-Z].*\.\)?", number.balances)
-    assert number.suites and set(number.suites.split()) <= set(SUITES)
     assert any(re.search(rf"tuning\.{number.name}\b", text) for text in SOURCES.values())
 
 

@@ -162,7 +162,7 @@ def test_parts_of_a_result_share_their_loops(monkeypatch, stride, groups, togeth
 
     def machine(*asked):
         made = usual(*asked)
-        return made._replace(own_tuning=made.tuning._replace(parts_together=together))
+        return made._replace(own_tuning=made.tuning._replace(most_parts=together))
 
     geometry = {"batch": 2, "groups": groups, "x_channels": 33, "y_channels": 40, "extent": [26, 25]}
     geometry |= {"kernel": 2 * stride, "stride": stride, "dilation": 1, "padding": 1}

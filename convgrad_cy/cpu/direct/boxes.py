@@ -54,7 +54,7 @@ def compact_box_of(walk, batch, most, multiple, tuning):
     With few output channels, filling windows takes as long as the products.
     """
     box = box_of(walk, batch, most, multiple)
-    while box[3] > tuning.least_row:
+    while box[3] > tuning.least_positions:
         halved = box_of(walk, batch, most, multiple, -(-box[3] // 2))
         size, halved_size = _window_size(walk, box), _window_size(walk, halved)
         if halved_size > size or halved_size * prod(box) > tuning.halved_part * size * prod(halved):
@@ -110,7 +110,7 @@ def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compac
             break
         # First fewer channels, because smaller boxes have relatively more halo. Then fewer positions.
         long = chunk // 2 * sums.taps >= tuning.long_sum
-        few = tuning.kept_positions_of_long_sums if long else tuning.kept_positions
+        few = tuning.kept_positions_of_long_sums if long else tuning.few_positions
         if chunk > least and (chunk > 4 or most <= few):
             chunk = even(sums.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:

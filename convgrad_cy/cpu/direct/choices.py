@@ -105,9 +105,9 @@ def packs_in_tasks(sums):
     tuning = sums.tuning
     if sums.taps > tuning.most_packed_taps:  # each task copies more with more taps
         return False
-    if sums.positions <= tuning.one_box_positions:
+    if sums.positions <= tuning.few_positions:
         return True
-    if sums.positions > tuning.packed_positions or sums.filter_bytes < sums.groups * tuning.large_filter_bytes:
+    if sums.positions > tuning.larger_positions or sums.filter_bytes < sums.groups * tuning.large_filter_bytes:
         return False
     blocks = -(-sums.outputs // sums.strip)
     many = sums.groups * sums.count * blocks >= tuning.few_tasks

@@ -102,8 +102,8 @@ def _suits_packed(given):
 
 def _packed(given):
     sums, parts = given.cut
-    tuning, most = sums.tuning, sums.tuning.packed_positions
-    block = even(sums.outputs, tuning.packed_sums_bytes // (most * sums.itemsize), sums.strip)
+    tuning, most = sums.tuning, sums.tuning.larger_positions
+    block = even(sums.outputs, tuning.larger_sums_bytes // (most * sums.itemsize), sums.strip)
     while block > sums.strip and 2 * sums.groups * sums.count * -(-sums.outputs // block) < tuning.wanted_tasks:
         block = even(sums.outputs, block // 2, sums.strip)
     return Sizes(sums, parts, block, most, packs=True)

@@ -18,7 +18,7 @@ def most_taps(sums):
     tap = max(min(sums.channels, LEAST_CHANNELS), 1) * sums.itemsize
     row = max(even(sums.outputs, tuning.wgrad_outputs, sums.strip), sums.lanes)
     # The elements that the taps read must leave room for positions in a window.
-    return max(1, min(tuning.long_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
+    return max(1, min(tuning.large_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
 
 
 def _cut(axis, most):

@@ -83,9 +83,9 @@ def _order(sums, crosses):
         sums, _ = cut_walks(sums)
     # A strip that a task packs stays in L1. Layouts differ in who packs the filter, but they have the same chunks.
     itemsize, tuning = channel_bytes(sums, pairs), sums.tuning
-    chunk = chunk_of(sums, tuning.packed_depth_bytes if packs else tuning.depth_bytes, itemsize)
+    chunk = chunk_of(sums, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
-        most = tuning.packed_positions
+        most = tuning.larger_positions
     else:
         block = even(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
         most = box_positions(sums, block, phases)
@@ -139,7 +139,7 @@ def box_order_of(sums, pieces=1):
     if sums.taps == 1:
         depth_bytes, most = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
     else:
-        depth_bytes, most = tuning.wgrad_depth_bytes, tuning.box_positions
+        depth_bytes, most = tuning.shared_depth_bytes, tuning.box_positions
     chunk, sums_bytes = chunk_of(sums, depth_bytes, sums.itemsize), tuning.sums_bytes
     blocks = filter_blocks(sums, chunk, block)
     if takes_larger_boxes(sums) and sums.positions * blocks >= 2 * tuning.wanted_tasks * tuning.larger_positions:

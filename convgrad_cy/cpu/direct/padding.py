@@ -78,7 +78,7 @@ def without_padding(walks, counts, batch, by_taps, tuning):
         return whole
     cut = [[*product(*walk)] for walk in parts]
     positions = batch * min(prod(axis.positions for axis in walk) for walk in chain(*cut))
-    return cut if positions >= tuning.least_part_positions else whole
+    return cut if positions >= tuning.least_positions else whole
 
 
 def _without_ends(walk, most):

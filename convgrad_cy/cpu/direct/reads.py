@@ -18,7 +18,7 @@ def _pays(walk, window, blocks, tuning):
     depth, height, width = walk
     taps, positions = depth.taps * height.taps * width.taps, prod([axis.positions for axis in window])
     shared = taps * positions > tuning.window_reads * prod([axis.extent for axis in window])
-    many = blocks.positions_across or blocks.images * positions > tuning.one_box_positions
+    many = blocks.positions_across or blocks.images * positions > tuning.few_positions
     return taps > 1 and many and (shared or width.source_step > 1)
 
 

@@ -119,8 +119,8 @@ def blocks_of(problem, dtype, machine):
     order = (*(axis for axis in AXES if axis != last), last)
     terms, length = prod(sizes(problem)), sizes(problem)[last]
     wanted = -(-terms * problem.y_channels * dtype.compute_itemsize // tuning.long_slice_bytes)
-    wanted = max(wanted, min(-(-tuning.wanted_tasks // problem.groups), terms // tuning.least_long_slice))
-    piece = max(min(-(-length // lanes) * lanes, tuning.least_long_slice), lanes)
+    wanted = max(wanted, min(-(-tuning.wanted_tasks // problem.groups), terms // tuning.least_long_terms))
+    piece = max(min(-(-length // lanes) * lanes, tuning.least_long_terms), lanes)
     units = prod(sizes(problem)[axis] for axis in order[:3]) * -(-length // piece)
     slices = -(-units // -(-units // max(1, wanted)))
     threads = 1 if problem.multiplications < tuning.serial_products else machine.threads

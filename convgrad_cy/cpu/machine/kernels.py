@@ -9,6 +9,8 @@ from ...settings.scratch import get_scratch_limit
 from ...settings.threads import get_num_threads as threads
 from . import Machine
 from .caches import cache_sizes
+from .processor import processor
+from .tuning import tuning_of_processor
 
 _PACKAGE = __package__.partition(".")[0]
 
@@ -39,6 +41,7 @@ compiled = import_module(f"._kernels_{isa}", _PACKAGE)
 _tile = compiled.tile()
 _caches = cache_sizes()
 _splits_vectors = _cpu_features.splits_vectors()
+_tuning = tuning_of_processor(processor(), _tile[2])
 
 
 def openmp():
@@ -50,7 +53,7 @@ def openmp():
 def _machine(count, scratch_bytes):
     """This machine with ``count`` threads and a scratch limit."""
     *inner, last = _caches
-    return Machine(*_tile, last, count, _splits_vectors, *inner, None, scratch_bytes)
+    return Machine(*_tile, last, count, _splits_vectors, *inner, _tuning, scratch_bytes)
 
 
 def this_machine(count=None):

@@ -41,7 +41,7 @@ _REVERSED = (..., *[slice(None, None, -1)] * 3)
 def _least_of_dgrad(task):
     """Least ratio of taps to positions of y at which a data gradient is exchanged."""
     tuning = task.machine.tuning
-    return tuning.larger_filter_of_lanes if has_table(task.problem) else tuning.larger_filter_dgrad
+    return tuning.larger_filter_of_lanes if has_table(task.problem) else tuning.least_larger_filter
 
 
 def _is_reversed(task):
@@ -60,7 +60,7 @@ def _least(task):
         fills = (min(count, task.machine.tile_rows) for count in (problem.x_channels, problem.batch))
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
     fills = problem.groups == 1 or (task.operation == FPROP and has_table(problem))
-    return tuning.larger_filter if fills else tuning.larger_filter_of_groups
+    return tuning.larger_filter if fills else tuning.least_larger_filter
 
 
 def refusal(task):

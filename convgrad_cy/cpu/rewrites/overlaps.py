@@ -50,8 +50,8 @@ def problem_refusal(problem, tuning):
         return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
         return "there are groups"
-    if problem.x_channels > tuning.most_overlapped_channels:
-        return Reason("x has more than {} channels", tuning.most_overlapped_channels)
+    if problem.x_channels > tuning.most_patch_channels:
+        return Reason("x has more than {} channels", tuning.most_patch_channels)
     if problem.dilation != (1, 1, 1):
         return "the filter is dilated"
     axes = [parts_of(kernel, stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True)]

@@ -61,7 +61,7 @@ def _copied_bytes(sums, positions_adjacent):
     """
     if sums.operation == WGRAD:
         return sums.tuning.summed_copies_bytes
-    return sums.tuning.adjacent_copies_bytes if positions_adjacent else sums.tuning.position_bytes
+    return sums.tuning.spread_bytes if positions_adjacent else sums.tuning.position_bytes
 
 
 def _copying(sums, spread, positions_adjacent):
@@ -131,7 +131,7 @@ def cut_correlation(sums, spread, positions_adjacent, in_place, threads):
 def _heights(sums, spread):
     """Rows of positions that are summed for a vector of lanes before the next, which finds its lines in the cache."""
     _, height, width = sums.walks[0]
-    position = sums.tuning.position_bytes if spread is None else sums.tuning.summed_spread_bytes
+    position = sums.tuning.position_bytes if spread is None else sums.tuning.spread_bytes
     position = min(sums.groups * sums.outputs * sums.itemsize, position)
     row = height.source_step * width.source_step * width.positions * position
     return max(1, sums.tuning.summed_rows_bytes // max(row, 1))

@@ -29,14 +29,14 @@ def _own(sums, positions_adjacent, spread):
     half = max(1, sums.lanes // 2)
     if channels > half or sums.outputs > half:
         return "the channels of a group are more than half of a vector"
-    if sums_positions and channels > sums.tuning.most_summed_channels:
+    if sums_positions and channels > sums.tuning.most_group_channels:
         if spread is None:
-            return Reason("the source has more than {} channels in a group", sums.tuning.most_summed_channels)
+            return Reason("the source has more than {} channels in a group", sums.tuning.most_group_channels)
         if sums.multiplies_pairs or 2 * sums.outputs == sums.lanes:
             return "others multiply bfloat16 in pairs of positions, or fill halves of vectors"
     # A copy with a vector for each channel may cost more than direct; but not in wgrad, and not if the stride phases of
     # a dgrad share it.
-    shared = sums.count > 1 and not (positions_adjacent and channels > sums.tuning.most_sharing_channels)
+    shared = sums.count > 1 and not (positions_adjacent and channels > sums.tuning.most_group_channels)
     several = max(channels, sums.outputs) > 1 and not sums_positions
     if spread is None and several and not shared and not _expands_well(sums, positions_adjacent):
         return "a copy with a vector for each channel would take too long"
@@ -55,7 +55,7 @@ def _expands_well(sums, positions_adjacent):
     tile, terms = sums.tile.unsplit(), sums.channels * max(sums.taps, 1)
     # Making a vector of lanes takes too long with too many channels, or if groups cross the ends of vectors. Groups of
     # one output gain nevertheless, because direct would use few rows of a tile for them.
-    if channels > sums.tuning.most_expanded_channels or lanes % outputs or 1 < outputs < channels:
+    if channels > sums.tuning.most_group_channels or lanes % outputs or 1 < outputs < channels:
         return False
     short = sums.tuning.short_sum_adjacent if positions_adjacent else sums.tuning.short_sum
     general = tile_cycles(outputs, row, tile, sums.itemsize) * (1 + short / terms)

@@ -65,13 +65,13 @@ class Cutting:
     def parts_together(self, blocks, box):
         """Number of parts of the result that share their loops, limited by the memory that is kept for all tasks."""
         tuning, parts = self.tile.tuning, sum([part.count for part in self.parts])
-        most = tuning.parts_together
+        most = tuning.most_parts
         if blocks.filters_kept:
             kept = min(blocks.filters_kept, self.outputs)
             filters = 4 * self.points * self.channels * self.added * self.groups * kept
-            most = min(most, tuning.kept_filter_bytes // filters)
+            most = min(most, tuning.kept_bytes // filters)
         if blocks.tiles_kept:
-            most = min(most, tuning.kept_tiles_bytes // self.value_bytes(blocks.images, box))
+            most = min(most, tuning.kept_bytes // self.value_bytes(blocks.images, box))
         return max(1, min(parts, most))
 
     def correlation_loop(self, blocks, box):

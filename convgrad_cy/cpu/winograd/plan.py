@@ -112,16 +112,16 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     """(blocks, tiles of a box, tasks) of fprop and dgrad; ``added``: number of walks whose sums are added."""
     filters = 4 * points * channels * groups * added
     tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
-    most = tuning.kept_filter_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
+    most = tuning.kept_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
     few_points = points <= tuning.few_points
     inside = few_points and filters * outputs > most
     if inside:
         block = tuning.own_filter_outputs
     else:
         block = tuning.tile_outputs if few_points else tuning.tile_outputs_of_many_points
-    block = min(-(-outputs // strip) * strip, max(strip, block))
+    block = min(-(-outputs // strip) * strip, max(strip, block // strip * strip))
     bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside: one group
-    most = tuning.bundled_tiles if bundle and groups > 1 else tuning.box_tiles
+    most = tuning.full_box_tiles if bundle and groups > 1 else tuning.box_tiles
     if inside:
         most = tuning.own_filter_sums // block
     sums_bytes = tuning.tile_sums_bytes if few_points else tuning.tile_sums_bytes_of_many_points
@@ -139,9 +139,9 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
     values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
-    most = tuning.kept_tiles_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
+    most = tuning.kept_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
     tiles_kept = outputs > block and values <= most
-    kept = 0 if inside else max(block, tuning.kept_filter_bytes // filters // block * block)
+    kept = 0 if inside else max(block, tuning.kept_bytes // filters // block * block)
     chunks = added * -(-channels // chunk)
     chunks_at_once = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
     blocks = TileBlocks(1, images, chunk, block, kept, tiles_kept, 1, chunks_at_once, 1)
@@ -153,23 +153,23 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
 
 def _accumulation(walks, given, count, points, groups, channels, outputs, batch, lanes, strip, tuning):
     """(blocks, tiles of a box, tasks) of wgrad; ``count``: number of parts of its result."""
-    wanted, most = tuning.wanted_tile_tasks, tuning.wgrad_tile_channels
+    wanted, most = tuning.wanted_tile_tasks, max(lanes, tuning.tile_channels // lanes * lanes)
     block = min(-(-outputs // strip) * strip, most)
     chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
-    images, *box = _box(walks, given, batch, tuning.wgrad_tiles, tuning.row_tiles)
+    images, *box = _box(walks, given, batch, tuning.full_box_tiles, tuning.row_tiles)
     parts = groups * -(-channels // chunk) * -(-outputs // block)
     boxes = _boxes(walks, given, batch, images, box)
     slices = max(1, min(-(-wanted // parts), boxes // 2))
     tiles = groups * images * prod(box) * boxes
     values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
-    if slices == 1 and values <= tuning.kept_tiles_bytes:
+    if slices == 1 and values <= tuning.kept_bytes:
         wanted = tuning.wanted_tile_tasks_unsliced
     while parts * slices < wanted and block > max(strip, tuning.wgrad_least_tile_outputs):
         block = _half(block, strip)
         parts = groups * -(-channels // chunk) * -(-outputs // block)
     many = tuning.sharing_blocks_of_walks if count > 1 else tuning.sharing_blocks
-    tiles_kept = parts >= many * groups and values <= tuning.kept_tiles_bytes
+    tiles_kept = parts >= many * groups and values <= tuning.kept_bytes
     blocks, tasks = TileBlocks(1, images, chunk, block, 0, tiles_kept, slices, 1, 1), parts * slices
     bundle = _bundle_channels(channels, outputs, lanes, True, tuning)
     if bundle and not tiles_kept:
@@ -209,7 +209,7 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
 
     if operation == WGRAD:
         lanes = tile.vector_bytes // 4
-        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_tiles_bytes, has_room), box
+        return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_bytes, has_room), box
 
     def box_of(most):
         images, *own = _box(cutting.walks, cutting.given, cutting.batch, most, tuning.row_tiles)
@@ -219,7 +219,7 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
     while together > 1 and not has_room(chosen._replace(together=together), box):
         together -= 1
     return cut_correlation(
-        cutting, chosen._replace(together=together), box, threads, box_of, tuning.kept_tiles_bytes, has_room
+        cutting, chosen._replace(together=together), box, threads, box_of, tuning.kept_bytes, has_room
     )
 
 
@@ -229,7 +229,7 @@ def _filter_part(chosen, groups, channels, outputs, tile, threads):
     if not chosen.filters_kept:
         return 1, tuning.filter_channels
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    strips, wanted = groups * -(-min(chosen.filters_kept, outputs) // strip), max(tuning.filter_tasks, threads)
+    strips, wanted = groups * -(-min(chosen.filters_kept, outputs) // strip), max(tuning.wanted_tile_tasks, threads)
     most = channels * strips // wanted  # channels of a strip that leave ``wanted`` tasks
     return (
         max(1, min(tuning.filter_strips, strips // wanted)),

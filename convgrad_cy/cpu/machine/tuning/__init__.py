@@ -7,6 +7,7 @@ Winograd's algorithm or of the direct one costs is fitted for all at once: ``win
 from collections import namedtuple
 
 from . import (
+    by_processor,
     columns,
     cuts,
     dgrad_costs,
@@ -51,3 +52,9 @@ WIDE, NARROW = (Tuning(*(getattr(number, width) for number in TABLE)) for width 
 def tuning_of(vector_bytes):
     """The ``Tuning`` of a machine's vectors."""
     return WIDE if vector_bytes >= 64 else NARROW
+
+
+def tuning_of_processor(processor, vector_bytes):
+    """The ``Tuning`` of a (vendor, family, model) with an entry in ``by_processor.py``, else None."""
+    own = by_processor.VALUES.get((*processor, vector_bytes)) if processor else None
+    return tuning_of(vector_bytes)._replace(**own) if own else None

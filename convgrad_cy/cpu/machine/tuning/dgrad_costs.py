@@ -7,34 +7,34 @@ what columns cost beside the other two once more, with the layers of curves.
 from .number import same
 
 TABLE = (
-    same("sum_cycles", 0.55, "cycles of a vector of products", "reports", "A sum leaves out some taps beyond y."),
+    same("sum_cycles", 0.55, "cycles of a vector of products", "A sum leaves out some taps beyond y."),
     same(
-        "row_fill", 0.385, "of the vectors that channels fill", "reports",
+        "row_fill", 0.385, "of the vectors that channels fill",
         "Of the sum itself across positions of a row, whose source is copied so.",
     ),
-    same("filter_cycles", 0.335, "cycles of an element of the filter", "reports", "The sum itself packs it."),
+    same("filter_cycles", 0.335, "cycles of an element of the filter", "The sum itself packs it."),
     same(
-        "walk_cycles", 425, "cycles of a stride phase", "reports",
+        "walk_cycles", 425, "cycles of a stride phase",
         "What its loops take to begin: exchanged, of a phase of the dilation.",
     ),
     same(
-        "exchanged_cycles", 0.2, "cycles of a vector of products", "reports",
+        "exchanged_cycles", 0.2, "cycles of a vector of products",
         "Exchanged, a sum leaves out more: what lies beyond the filter.",
     ),
-    same("exchanged_row_fill", 0.065, "of the vectors that images fill", "reports", "As `row_fill`, exchanged."),
+    same("exchanged_row_fill", 0.065, "of the vectors that images fill", "As `row_fill`, exchanged."),
     same(
-        "exchanged_element_cycles", 1.7, "cycles of an element of x", "reports",
+        "exchanged_element_cycles", 1.7, "cycles of an element of x",
         "Exchanged, channels of x are images, and each stores rows of its own.",
     ),
-    same("column_cycles", 0.66, "cycles of an element of a column", "reports", "To store, load and add it."),
+    same("column_cycles", 0.66, "cycles of an element of a column", "To store, load and add it."),
     same(
-        "large_columns", 3, "times these cycles", "reports",
+        "large_columns", 3, "times these cycles",
         "Of a channel of x with more than `column_bytes`, which is a part: they leave the last cache.",
     ),
     same(
-        "column_run_cycles", 0.97, "cycles of adjacent taps", "reports",
+        "column_run_cycles", 0.97, "cycles of adjacent taps",
         "To find where they are added, however few they are.",
     ),
-    same("widening_cycles", 1.0, "cycles of an element", "reports", "A type of 16 bits is made float for columns."),
-    same("column_call_cycles", 24000, "cycles", "reports", "Of a second kernel for the columns."),
+    same("widening_cycles", 1.0, "cycles of an element", "A type of 16 bits is made float for columns."),
+    same("column_call_cycles", 24000, "cycles", "Of a second kernel for the columns."),
 )  # fmt: skip

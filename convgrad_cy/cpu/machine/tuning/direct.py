@@ -5,226 +5,207 @@ from .number import Number, same
 TABLE = (
     # Boxes of positions (direct/boxes.py).
     same(
-        "window_bytes", 256 << 10, "bytes of a task", "resnet50 vgg16",
+        "window_bytes", 256 << 10, "bytes of a task",
         "A window should stay in an L2 cache of 512 KiB, beside the sums and a strip of the other operand.",
     ),
     same(
-        "box_positions", 256, "positions of a box", "resnet50 vgg16",
+        "box_positions", 256, "positions of a box",
         "Enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.",
     ),
     same(
-        "kept_positions", 24, "positions of a box", "dcgan resnet50",
-        "A window of a few channels that has no more loses channels in the place of positions: the rim grows as boxes "
-        "shrink.",
+        "kept_positions_of_long_sums", 64, "positions of a box",
+        "Like `few_positions`, for windows whose taps alone are a long sum: each box reads the whole filter again.",
     ),
+    same("long_sum", 512, "terms of a sum", "From these on a sum is long. (32 x 32 taps of 3 channels are.)"),
     same(
-        "kept_positions_of_long_sums", 64, "positions of a box", "dcgan",
-        "The same where the taps alone are a long sum, as each box reads the whole filter again.",
-    ),
-    same("long_sum", 512, "terms of a sum", "dcgan", "From these on a sum is long. (32 x 32 taps of 3 channels are.)"),
-    same(
-        "least_row", 32, "positions of a row", "unet",
-        "Longer rows may be halved, to make less of a window's rim.",
-    ),
-    same(
-        "halved_part", 0.8, "of the elements of a position", "unet",
+        "halved_part", 0.8, "of the elements of a position",
         "A row is halved if a window then has at most so many: each half has rows of its own to begin.",
     ),
     same(
-        "bundle_bytes", 256, "bytes of a position", "resnext",
+        "bundle_bytes", 256, "bytes of a position",
         "Groups that a task takes together, channels last: more are longer pieces of memory, but fewer tasks.",
     ),
     same(
-        "adjacent_bundle_bytes", 128, "bytes of a position", "resnext reports",
+        "adjacent_bundle_bytes", 128, "bytes of a position",
         "The same in fprop and dgrad, channels first, where pairs of bfloat16 are multiplied: more words are "
         "transposed at once, but less of a window stays in the L1 cache.",
     ),
     same(
-        "thread_tasks", 4, "tasks of a thread", "resnext",
+        "thread_tasks", 4, "tasks of a thread",
         "Groups are taken together if that leaves so many, for threads to end at about one time.",
     ),
     same(
-        "wanted_tasks", 16, "tasks", "tiny inference",
+        "wanted_tasks", 16, "tasks",
         "For all threads. Boxes of wgrad are cut into slices where its filter has fewer blocks; each slice is added.",
     ),
     # Sizes of a task of fprop and dgrad (direct/order.py, forms.py, plan.py).
     same(
-        "sums_bytes", 192 << 10, "bytes of a task", "resnet50 vgg16",
+        "sums_bytes", 192 << 10, "bytes of a task",
         "Larger boxes read the filter less often, but their sums should stay in an L2 cache of 512 KiB.",
     ),
     same(
-        "depth_bytes", 4608, "bytes of taps and channels", "resnet50 vgg16",
+        "depth_bytes", 4608, "bytes of taps and channels",
         "Sums are loaded and stored as often as a chunk begins, but a strip of its filter should stay in the L1 cache.",
     ),
     same(
-        "packed_depth_bytes", 2304, "bytes of taps and channels", "inference dcgan",
-        "The same where a task packs its part of the filter, whose strip then shares the L1 cache with its source.",
+        "shared_depth_bytes", 2304, "bytes of taps and channels",
+        "Like `depth_bytes`, for strips that share the L1 cache: with the source if a task packs its part of the "
+        "filter, and with the stored sums in wgrad.",
     ),
     same(
-        "packed_sums_bytes", 256 << 10, "bytes of a task", "inference dcgan",
-        "Sums where it packs its part of the filter: its window is copied once for all of its outputs.",
-    ),
-    same(
-        "most_outputs", 512, "outputs of a block", "resnet50 vgg16",
+        "most_outputs", 512, "outputs of a block",
         "A window is read again for each block, but the filter of a block for each box.",
     ),
     same(
-        "task_products", 2_000_000, "products of a task", "tiny",
+        "task_products", 2_000_000, "products of a task",
         "A task of few positions has to have so many to pay.",
     ),
     same(
-        "least_positions", 32, "positions of a box", "tiny",
-        "It has no fewer, however many tasks are wanted: its rim counts.",
+        "least_positions", 32, "positions",
+        "Fewer give too few products for each read of the filter. It limits boxes that become smaller to make tasks, "
+        "parts that padding cuts from a walk, and rows that are halved to save halo.",
     ),
     same(
-        "few_products", 16384, "products of a position", "resnet50 mobilenet",
+        "few_products", 16384, "products of a position",
         "Up to these the work for each box counts, and boxes are larger.",
     ),
     same(
-        "many_positions", 1024, "positions of a box", "resnet50 mobilenet",
+        "many_positions", 1024, "positions of a box",
         "Boxes of few products have up to these.",
     ),
     same(
-        "much_rim", 4, "elements of a position", "reports",
+        "much_rim", 4, "elements of a position",
         "Where a window has more, as of 7 x 7 taps, boxes have as many: fewer copy most of the source several times.",
     ),
     same(
-        "many_l1_caches", 2, "of the L1 cache", "unet",
+        "many_l1_caches", 2, "of the L1 cache",
         "The window of such a box across positions has at most so much: it is read for few outputs.",
     ),
     same(
-        "streamed_terms", 8, "terms of a sum", "unet",
+        "streamed_terms", 8, "terms of a sum",
         "Of fewer, across channels, storing past the cache takes longer than the products.",
     ),
     # wgrad.
-    same(
-        "wgrad_depth_bytes", 2304, "bytes of taps and channels", "resnet50 vgg16",
-        "Rows of a block of the filter: more of them read the target less often, but their sums leave the cache.",
+    Number(
+        "wgrad_pointwise_depth_bytes", 2304, 1536, "bytes of channels",
+        "Like `shared_depth_bytes`, for wgrad of one tap: with channels last, narrow tiles read a small part of each "
+        "position.",
     ),
     Number(
-        "wgrad_pointwise_depth_bytes", 2304, 1536, "bytes of channels", "resnet50 mobilenet",
-        "The same of one tap: narrow tiles of channels last read a little of each position.",
-    ),
-    Number(
-        "wgrad_pointwise_positions", 256, 128, "positions of a box", "resnet50 mobilenet",
+        "wgrad_pointwise_positions", 256, 128, "positions of a box",
         "Of one tap, likewise.",
     ),
     same(
-        "wgrad_outputs", 128, "outputs of a block", "resnet50",
+        "wgrad_outputs", 128, "outputs of a block",
         "More read the source less often, but their sums are held.",
     ),
     same(
-        "larger_positions", 512, "positions of a box", "vgg16 resnet50",
-        "The sums of wgrad are loaded and stored less often for it, where boxes are enough.",
+        "larger_positions", 512, "positions of a box",
+        "Larger boxes of wgrad load and store the sums less often. In fprop and dgrad up to this size, each task packs "
+        "its part of a large filter: a filter packed earlier would have left the cache.",
     ),
     same(
-        "transposed_channels", 16, "channels of a source", "resnet50 unet",
+        "transposed_channels", 16, "channels of a source",
         "By narrow vectors, from these on it is transposed for several taps: positions are then adjacent in a window.",
     ),
     same(
-        "long_filter_bytes", 1 << 20, "bytes of a task", "vit",
-        "A filter whose sums are more is cut into blocks of taps: they should stay in the L2 cache.",
+        "larger_sums_bytes", 256 << 10, "bytes of a task",
+        "Sums of a task with large boxes: in wgrad, and if each task packs its part of the filter, so that it copies "
+        "a window once for all its outputs.",
     ),
-    same("larger_sums_bytes", 256 << 10, "bytes of a task", "vgg16 resnet50", "Sums of a task with such boxes."),
     same(
-        "gathered_bytes", 1024, "bytes of a position", "resnet50",
+        "gathered_bytes", 1024, "bytes of a position",
         "Channels of a chunk, and outputs of a block, whose window is gathered from more lines than it has: fewer "
         "blocks of outputs gather it.",
     ),
     # wgrad with x and y in each other's place (direct/mirrored.py).
     same(
-        "mirrored_outputs", 4, "channels of y", "unet tiny",
+        "mirrored_outputs", 4, "channels of y",
         "Up to these y leaves most of a vector empty, and x takes its place as columns of the tile.",
     ),
     same(
-        "mirrored_cycles", 0.9, "of the cycles", "unet tiny",
+        "mirrored_cycles", 0.9, "of the cycles",
         "Of one tap, the tiles so have to take at most this part of those otherwise.",
     ),
     same(
-        "mirrored_padding", 1.5, "positions of x for one of y", "unet tiny",
+        "mirrored_padding", 1.5, "positions of x for one of y",
         "With several taps each x is seen with padding of y; with more of it, too much is multiplied.",
     ),
     # Tiles across positions (direct/choices.py).
     same(
-        "across_cycles", 0.8, "of the cycles", "unet mobilenet",
+        "across_cycles", 0.8, "of the cycles",
         "Tiles across positions have to take less than this part of those across channels: they copy the source.",
     ),
     same(
-        "across_cycles_in_place", 1.1, "of the cycles", "unet mobilenet",
+        "across_cycles_in_place", 1.1, "of the cycles",
         "The same of one tap, whose source they read in place.",
     ),
     same(
-        "kept_rows_cycles", 1.1, "of the cycles", "unet dcgan",
+        "kept_rows_cycles", 1.1, "of the cycles",
         "The same where rows are stored as they lie, however many channels there are.",
     ),
     same(
-        "transposing_cycles", 0.4, "cycles of an element", "unet",
+        "transposing_cycles", 0.4, "cycles of an element",
         "A source of channels last has to be transposed for tiles across positions.",
     ),
     same(
-        "kept_rows_channels", 4, "channels of a source", "unet",
+        "kept_rows_channels", 4, "channels of a source",
         "Up to these sums are so short that transposing their result would count.",
     ),
     same(
-        "joined_terms", 32, "terms of a stride phase", "dcgan",
+        "joined_terms", 32, "terms of a stride phase",
         "Up to these transposing the sums of whole rows would count.",
     ),
     # Who packs the filter, what is read in place, and what stride phases share (direct/choices.py).
     same(
-        "packed_positions", 512, "positions", "inference dcgan",
-        "Up to these each task packs its part of a large filter: packed before, it would fall out of the cache.",
+        "few_positions", 24, "positions of a box",
+        "Up to this size, each task packs a filter of any size, and the cache holds a source of several taps without a "
+        "window. A window of few channels then loses channels instead of positions, because smaller boxes have "
+        "relatively more halo.",
     ),
     same(
-        "one_box_positions", 24, "positions", "inference",
-        "Up to these each task packs a filter of any size, and a box finds a source of several taps in the cache, "
-        "without a window.",
-    ),
-    same(
-        "strip_reads", 3, "tiles of a box", "inference",
+        "strip_reads", 3, "tiles of a box",
         "Up to these a box reads the filter itself where it can: more would find too little of it in the cache.",
     ),
-    same("most_packed_taps", 64, "taps", "dcgan", "With more, no task packs: each copies all of them."),
+    same("most_packed_taps", 64, "taps", "With more, no task packs: each copies all of them."),
     same(
-        "few_tasks", 4, "tasks", "inference",
+        "few_tasks", 4, "tasks",
         "Fewer that pack have to be about equal, for no thread to wait.",
     ),
-    same("filled_blocks", 0.75, "of the outputs of blocks", "inference", "Blocks filled so far are about equal."),
+    same("filled_blocks", 0.75, "of the outputs of blocks", "Blocks filled so far are about equal."),
     same(
-        "window_outputs", 128, "outputs", "resnet50 vgg16",
+        "window_outputs", 128, "outputs",
         "Of so many on a window pays, as it is read again for each strip of them.",
     ),
     same(
-        "window_reads", 2, "taps for each element of a window", "resnet50 vgg16",
+        "window_reads", 2, "taps for each element of a window",
         "Above it copying a window pays: its elements are read so often for each strip.",
     ),
     same(
-        "stored_phases", 8, "stride phases of a task", "dcgan unet",
+        "stored_phases", 8, "stride phases of a task",
         "Of more, the sums for a tile's outputs do not stay in the cache until whole rows are stored.",
     ),
     # Walks cut where taps lie in padding (direct/padding.py).
     same(
-        "left_products", 0.82, "of the products", "dilated",
+        "left_products", 0.82, "of the products",
         "A dilated walk is cut if at most so many are left: each part has windows and a filter of its own.",
     ),
     same(
-        "left_products_undilated", 0.5, "of the products", "dilated",
+        "left_products_undilated", 0.5, "of the products",
         "The same of taps near each other: a box has positions of all parts, and leaves out most padding by itself "
         "(pyx/direct/zones.pxd).",
     ),
     same(
-        "most_parts", 64, "walks", "dilated",
-        "More parts take longer to begin than their products save.",
+        "most_parts", 64, "walks",
+        "Padding cuts a walk into at most this many parts: more take longer to begin than they save. Winograd's "
+        "algorithm computes at most this many stride phases in the same loops.",
     ),
     same(
-        "least_part_positions", 32, "positions of each part", "dilated",
-        "Fewer leave too little to multiply for each part's filter.",
-    ),
-    same(
-        "least_reach", 0.25, "of the positions of an axis", "dilated",
+        "least_reach", 0.25, "of the positions of an axis",
         "Taps that reach less far have little in padding, and looking for it takes time.",
     ),
     same(
-        "most_ends", 0.125, "of the positions of a row", "inference",
+        "most_ends", 0.125, "of the positions of a row",
         "If at most so many may see padding, they become walks of their own, and the others read the source in place.",
     ),
 )  # fmt: skip

@@ -4,27 +4,24 @@ from .number import same
 
 TABLE = (
     same(
-        "larger_filter_dgrad", 2.5, "taps for each position, of a data gradient", "reports",
-        "An exchange has fewer products by this factor, but shorter sums of channels.",
+        "least_larger_filter", 2.5, "taps for each position",
+        "The limit for data gradients and for groups. An exchange has fewer products by this factor, or longer rows, "
+        "but it copies x and has shorter sums over channels.",
     ),
     same(
-        "larger_filter_of_lanes", 5, "taps for each position, of a data gradient", "reports",
+        "larger_filter_of_lanes", 5, "taps for each position, of a data gradient",
         "The same where small groups side by side have a table of so many taps, and no cliff.",
     ),
     same(
-        "larger_filter_of_groups", 2.5, "taps for each position, of the others with groups", "reports",
-        "As many products either way: longer rows have to make up for the copy of x.",
-    ),
-    same(
-        "larger_filter", 10, "taps for each position, of the others", "reports",
+        "larger_filter", 10, "taps for each position, of the others",
         "Channels, or small groups side by side, fill the vectors then, and rows count for less.",
     ),
     same(
         "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, of the others without groups",
-        "reports", "A stride is dilation in the exchange: a window has a part for each tap where taps share little.",
+        "A stride is dilation in the exchange: a window has a part for each tap where taps share little.",
     ),
     same(
         "least_exchanged_overlap_of_groups", 6, "taps for each step of the stride on an axis, of others of groups",
-        "reports", "The same. (16 groups of one channel, 30 x 30 taps 20 apart: 134 ms, not 0.1.)",
+        "The same. (16 groups of one channel, 30 x 30 taps 20 apart: 134 ms, not 0.1.)",
     ),
 )  # fmt: skip

@@ -4,48 +4,45 @@ from .number import same
 
 TABLE = (
     same(
-        "least_long_terms", 4096, "terms of a sum", "reports",
-        "Shorter ones take no longer in other families than it takes to add the lanes of a vector.",
+        "least_long_terms", 4096, "terms of a sum",
+        "Each sum, and each slice of a sum, ends by adding the lanes of a vector. Other families are as fast for "
+        "shorter sums.",
     ),
     same(
-        "least_long_terms_of_groups", 256, "terms of a sum, for each output of a group", "reports",
+        "least_long_terms_of_groups", 256, "terms of a sum, for each output of a group",
         "The same of groups, which are multiplied one by one elsewhere, too.",
     ),
     same(
-        "least_long_terms_of_outputs", 1536, "terms of a sum, for each output", "reports",
+        "least_long_terms_of_outputs", 1536, "terms of a sum, for each output",
         "The same where vectors lie along channels, and the filter is copied: many outputs fill vectors themselves.",
     ),
     same(
-        "least_long_products", 30_000, "products of an image", "reports",
+        "least_long_products", 30_000, "products of an image",
         "Fewer take less time than the copies of x and the filter.",
     ),
     same(
-        "least_copied_long_products", 100_000, "products of an image", "reports",
+        "least_copied_long_products", 100_000, "products of an image",
         "The same where no layout does without such copies.",
     ),
-    same("most_long_positions", 1024, "positions of y", "reports", "More fill vectors by themselves."),
-    same("most_long_outputs", 16, "channels of y in a group", "reports", "More fill vectors by themselves."),
+    same("most_long_positions", 1024, "positions of y", "More fill vectors by themselves."),
+    same("most_long_outputs", 16, "channels of y in a group", "More fill vectors by themselves."),
     same(
-        "most_long_sums", 128, "channels and positions of y", "reports",
+        "most_long_sums", 128, "channels and positions of y",
         "Outputs may be more where so few positions have no use for a packed filter.",
     ),
-    same("least_longest_terms", 16384, "terms of a sum", "dcgan inference", "The same, of so large a filter."),
+    same("least_longest_terms", 16384, "terms of a sum", "The same, of so large a filter."),
     same(
-        "most_long_reads", 48, "products of an element of x for each output", "reports",
+        "most_long_reads", 48, "products of an element of x for each output",
         "What is read more often is worth a window, or an exchange of y and the filter.",
     ),
-    same("most_lone_reads", 12, "products of an element of x", "reports", "The same of groups of one channel."),
+    same("most_lone_reads", 12, "products of an element of x", "The same of groups of one channel."),
     same(
-        "least_long_fill", 0.75, "of the vectors", "reports",
+        "least_long_fill", 0.75, "of the vectors",
         "Less would multiply as many empty lanes as other families have.",
     ),
-    same("long_fill", 0.9, "of the vectors", "reports", "Of axes that fill so much, the longest has the longest runs."),
+    same("long_fill", 0.9, "of the vectors", "Of axes that fill so much, the longest has the longest runs."),
     same(
-        "long_slice_bytes", 128 << 10, "bytes of a task", "reports",
+        "long_slice_bytes", 128 << 10, "bytes of a task",
         "Of the filter, which is read for all positions and so should stay in the L2 cache, beside what these see.",
-    ),
-    same(
-        "least_long_slice", 4096, "terms", "reports",
-        "Of a slice: at its end the lanes of each sum are added.",
     ),
 )  # fmt: skip

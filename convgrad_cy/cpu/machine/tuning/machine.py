@@ -5,46 +5,46 @@ from .number import same
 TABLE = (
     # Threads (plan/sum_problem.py).
     same(
-        "serial_products", 4_000_000, "products", "tiny",
+        "serial_products", 4_000_000, "products",
         "Below this many, starting a second thread costs more than it saves; below an eighth, where each element takes "
         "part in few of them, as in a depthwise problem.",
     ),
     same(
-        "large_filter_bytes", 1 << 20, "bytes of a group", "resnet50 vgg16 inference",
+        "large_filter_bytes", 1 << 20, "bytes of a group",
         "A filter as large leaves the L2 cache: a second thread helps to read it, a task packs its own part of it, and "
         "no task reads all of it for a smaller box.",
     ),
     # Taps that meet padding alone (rewrites/reached.py).
     same(
-        "most_reached_taps", 0.5, "of the taps", "reports",
+        "most_reached_taps", 0.5, "of the taps",
         "A part of the filter has its taps apart in memory, where some families read it as it is.",
     ),
     # The last cache, whose size is read (caches.py).
     same(
-        "streamed_part", 0.75, "of the L3 cache", "resnet50 unet",
+        "streamed_part", 0.75, "of the L3 cache",
         "A larger target is stored past the cache, where it would push out what is still to be read; a smaller one is "
         "quicker kept.",
     ),
     same(
-        "fetched_part", 0.6, "of the L3 cache", "mobilenet resnext",
+        "fetched_part", 0.6, "of the L3 cache",
         "Of a larger source and target, what positions of a row will see is fetched some positions ahead.",
     ),
     same(
-        "fetched_row_part", 1.25, "of the L3 cache", "mobilenet resnext",
+        "fetched_row_part", 1.25, "of the L3 cache",
         "Of a still larger source and target most comes from memory, and is fetched a row ahead.",
     ),
     same(
-        "far_part", 0.5, "of the L3 cache", "resnet50 resnext",
+        "far_part", 0.5, "of the L3 cache",
         "A larger operand comes from memory. (Groups of eight with a stride: 12.8 of 32 MB do not, 19 do; the target "
         "of wgrad: 14 do not, 26 do.)",
     ),
     # The register tile (register_tile.py).
     same(
-        "half_tile_cycles", 2.25, "cycles of a step of depth", "resnext",
+        "half_tile_cycles", 2.25, "cycles of a step of depth",
         "A full tile of half a vector waits for loads.",
     ),
     same(
-        "least_half_tile_cycles", 2, "cycles of a step of depth", "resnext",
+        "least_half_tile_cycles", 2, "cycles of a step of depth",
         "One of few rows waits for its sums.",
     ),
 )  # fmt: skip

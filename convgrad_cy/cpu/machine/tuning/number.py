@@ -4,16 +4,15 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """What a number is, and its values for vectors of a whole line of the cache and for narrower ones.
+    """A number: its values for vectors of a whole cache line and for narrower ones, its unit, and its trade-off.
 
-    ``suites``: those of ``python -m bench --suite ...`` that it decides, and so those that measure it.
+    ``python -m bench.tune --list`` computes which rows of the benchmark it decides.
     """
 
     name: str
     wide: float
     narrow: float
     unit: str
-    suites: str
     balances: str
 
 

@@ -4,19 +4,15 @@ from .number import same
 
 TABLE = (
     same(
-        "most_overlapped_channels", 16, "channels of x", "hifigan vit",
-        "With more, stride phases fill a vector by themselves.",
-    ),
-    same(
-        "least_block_elements", 64, "elements of the largest part of a block", "hifigan vit",
+        "least_block_elements", 64, "elements of the largest part of a block",
         "Fewer leave most of a tile empty, as those of stride phases do.",
     ),
     same(
-        "least_elements_of_all_parts", 32, "elements of the smallest part of a block", "hifigan vit",
+        "least_elements_of_all_parts", 32, "elements of the smallest part of a block",
         "So many will do, if every part has them.",
     ),
     same(
-        "least_overlapped_products", 48, "products of an element of x for each of its channels", "hifigan vit",
+        "least_overlapped_products", 48, "products of an element of x for each of its channels",
         "Strided sums have as many products at a time as x has channels: fewer save less time than the copy of the "
         "element takes.",
     ),

@@ -4,15 +4,15 @@ from .number import same
 
 TABLE = (
     same(
-        "most_patch_channels", 16, "channels of x", "vit",
-        "With more, the kernels fill most of a vector for each tap by themselves.",
+        "most_patch_channels", 16, "channels of x",
+        "With more, the usual kernels fill most of a vector for each tap or stride phase.",
     ),
     same(
-        "least_patch_products", 32, "products of an element of x", "vit reports",
+        "least_patch_products", 32, "products of an element of x",
         "With fewer, the copy of x takes more time than the products for each tap do.",
     ),
     same(
-        "least_patch_elements", 17, "elements of a patch", "vit",
+        "least_patch_elements", 17, "elements of a patch",
         "Below, the products for each tap are as few as those of a patch, which has to be copied.",
     ),
 )  # fmt: skip

@@ -5,164 +5,153 @@ from .number import Number, same
 TABLE = (
     # A task of fprop and dgrad.
     same(
-        "tile_values_bytes", 448 << 10, "bytes of a task", "resnet50 vgg16",
+        "tile_values_bytes", 448 << 10, "bytes of a task",
         "Transformed tiles of a chunk of channels should stay in the L2 cache beside a part of the sums; longer chunks "
         "load the sums less often.",
     ),
     Number(
-        "tile_sums_bytes", 1300 << 10, 1040 << 10, "bytes of a task", "resnet50 vgg16",
+        "tile_sums_bytes", 1300 << 10, 1040 << 10, "bytes of a task",
         "Its sums: the more tiles, the less often are filters read. All are more than an L2 cache of 1 MiB, but a "
         "point's, which are added to one point after the other, are some dozens of KiB.",
     ),
     same(
-        "tile_sums_bytes_of_many_points", 1040 << 10, "bytes of a task", "unet3d",
+        "tile_sums_bytes_of_many_points", 1040 << 10, "bytes of a task",
         "The same with more than `few_points`, where wide vectors gain nothing from more tiles.",
     ),
     same(
-        "few_points", 64, "points of a tile", "unet3d",
+        "few_points", 64, "points of a tile",
         "With more, a task has fewer outputs, and does not transform filters itself.",
     ),
     same(
-        "box_tiles", 42, "tiles of a box", "resnet50 vgg16",
+        "box_tiles", 42, "tiles of a box",
         "More read filters less often, but leave less of the L2 cache to channels.",
     ),
     same(
-        "row_tiles", 16, "tiles of a row", "resnet50 vgg16",
+        "row_tiles", 16, "tiles of a row",
         "A row of them passes through the L1 cache while it is transformed.",
     ),
     same(
-        "tile_outputs", 256, "outputs of a block", "resnet50 vgg16",
+        "tile_outputs", 256, "outputs of a block",
         "More transform the source less often, but leave room for fewer tiles.",
     ),
-    same("tile_outputs_of_many_points", 64, "outputs of a block", "unet3d", "The same with more than `few_points`."),
+    same("tile_outputs_of_many_points", 64, "outputs of a block", "The same with more than `few_points`."),
     same(
-        "tile_channels", 128, "channels of a chunk", "resnet50 vgg16",
-        "More load the sums less often, but a strip of the filter should stay in the L1 cache.",
+        "tile_channels", 128, "channels of a chunk",
+        "More load the sums less often, but a strip of the filter should stay in the L1 cache. In wgrad it limits "
+        "channels and outputs of a block; the number of sums is their product.",
     ),
     same(
-        "span_bytes", 4 << 20, "bytes of a task", "resnet50 vgg16",
+        "span_bytes", 4 << 20, "bytes of a task",
         "Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the "
         "cache while their products are added, though tiles come from the L3 cache.",
     ),
     same(
-        "kept_tiles_bytes", 24 << 20, "bytes", "resnet50 vgg16",
-        "Transformed tiles are kept for all blocks of outputs, or of the filter, up to these: beyond, they leave the "
-        "L3 cache, and transforming again is quicker.",
+        "kept_bytes", 24 << 20, "bytes",
+        "Up to this size, transformed tiles are kept for all blocks, and transformed filters for all tasks. Larger "
+        "ones leave the L3 cache, and a second transform is faster.",
     ),
     same(
-        "kept_tiles_bytes_of_two", 8 << 20, "bytes", "resnet50 vgg16",
+        "kept_tiles_bytes_of_two", 8 << 20, "bytes",
         "The same for two blocks, which transform them only once more.",
     ),
     # Who transforms the filter.
     same(
-        "small_filter_bytes", 3 << 20, "bytes transformed", "resnet50 inference",
+        "small_filter_bytes", 3 << 20, "bytes transformed",
         "A larger filter goes through memory only for many tiles; for fewer, each task transforms its own part of it.",
     ),
     same(
-        "kept_filter_bytes", 24 << 20, "bytes transformed", "resnet50 vgg16",
-        "More leave the L3 cache: they are not in memory at a time, and each task transforms its own for any tiles.",
-    ),
-    same(
-        "filter_strips", 4, "strips of outputs", "resnet50 vgg16",
+        "filter_strips", 4, "strips of outputs",
         "Of a task that transforms filters: no more.",
     ),
     same(
-        "filter_channels", 32, "channels of a task", "resnet50 vgg16",
+        "filter_channels", 32, "channels of a task",
         "The same: 64 outputs are one strip, so channels make tasks.",
     ),
     same(
-        "least_filter_channels", 8, "channels of a task", "inference",
-        "The same where there would be fewer than `filter_tasks`.",
+        "least_filter_channels", 8, "channels of a task",
+        "The same where there would be fewer than `wanted_tile_tasks`.",
     ),
-    same("filter_tasks", 8, "tasks", "resnet50 vgg16", "That transform filters, at least; more for more threads."),
     same(
-        "many_tiles", 256, "tiles", "resnet50 inference",
+        "many_tiles", 256, "tiles",
         "Of so many on, a filter that goes through memory pays.",
     ),
     Number(
-        "own_filter_sums", 8192, 4096, "sums of a point", "resnet50 inference",
+        "own_filter_sums", 8192, 4096, "sums of a point",
         "A task that transforms its own part has more tiles, to transform it less often: up to these.",
     ),
     same(
-        "own_filter_outputs", 32, "outputs of a block", "resnet50 inference",
+        "own_filter_outputs", 32, "outputs of a block",
         "Of such a task: its filters stay in the cache, and there are tasks enough.",
     ),
-    same("own_filter_channels", 64, "channels of a chunk", "resnet50 inference", "Of such a task: likewise."),
+    same("own_filter_channels", 64, "channels of a chunk", "Of such a task: likewise."),
     Number(
-        "own_filter_more_channels", 128, 64, "channels of a chunk", "resnet50 inference",
+        "own_filter_more_channels", 128, 64, "channels of a chunk",
         "The same where its filters take at most `own_filter_bytes`: sums are loaded less often.",
     ),
     same(
-        "own_filter_bytes", 832 << 10, "bytes of a task", "resnet50 inference",
+        "own_filter_bytes", 832 << 10, "bytes of a task",
         "The filters of a chunk of a task should stay in an L2 cache of 1 MiB.",
     ),
     # Tasks.
     same(
-        "wanted_tile_tasks", 8, "tasks", "resnet50 inference",
+        "wanted_tile_tasks", 8, "tasks",
         "Where there are fewer, blocks of outputs are halved, and boxes of wgrad are cut into slices: threads get "
         "equal parts, but sources are transformed again and slices added.",
     ),
     same(
-        "wanted_tile_tasks_unsliced", 24, "tasks", "resnet50 vgg16",
+        "wanted_tile_tasks_unsliced", 24, "tasks",
         "The same for wgrad of one slice, whose tiles are kept, so that more blocks cost little.",
     ),
     # wgrad.
     same(
-        "wgrad_tiles", 56, "tiles of a box", "resnet50 vgg16",
-        "More load the sums less often, but their values should stay in the L2 cache.",
+        "full_box_tiles", 56, "tiles of a box",
+        "For wgrad, and for tasks of several groups, whose filters are small. More load the sums less often, but their "
+        "values should stay in the L2 cache.",
     ),
     same(
-        "wgrad_tile_channels", 128, "channels and outputs of a block", "resnet50 vgg16",
-        "More transform both operands less often, but sums are their product.",
-    ),
-    same(
-        "wgrad_tile_sums_bytes", 2400 << 10, "bytes of a task", "resnet50 vgg16",
+        "wgrad_tile_sums_bytes", 2400 << 10, "bytes of a task",
         "Sums of a block of the filter: larger blocks transform both operands less often, but each box loads and "
         "stores all of them.",
     ),
     same(
-        "wgrad_least_tile_outputs", 64, "outputs of a block", "resnet50 vgg16",
+        "wgrad_least_tile_outputs", 64, "outputs of a block",
         "Smaller blocks are not halved to make tasks: each transforms the source again.",
     ),
     same(
-        "sharing_blocks", 16, "blocks of the filter of a group", "resnet50 vgg16",
+        "sharing_blocks", 16, "blocks of the filter of a group",
         "Of so many on, the tiles of both operands are kept: each would be transformed for a row or column of blocks.",
     ),
     Number(
-        "sharing_blocks_of_walks", 1, 16, "blocks of the filter of a group", "resnet50",
+        "sharing_blocks_of_walks", 1, 16, "blocks of the filter of a group",
         "The same where several walks, as with a stride, share the tiles of the target: products of wide vectors are "
         "short beside the transforms, so for any number.",
     ),
     # Groups.
     same(
-        "bundled_outputs", 8, "outputs of a group", "resnext",
+        "bundled_outputs", 8, "outputs of a group",
         "Groups of so many, a vector of 32 bytes, are taken together: alone they would fill a part of a line.",
     ),
     same(
-        "bundled_channels", 16, "channels of a task", "resnext",
+        "bundled_channels", 16, "channels of a task",
         "Groups are taken together up to these, a line of the cache, or in fprop and dgrad up to two vectors.",
-    ),
-    same(
-        "bundled_tiles", 56, "tiles of a box", "resnext",
-        "Of a task that takes several groups, whose filters are small.",
     ),
     # Whether it is chosen.
     same(
-        "least_tiled_products", 2_000_000, "products", "tiny",
+        "least_tiled_products", 2_000_000, "products",
         "Below, a call's own time counts, and this algorithm has more steps.",
     ),
     same(
-        "least_wgrad_tiles", 16, "tiles of a box of wgrad", "resnet50 inference",
+        "least_wgrad_tiles", 16, "tiles of a box of wgrad",
         "With fewer, transforming the sums back takes what is saved, and the model errs.",
     ),
     same(
-        "full_saving", 1.8, "products for one", "dcgan hifigan",
+        "full_saving", 1.8, "products for one",
         "Below, as with two taps or with seven on one axis, few products are saved, and the model has to promise more.",
     ),
-    same("least_saving", 1.5, "products for one", "dcgan hifigan", "Below, too few are saved for any transform."),
+    same("least_saving", 1.5, "products for one", "Below, too few are saved for any transform."),
     # The order of its arrays (winograd/layout.py).
     same(
-        "most_filter_reads", 4, "reads of a filter", "resnet50",
+        "most_filter_reads", 4, "reads of a filter",
         "A filter whose taps lie side by side is read up to so often as it is; more take longer than to reorder it.",
     ),
 )  # fmt: skip
