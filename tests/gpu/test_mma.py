@@ -210,7 +210,7 @@ def test_mistakes_are_seen(kernel, schedule):
     case = Case(kernel, problem, tensors, device=A100)
     for old, new in (
         ("wait_copies<STAGES - 2>();", "wait_copies<STAGES - 1>();"),
-        ("__syncthreads(); /* this stage", "/* this stage"),
+        ("__syncthreads(); /* all threads see", "/* all threads see"),
     ):
         result = run(case, schedule=schedule, text=changed(old, new, TILES_ALONE))
         assert not np.array_equal(result, results[kernel]), old

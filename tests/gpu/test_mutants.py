@@ -66,7 +66,7 @@ MUTANTS = {
     "simt, swapped rows": Mutant(
         simt, "wgrad", LARGE, "left[i / CHUNK].of[i % CHUNK]", "left[i / CHUNK].of[CHUNK - 1 - i % CHUNK]"
     ),
-    "mma, stage without a barrier": without_barrier(mma, "fprop", LARGE, "{barrier} /* this stage", **BFLOAT),
+    "mma, stage without a barrier": without_barrier(mma, "fprop", LARGE, "{barrier} /* all threads see", **BFLOAT),
     "mma, laxer wait": Mutant(
         mma, "fprop", LARGE, "wait_copies<STAGES - 2>();", "wait_copies<STAGES - 1>();", **BFLOAT
     ),
