@@ -40,10 +40,10 @@ class Stage(NamedTuple):
 STAGES = [
     Stage("lint", 20, "ruff, cython-lint and clang-format; words, commit subjects, the size of the repository"),
     Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
-    Stage("suite", 320, "README's second command: the whole suite with all cores"),
+    Stage("suite", 345, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
     Stage("threads", 75, "kernels with one thread", "SHARE=0.03", "SHARE=1"),
-    Stage("isas", 260, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
+    Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
     Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
     Stage(
         "peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)

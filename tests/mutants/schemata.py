@@ -75,7 +75,7 @@ def _with_number(text, file):
     if file.endswith((".c", ".h")):
         return f'#include "mutant.h"\n{text}'
     line = "from convgrad_cy import _mutant" if file.endswith(".py") else "from mutant cimport convgrad_mutant"
-    return re.sub(r"^(?=from |import |cimport |cdef )", f"{line}\n", text, count=1, flags=re.MULTILINE)
+    return re.sub(r"^(?=from \S+ c?import |c?import |cdef )", f"{line}\n", text, count=1, flags=re.MULTILINE)
 
 
 def with_mutants(text, file, numbered):
