@@ -7,7 +7,7 @@ same hashes plan the same work.
 import argparse
 from hashlib import sha256
 
-from . import moved_rows, moves, odd_layers, routes, suites
+from . import moved_rows, moves, routes, suites
 from .__main__ import listed
 from .case import DTYPES
 from .table import Progress
@@ -40,7 +40,7 @@ def arguments(argv):
 
 def main(argv=None):
     options = arguments(argv)
-    layers = [*suites.LAYERS, *suites.parse("\n".join(odd_layers.lines(odd_layers.SETS, options.count, options.seed)))]
+    layers = [*suites.LAYERS, *moved_rows.odd_layers_of(options.count, options.seed)]
     names = tuple(dict.fromkeys(layer.suite for layer in layers))
     for machine in options.machine:
         for dtype in options.dtype:

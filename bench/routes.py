@@ -1,4 +1,4 @@
-"""The routes of a row: the one that the planner takes, and those that it takes without a family or a form.
+"""The routes of a row: the planner's choice, and its choice without a family or a form.
 
 A family is left out of the list that a task is offered to. A form is left out by tuned numbers with which it suits no
 case. Both are arguments of the planner: nothing of the package is changed.

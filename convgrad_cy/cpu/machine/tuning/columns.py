@@ -1,6 +1,6 @@
-"""When a data gradient is formed from columns (rewrites/columns.py), beside what that costs (rewrites/dgrad_costs.py).
+"""Limits of data gradients by columns (rewrites/columns.py). dgrad_costs.py has their costs.
 
-Measured by ``python -m bench --suite reports --peers=``, which has rows on both sides of each.
+``python -m bench --suite reports --peers=`` has rows on both sides of each limit.
 """
 
 from .number import same
@@ -8,14 +8,14 @@ from .number import same
 TABLE = (
     same(
         "column_bytes", 4 << 20, "bytes of columns",
-        "Of a part: they should stay in the last cache until they are added. Smaller products read y more often.",
+        "The columns of a part should stay in the last cache until they are added. Smaller parts read y more often.",
     ),
     same(
         "least_column_gain", 1.3, "times as few products",
-        "Where a filter is not large beside y, the sum itself is what all else is tuned for.",
+        "The direct sum is tuned well for filters that are not much larger than y, so columns need a clear gain.",
     ),
     same(
         "most_column_groups", 16, "groups",
-        "More fill vectors side by side, and would have a small product each.",
+        "More groups fill vectors side by side. As columns, each would have a small product of its own.",
     ),
 )  # fmt: skip

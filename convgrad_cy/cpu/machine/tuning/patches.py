@@ -13,6 +13,6 @@ TABLE = (
     ),
     same(
         "least_patch_elements", 17, "elements of a patch",
-        "Below, the products for each tap are as few as those of a patch, which has to be copied.",
+        "Smaller patches save no products over one product for each tap, and each patch has to be copied.",
     ),
 )  # fmt: skip
