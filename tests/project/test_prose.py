@@ -44,16 +44,16 @@ AREAS = {
 }
 CEILINGS = {
     # documents, package, pyx, bench, tests, tools
-    "so many": (0, 11, 0, 0, 0, 0),
+    "so many": (0, 0, 0, 0, 0, 0),
     "those of": (0, 2, 0, 0, 2, 0),
     "in the place of": (0, 0, 0, 0, 0, 0),
-    "beside": (0, 15, 0, 0, 12, 0),
-    "likewise": (0, 2, 0, 0, 0, 0),
+    "beside": (0, 11, 0, 0, 12, 0),
+    "likewise": (0, 0, 0, 0, 0, 0),
     "of which": (0, 1, 0, 0, 1, 0),
-    "what": (2, 18, 0, 6, 11, 0),
-    "Of ...": (0, 17, 0, 0, 0, 0),
-    "What ...": (0, 9, 0, 0, 0, 0),
-    "The same, ...": (0, 18, 0, 0, 0, 0),
+    "what": (2, 10, 0, 6, 11, 0),
+    "Of ...": (0, 0, 0, 0, 0, 0),
+    "What ...": (0, 6, 0, 0, 0, 0),
+    "The same, ...": (0, 0, 0, 0, 0, 0),
     "0.7 of the time": (0, 0, 0, 0, 0, 0),
 }
 #: Words of a sentence of a document.

@@ -9,15 +9,15 @@ TABLE = (
     ),
     same(
         "cut_gain", 0.96, "of the time",
-        "A cut has to end in at most this part of it: the model errs, and smaller tasks copy more.",
+        "A cut must take at most this part of the uncut time: the model errs, and smaller tasks copy more.",
     ),
     same(
         "late_part", 0.5, "of a task",
-        "By which one thread ends later than others, as no two cores are equally fast: tasks may cost some more work.",
+        "One thread may end later than the others by this part, because no two cores are equally fast.",
     ),
     same(
         "cut_sizes", 9, "sizes of a box",
-        "Of which each is 0.7 of the one before: more take longer to plan.",
+        "Each size is 0.7 times the one before. More sizes take longer to plan.",
     ),
     same(
         "least_cut_positions", 6, "positions of a box",
@@ -29,26 +29,26 @@ TABLE = (
     ),
     same(
         "least_packed_bytes", 16384, "bytes of a filter",
-        "Packed by one task, before those that multiply: less is sooner packed than another thread has begun.",
+        "One task packs a smaller filter before the products: it is done before a second thread has begun.",
     ),
     same(
         "copied_cycles", 0.25, "cycles of an element",
-        "Copied into a window or a panel: smaller boxes copy more of what neighbours see, too.",
+        "The copy into a window or a panel. Smaller boxes copy more halo.",
     ),
     same(
         "read_cycles", 0.08, "cycles of an element",
-        "Of a packed filter, which each box reads.",
+        "Each box reads the packed filter.",
     ),
     same(
         "packed_cycles", 0.5, "cycles of an element",
-        "Of a filter that each task packs for itself.",
+        "Each task packs the filter for itself.",
     ),
     same(
         "box_cycles", 2000, "cycles of a box",
-        "Whatever its size: tables, zones, and what a task takes to begin.",
+        "The cost of any box: tables, zones, and the start of a task.",
     ),
     same(
-        "read_part", 0.1, "of what a transformed filter costs",
+        "read_part", 0.1, "of the cost of a transformed filter",
         "Each box of Winograd's tiles reads it.",
     ),
 )  # fmt: skip

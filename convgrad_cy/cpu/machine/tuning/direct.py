@@ -6,11 +6,11 @@ TABLE = (
     # Boxes of positions (direct/boxes.py).
     same(
         "window_bytes", 256 << 10, "bytes of a task",
-        "A window should stay in an L2 cache of 512 KiB, beside the sums and a strip of the other operand.",
+        "A window should stay in an L2 cache of 512 KiB, together with the sums and a strip of the other operand.",
     ),
     same(
         "box_positions", 256, "positions of a box",
-        "Enough to make little of the window's rim, and of loading and storing a tile's sums in wgrad.",
+        "Large enough to make the halo of a window small, and in wgrad the loads and stores of a tile's sums.",
     ),
     same(
         "kept_positions_of_long_sums", 64, "positions of a box",
@@ -19,7 +19,7 @@ TABLE = (
     same("long_sum", 512, "terms of a sum", "From these on a sum is long. (32 x 32 taps of 3 channels are.)"),
     same(
         "halved_part", 0.8, "of the elements of a position",
-        "A row is halved if a window then has at most so many: each half has rows of its own to begin.",
+        "A row is halved if its window then has at most this part. Each half begins rows of its own.",
     ),
     same(
         "bundle_bytes", 256, "bytes of a position",
@@ -27,12 +27,12 @@ TABLE = (
     ),
     same(
         "adjacent_bundle_bytes", 128, "bytes of a position",
-        "The same in fprop and dgrad, channels first, where pairs of bfloat16 are multiplied: more words are "
+        "As `bundle_bytes`, for fprop and dgrad with channels first and pairs of bfloat16. With more, more words are "
         "transposed at once, but less of a window stays in the L1 cache.",
     ),
     same(
         "thread_tasks", 4, "tasks of a thread",
-        "Groups are taken together if that leaves so many, for threads to end at about one time.",
+        "Groups are bundled if this many tasks are left, so that all threads end at about one time.",
     ),
     same(
         "wanted_tasks", 16, "tasks",
@@ -58,7 +58,7 @@ TABLE = (
     ),
     same(
         "task_products", 2_000_000, "products of a task",
-        "A task of few positions has to have so many to pay.",
+        "A task of few positions pays from this number on.",
     ),
     same(
         "least_positions", 32, "positions",
@@ -75,15 +75,15 @@ TABLE = (
     ),
     same(
         "much_rim", 4, "elements of a position",
-        "Where a window has more, as of 7 x 7 taps, boxes have as many: fewer copy most of the source several times.",
+        "With more, as for 7 x 7 taps, boxes are larger: small boxes would copy most of the source several times.",
     ),
     same(
         "many_l1_caches", 2, "of the L1 cache",
-        "The window of such a box across positions has at most so much: it is read for few outputs.",
+        "The window of a box across positions is at most this large, because it is read for few outputs.",
     ),
     same(
         "streamed_terms", 8, "terms of a sum",
-        "Of fewer, across channels, storing past the cache takes longer than the products.",
+        "With fewer terms, in tiles across channels, non-temporal stores take longer than the products.",
     ),
     # wgrad.
     Number(
@@ -93,7 +93,7 @@ TABLE = (
     ),
     Number(
         "wgrad_pointwise_positions", 256, 128, "positions of a box",
-        "Of one tap, likewise.",
+        "The box of wgrad of one tap, for the same reason.",
     ),
     same(
         "wgrad_outputs", 128, "outputs of a block",
@@ -125,7 +125,7 @@ TABLE = (
     ),
     same(
         "mirrored_cycles", 0.9, "of the cycles",
-        "Of one tap, the tiles so have to take at most this part of those otherwise.",
+        "With one tap, the mirrored tiles must take at most this part of the usual cycles.",
     ),
     same(
         "mirrored_padding", 1.5, "positions of x for one of y",
@@ -134,15 +134,15 @@ TABLE = (
     # Tiles across positions (direct/choices.py).
     same(
         "across_cycles", 0.8, "of the cycles",
-        "Tiles across positions have to take less than this part of those across channels: they copy the source.",
+        "Tiles across positions copy the source, so they must take less than this part of the cycles across channels.",
     ),
     same(
         "across_cycles_in_place", 1.1, "of the cycles",
-        "The same of one tap, whose source they read in place.",
+        "As `across_cycles`, with one tap: the source is read in place.",
     ),
     same(
         "kept_rows_cycles", 1.1, "of the cycles",
-        "The same where rows are stored as they lie, however many channels there are.",
+        "As `across_cycles`, if rows are stored as they lie, for any number of channels.",
     ),
     same(
         "transposing_cycles", 0.4, "cycles of an element",
@@ -175,7 +175,7 @@ TABLE = (
     same("filled_blocks", 0.75, "of the outputs of blocks", "Blocks filled so far are about equal."),
     same(
         "window_outputs", 128, "outputs",
-        "Of so many on a window pays, as it is read again for each strip of them.",
+        "A window pays from this number on, because it is read again for each strip of outputs.",
     ),
     same(
         "window_reads", 2, "taps for each element of a window",
@@ -183,16 +183,16 @@ TABLE = (
     ),
     same(
         "stored_phases", 8, "stride phases of a task",
-        "Of more, the sums for a tile's outputs do not stay in the cache until whole rows are stored.",
+        "With more, the sums of a tile's outputs leave the cache before whole rows are stored.",
     ),
     # Walks cut where taps lie in padding (direct/padding.py).
     same(
         "left_products", 0.82, "of the products",
-        "A dilated walk is cut if at most so many are left: each part has windows and a filter of its own.",
+        "A dilated walk is cut if at most this part is left. Each part has windows and a filter of its own.",
     ),
     same(
         "left_products_undilated", 0.5, "of the products",
-        "The same of taps near each other: a box has positions of all parts, and leaves out most padding by itself "
+        "As `left_products`, for taps near each other: a box has positions of all parts, and leaves out most padding "
         "(pyx/direct/zones.pxd).",
     ),
     same(
@@ -206,6 +206,6 @@ TABLE = (
     ),
     same(
         "most_ends", 0.125, "of the positions of a row",
-        "If at most so many may see padding, they become walks of their own, and the others read the source in place.",
+        "If at most this part may see padding, it becomes walks of its own. The others read the source in place.",
     ),
 )  # fmt: skip

@@ -10,11 +10,11 @@ TABLE = (
     ),
     same(
         "least_long_terms_of_groups", 256, "terms of a sum, for each output of a group",
-        "The same of groups, which are multiplied one by one elsewhere, too.",
+        "As `least_long_terms`, for groups: other families multiply them one by one, too.",
     ),
     same(
         "least_long_terms_of_outputs", 1536, "terms of a sum, for each output",
-        "The same where vectors lie along channels, and the filter is copied: many outputs fill vectors themselves.",
+        "As `least_long_terms`, if the filter is copied for vectors along channels: outputs can fill vectors.",
     ),
     same(
         "least_long_products", 30_000, "products of an image",
@@ -22,7 +22,7 @@ TABLE = (
     ),
     same(
         "least_copied_long_products", 100_000, "products of an image",
-        "The same where no layout does without such copies.",
+        "As `least_long_products`, if every layout needs such copies.",
     ),
     same("most_long_positions", 1024, "positions of y", "More fill vectors by themselves."),
     same("most_long_outputs", 16, "channels of y in a group", "More fill vectors by themselves."),
@@ -30,19 +30,25 @@ TABLE = (
         "most_long_sums", 128, "channels and positions of y",
         "Outputs may be more where so few positions have no use for a packed filter.",
     ),
-    same("least_longest_terms", 16384, "terms of a sum", "The same, of so large a filter."),
+    same(
+        "least_longest_terms", 16384, "terms of a sum",
+        "As `least_long_terms`, if y has more than `most_long_outputs` channels.",
+    ),
     same(
         "most_long_reads", 48, "products of an element of x for each output",
-        "What is read more often is worth a window, or an exchange of y and the filter.",
+        "Elements that are read more often are worth a window, or an exchange of y and the filter.",
     ),
-    same("most_lone_reads", 12, "products of an element of x", "The same of groups of one channel."),
+    same("most_lone_reads", 12, "products of an element of x", "As `most_long_reads`, for groups of one channel."),
     same(
         "least_long_fill", 0.75, "of the vectors",
         "Less would multiply as many empty lanes as other families have.",
     ),
-    same("long_fill", 0.9, "of the vectors", "Of axes that fill so much, the longest has the longest runs."),
+    same(
+        "long_fill", 0.9, "of the vectors",
+        "If several axes fill this part, the longest one is taken: it has the longest runs.",
+    ),
     same(
         "long_slice_bytes", 128 << 10, "bytes of a task",
-        "Of the filter, which is read for all positions and so should stay in the L2 cache, beside what these see.",
+        "The filter of a task is read for all positions, so it should stay in the L2 cache with their inputs.",
     ),
 )  # fmt: skip

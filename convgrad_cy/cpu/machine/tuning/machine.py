@@ -1,4 +1,4 @@
-"""What every family asks about threads, caches and the register tile."""
+"""Numbers for all families: threads, caches and the register tile."""
 
 from .number import same
 
@@ -22,16 +22,16 @@ TABLE = (
     # The last cache, whose size is read (caches.py).
     same(
         "streamed_part", 0.75, "of the L3 cache",
-        "A larger target is stored past the cache, where it would push out what is still to be read; a smaller one is "
-        "quicker kept.",
+        "A larger target would evict operands that are still to be read, so stores are non-temporal. A smaller one is "
+        "faster with normal stores.",
     ),
     same(
         "fetched_part", 0.6, "of the L3 cache",
-        "Of a larger source and target, what positions of a row will see is fetched some positions ahead.",
+        "With a larger source and target, the inputs of a row are prefetched some positions ahead.",
     ),
     same(
         "fetched_row_part", 1.25, "of the L3 cache",
-        "Of a still larger source and target most comes from memory, and is fetched a row ahead.",
+        "A still larger source and target come from memory, so inputs are prefetched a row ahead.",
     ),
     same(
         "far_part", 0.5, "of the L3 cache",

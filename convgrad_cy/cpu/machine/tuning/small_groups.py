@@ -5,7 +5,7 @@ from .number import Number, same
 TABLE = (
     same(
         "lane_bytes", 512 << 10, "bytes of a task",
-        "Its copies of what it sees and makes should stay in an L2 cache of 1 MiB; smaller boxes copy more rims.",
+        "Copies of source and target should stay in an L2 cache of 1 MiB. Smaller boxes copy more halo.",
     ),
     same(
         "most_lane_bytes", 4 << 20, "bytes of a task",
@@ -13,7 +13,7 @@ TABLE = (
     ),
     same(
         "in_place_bytes", 64 << 10, "bytes of a task",
-        "What it writes where it copies nothing: fewer bytes begin rows more often, more leave too few tasks.",
+        "Bytes that a task without copies writes. Smaller tasks begin rows more often, larger ones are too few.",
     ),
     Number(
         "row_bytes", 8 << 10, 48 << 10, "bytes of a task",
@@ -59,7 +59,7 @@ TABLE = (
     ),
     same(
         "spread_positions", 4, "positions of a row",
-        "A sum waits for its last product as long as so many products take.",
+        "A sum waits for its last product for the time of this many products.",
     ),
     same(
         "most_group_channels", 4, "channels of a group",
@@ -68,10 +68,10 @@ TABLE = (
     ),
     same(
         "short_sum", 9, "products of a sum",
-        "So many take as long as a tile's own work for each sum, which direct has and small groups do not.",
+        "Direct works on each sum for the time of this many products. Small groups do not.",
     ),
     same(
         "short_sum_adjacent", 18, "products of a sum",
-        "The same where positions are adjacent, and direct copies rows.",
+        "As `short_sum`, if positions are adjacent and direct copies rows.",
     ),
 )  # fmt: skip

@@ -6,17 +6,17 @@ TABLE = (
     # A task of fprop and dgrad.
     same(
         "tile_values_bytes", 448 << 10, "bytes of a task",
-        "Transformed tiles of a chunk of channels should stay in the L2 cache beside a part of the sums; longer chunks "
+        "Transformed tiles of a chunk should stay in the L2 cache together with a part of the sums. Longer chunks "
         "load the sums less often.",
     ),
     Number(
         "tile_sums_bytes", 1300 << 10, 1040 << 10, "bytes of a task",
-        "Its sums: the more tiles, the less often are filters read. All are more than an L2 cache of 1 MiB, but a "
+        "Sums of a task. More tiles read filters less often. All sums exceed an L2 cache of 1 MiB, but a "
         "point's, which are added to one point after the other, are some dozens of KiB.",
     ),
     same(
         "tile_sums_bytes_of_many_points", 1040 << 10, "bytes of a task",
-        "The same with more than `few_points`, where wide vectors gain nothing from more tiles.",
+        "As `tile_sums_bytes`, with more than `few_points`: wide vectors gain nothing from more tiles.",
     ),
     same(
         "few_points", 64, "points of a tile",
@@ -34,7 +34,7 @@ TABLE = (
         "tile_outputs", 256, "outputs of a block",
         "More transform the source less often, but leave room for fewer tiles.",
     ),
-    same("tile_outputs_of_many_points", 64, "outputs of a block", "The same with more than `few_points`."),
+    same("tile_outputs_of_many_points", 64, "outputs of a block", "As `tile_outputs`, with more than `few_points`."),
     same(
         "tile_channels", 128, "channels of a chunk",
         "More load the sums less often, but a strip of the filter should stay in the L1 cache. In wgrad it limits "
@@ -42,7 +42,7 @@ TABLE = (
     ),
     same(
         "span_bytes", 4 << 20, "bytes of a task",
-        "Tiles of so many channels are transformed before they are multiplied: the sums of a point then stay in the "
+        "Tiles of this size are transformed before they are multiplied: the sums of a point then stay in the "
         "cache while their products are added, though tiles come from the L3 cache.",
     ),
     same(
@@ -52,7 +52,7 @@ TABLE = (
     ),
     same(
         "kept_tiles_bytes_of_two", 8 << 20, "bytes",
-        "The same for two blocks, which transform them only once more.",
+        "As `kept_bytes`, for two blocks: without kept tiles, they are transformed only once more.",
     ),
     # Who transforms the filter.
     same(
@@ -61,19 +61,19 @@ TABLE = (
     ),
     same(
         "filter_strips", 4, "strips of outputs",
-        "Of a task that transforms filters: no more.",
+        "A task that transforms filters has at most this many.",
     ),
     same(
         "filter_channels", 32, "channels of a task",
-        "The same: 64 outputs are one strip, so channels make tasks.",
+        "A task that transforms filters has these channels: 64 outputs are one strip, so channels make tasks.",
     ),
     same(
         "least_filter_channels", 8, "channels of a task",
-        "The same where there would be fewer than `wanted_tile_tasks`.",
+        "As `filter_channels`, if there would be fewer than `wanted_tile_tasks`.",
     ),
     same(
         "many_tiles", 256, "tiles",
-        "Of so many on, a filter that goes through memory pays.",
+        "A filter that goes through memory pays from this number on.",
     ),
     Number(
         "own_filter_sums", 8192, 4096, "sums of a point",
@@ -81,12 +81,12 @@ TABLE = (
     ),
     same(
         "own_filter_outputs", 32, "outputs of a block",
-        "Of such a task: its filters stay in the cache, and there are tasks enough.",
+        "A task that transforms its own part: its filters stay in the cache, and there are enough tasks.",
     ),
-    same("own_filter_channels", 64, "channels of a chunk", "Of such a task: likewise."),
+    same("own_filter_channels", 64, "channels of a chunk", "As `own_filter_outputs`, for channels."),
     Number(
         "own_filter_more_channels", 128, 64, "channels of a chunk",
-        "The same where its filters take at most `own_filter_bytes`: sums are loaded less often.",
+        "As `own_filter_channels`, if the filters take at most `own_filter_bytes`: sums are loaded less often.",
     ),
     same(
         "own_filter_bytes", 832 << 10, "bytes of a task",
@@ -100,7 +100,7 @@ TABLE = (
     ),
     same(
         "wanted_tile_tasks_unsliced", 24, "tasks",
-        "The same for wgrad of one slice, whose tiles are kept, so that more blocks cost little.",
+        "As `wanted_tile_tasks`, for wgrad of one slice with kept tiles: more blocks cost little.",
     ),
     # wgrad.
     same(
@@ -119,17 +119,17 @@ TABLE = (
     ),
     same(
         "sharing_blocks", 16, "blocks of the filter of a group",
-        "Of so many on, the tiles of both operands are kept: each would be transformed for a row or column of blocks.",
+        "From this number on, the tiles of both operands are kept: each is needed for a row or column of blocks.",
     ),
     Number(
         "sharing_blocks_of_walks", 1, 16, "blocks of the filter of a group",
-        "The same where several walks, as with a stride, share the tiles of the target: products of wide vectors are "
-        "short beside the transforms, so for any number.",
+        "As `sharing_blocks`, if several walks share the tiles of the target, as with a stride. Wide vectors multiply "
+        "faster than they transform, so any number pays.",
     ),
     # Groups.
     same(
         "bundled_outputs", 8, "outputs of a group",
-        "Groups of so many, a vector of 32 bytes, are taken together: alone they would fill a part of a line.",
+        "Groups of this many, a vector of 32 bytes, are bundled: alone they would fill a part of a cache line.",
     ),
     same(
         "bundled_channels", 16, "channels of a task",
@@ -142,7 +142,7 @@ TABLE = (
     ),
     same(
         "least_wgrad_tiles", 16, "tiles of a box of wgrad",
-        "With fewer, transforming the sums back takes what is saved, and the model errs.",
+        "With fewer, the transform of the sums takes all the time that is saved, and the model errs.",
     ),
     same(
         "full_saving", 1.8, "products for one",
@@ -152,6 +152,6 @@ TABLE = (
     # The order of its arrays (winograd/layout.py).
     same(
         "most_filter_reads", 4, "reads of a filter",
-        "A filter whose taps lie side by side is read up to so often as it is; more take longer than to reorder it.",
+        "A filter with adjacent taps is read in place up to this often. Reordering it is faster than more reads.",
     ),
 )  # fmt: skip
