@@ -18,7 +18,7 @@ from .worker import one_line, relative_error, shortest
 
 #: A row is a finding if the other route is this many times faster; it is timed twice then, to be sure.
 FINDING = 1.15
-#: A ratio from which on the other route is slower beyond doubt, and is not timed any longer.
+#: Above this ratio the other route is clearly slower, and its timing stops.
 CLEAR = 2.0
 
 

@@ -1,4 +1,4 @@
-"""``python -m bench.extremes``: times random layers and curves that no network has, and names those that stand out.
+"""``python -m bench.extremes``: times random layers and curves that no network has, and lists the outliers.
 
 ``odd_layers.py`` draws the layers. A row stands out if another library is faster, a point of a curve if the time for
 each FLOP rises. With ``--without``, no other library is measured: a row stands out if another family or form of this

@@ -19,3 +19,6 @@ FRAMEWORKS = {
     "torch": Framework("PyTorch", ("float32", "bfloat16"), ("NCX", "NXC"), ("eager", "compile")),
     "jax": Framework("JAX", ("float32",), ("NXC",), ("jit",)),
 }
+
+#: How documents and plots name the modes.
+MODE_NAMES = {"eager": "eager", "compile": "compiled", "jit": "jitted"}

@@ -6,8 +6,7 @@ from matplotlib.patches import Patch
 from bench.models import MODELS
 from bench.plots import _about, _figure
 
-from . import FRAMEWORKS, summary
-from .report import MODE_NAMES
+from . import FRAMEWORKS, MODE_NAMES, summary
 
 COLOURS = {"NCX": "#4477aa", "NXC": "#ee6677"}
 LABELS = {"NCX": "channels first", "NXC": "channels last"}

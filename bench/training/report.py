@@ -11,11 +11,10 @@ from bench import results
 from bench.models import MODELS
 from bench.report import markdown_table
 
-from . import summary
+from . import MODE_NAMES, summary
 
 COLUMNS = tuple((mode, layout) for mode in ("eager", "compile", "jit") for layout in ("NCX", "NXC"))
 LAYOUT_NAMES = {"NCX": "channels first", "NXC": "channels last"}
-MODE_NAMES = {"eager": "eager", "compile": "compiled", "jit": "jitted"}
 
 
 def origin(data):

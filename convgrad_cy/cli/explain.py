@@ -20,7 +20,7 @@ _LETTERED = ("w", "stride", "padding", "dilation", "groups", "output_padding")
 _KEYWORDS = (*_LETTERED[1:], "data_format", "filter_format", "algorithm", "precision")
 
 DESCRIPTION = """\
-Print how a call would be computed on this machine's CPU: by which kernels, and why not by others.
+Print the kernels that a call would run on this machine's CPU, and why others are rejected.
 
 The layer y = conv(x, w) or y = conv_transpose(x, w) is described once, whichever of its functions is explained. The
 report begins with the layer as it was understood. With --json it is an object, or a list of two for conv_backward and

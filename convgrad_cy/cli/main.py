@@ -99,7 +99,7 @@ def make_parser():
     command.add_argument("--epochs", type=natural_number(1), default=30, help="passes over the digits (%(default)s)")
     command.add_argument("--seed", type=natural_number(0), default=0, help="of weights and batches (%(default)s)")
 
-    about = "how a call would be computed on this machine's CPU: by which kernels, and why not by others"
+    about = "the kernels that a call would run on this machine's CPU, and why others are rejected"
     add_arguments(commands.add_parser("explain", help=about))
 
     command = commands.add_parser(
