@@ -21,7 +21,6 @@ from convgrad_cy.cpu.machine import Machine
 
 #: A row of suites.txt that takes each family and form on ``wide_vectors``.
 TAKEN = {
-    "patches": ("swin_patches", "dgrad", "NCX", "float32"),
     "overlaps": ("sincnet", "dgrad", "NXC", "float32"),
     "columns": ("maps_of_2_taps_7", "dgrad", "NXC", "float32"),
     "long_sums": ("volume_8_stride8", "fprop", "NCX", "float64"),
@@ -325,7 +324,7 @@ def test_arguments(capsys):
     names = {layer.suite for layer in extremes.layers_of(options_of("suites,random", 1))}
     assert names == {*suites.NAMES, "random"}
     for argv, message in (
-        (["--without", "direct"], "'direct' is none of patches, "),
+        (["--without", "direct"], "'direct' is none of overlaps, "),
         (["--without", "all", "--peers", "torch"], "--peers must be left out with --without"),
     ):
         with pytest.raises(SystemExit):
