@@ -87,7 +87,7 @@ def test_reasons():
     names = [layer.name for layer in suites.LAYERS]
     for pattern, _ in slow_layers.REASONS:
         assert any(re.fullmatch(pattern, name) for name in names), f"no layer is {pattern}"
-    assert "two outputs" in slow_layers.reason("unet_classes")
+    assert "two channels of y" in slow_layers.reason("unet_classes")
     assert slow_layers.reason("unet_classes_2") == slow_layers.NOT_KNOWN
 
 
