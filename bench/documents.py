@@ -46,7 +46,7 @@ SUITES = {
     "vit": "patch embeddings",
     "five": "5×5 layers of AlexNet and GoogLeNet",
     "dilated": "dilated layers",
-    "inference": "decoders at batch 1",
+    "inference": "decoders of image and speech networks, batch 1",
     "tiny": "tiny layers",
     "reports": "layers from public reports of slow convolutions",
 }
