@@ -8,7 +8,7 @@ from .rewrites import columns, exchanged, overlaps
 #: A family has two functions. ``refusal(task)`` is None, or the reason why the family does not take the task.
 #: ``pipeline(task, rest)`` gives the ``Pipeline`` that computes the task. ``rest(task)`` gives the pipeline of a task
 #: that is left to later families. The last family never refuses.
-PREFERENCE = (overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
+PREFERENCE = (columns, overlaps, long_sums, exchanged, winograd, small_groups, direct)
 
 
 def name_of(family):

@@ -21,8 +21,8 @@ from convgrad_cy.cpu.machine import Machine
 
 #: A row of suites.txt that takes each family and form on ``wide_vectors``.
 TAKEN = {
-    "overlaps": ("sincnet", "dgrad", "NXC", "float32"),
     "columns": ("maps_of_2_taps_7", "dgrad", "NXC", "float32"),
+    "overlaps": ("sincnet", "dgrad", "NXC", "float32"),
     "long_sums": ("volume_8_stride8", "fprop", "NCX", "float64"),
     "exchanged": ("maps_of_2_taps_7", "fprop", "NCX", "float32"),
     "winograd": ("decoder_32", "wgrad", "NCX", "float32"),
@@ -313,7 +313,7 @@ def test_arguments(capsys):
     names = {layer.suite for layer in extremes.layers_of(options_of("suites,random", 1))}
     assert names == {*suites.NAMES, "random"}
     for argv, message in (
-        (["--without", "direct"], "'direct' is none of overlaps, "),
+        (["--without", "direct"], "'direct' is none of columns, "),
         (["--without", "all", "--peers", "torch"], "--peers must be left out with --without"),
     ):
         with pytest.raises(SystemExit):

@@ -50,6 +50,15 @@ def conv_problem(problem):
     return ConvProblem(problem.batch, 1, problem.x_channels, problem.y_channels, *axes)
 
 
+FEW = WIDE._replace(least_patch_products=32)
+
+
+@pytest.fixture(autouse=True)
+def few_outputs(machine_with):
+    """Accept problems with few output channels, too: they take the tests less time."""
+    machine_with(own_tuning=cpu.this_machine().tuning._replace(least_patch_products=32))
+
+
 @pytest.fixture
 def products(monkeypatch):
     """Collect the gradients that are computed with copies."""
@@ -67,7 +76,7 @@ def products(monkeypatch):
 @problems
 def test_pays(problem):
     problem = conv_problem(problem)
-    assert overlaps.problem_refusal(problem, WIDE) is None
+    assert overlaps.problem_refusal(problem, FEW) is None
     for other in (
         replace(problem, x=tuple(x + 1 for x in problem.x)),
         replace(problem, pad_begin=(0, 0, 1)),
@@ -79,7 +88,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert overlaps.problem_refusal(other, WIDE) is not None
+        assert overlaps.problem_refusal(other, FEW) is not None or not overlaps.cuts(other)
 
 
 @problems

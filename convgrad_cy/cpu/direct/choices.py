@@ -37,9 +37,11 @@ def crosses_positions(sums, positions_adjacent):
 
     They are faster with few output channels. A filter of one tap can read adjacent positions in place, which favours
     them. With channels last, tiles across channels read the source of one tap in place, so tiles across positions must
-    also make up for transposing it. With several taps, the layout of the source decides nothing.
+    also make up for transposing it. With several taps, the layout of the source decides nothing; but the positions of a
+    strided row lie apart, and each tap gathers them again.
     """
-    row, tile, pointwise, tuning = sums.walks[-1][2].positions, sums.tile, sums.taps == 1, sums.tuning
+    axis, tile, pointwise, tuning = sums.walks[-1][2], sums.tile, sums.taps == 1, sums.tuning
+    row, gathers = axis.positions, axis.taps > 1 and axis.source_step > 1
     in_place = positions_adjacent and sums.dtype.itemsize == sums.itemsize and row % sums.lanes == 0
     in_place = in_place and pointwise
     copies = not positions_adjacent and pointwise  # tiles across positions copy, tiles across channels do not
@@ -49,6 +51,8 @@ def crosses_positions(sums, positions_adjacent):
     if sums.multiplies_pairs:  # a step with pairs takes half as long
         across_channels *= 0.5
     across_positions = tile_cycles(sums.outputs, row, tile, sums.itemsize)
+    if gathers:
+        return across_positions + tuning.gathering_cycles * axis.source_step * row < across_channels
     if copies:
         return across_positions + tuning.transposing_cycles * row < across_channels
     return across_positions < (tuning.across_cycles_in_place if in_place else tuning.across_cycles) * across_channels

@@ -25,7 +25,8 @@ from .. import direct, small_groups
 from ..plan import scratch
 from ..plan.operand import Operand
 from ..plan.reasons import Ratio, Reason
-from ..small_groups.limits import has_table
+from ..plan.sum_problem import sum_problem_of
+from ..small_groups.limits import has_table, suits_last
 from . import dgrad_costs
 from .copies import on_copies
 from .folded_taps import is_whole
@@ -57,6 +58,22 @@ def _least(task):
         return _least_of_dgrad(task) * max(1.0, truediv(*fills)) ** 0.5
     fills = problem.groups == 1 or (task.operation == FPROP and has_table(problem))
     return tuning.larger_filter if fills else tuning.least_larger_filter
+
+
+def _is_left_to_small_groups(task):
+    """Whether small groups are faster than the exchange, after which images are channels of their source.
+
+    With one image, small groups also take the exchanged task, which is then faster. Data gradients of more channels of
+    y than of x gain from the exchange, and so do sums of many taps, whose results leave the cache.
+    """
+    operation, problem, dtype = task[:3]
+    if problem.groups == 1 or problem.batch == 1:
+        return False
+    if operation == DGRAD and problem.x_channels < problem.y_channels:
+        return False
+    if operation != DGRAD and prod(problem.kernel) * problem.x_channels > task.machine.tuning.most_group_terms:
+        return False
+    return suits_last(sum_problem_of(operation, problem, dtype, task.machine.tile, operation == DGRAD))
 
 
 def refusal(task):
@@ -92,6 +109,8 @@ def refusal(task):
         own, itself = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.of_itself))
         slower = "it takes {:.2f} times as long as the sum itself"
         return None if own < itself else Reason(slower, Ratio(own, itself))
+    if _is_left_to_small_groups(task):
+        return "small groups fill their vectors"
     least = _least(task)
     return None if taps >= least * positions else Reason("the filter is less than {:.1f} times as large as y", least)
 

@@ -71,8 +71,6 @@ def problem_refusal(problem, tuning):
 def _refusal_of_patches(problem, tuning):
     if problem.y_channels < tuning.least_patch_products:
         return Reason("an element has fewer than {} products", tuning.least_patch_products)
-    if problem.x_channels * prod(problem.kernel) < tuning.least_patch_elements:
-        return Reason("a patch has fewer than {} elements", tuning.least_patch_elements)
     return None
 
 

@@ -5,6 +5,7 @@ from ..direct.choices import takes_halves
 from ..direct.order import order_of
 from ..machine.register_tile import tile_cycles
 from ..plan.reasons import Reason
+from .spread import spread_of
 
 #: Not tuned for speed: most entries, of 8 bytes, in the kernel's tables of taps for all runs
 #: (pyx/small_groups/runs.pxd).
@@ -60,6 +61,11 @@ def _expands_well(sums, positions_adjacent):
     short = sums.tuning.short_sum_adjacent if positions_adjacent else sums.tuning.short_sum
     general = tile_cycles(outputs, row, tile, sums.itemsize) * (1 + short / terms)
     return row * outputs / lanes <= general
+
+
+def suits_last(sums):
+    """Whether small groups take a problem with channels last: a rule that no layout affects."""
+    return _own(sums, False, spread_of(sums)) is None
 
 
 def refusal(sums, placement, spread):

@@ -149,6 +149,10 @@ TABLE = (
         "A source of channels last has to be transposed for tiles across positions.",
     ),
     same(
+        "gathering_cycles", 0.21, "cycles of an element, for each step of its stride",
+        "Tiles across the positions of a strided row gather them for each tap. Large strides touch a line for each.",
+    ),
+    same(
         "kept_rows_channels", 4, "channels of a source",
         "Up to these sums are so short that transposing their result would count.",
     ),

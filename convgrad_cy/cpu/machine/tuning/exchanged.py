@@ -17,6 +17,10 @@ TABLE = (
         "Channels, or small groups side by side, fill the vectors then, and rows count for less.",
     ),
     same(
+        "most_group_terms", 1000, "taps and channels of a group",
+        "With more, the sums of small groups leave the cache, and the exchange is faster for several images, too.",
+    ),
+    same(
         "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, of the others without groups",
         "A stride is dilation in the exchange: a window has a part for each tap where taps share little.",
     ),
