@@ -79,7 +79,7 @@ def _is_left_to_small_groups(task):
 def refusal(task):
     """The reason why this family does not take a task, or None."""
     operation, problem, *_ = task
-    taps, positions, tuning = prod(problem.kernel), prod(problem.y), task.machine.tuning
+    taps, positions = prod(problem.kernel), prod(problem.y)
     if taps <= min(positions, prod(problem.x)):
         return "the filter is not larger than y"
     if task.algorithm == "winograd":
@@ -88,9 +88,13 @@ def refusal(task):
         return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
     if positions >= TAP_LIMIT:
         return Reason("y has {} positions or more", TAP_LIMIT)
-    refused = scratch.refusal(_taken(task), problem, task.dtype.itemsize, task.machine.tile)
-    if refused or _is_reversed(task):
-        return refused
+    refused = None if _is_reversed(task) else _is_slower(task, taps, positions)
+    return refused or scratch.refusal(_taken(task), problem, task.dtype.itemsize, task.machine.tile)
+
+
+def _is_slower(task, taps, positions):
+    """The reason why the exchanged task would be slower, or None."""
+    operation, problem, tuning = task.operation, task.problem, task.machine.tuning
     if operation == DGRAD:
         if prod(problem.x) <= tuning.most_parts:
             few = "x has at most {} positions: of few, the sum itself leaves out the taps beyond y"
