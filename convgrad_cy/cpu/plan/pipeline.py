@@ -16,6 +16,7 @@ from ..._repeat import Work, address_of
 from ...arrays import NUMPY
 from .job import Job
 from .operand import Buffer
+from .reasons import Reason
 from .scratch import SCRATCH
 
 
@@ -54,7 +55,8 @@ class Pipeline(NamedTuple):
         if copied and "copied" not in notes:
             notes = notes | {"copied": ", ".join(copied)}
         first = {name: value for name, value in notes.items() if name not in own}
-        return [*(first | own | notes | {SCRATCH: self._scratch_bytes()}).items()]
+        found = first | own | notes | {SCRATCH: self._scratch_bytes()}
+        return [(name, str(value) if isinstance(value, Reason) else value) for name, value in found.items()]
 
     def _scratch_bytes(self):
         """Most bytes that are allocated at a time, without the window and the sums of each thread."""

@@ -115,7 +115,7 @@ def pipeline(task, rest):
     machine = scratch.left_by(task, _copied(task))
     made = on_copies(task, operands, lambda own: _columns(own._replace(dtype=dtype), rest, machine))
     if dtype is not task.dtype:
-        made = made.noted(copied=f"{made.notes['copied']}; all three arrays, in the type of the sums")
+        made = made.noted(copied=Reason("{}; all three arrays, in the type of the sums", made.notes["copied"]))
     return made
 
 

@@ -197,4 +197,5 @@ def pipeline(task, rest):
     x, filter, y = other.operands
     made = on_copies(other, (_side_by_side(x), filter, _side_by_side(y)), rest)
     of = "the filter reversed" if reverses else "the filter"
-    return made.noted(computed_as=f"{other.operation} of {of}, with {'x' if reverses else 'y'} as its filter")
+    how = Reason("{} of {}, with {} as its filter", other.operation, of, "x" if reverses else "y")
+    return made.noted(computed_as=how)

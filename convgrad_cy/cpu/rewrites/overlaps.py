@@ -137,7 +137,7 @@ def pipeline(task, rest):
         inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
         after += stores(problem, parts, inner, blocks, x, last, threads)
     of_x = "x from patches" if cuts(problem) else "x from blocks"
-    notes = {"copied": f"{of_x}, and the filter" if copies else of_x}
+    notes = {"copied": of_x + ", and the filter" if copies else of_x}
     if len(inside) > 1:
         notes["parts_of_a_block"] = len(inside)
     return joined(inside).around((), after, **notes)
