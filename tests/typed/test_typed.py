@@ -1,0 +1,123 @@
+"""mypy, pyright and stubtest: a user's program, the documents, and the stubs as the installed package has them.
+
+TYPED_PYTHON names the Python in whose environment the checkers look for the package; by default it is this one.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import convgrad_cy
+
+HERE = Path(__file__).parent
+PACKAGE = Path(convgrad_cy.__file__).parent
+PYTHON = os.environ.get("TYPED_PYTHON", sys.executable)
+#: The newest pyright without a download at its first run, and pyright itself.
+PYRIGHTS = ("basedpyright", "pyright")
+
+
+def run(*command, cwd):
+    """Standard output of a checker, which may find errors but must not fail in another way."""
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, cwd=cwd, timeout=300)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def by_mypy(folder, strict=True):
+    """(file, line) -> message of each error in a folder."""
+    pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra [types]")
+    options = ["--strict"] if strict else ["--check-untyped-defs", "--allow-redefinition"]
+    options += ["--python-executable", PYTHON, "--no-error-summary", "--cache-dir", str(folder.parent / "cache")]
+    lines = re.findall(r"^(.*?):(\d+): error: (.*)$", run("mypy", *options, folder.name, cwd=folder.parent), re.M)
+    return {(Path(file).name, int(line)): text for file, line, text in lines}
+
+
+def by_pyright(folder, strict=True):
+    tool = next((tool for tool in PYRIGHTS if find_spec(tool)), None)
+    if tool is None:
+        pytest.skip("pyright is not installed: basedpyright is in the extra [types]")
+    settings = {"include": [folder.name], "typeCheckingMode": "strict" if strict else "standard"}
+    (folder.parent / "pyrightconfig.json").write_text(json.dumps(settings))
+    found = json.loads(run(tool, "-p", ".", "--pythonpath", PYTHON, "--outputjson", cwd=folder.parent))
+    assert found["summary"]["filesAnalyzed"] > 0
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"]
+        for each in found["generalDiagnostics"]
+        if each["severity"] == "error"
+    }
+
+
+CHECKERS = pytest.mark.parametrize("check", [by_mypy, by_pyright])
+
+
+def marked(program):
+    """The lines of a program that a checker must refuse."""
+    lines = program.read_text(encoding="utf-8").splitlines()
+    return [(program.name, number) for number, line in enumerate(lines, 1) if line.endswith("  # wrong")]
+
+
+def check_program(name, check, tmp_path):
+    (folder := tmp_path / "checked").mkdir()
+    program = Path(shutil.copy(HERE / name, folder))
+    found = check(folder)
+    assert len(marked(program)) >= 6
+    assert sorted(found) == marked(program), found
+
+
+@CHECKERS
+def test_wrong_calls_and_no_others_are_refused(check, tmp_path):
+    """No array library but NumPy need be installed for this."""
+    check_program("program.py", check, tmp_path)
+
+
+@pytest.mark.torch
+@pytest.mark.jax
+@CHECKERS
+def test_arrays_of_pytorch_and_jax(check, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("jax")
+    check_program("program_torch_jax.py", check, tmp_path)
+
+
+@pytest.mark.checkout
+@CHECKERS
+def test_examples_of_the_documents_are_accepted(check, tmp_path):
+    """A reader who copies an example must see no error in the editor."""
+    root = HERE.parents[1]
+    (folder := tmp_path / "checked").mkdir()
+    for document in (root / "README.md", root / "docs/arrays.md", root / "docs/golden-model.md"):
+        blocks = re.findall(r"^```python\n(.*?)^```$", document.read_text(encoding="utf-8"), re.DOTALL | re.M)
+        assert blocks
+        for number, block in enumerate(blocks):
+            (folder / f"{document.stem.replace('-', '_')}_{number}.py").write_text(block)
+    assert check(folder, strict=False) == {}
+
+
+def test_stubs_are_complete(tmp_path):
+    """mypy --strict refuses a function or a type parameter without a type."""
+    pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra [types]")
+    stubs = sorted(PACKAGE.rglob("*.pyi"))
+    assert len(stubs) > 12
+    options = ["--strict", "--python-executable", PYTHON, "--cache-dir", str(tmp_path), "--follow-imports=silent"]
+    # The folder above the package, so that mypy does not take the stubs for other modules.
+    files = [str(file.relative_to(PACKAGE.parent)) for file in [*stubs, PACKAGE / "typing.py"]]
+    assert run("mypy", *options, *files, cwd=PACKAGE.parent).startswith("Success")
+
+
+def test_stubs_agree_with_the_package(tmp_path):
+    """Each name, signature and default of the stubs must be the one at run time."""
+    pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra [types]")
+    (config := tmp_path / "mypy.ini").write_text("[mypy]\nignore_errors = True\nignore_missing_imports = True\n")
+    (missing := tmp_path / "missing.txt").write_text(
+        "".join(f"convgrad_cy\\.{name}(\\..*)?\n" for name in ("torch", "jax") if find_spec(name) is None)
+    )
+    options = ["--mypy-config-file", config, "--ignore-unused-allowlist", "--allowlist", missing]
+    out = run("mypy.stubtest", "convgrad_cy", *options, "--allowlist", HERE / "stubtest.txt", cwd=tmp_path)
+    assert out.startswith("Success"), out
