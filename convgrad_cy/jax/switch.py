@@ -53,7 +53,7 @@ def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
 
     See Also
     --------
-    enabled : the same for a block of code.
+    enabled : Switch it on for a block of code.
     """
     _wishes.add("enable", algorithm)
 
@@ -77,6 +77,11 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
     ----------
     algorithm : str, optional
         The same as for `enable`.
+
+    Yields
+    ------
+    None
+        JAX's convolutions are computed here until the block ends.
     """
     key = object()
     _wishes.add(key, algorithm)
@@ -87,7 +92,13 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
 
 
 def is_enabled() -> bool:
-    """Whether convgrad_cy computes JAX's convolutions on the CPU now."""
+    """Whether convgrad_cy computes JAX's convolutions on the CPU now.
+
+    Returns
+    -------
+    bool
+        True after `enable` and within a block of `enabled`.
+    """
     return bool(_wishes)
 
 
@@ -125,7 +136,13 @@ class Status(NamedTuple):
 
 
 def status() -> Status:
-    """Whether it is switched on, and where convolutions were compiled and computed since the import."""
+    """Whether it is switched on, and where convolutions were compiled and computed since the import.
+
+    Returns
+    -------
+    Status
+        The switch, the settings of the next convolution, and the counts.
+    """
     return Status(
         is_enabled(),
         jax.__version__,

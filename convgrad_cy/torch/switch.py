@@ -73,7 +73,7 @@ def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
 
     See Also
     --------
-    enabled : the same for a block of code.
+    enabled : Switch it on for a block of code.
     """
     _wishes.add("enable", algorithm)
 
@@ -99,6 +99,11 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
     ----------
     algorithm : str, optional
         The same as for `enable`.
+
+    Yields
+    ------
+    None
+        PyTorch's convolutions are computed here until the block ends.
     """
     key = object()
     _wishes.add(key, algorithm)
@@ -109,7 +114,13 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
 
 
 def is_enabled() -> bool:
-    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now."""
+    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now.
+
+    Returns
+    -------
+    bool
+        True after `enable` and within a block of `enabled`.
+    """
     return bool(_wishes)
 
 
@@ -144,7 +155,13 @@ class Status(NamedTuple):
 
 
 def status() -> Status:
-    """Whether it is switched on, and where calls of all threads were computed since the import."""
+    """Whether it is switched on, and where calls of all threads were computed since the import.
+
+    Returns
+    -------
+    Status
+        The switch, the settings of the next convolution, and the counts.
+    """
     return Status(
         is_enabled(),
         torch.__version__,

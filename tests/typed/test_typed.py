@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -121,3 +122,31 @@ def test_stubs_agree_with_the_package(tmp_path):
     options = ["--mypy-config-file", config, "--ignore-unused-allowlist", "--allowlist", missing]
     out = run("mypy.stubtest", "convgrad_cy", *options, "--allowlist", HERE / "stubtest.txt", cwd=tmp_path)
     assert out.startswith("Success"), out
+
+
+#: Codes of numpydoc that the docstrings do not follow.
+LEFT_OUT = {
+    *("ES01", "EX01", "SA01"),  # a longer summary, examples and links: where they help
+    *("GL01", "GL08", "SA04"),  # the first line is at the quotes; constructors are described by their class
+}
+
+
+#: Module below the shims -> the beginning of the names of its operations.
+OPERATIONS = {"cupy_cudnn": "convolution", "mindspore": "Conv2D", "onednn": "Conv", "tensorflow.raw_ops": "Conv2D"}
+
+
+def public():
+    """The full names of the public functions and of the operations of the shims."""
+    names = [f"convgrad_cy.{name}" for name in convgrad_cy.__all__ if not name.startswith("_")]
+    for shim, begin in OPERATIONS.items():
+        module = import_module(f"convgrad_cy.shims.{shim}")
+        names += [f"{module.__name__}.{name}" for name in module.__all__ if name.startswith(begin)]
+    for library in filter(find_spec, ("torch", "jax")):
+        names += [f"convgrad_cy.{library}.{name}" for name in ("enable", "disable", "enabled", "is_enabled", "status")]
+    return names
+
+
+@pytest.mark.parametrize("name", public())
+def test_docstrings_are_numpydoc(name):
+    validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed: it is in the extra [types]")
+    assert [error for error in validate.validate(name)["errors"] if error[0] not in LEFT_OUT] == []
