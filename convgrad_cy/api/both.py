@@ -21,8 +21,13 @@ def conv_backward(
 ):  # fmt: skip
     """Both gradients of `conv`, with respect to its input and to its filter.
 
-    The results have the bits of `conv_backward_data` and `conv_backward_filter`, whose docstrings have the formulas. On
-    a GPU, `dy` is brought into the kernels' layout once for both.
+    For each group, with no term where the position is outside ``x``::
+
+        dx[n, i, q] = sum over o, p, t with p * stride + t * dilation - pad_begin == q of  dy[n, o, p] * w[o, i, t]
+        dw[o, i, t] = sum over n, p of  x[n, i, p * stride + t * dilation - pad_begin] * dy[n, o, p]
+
+    The results have the bits of `conv_backward_data` and `conv_backward_filter`. On a GPU, `dy` is brought into the
+    kernels' layout once for both.
 
     Parameters
     ----------
@@ -123,8 +128,13 @@ def conv_transpose_backward(
 ):  # fmt: skip
     """Both gradients of `conv_transpose`, with respect to its input and to its filter.
 
-    The results have the bits of `conv_transpose_backward_data` and `conv_transpose_backward_filter`, whose docstrings
-    have the formulas. On a GPU, `dy` is brought into the kernels' layout once for both.
+    For each group, with no term where the position is outside ``dy``::
+
+        dx[n, i, p] = sum over o, t of  dy[n, o, p * stride + t * dilation - pad_begin] * w[i, o, t]
+        dw[i, o, t] = sum over n, p of  x[n, i, p] * dy[n, o, p * stride + t * dilation - pad_begin]
+
+    The results have the bits of `conv_transpose_backward_data` and `conv_transpose_backward_filter`. On a GPU, `dy` is
+    brought into the kernels' layout once for both.
 
     Parameters
     ----------

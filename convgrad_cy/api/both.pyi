@@ -57,32 +57,32 @@ def conv_backward(
 @overload
 def conv_transpose_backward(
     dy: NDArray[_Scalar], x: NDArray[_Scalar], w: NDArray[_Scalar], *,
-    stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1, groups: SupportsIndex = 1,
-    output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    stride: PerAxis = 1, padding: Padding = 0, output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    dilation: PerAxis = 1, groups: SupportsIndex = 1,
     data_format: DataFormat = "NCX", filter_format: FilterFormat = "OIX", algorithm: Algorithm | None = None,
     precision: Precision = "high", out: _Outs[NDArray[_Scalar]] | None = None,
 ) -> tuple[NDArray[_Scalar], NDArray[_Scalar]]: ...  # fmt: skip
 @overload
 def conv_transpose_backward(
     dy: _Tensor, x: _Tensor, w: _Tensor, *,
-    stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1, groups: SupportsIndex = 1,
-    output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    stride: PerAxis = 1, padding: Padding = 0, output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    dilation: PerAxis = 1, groups: SupportsIndex = 1,
     data_format: DataFormat = "NCX", filter_format: FilterFormat = "OIX", algorithm: Algorithm | None = None,
     precision: Precision = "high", out: _Outs[_Tensor] | None = None,
 ) -> tuple[_Tensor, _Tensor]: ...  # fmt: skip
 @overload
 def conv_transpose_backward(
     dy: _CuPy, x: _CuPy, w: _CuPy, *,
-    stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1, groups: SupportsIndex = 1,
-    output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    stride: PerAxis = 1, padding: Padding = 0, output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    dilation: PerAxis = 1, groups: SupportsIndex = 1,
     data_format: DataFormat = "NCX", filter_format: FilterFormat = "OIX", algorithm: Algorithm | None = None,
     precision: Precision = "high", out: _Outs[_CuPy] | None = None,
 ) -> tuple[_CuPy, _CuPy]: ...  # fmt: skip
 @overload
 def conv_transpose_backward(
     dy: _JAX, x: _JAX, w: _JAX, *,
-    stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1, groups: SupportsIndex = 1,
-    output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    stride: PerAxis = 1, padding: Padding = 0, output_padding: PerAxis | None = None, output_shape: Shape | None = None,
+    dilation: PerAxis = 1, groups: SupportsIndex = 1,
     data_format: DataFormat = "NCX", filter_format: FilterFormat = "OIX", algorithm: Algorithm | None = None,
     precision: Precision = "high", out: None = None,
 ) -> tuple[_JAX, _JAX]: ...  # fmt: skip

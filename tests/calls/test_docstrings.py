@@ -130,6 +130,14 @@ def test_shared_sections_have_the_same_words(functions, section):
     assert len({sections(function)[section].strip().split("\n\n")[-1] for function in functions}) == 1
 
 
+@pytest.mark.parametrize("both", BOTH, ids=lambda function: function.__name__)
+def test_both_gradients_have_the_formulas_of_each(both):
+    data, filter = (getattr(cg, f"{both.__name__}_{result}") for result in ("data", "filter"))
+    for function, result in ((data, "dx"), (filter, "dw")):
+        formula = re.search(rf"^ +{result}\[.*\] = .*$", inspect.getdoc(function), re.MULTILINE)[0]
+        assert formula in inspect.getdoc(both)
+
+
 @pytest.mark.parametrize("function", [*PUBLIC, *CUDNN, *OPERATIONS, *members(raw_ops)], ids=lambda f: f.__name__)
 def test_a_star_is_not_read_as_emphasis(function):
     """In reStructuredText, *spatial outside a literal begins emphasis."""

@@ -40,11 +40,11 @@ def by_mypy(folder, strict=True):
     return {(Path(file).name, int(line)): text for file, line, text in lines}
 
 
-def by_pyright(folder, strict=True):
+def by_pyright(folder, strict=True, **settings):
     tool = next((tool for tool in PYRIGHTS if find_spec(tool)), None)
     if tool is None:
         pytest.skip("pyright is not installed: basedpyright is in the extra [types]")
-    settings = {"include": [folder.name], "typeCheckingMode": "strict" if strict else "standard"}
+    settings = {"include": [folder.name], "typeCheckingMode": "strict" if strict else "standard"} | settings
     (folder.parent / "pyrightconfig.json").write_text(json.dumps(settings))
     found = json.loads(run(tool, "-p", ".", "--pythonpath", PYTHON, "--outputjson", cwd=folder.parent))
     assert found["summary"]["filesAnalyzed"] > 0
@@ -101,15 +101,21 @@ def test_examples_of_the_documents_are_accepted(check, tmp_path):
     assert check(folder, strict=False) == {}
 
 
-def test_stubs_are_complete(tmp_path):
-    """mypy --strict refuses a function or a type parameter without a type."""
+def test_mypy_accepts_the_stubs(tmp_path):
+    """mypy --strict refuses a function or a generic class without types."""
     pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra [types]")
-    stubs = sorted(PACKAGE.rglob("*.pyi"))
-    assert len(stubs) > 12
     options = ["--strict", "--python-executable", PYTHON, "--cache-dir", str(tmp_path), "--follow-imports=silent"]
-    # The folder above the package, so that mypy does not take the stubs for other modules.
-    files = [str(file.relative_to(PACKAGE.parent)) for file in [*stubs, PACKAGE / "typing.py"]]
+    # From the folder above the package, so that mypy finds the package's name.
+    files = [str(file.relative_to(PACKAGE.parent)) for file in [*PACKAGE.rglob("*.pyi"), PACKAGE / "typing.py"]]
+    assert len(files) > 12
     assert run("mypy", *options, *files, cwd=PACKAGE.parent).startswith("Success")
+
+
+def test_pyright_accepts_the_stubs(tmp_path):
+    (folder := tmp_path / "checked").mkdir()
+    shutil.copytree(PACKAGE, folder / "convgrad_cy", ignore=lambda _, names: [n for n in names if n.endswith(".so")])
+    settings = {"include": ["checked/**/*.pyi", "checked/convgrad_cy/typing.py"], "extraPaths": ["checked"]}
+    assert by_pyright(folder, **settings) == {}
 
 
 def test_stubs_agree_with_the_package(tmp_path):

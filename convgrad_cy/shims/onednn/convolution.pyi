@@ -3,7 +3,7 @@ from typing import Literal, final
 from typing_extensions import Unpack
 
 from ...typing import Shape
-from .operations import Operation, _Attributes
+from .operations import Operation, _Attributes  # pyright: ignore[reportPrivateUsage]
 
 class _BackpropData(_Attributes, total=False):
     filter_format: Literal["XIO", "OIX"]
