@@ -101,21 +101,26 @@ def test_examples_of_the_documents_are_accepted(check, tmp_path):
     assert check(folder, strict=False) == {}
 
 
+def copied(tmp_path):
+    """A folder with a copy of the package, away from other packages, which a checker would take for the user's own."""
+    folder = tmp_path / "checked"
+    shutil.copytree(PACKAGE, folder / "convgrad_cy", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return folder
+
+
 def test_mypy_accepts_the_stubs(tmp_path):
     """mypy --strict refuses a function or a generic class without types."""
     pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra [types]")
+    folder = copied(tmp_path)
     options = ["--strict", "--python-executable", PYTHON, "--cache-dir", str(tmp_path), "--follow-imports=silent"]
-    # From the folder above the package, so that mypy finds the package's name.
-    files = [str(file.relative_to(PACKAGE.parent)) for file in [*PACKAGE.rglob("*.pyi"), PACKAGE / "typing.py"]]
+    files = [str(file.relative_to(folder)) for file in (*folder.rglob("*.pyi"), folder / "convgrad_cy/typing.py")]
     assert len(files) > 12
-    assert run("mypy", *options, *files, cwd=PACKAGE.parent).startswith("Success")
+    assert run("mypy", *options, *files, cwd=folder).startswith("Success")
 
 
 def test_pyright_accepts_the_stubs(tmp_path):
-    (folder := tmp_path / "checked").mkdir()
-    shutil.copytree(PACKAGE, folder / "convgrad_cy", ignore=lambda _, names: [n for n in names if n.endswith(".so")])
     settings = {"include": ["checked/**/*.pyi", "checked/convgrad_cy/typing.py"], "extraPaths": ["checked"]}
-    assert by_pyright(folder, **settings) == {}
+    assert by_pyright(copied(tmp_path), **settings) == {}
 
 
 def test_stubs_agree_with_the_package(tmp_path):
