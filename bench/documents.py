@@ -46,7 +46,7 @@ SUITES = {
     "vit": "patch embeddings",
     "five": "5×5 layers of AlexNet and GoogLeNet",
     "dilated": "dilated layers",
-    "inference": "decoders at batch 1",
+    "inference": "decoders of image and speech networks, batch 1",
     "tiny": "tiny layers",
     "reports": "layers from public reports of slow convolutions",
 }
@@ -240,7 +240,8 @@ def gpu():
         ratios = sorted(filter(None, map(gpu_report.ratio, groups.get((group.name,), []))))
         if ratios:
             mean, fast = summary.geometric_mean(ratios), sum(value >= 1 for value in ratios)
-            cells.append([group.name, f"{mean:.2f}", f"{ratios[0]:.2f}–{ratios[-1]:.2f}", f"{fast} of {len(ratios)}"])
+            name = group.name if group.dtype in group.name else f"{group.dtype} {group.name}"
+            cells.append([name, f"{mean:.2f}", f"{ratios[0]:.2f}–{ratios[-1]:.2f}", f"{fast} of {len(ratios)}"])
     return markdown_table(["types and layers", "geometric mean", "slowest–fastest layer", "as fast or faster"], cells)
 
 
@@ -249,7 +250,7 @@ def steps():
     data, dtypes = read(f"{MACHINES['Zen 4']}-training"), FRAMEWORKS["torch"].dtypes
     (names, lines), (_, more) = (training.cells(data, dtype) for dtype in dtypes)
     header = [f"{dtype}, {name}" for dtype in dtypes for name in names]
-    return markdown_table(["step of", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])
+    return markdown_table(["network", *header], [[*line, *rest[1:]] for line, rest in zip(lines, more, strict=True)])
 
 
 def steps_jax():
@@ -257,12 +258,12 @@ def steps_jax():
     data, cells = read(f"{MACHINES['Zen 4']}-training-jax"), []
     for row in data["rows"]:
         model = MODELS[row["model"]]
-        step = f"{model.title}, {model.batch} of {'×'.join(map(str, model.inputs[1:]))}"
+        step = f"{model.title}, {model.batch} images of {'×'.join(map(str, model.inputs[1:]))}"
         times = (complaints_table.duration(median(row["seconds"][side])) for side in ("jax", OURS))
         cells.append([step, *times, f"{training_summary.ratio(row):.2f}"])
     mean = summary.geometric_mean(map(training_summary.ratio, data["rows"]))
     cells.append(["geometric mean", "", "", f"{mean:.2f}"])
-    return markdown_table(["step of", "XLA", "convgrad_cy", "speedup"], cells)
+    return markdown_table(["network and batch", "XLA", "convgrad_cy", complaints_table.SPEEDUP], cells)
 
 
 def complaints():

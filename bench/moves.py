@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from convgrad_cy.cpu import families
-from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.machine.tuning import TABLE, Tuning
 from convgrad_cy.cpu.plan.job import Job
+from convgrad_cy.cpu.plan.operand import Buffer
 from convgrad_cy.cpu.rewrites.reached import reached
 
 NAMES = tuple(number.name for number in TABLE)
@@ -40,17 +40,17 @@ class Noting(Tuning):
 
 
 def signature(made):
-    """The work of a plan as a comparable value: kernels, steps, blocks, and the copies around them."""
+    """The work of a plan as a comparable value: kernels, steps, blocks, and the copies around them.
+
+    A buffer is known by its size and by the steps that use it.
+    """
     if isinstance(made, Job):
-        return made.kernel, made.plan.steps.tobytes(), made.plan.blocks.tobytes(), signature(made.instead)
-    if isinstance(made, Machine):
-        return made.threads
+        plan = made.plan.steps.tobytes(), made.plan.blocks.tobytes()
+        return made.kernel, *plan, signature(made.operands), signature(made.instead)
+    if isinstance(made, Buffer):
+        return made.elements.nbytes
     if isinstance(made, np.ndarray):
         return made.shape, made.strides
-    if isinstance(made, slice):
-        return made.start, made.stop, made.step
-    if isinstance(made, dict):
-        return tuple((signature(key), signature(value)) for key, value in made.items())
     if isinstance(made, (tuple, list)):
         return (type(made).__name__, *map(signature, made))
     return made
@@ -59,7 +59,7 @@ def signature(made):
 def planned(task):
     """The ``signature`` of a task's plan, or the error of planning as text."""
     try:
-        return signature(families.job(reached(task)))
+        return signature(families.pipeline(reached(task)).steps)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 

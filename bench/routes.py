@@ -17,25 +17,19 @@ LAST = families.name_of(families.PREFERENCE[-1])
 
 
 class Form(NamedTuple):
-    """A form of ``convgrad_cy.cpu.direct.forms`` by its name there, and the numbers with which no plan has it.
-
-    ``stays``: with these numbers, plans still have this name, but they are plans of the last form.
-    """
+    """A form of ``convgrad_cy.cpu.direct.forms`` by its name there, and the numbers with which no plan has it."""
 
     name: str
     numbers: dict
-    stays: bool = False
 
 
 FORMS = {
     "rows": Form(
         "tiles across the positions of a row",
-        {"across_cycles": 0.0, "across_cycles_in_place": 0.0, "transposing_cycles": 1e9},
+        {"across_cycles": 0.0, "across_cycles_in_place": 0.0, "transposing_cycles": 1e9, "kept_rows_cycles": 0.0},
     ),
     "packed": Form("tasks pack their part of the filter", {"most_packed_taps": 0}),
-    "kept_rows": Form("tiles across the positions of rows stored as they lie", {"kept_rows_cycles": 0.0}),
     "phases": Form("tasks have all stride phases", {"stored_phases": 0}),
-    "in_place": Form("the source read in place, but for the ends of rows", {"most_ends": 0.0}, stays=True),
 }
 _FORM_OF = {form.name: name for name, form in FORMS.items()}
 #: All that can be left out.
@@ -72,8 +66,7 @@ class Route(NamedTuple):
             return self.of(self.task, tuple(family for family in self.preference if family is not FAMILIES[name]))
         machine = self.task.machine
         tuning = machine.tuning._replace(**FORMS[name].numbers)
-        other = self.of(self.task._replace(machine=machine._replace(own_tuning=tuning)), self.preference)
-        return other._replace(form=None) if FORMS[name].stays and other.form == name else other
+        return self.of(self.task._replace(machine=machine._replace(own_tuning=tuning)), self.preference)
 
     def others(self, names):
         """Pairs of a name that is left out and the route without it, for each of ``names`` that this route takes.

@@ -4,20 +4,20 @@ import re
 
 #: (pattern of a layer's name, reason). The first pattern that matches the whole name counts.
 REASONS = (
-    (r"resnext50_3.*", "8 channels per group: a third of the run time or more goes into copying windows"),
+    (r"resnext50_3.*", "8 channels per group: at least 30 % of the run time goes into copying windows of the input"),
     (
         r"resnext50_4_stride2",
         "16 channels per group, stride 2: sums of 16 to 64 terms are too short for the register tile",
     ),
-    (r"deeplab_aspp.*", "dilation 12: a filter of 19 MB and windows of nine parts are copied for few positions"),
+    (r"deeplab_aspp.*", "dilation 12: the filter of 19 MB, and nine parts of the input, are copied for few positions"),
     (
         r"mobilenet_.*|mamba_conv1d",
         "bound by memory: few products for each byte, and rows are read more slowly than a plain copy",
     ),
-    (r"unet_classes", "two outputs: bound by memory, which is read and transposed"),
+    (r"unet_classes", "two channels of y: bound by memory, because x is read and transposed for few products"),
     (r"unet_down1_1", "three channels of x: bound by memory; differs from run to run"),
-    (r"fcn8s_up8", "16×16 taps leave room for four channels in a window, so the input is read six times"),
-    (r"fcn32s", "64×64 taps: a window has one of 21 channels at a time, so it uses a part of each cache line"),
+    (r"fcn8s_up8", "16×16 taps: a window of the input holds four of 21 channels, so the input is read six times"),
+    (r"fcn32s", "64×64 taps: a window of the input holds one of 21 channels, so most of each cache line is unused"),
     (r"dcgan_g_code|unet3d_classes|rows_of_8_taps_50", "a call of less than 0.3 ms: fixed costs dominate"),
 )
 NOT_KNOWN = "not known"

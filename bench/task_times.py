@@ -23,10 +23,10 @@ def planned(signatures):
     """Collect the signatures of jobs' plans. All numbers of threads above one have equal signatures."""
     usual = Job.ready
 
-    def ready(job):
+    def ready(job, numbers):
         threads, *blocks = job.plan.blocks.tolist()  # both kinds of blocks begin with the threads
         signatures.append((job.kernel, threads > 1, job.plan.steps.tobytes(), *blocks))
-        return usual(job)
+        return usual(job, numbers)
 
     Job.ready = ready
     try:

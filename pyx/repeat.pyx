@@ -201,21 +201,32 @@ def array_at(size_t address, tuple shape not None, tuple strides not None, cnp.d
     return array_of_memory(address, shape, strides, 1, dtype)
 
 
+def distance(cnp.ndarray first not None, cnp.ndarray second not None):
+    """Bytes from the first element of one array to the first element of another one."""
+    return <Py_ssize_t>(<size_t>cnp.PyArray_DATA(second) - <size_t>cnp.PyArray_DATA(first))
+
+
+def address_of(memory):
+    """The address of an array's first element. An int is an address already."""
+    return memory if type(memory) is int else <size_t>cnp.PyArray_DATA(<cnp.ndarray?>memory)
+
+
 @cython.final
 cdef class View:
-    """A kernel's six-axis view of one of the three arrays of a call, without its address.
+    """A kernel's six-axis view of one of the arrays of a work, without its address.
 
-    Made from the array's index among the three and a NumPy view of the array with the kernel's type.
+    Made from the array's index among the work's, the bytes from its first element to the view's, and a NumPy view of
+    this layout with the kernel's type.
     """
-    cdef int place
-    cdef Py_ssize_t itemsize, size
+    cdef int number
+    cdef Py_ssize_t offset, itemsize, size
     cdef Py_ssize_t shape[6]
     cdef Py_ssize_t strides[6]
     cdef bytes format
 
-    def __init__(self, int place, view):
+    def __init__(self, int number, Py_ssize_t offset, view):
         cdef int axis
-        self.place, self.itemsize, self.size = place, view.itemsize, view.nbytes
+        self.number, self.offset, self.itemsize, self.size = number, offset, view.itemsize, view.nbytes
         self.format = memoryview(view).format.encode()
         for axis in range(6):
             self.shape[axis], self.strides[axis] = view.shape[axis], view.strides[axis]
@@ -235,12 +246,12 @@ cdef class Seen:
 
     def __cinit__(self, View view not None, tuple arrays):
         cdef cnp.ndarray array
-        self.view, self.owner = view, arrays[view.place]
+        self.view, self.owner = view, arrays[view.number]
         if type(self.owner) is int:
-            self.data, self.writeable = <void *><size_t>self.owner, True
+            self.data, self.writeable = <char *><size_t>self.owner + view.offset, True
         else:
             array = <cnp.ndarray?>self.owner
-            self.data, self.writeable = cnp.PyArray_DATA(array), cnp.PyArray_ISWRITEABLE(array)
+            self.data, self.writeable = <char *>cnp.PyArray_DATA(array) + view.offset, cnp.PyArray_ISWRITEABLE(array)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         cdef View view = self.view
@@ -278,11 +289,14 @@ cdef class Work:
         ``before`` is called after all memory is allocated, also for the work ``instead``, and before anything is
         written. It may write something itself.
         """
-        cdef tuple arrays = (first, second, result)
+        self.run_on((first, second, result), before)
+
+    cpdef run_on(self, tuple arrays, before=None):
+        """Like ``run``, for a kernel with more arrays to choose its operands from."""
         if before is not None and self.instead is not None:
             self.instead.compute(arrays, Attempt(self, arrays, before))
         elif self.compute(arrays, before) is False:
-            self.instead.run(first, second, result)
+            self.instead.run_on(arrays)
 
 
 @cython.final

@@ -18,7 +18,7 @@ COMPLAINTS = {
     "depthwise": Complaint("1-D depthwise, 5 taps, 512 channels, both gradients", "jax-ml/jax#13800"),
     "transposed_3d": Complaint("transposed 3-D, filter gradient", "jax-ml/jax#31662"),
     "transposed_1d": Complaint("transposed 1-D, 1024 taps, stride 256", "jax-ml/jax#23783"),
-    "bfloat16": Complaint("3×3 of bfloat16, 64 channels, both gradients", dtype="bfloat16"),
-    "examples": Complaint("filter gradient of each example: vmap(grad)"),
+    "bfloat16": Complaint("3×3 in bfloat16, 64 channels, both gradients", dtype="bfloat16"),
+    "examples": Complaint("per-example filter gradients: vmap(grad)"),
     "chain": Complaint("20 small convolutions, one after the other", depth=20),
 }

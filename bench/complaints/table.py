@@ -10,6 +10,8 @@ from . import COMPLAINTS
 
 TITLE, CELL = 56, 12
 COLUMNS = ("XLA", "ours", "times")
+#: The title of a column. It is not the ratio of the two median times, which stand before it.
+SPEEDUP = "speedup (median of pairs)"
 
 
 def duration(seconds):
@@ -41,7 +43,7 @@ def markdown(data):
         [_linked(COMPLAINTS[row["complaint"]]), *(cells(row) if summary.is_timed(row) else ("–", "–", "–"))]
         for row in data["rows"]
     ]
-    return markdown_table(["convolution", "XLA", "convgrad_cy", "speedup"], lines)
+    return markdown_table(["convolution", "XLA", "convgrad_cy", SPEEDUP], lines)
 
 
 def _linked(complaint):

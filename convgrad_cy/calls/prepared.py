@@ -33,8 +33,9 @@ def tensors_of(geometry, places, seen):
 def cpu_arguments(function, geometry, arrays):
     """The arguments of ``cpu.prepare`` and ``cpu.task_of`` for a part. ``arrays`` are like its inputs and result."""
     operation, geometry, places = part_of(function, geometry)
-    tensors = tensors_of(geometry, places, arrays)
-    return operation, geometry.problem, geometry.dtype, geometry.algorithm, places, tensors
+    each = zip(places, tensors_of(geometry, places, arrays), strict=True)
+    operands = [cpu.Operand(place, 0, arrays[place]).seen(tensor) for place, tensor in each]
+    return operation, geometry.problem, geometry.dtype, geometry.algorithm, operands
 
 
 def prepare(function, geometry, arrays, threads=None):

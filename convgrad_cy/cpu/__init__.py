@@ -12,32 +12,33 @@ on any arrays that lie in memory like the call's.
 
 from ..settings.without_openmp import warn_if_serial
 from . import families
-from .details import explained as explained_task
 from .machine.kernels import available_isas as available_isas
 from .machine.kernels import isa as isa
 from .machine.kernels import openmp as openmp
 from .machine.kernels import run_tiles as run_tiles
 from .machine.kernels import this_machine as this_machine
 from .machine.kernels import threads as threads
-from .plan.task import Task
-from .rewrites.reached import Narrowed, reached
+from .plan.operand import Operand as Operand
+from .plan.pipeline import Pipeline
+from .plan.task import WRITERS, Task
+from .rewrites.copies import Zeros
+from .rewrites.reached import reached
 from .winograd import problem_refusal as refused_by_winograd
-from .zeros import Zeros
 
 
-def task_of(operation, problem, dtype, algorithm, places, tensors, threads=None):
+def task_of(operation, problem, dtype, algorithm, operands, threads=None):
     """The ``Task`` on this machine; ``threads``: of the call, None for the current setting."""
     here = this_machine(threads)
     if algorithm == "direct":  # the instruction for pairs of bfloat16 flushes subnormal numbers to zero
         here = here._replace(multiplies_pairs=False)
-    return Task(operation, problem, dtype, algorithm, places, tensors, here)
+    return Task(operation, problem, dtype, algorithm, tuple(operands), here)
 
 
 def explained(task, preference=families.PREFERENCE):
-    """The result of ``details.explained``; without family and details if the result is zeros."""
+    """The result of ``families.explained``; without family and details if the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    refusals, family, details = explained_task(reached(task), preference)
+    refusals, family, details = families.explained(reached(task), preference)
     return refusals, family, [("instruction set", isa), *details]
 
 
@@ -48,15 +49,15 @@ def refusal(operation, problem, dtype):
     return refused_by_winograd(operation, problem, dtype, this_machine().tile)
 
 
-def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None):
+def prepare(operation, problem, dtype, algorithm, operands, threads=None):
     """The work that writes x (DGRAD), y (FPROP) or w (WGRAD), for any arrays that lie in memory like these.
 
-    ``tensors``: the six-dimensional views of x, w and y; the written one is not empty. ``places``: for each, the index
-    of the call's array that it views. ``threads``: the threads of the call, or None for the current setting.
+    ``operands``: x, w and y as six-dimensional views; the written one is not empty. ``threads``: the threads of the
+    call, or None for the current setting.
     """
     if not problem.has_products:
-        return Zeros()
-    task = task_of(operation, problem, dtype, algorithm, places, tensors, threads)
+        return Pipeline((Zeros(operands[WRITERS.index(operation)]),)).ready()
+    task = task_of(operation, problem, dtype, algorithm, operands, threads)
     if problem.multiplications >= task.machine.tuning.serial_products:
         warn_if_serial()
     return ready(task)
@@ -64,6 +65,4 @@ def prepare(operation, problem, dtype, algorithm, places, tensors, threads=None)
 
 def ready(task, preference=families.PREFERENCE):
     """The work of a task that has products, from the first family of ``preference`` that does not refuse it."""
-    narrowed = reached(task)
-    work = families.job(narrowed, preference).ready()
-    return work if narrowed is task else Narrowed.of(work, task)
+    return families.pipeline(reached(task), preference).ready()

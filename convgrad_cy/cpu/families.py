@@ -3,12 +3,12 @@
 from functools import partial
 
 from . import direct, long_sums, small_groups, winograd
-from .rewrites import columns, exchanged, overlaps, patches
+from .rewrites import columns, exchanged, overlaps
 
 #: A family has two functions. ``refusal(task)`` is None, or the reason why the family does not take the task.
-#: ``job(task, rest)`` gives an object whose ``ready()`` is the work. ``rest(task)`` gives such an object for a task
+#: ``pipeline(task, rest)`` gives the ``Pipeline`` that computes the task. ``rest(task)`` gives the pipeline of a task
 #: that is left to later families. The last family never refuses.
-PREFERENCE = (patches, overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
+PREFERENCE = (overlaps, columns, long_sums, exchanged, winograd, small_groups, direct)
 
 
 def name_of(family):
@@ -26,9 +26,17 @@ def chosen(task, families=PREFERENCE):
     raise ValueError("no family takes this task")
 
 
-def job(task, families=PREFERENCE):
-    """The job of the first family that does not refuse the task."""
+def pipeline(task, families=PREFERENCE):
+    """The pipeline of the first family that does not refuse the task."""
     for number, family in enumerate(families, 1):
         if family.refusal(task) is None:
-            return family.job(task, partial(job, families=families[number:]))
+            return family.pipeline(task, partial(pipeline, families=families[number:]))
     raise ValueError("no family takes this task")
+
+
+def explained(task, families=PREFERENCE):
+    """([(refusing family, reason)], name of the family that takes the task, [(name, value)] about its plan)."""
+    reasons, family = chosen(task, families)
+    named = [(name_of(other), str(reason)) for other, reason in reasons]
+    names = {operand.memory: name for operand, name in zip(task.operands, "xwy", strict=True)}
+    return named, name_of(family), pipeline(task, families).details(names)

@@ -13,7 +13,6 @@ from .._repeat import array_at
 from .._xla_ffi import Plan, set_planner
 from ..arrays import NUMPY
 from ..calls import prepared
-from ..calls.by_address import by_address
 from ..checks import functions
 from ..dtypes import BFLOAT16_BITS, lookup
 from ..memo.bounded import Bounded, counted
@@ -78,7 +77,7 @@ def _plan(name, dtype, views, asked, keywords):
     geometry = calls.checked(NUMPY, function, *arrays[:2], asked, keywords)
     if geometry.shape != arrays[2].shape:
         raise ValueError(f"{name} has a result of shape {geometry.shape}, not {arrays[2].shape}")
-    return Plan(by_address(prepared.prepare(function, geometry, arrays), arrays), operands, offsets)
+    return Plan(prepared.prepare(function, geometry, arrays).run, operands, offsets)
 
 
 set_planner(known.entries, make, get_num_threads)

@@ -10,7 +10,6 @@ from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
 from ..calls import prepared
-from ..calls.by_address import by_address
 from ..checks import functions
 from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
@@ -135,10 +134,9 @@ def result_of(call, format, like=None):
     count(before)
     # Name the device: otherwise a default device (``with torch.device("meta")``) would decide.
     new = partial(torch.empty_strided, dtype=first.dtype, device=first.device)
-    run = by_address(work, arrays)
     is_alike = like is not None and torch.empty_like(like).stride() == laid_out
     return Result(
-        run if type(work) is Work else Untraced(run),
+        work.run if type(work) is Work else Untraced(work.run),
         new,
         torch.empty_like if is_alike else None,
         found.shape,

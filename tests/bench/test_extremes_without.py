@@ -21,7 +21,6 @@ from convgrad_cy.cpu.machine import Machine
 
 #: A row of suites.txt that takes each family and form on ``wide_vectors``.
 TAKEN = {
-    "patches": ("swin_patches", "dgrad", "NCX", "float32"),
     "overlaps": ("sincnet", "dgrad", "NXC", "float32"),
     "columns": ("maps_of_2_taps_7", "dgrad", "NXC", "float32"),
     "long_sums": ("volume_8_stride8", "fprop", "NCX", "float64"),
@@ -30,9 +29,7 @@ TAKEN = {
     "small_groups": ("tiny_depthwise", "fprop", "NXC", "float32"),
     "rows": ("tiny_digits", "dgrad", "NCX", "float32"),
     "packed": ("tiny_1x1_of_1x1", "fprop", "NCX", "float32"),
-    "kept_rows": ("decoder_image", "fprop", "NCX", "float32"),
     "phases": ("tiny_transposed", "dgrad", "NCX", "float32"),
-    "in_place": ("encodec_down", "dgrad", "NXC", "float32"),
 }
 #: Both kinds of layers, all kernels and layouts.
 CALLS = [
@@ -96,15 +93,6 @@ def test_a_family_is_left_to_one_behind_it(wide_vectors):
     order = [*routes.FAMILIES]
     for name in order[:-1]:
         assert order.index(route_of(*TAKEN[name]).without(name).family) > order.index(name)
-
-
-@pytest.mark.tuning
-def test_a_form_without_effect_has_no_other_route(wide_vectors):
-    """Rows that read the source in place and cut off no row ends must have no other route: both plans are equal."""
-    usual = route_of("tiny_8x8", "fprop", "NXC", "float32")
-    cut = route_of(*TAKEN["in_place"])
-    assert usual.form == cut.form == "in_place"
-    assert usual.others(["in_place"]) == [] and cut.without("in_place").numbers["walks"] < cut.numbers["walks"]
 
 
 @pytest.mark.parametrize("described", CALLS, ids=" ".join)
@@ -325,7 +313,7 @@ def test_arguments(capsys):
     names = {layer.suite for layer in extremes.layers_of(options_of("suites,random", 1))}
     assert names == {*suites.NAMES, "random"}
     for argv, message in (
-        (["--without", "direct"], "'direct' is none of patches, "),
+        (["--without", "direct"], "'direct' is none of overlaps, "),
         (["--without", "all", "--peers", "torch"], "--peers must be left out with --without"),
     ):
         with pytest.raises(SystemExit):

@@ -157,9 +157,9 @@ def test_calls_know_their_plans(monkeypatch):
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     kept, ready = [], Job.ready
 
-    def noted(job):
+    def noted(job, numbers):
         kept.append(job.plan)
-        return ready(job)
+        return ready(job, numbers)
 
     monkeypatch.setattr(Job, "ready", noted)
     x, w = np.ones((1, 8, 20, 20), np.float32), np.ones((8, 8, 3, 3), np.float32)

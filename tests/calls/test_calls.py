@@ -258,7 +258,7 @@ def test_arrays_that_are_apart():
 @pytest.mark.parametrize("writeable", [False, True])
 def test_a_view_is_a_buffer(writeable):
     """A view must have the shape and strides of one array, and the memory of another; it is writable if that one is."""
-    view = _repeat.View(1, X.swapaxes(0, 1).reshape(4, 2, 1, 1, 5, 5))
+    view = _repeat.View(1, 0, X.swapaxes(0, 1).reshape(4, 2, 1, 1, 5, 5))
     other = X + 1
     other.flags.writeable = writeable
     seen = np.asarray(_repeat.Seen(view, (None, other, None)))
@@ -270,4 +270,4 @@ def test_a_view_is_a_buffer(writeable):
 
 def test_a_view_of_what_is_no_array():
     with pytest.raises(TypeError, match="NoneType"):
-        _repeat.Seen(_repeat.View(0, X.reshape(2, 1, 4, 1, 5, 5)), (None,))
+        _repeat.Seen(_repeat.View(0, 0, X.reshape(2, 1, 4, 1, 5, 5)), (None,))

@@ -13,7 +13,6 @@ import convgrad_cy as cg
 
 #: A call that each family takes without a limit, and its additional bytes, about: copies, or transforms.
 OF_FAMILIES = {
-    "patches": ("conv_backward_data", "mb4ic3ih64oc96kh8sh8", 196_608),
     "overlaps": ("conv_backward_data", "mb2ic1iw9000oc300kw400sw160", 500_000),
     "winograd": ("conv", "mb2ic64ih28oc64kh3ph1", 250_000),
 }
@@ -45,9 +44,7 @@ def test_families_decline(family):
         cg.set_scratch_limit(limit)
         plan = explained(name, text)
         reason = dict(plan.declined)[family]
-        assert reason.startswith("it takes ") and reason.endswith(
-            f" bytes beside the arrays, more than the limit of {limit}"
-        )
+        assert reason.startswith("it takes ") and reason.endswith(f" bytes of scratch, more than the limit of {limit}")
         assert int(reason.split()[2]) >= least // 2
     cg.set_scratch_limit(1 << 30)
     assert explained(name, text).family == family
@@ -62,7 +59,7 @@ def test_slices_are_fewer():
         cg.set_scratch_limit(limit)
         details = explained("conv_backward_filter", text, algorithm="direct").details
         found.append(details["slices of a sum"])
-        assert limit is None or details["bytes beside the arrays"] <= limit
+        assert limit is None or details["scratch bytes"] <= limit
     assert found[0] > 4 and found[-1] == 1 and found[1] <= found[2] <= found[3]
 
 
@@ -91,9 +88,7 @@ def test_a_known_call_is_planned_anew():
     cg.set_scratch_limit(0)
     direct = cg.conv(x, w, padding=1)
     assert (direct == cg.conv(x, w, padding=1, algorithm="direct")).all() and (tiled != direct).any()
-    with pytest.raises(
-        ValueError, match=r"^algorithm must be 'auto' or 'direct' for \d+ bytes beside the arrays, more"
-    ):
+    with pytest.raises(ValueError, match=r"^algorithm must be 'auto' or 'direct' for \d+ bytes of scratch, more"):
         cg.conv(x, w, padding=1, algorithm="winograd")
     cg.set_scratch_limit(None)
     assert (cg.conv(x, w, padding=1) == tiled).all()

@@ -124,7 +124,7 @@ def forget_plans():
 def test_a_setting_is_read_once(monkeypatch):
     """A plan must depend on its task only: the caches of parts of plans have no setting in their keys."""
     taken = set()
-    job = cpu.families.job
+    pipeline = cpu.families.pipeline
 
     def alone(task, families=cpu.families.PREFERENCE):
         taken.add(cpu.families.name_of(cpu.families.chosen(task, families)[1]))
@@ -132,9 +132,9 @@ def test_a_setting_is_read_once(monkeypatch):
             for owner, name in ((kernels, "threads"), (kernels, "get_scratch_limit"), (threads, "_number_here")):
                 inner.setattr(owner, name, None)
             inner.setattr(scratch, "_limit", "no number")
-            return job(task, families)
+            return pipeline(task, families)
 
-    monkeypatch.setattr(cpu.families, "job", alone)
+    monkeypatch.setattr(cpu.families, "pipeline", alone)
     forget_plans()
     for call in problems():
         call()

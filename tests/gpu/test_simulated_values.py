@@ -26,7 +26,7 @@ def can(family, task):
 
 
 PRECISIONS = [(dtype, "high") for dtype in FLOATS] + [("float32", "medium"), ("float32", "ieee")]
-#: Largest error relative to the result's largest element, as docs/gpu.md promises.
+#: Largest error relative to the result's largest element, as docs/arrays.md promises.
 BOUNDS = {
     "float64": 1e-13,
     "float32-ieee": 5e-6,

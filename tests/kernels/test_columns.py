@@ -18,6 +18,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
+from convgrad_cy.cpu.plan.pipeline import Sequence
 from convgrad_cy.cpu.rewrites import columns
 from convgrad_cy.problem import ConvProblem
 
@@ -44,17 +45,17 @@ gradients = pytest.mark.parametrize("operation", GRADIENTS.values(), ids=list(GR
 
 @pytest.fixture(params=(None, 20_000), ids=("whole", "parts"))
 def forced(request, machine_with, monkeypatch):
-    """Force columns for all data gradients, also with a few bytes of columns at a time, and collect the gradients."""
-    counted, run = [], columns.Columned.run
+    """Force columns for all data gradients, also with a few bytes of columns at a time, and collect the plans."""
+    counted, plan = [], columns.pipeline
     if request.param:
         machine_with(own_tuning=cpu.this_machine().tuning._replace(column_bytes=request.param))
 
-    def counting(self, *arrays):
-        counted.append(self)
-        run(self, *arrays)
+    def counting(*arguments):
+        counted.append(plan(*arguments))
+        return counted[-1]
 
     monkeypatch.setattr(columns, "refusal", lambda task: None if task.operation == "dgrad" else "not here")
-    monkeypatch.setattr(columns.Columned, "run", counting)
+    monkeypatch.setattr(columns, "pipeline", counting)
     calls.forget()
     yield counted
     calls.forget()
@@ -69,7 +70,7 @@ def explained(problem, name="conv_backward_data", **keywords):
 def test_taken(problem):
     found = explained(problem)
     assert found.family == "columns" and found.details["copied"] == "x, which is added from columns"
-    assert found.details["bytes beside the arrays"] >= 4 * np.prod(problem.y_shape[2:]) * np.prod(problem.w_shape[1:])
+    assert found.details["scratch bytes"] >= 4 * np.prod(problem.y_shape[2:]) * np.prod(problem.w_shape[1:])
 
 
 @problems
@@ -83,8 +84,9 @@ def test_exact(problem, operation, data_format, filter_format, forced):
         assert_exact(result, operation.expected(problem, tensors, data_format, filter_format), dtype)
     assert len(forced) == len(DTYPES)
     for each in forced:  # some channels of a filter (tap, channel) are not adjacent
-        some = any(1 < channels < problem.w_shape[1] for _, channels in each.products)
-        assert each.layout.copied == (filter_format == "XIO" and some)
+        parts = [step.target.view.shape[2] for step in each.steps if isinstance(step, columns.Addition)]
+        some = any(1 < channels < problem.w_shape[1] for channels in parts)
+        assert ("and the filter" in each.notes["copied"]) == (filter_format == "XIO" and some)
 
 
 @problems
@@ -145,7 +147,7 @@ def test_a_filter_with_gaps_is_copied(forced):
     wide[:, :, 1:-1, ::2] = w
     found = cg.conv_backward_data(y, wide[:, :, 1:-1, ::2], x.shape, algorithm="direct")
     assert_exact(found, GRADIENT.expected(problem, (x, w, y)), "float32")
-    assert forced[0].layout.copied
+    assert "and the filter" in forced[0].notes["copied"]
 
 
 @problems
@@ -177,8 +179,9 @@ def test_out_is_as_it_was_without_memory(forced):
     out = np.full(problem.x_shape, np.nan, np.float32)
     GRADIENT.call(problem, tensors, out=out)
     _, w, y = tensors
-    work = forced[0]
-    huge = work._replace(elements=1 << 60)
+    work = forced[0].ready()
+    steps = [(step, [(n, (1 << 60,), kind) for n, _, kind in makes], drops) for step, makes, drops in work.steps]
+    huge = Sequence(steps, work.buffers, work.last)
     check_no_memory(lambda *out: work.run(y, w, *out), lambda *out: huge.run(y, w, *out), out)
 
 

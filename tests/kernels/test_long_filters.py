@@ -84,7 +84,7 @@ def test_few_bytes():
     x, w = np.ones((1, 1, 1_000_100), np.float32), (1, 1, 1_000_000)
     dy = np.arange(101, dtype=np.float32).reshape(1, 1, 101)
     details = cg.explain("conv_backward_filter", [x.shape, dy.shape], w_shape=w, algorithm="direct").details
-    assert details["walks"] > 10 and details["bytes beside the arrays"] <= 64 << 20
+    assert details["walks"] > 10 and details["scratch bytes"] <= 64 << 20
     assert (cg.conv_backward_filter(x, dy, w, algorithm="direct") == dy.sum()).all()
 
 

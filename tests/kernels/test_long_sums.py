@@ -19,6 +19,7 @@ from problems import parse
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu
 from convgrad_cy.cpu import long_sums
+from convgrad_cy.cpu.plan.pipeline import Pipeline
 
 #: Problems with vectors along each axis of a sum, with groups, strides, dilation, padding, slices, and runs in pieces.
 PROBLEMS = [
@@ -45,14 +46,14 @@ forward = pytest.mark.parametrize("operation", FORWARD.values(), ids=list(FORWAR
 @pytest.fixture
 def forced(monkeypatch):
     """Force long sums for all forward operations, and collect their plans."""
-    counted, ready = [], long_sums.LongSums.ready
+    counted, plan = [], long_sums.pipeline
 
-    def counting(self):
-        counted.append(self)
-        return ready(self)
+    def counting(*arguments):
+        counted.append(plan(*arguments))
+        return counted[-1]
 
     monkeypatch.setattr(long_sums, "refusal", lambda task: None if task.operation == "fprop" else "not here")
-    monkeypatch.setattr(long_sums.LongSums, "ready", counting)
+    monkeypatch.setattr(long_sums, "pipeline", counting)
     calls.forget()
     yield counted
     calls.forget()
@@ -155,7 +156,9 @@ def test_out_is_as_it_was_without_memory(forced):
     OPERATIONS["conv"].call(problem, tensors, out=out)
     x, w, _ = tensors
     work = forced[0].ready()
-    huge = forced[0]._replace(blocks=forced[0].blocks._replace(slices=1 << 46)).ready()
+    (job,) = forced[0].kernels()
+    blocks = np.array([*job.plan.blocks[:-2], 1 << 46, job.plan.blocks[-1]])
+    huge = Pipeline((job._replace(plan=job.plan._replace(blocks=blocks)),)).ready()
     check_no_memory(lambda *out: work.run(x, w, *out), lambda *out: huge.run(x, w, *out), out)
 
 

@@ -20,8 +20,9 @@ from problems import parse
 from convgrad_cy import cpu
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machine.tuning import WIDE
+from convgrad_cy.cpu.plan.pipeline import Sequence
 from convgrad_cy.cpu.plan.steps import Blocks
-from convgrad_cy.cpu.rewrites import folded_taps, patches
+from convgrad_cy.cpu.rewrites import folded_taps, overlaps
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import FPROP, ConvProblem, lift
 
@@ -51,14 +52,14 @@ def conv_problem(problem):
 
 @pytest.fixture
 def products(monkeypatch):
-    """Collect the gradients that are formed from patches."""
-    counted, run = [], patches.Patched.run
+    """Collect the gradients that are computed with copies."""
+    counted, run = [], Sequence.run
 
     def counting(self, *arrays):
         counted.append(self)
         run(self, *arrays)
 
-    monkeypatch.setattr(patches.Patched, "run", counting)
+    monkeypatch.setattr(Sequence, "run", counting)
     return counted
 
 
@@ -66,7 +67,7 @@ def products(monkeypatch):
 @problems
 def test_pays(problem):
     problem = conv_problem(problem)
-    assert patches.problem_refusal(problem, WIDE) is None
+    assert overlaps.problem_refusal(problem, WIDE) is None
     for other in (
         replace(problem, x=tuple(x + 1 for x in problem.x)),
         replace(problem, pad_begin=(0, 0, 1)),
@@ -78,7 +79,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert patches.problem_refusal(other, WIDE) is not None
+        assert overlaps.problem_refusal(other, WIDE) is not None
 
 
 @problems

@@ -2,7 +2,7 @@
 
 from mutants.schemata import DROPPED, mutants_of
 
-EXACT, PLAN, BOXES, ENDS = "test_values.py::test_exact", "test_plan.py", "test_boxes.py", "test_ends.py"
+EXACT, PLAN, BOXES = "test_values.py::test_exact", "test_plan.py", "test_boxes.py"
 PROBLEM, SEGMENTS, PHASES, BUNDLES = "test_problem.py", "test_segments.py", "test_phases.py", "test_bundles.py"
 
 PLANNER_MUTANTS = [
@@ -92,16 +92,6 @@ PLANNER_MUTANTS = [
         ("reversed taps reach nothing before the first", "reach < 0", "False"),
         ("elements behind the source are inside", "greatest >= self.source_size", "False"),
         ("a block that is no multiple of strips", "-(-size // multiple) * multiple", "size"),
-    ),
-    *mutants_of(
-        "convgrad_cy/cpu/direct/padding.py",
-        f"{ENDS}",
-        (
-            "padding of other axes is not looked at",
-            "any(axis.is_padded() for axis in outer)",
-            "False",
-        ),
-        ("the end of a row is the part between", "min(last for _, last in ranges)", "max(last for _, last in ranges)"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/direct/choices.py",

@@ -15,11 +15,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import dtypes
-from convgrad_cy.cpu import families, task_of
-from convgrad_cy.cpu.long_sums import LongSums
-from convgrad_cy.cpu.machine import kernels
-from convgrad_cy.cpu.plan.checks import check_long
-from convgrad_cy.cpu.rewrites.copies import Reordered
+from convgrad_cy.cpu import Operand, families, task_of
 from convgrad_cy.problem import ConvProblem
 
 #: A family, a problem and an operation that it takes: all forms of the direct algorithm whose rows differ.
@@ -52,7 +48,7 @@ def wrong_values(value):
 
 
 def made_of(name, text, algorithm):
-    """The job, and the arrays that it runs on."""
+    """The family, its pipeline, and the arrays that it runs on."""
     problem, operation = parse(f'{text}n"plan"'), OPERATIONS[name]
     shapes = {part: getattr(problem, f"{part}_shape") for part in "xwy"}
     arrays = [np.ones(shapes[part], np.float32) for part in (*operation.reads, operation.makes)]
@@ -71,10 +67,10 @@ def made_of(name, text, algorithm):
         arrays[places[1]].reshape(g, w[0] // g, w[1], *whole.kernel),
         arrays[places[2]].reshape(y[0], g, -1, *whole.y),
     )
-    task = task_of(
-        {"x": "dgrad", "w": "wgrad", "y": "fprop"}[operation.makes], whole, dtypes.TABLE[2], algorithm, places, tensors
-    )
-    return families.chosen(task)[1], families.job(task), arrays
+    operands = [Operand(place, 0, tensor) for place, tensor in zip(places, tensors, strict=True)]
+    made = {"x": "dgrad", "w": "wgrad", "y": "fprop"}[operation.makes]
+    task = task_of(made, whole, dtypes.TABLE[2], algorithm, operands)
+    return families.chosen(task)[1], families.pipeline(task), arrays
 
 
 def corrupted_jobs(job):
@@ -103,33 +99,6 @@ def outcome(run):
     return "ran"
 
 
-def long_sums(made, arrays):
-    """Outcomes of the kernel with each of its own integer arguments wrong once."""
-    job = made.work if isinstance(made, Reordered) else made
-    if isinstance(made, Reordered):
-        return Counter()
-    walk = np.array(job.task.problem.forward_walk(), np.int64)
-    order, *others = job.blocks
-    blocks = np.array([*order, *others], np.int64)
-    source, filter, target = (
-        arrays[place].reshape(tensor.shape) for place, tensor in zip(job.task.places, job.task.tensors, strict=True)
-    )
-    ended = Counter()
-    for array, places in ((walk, list(np.ndindex(walk.shape))), (blocks, range(len(blocks)))):
-        for place in places:
-            before = array[place].copy()
-            for value in wrong_values(int(before)):
-                array[place] = value
-
-                def run():
-                    check_long(walk, blocks.tolist(), (source, filter, target), 2)
-                    kernels.compiled.sum_long(job.task.dtype.code, source, filter, target, (walk, blocks))
-
-                ended[outcome(run)] += 1
-            array[place] = before
-    return ended
-
-
 def main():
     faulthandler.enable()
     found = {}
@@ -138,16 +107,12 @@ def main():
             expected, name, text, algorithm = PLANS[number]
             family, made, arrays = made_of(name, text, algorithm)
             assert family.__name__.rpartition(".")[2] == expected, (family, text)
-            if isinstance(made, LongSums | Reordered) and expected == "long_sums":
-                found[f"{number} {expected} {name}"] = long_sums(made, arrays)
-                continue
-            job = made.work if isinstance(made, Reordered) else made
+            (job,) = made.kernels()
             made.ready().run(*arrays)
             ended = Counter()
             for wrong in corrupted_jobs(job):
                 signal.alarm(MOST_SECONDS)
-                if job is not made:
-                    wrong = made._replace(work=wrong)
+                wrong = made._replace(steps=tuple([wrong if step is job else step for step in made.steps]))
                 ended[outcome(lambda wrong=wrong, arrays=arrays: wrong.ready().run(*arrays))] += 1
                 signal.alarm(0)
             found[f"{number} {expected} {name}"] = ended

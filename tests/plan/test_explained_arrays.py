@@ -37,7 +37,7 @@ def test_strides_are_those_of_the_call(layout, monkeypatch):
     tasks, task_of = [], cpu.task_of
     monkeypatch.setattr(cpu, "task_of", lambda *given: tasks.append(task_of(*given)) or tasks[-1])
     jobs, ready = [], Job.ready
-    monkeypatch.setattr(Job, "ready", lambda job: jobs.append(job) or ready(job))
+    monkeypatch.setattr(Job, "ready", lambda job, numbers: jobs.append(job) or ready(job, numbers))
     calls.forget()
     cg.conv(x, w, **SAME.keywords)
     called = len(tasks)

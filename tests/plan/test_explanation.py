@@ -36,7 +36,6 @@ def explained(capsys, *arguments):
             [
                 "the operation is no data gradient",
                 "the operation is no data gradient",
-                "the operation is no data gradient",
                 "a sum has fewer than 4096 terms",
                 "the filter is not larger than y",
             ],
@@ -47,7 +46,6 @@ def explained(capsys, *arguments):
             {"algorithm": "direct"},
             "direct",
             [
-                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "a sum has fewer than 4096 terms",
@@ -64,7 +62,6 @@ def explained(capsys, *arguments):
             [
                 "the operation is no data gradient",
                 "the operation is no data gradient",
-                "the operation is no data gradient",
                 "the call asks for the algorithm 'winograd'",
                 "the filter is not larger than y",
             ],
@@ -73,7 +70,7 @@ def explained(capsys, *arguments):
             "mb16ic3ih224oc768oh14kh16sh16",
             "conv_backward_data",
             {},
-            "patches",
+            "overlaps",
             [],
         ),
         (
@@ -81,7 +78,7 @@ def explained(capsys, *arguments):
             "conv_backward_data",
             {},
             "overlaps",
-            ["the kernel does not cut x into patches"],
+            [],
         ),
         (
             "mb8ic4ih100oc4kh71",
@@ -89,7 +86,6 @@ def explained(capsys, *arguments):
             {},
             "exchanged",
             [
-                "an element has fewer than 32 products",
                 "a block has parts of fewer than 32 elements, and none of 64",
                 "it takes 11.10 times as long as the sum itself, or exchanged",
                 "the operation is not forward",
@@ -101,7 +97,6 @@ def explained(capsys, *arguments):
             {},
             "direct",
             [
-                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "a sum has fewer than 4096 terms",
@@ -117,7 +112,6 @@ def explained(capsys, *arguments):
             "direct",
             [
                 "there are fewer than 4000000 products",
-                "there are fewer than 4000000 products",
                 "it takes 25.31 times as long as the sum itself, or exchanged",
                 "the operation is not forward",
                 "the filter is not larger than y",
@@ -131,7 +125,6 @@ def explained(capsys, *arguments):
             {},
             "small_groups",
             [
-                "the operation is no data gradient",
                 "the operation is no data gradient",
                 "the operation is no data gradient",
                 "a sum has fewer than 256 terms",
@@ -159,9 +152,8 @@ def test_families_and_reasons(text, function, keywords, family, reasons):
     (
         ("tiles across the positions of a row", "conv", "mb8ic64ih56oc3kh1", "NCX"),
         ("tasks pack their part of the filter", "conv", "mb1ic64ih4oc64kh4", "NCX"),
-        ("tiles across the positions of rows stored as they lie", "conv", "mb1ic3ih64oc64kh3ph1", "NCX"),
+        ("tiles across the positions of a row", "conv", "mb1ic3ih64oc64kh3ph1", "NCX"),
         ("tasks have all stride phases", "conv_backward_data", "mb1ic64ih58oc128kh4sh2ph1", "NCX"),
-        ("the source read in place, but for the ends of rows", "conv", "mb1ic64ih56oc64kh3ph1", "NXC"),
         ("tiles across output channels", "conv", "mb8ic64ih56oc64kh1", "NXC"),
     ),
 )
@@ -191,7 +183,7 @@ def test_is_what_a_call_does(problem, dtype, monkeypatch):
         pytest.importorskip("ml_dtypes")
     x, w = (np.ones(shape, np.dtype(dtype)) for shape in (problem.x_shape, problem.w_shape))
     jobs, ready = [], Job.ready
-    monkeypatch.setattr(Job, "ready", lambda job: jobs.append(job) or ready(job))
+    monkeypatch.setattr(Job, "ready", lambda job, numbers: jobs.append(job) or ready(job, numbers))
     calls.forget()
     cg.conv(x, w, **problem.keywords)
     found = cg.explain(cg.conv, (x.shape, w.shape), dtype, **problem.keywords)

@@ -87,6 +87,7 @@ def test_calls_are_few(shape, operation, channels_last):
         view = as_strided(np.empty(1, np.float32), extent, [4 * prod(extent[i + 1 :]) for i in range(6)])
         tensors.append(view.transpose(0, 4, 5, 1, 2, 3) if last else view)
     places = {FPROP: [0, 1, 2], DGRAD: [2, 1, 0], WGRAD: [0, 2, 1]}[operation]
+    operands = [cpu.Operand(place, 0, tensor) for place, tensor in zip(places, tensors, strict=True)]
     forget()
-    made = calls_of(lambda: cpu.prepare(operation, problem, dtypes.TABLE[2], "auto", places, tensors))
+    made = calls_of(lambda: cpu.prepare(operation, problem, dtypes.TABLE[2], "auto", operands))
     assert 100 < made < MOST

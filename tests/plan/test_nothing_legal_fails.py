@@ -11,7 +11,7 @@ from drawn_geometries import draw
 
 import convgrad_cy as cg
 from convgrad_cy import cpu
-from convgrad_cy.cpu import details, families
+from convgrad_cy.cpu import families
 from convgrad_cy.cpu.direct.plan import plan as plan_of_direct
 from convgrad_cy.cpu.plan.walks import walks_of
 from convgrad_cy.cpu.rewrites.reached import reached
@@ -83,9 +83,9 @@ class Planner:
             reason = family.refusal(task)
             assert reason is None or str(reason)
             if reason is None:
-                rest = partial(families.job, families=families.PREFERENCE[number:])
+                rest = partial(families.pipeline, families=families.PREFERENCE[number:])
                 try:
-                    assert details._details(family.job(task, rest), task)
+                    assert family.pipeline(task, rest).details({})
                 except ValueError as error:  # another family computes problems with too many phases for this one
                     assert str(error).startswith("stride must have at most")
 

@@ -11,18 +11,18 @@ from hypothesis import assume, given, settings
 from test_plan import depthwise, problems
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu import families, task_of
+from convgrad_cy.cpu import Operand, families, task_of
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD
 
 HERE = Path(__file__).parent
 FLOAT32 = dtypes.TABLE[2]
 
 
-def tensors_of(problem):
-    """The views of x, w and y on memory that nothing touches."""
+def operands_of(problem):
+    """x, w and y on memory that nothing touches."""
     n, g, i, o = problem.batch, problem.groups, problem.x_channels, problem.y_channels
     shapes = (n, g, i, *problem.x), (g, o, i, *problem.kernel), (n, g, o, *problem.y)
-    return [np.empty(shape, np.float32) for shape in shapes]
+    return [Operand(i, 0, np.empty(shape, np.float32)) for i, shape in enumerate(shapes)]
 
 
 @settings(max_examples=200)
@@ -31,8 +31,8 @@ def test_plans_that_are_right_pass(problem):
     assume(problem.batch * problem.groups * max(problem.x_channels, problem.y_channels) < 100_000)
     for operation in (FPROP, DGRAD, WGRAD):
         for algorithm in ("auto", "direct"):
-            task = task_of(operation, problem, FLOAT32, algorithm, [0, 1, 2], tensors_of(problem))
-            assert families.job(task).ready() is not None
+            task = task_of(operation, problem, FLOAT32, algorithm, operands_of(problem))
+            assert families.pipeline(task).ready() is not None
 
 
 def test_corrupted_plans_end_no_process():

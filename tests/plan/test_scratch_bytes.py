@@ -153,7 +153,7 @@ def check(problem, name, dtype, formats, limit, algorithm, threads):
             plan = cg.explain(name, [shapes[part] for part in NAMES[name]], dtype, algorithm=algorithm, **keywords)
         except ValueError as error:
             assert algorithm == "winograd", str(error)
-            most = re.search(r"(\d+) bytes beside the arrays, more than the limit of (\d+)", str(error))
+            most = re.search(r"(\d+) bytes of scratch, more than the limit of (\d+)", str(error))
             assert re.match("algorithm must be 'auto' or 'direct' for ", str(error))
             assert most is None or int(most[1]) > int(most[2]) == limit
             return
@@ -162,12 +162,12 @@ def check(problem, name, dtype, formats, limit, algorithm, threads):
     itemsize = max(kind.itemsize, 4)
     allowed = 0 if plan.family in ("winograd", "exchanged") else packed(problem, itemsize, plan.family)
     most = max(OF_ARRAYS * sum(sizes) * kind.itemsize, OF_ANY) if limit is None else limit
-    assert plan.details.get("bytes beside the arrays", 0) <= most + allowed, str(plan)
+    assert plan.details.get("scratch bytes", 0) <= most + allowed, str(plan)
 
 
 def test_a_part_of_a_task_has_what_is_left():
     ones = ConvProblem(1, 1, 1, 1, (1, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1), (0, 0, 0))
     for limit, taken, left in ((1000, 300, 700), (1000, 2000, 0), (None, 1 << 20, 63 << 20)):
         cg.set_scratch_limit(limit)
-        task = task_of(FPROP, ones, dtypes.TABLE[2], "auto", [0, 1, 2], [])
+        task = task_of(FPROP, ones, dtypes.TABLE[2], "auto", [])
         assert left_by(task, taken).scratch_bytes == left

@@ -47,7 +47,7 @@ def test_results(case, dtype, algorithm):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_family_is_asked(case, monkeypatch):
-    monkeypatch.setattr(families, "job", None)
+    monkeypatch.setattr(families, "pipeline", None)
     monkeypatch.setattr(families, "chosen", None)
     calls.forget()
     assert not called(case).any()
@@ -67,7 +67,8 @@ def test_both_gradients():
 
 def test_what_comes_before_is_done_first():
     problem = ConvProblem(1, 1, 1, 1, (1, 1, 0), (1, 1, 2), (1, 1, 1), pad_begin=(0, 0, 1))
-    work = cpu.prepare(FPROP, problem, None, "auto", None, None)
-    result, seen = np.ones(3), []
-    work.run(None, None, result, lambda: seen.append(result.copy()))
+    result, seen = np.ones(2), []
+    operands = [None, None, cpu.Operand(2, 0, result.reshape(1, 1, 1, 1, 1, 2))]
+    work = cpu.prepare(FPROP, problem, None, "auto", operands)
+    work.run(np.ones(0), np.ones(1), result, lambda: seen.append(result.copy()))
     assert seen[0].all() and not result.any()

@@ -108,7 +108,7 @@ def of_limited(threads):
                 continue
             taken, _ = scratch(name, problem, formats, "float32", algorithm=algorithm)
             called = f"{name} {formats[0]} {text} by {plan.family}"
-            yield called, taken, plan.details["bytes beside the arrays"], limit, 4 * int(np.prod(problem.w_shape))
+            yield called, taken, plan.details["scratch bytes"], limit, 4 * int(np.prod(problem.w_shape))
 
 
 def of_small(algorithm, *threads):

@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from kernel_calls import CASES
 from operations import OPERATIONS
 from watched import built, needs_linux, run_child
 
-from convgrad_cy import calls, cpu
+from convgrad_cy import calls
+from convgrad_cy.cpu import families
 from convgrad_cy.cpu.plan.job import Job
 
 pytestmark = needs_linux
@@ -93,22 +95,22 @@ def test_cases_reach_the_kernels(monkeypatch):
     """The cases must reach the kernels of their names: otherwise they would test nothing."""
     seen = set()
 
-    def ready(job):
+    def ready(job, numbers):
         lanes = " lanes" if not job.kernel.startswith("winograd") and job.plan.blocks[1] else ""
         seen.add(job.kernel + lanes)
-        return usual_ready(job)
+        return usual_ready(job, numbers)
 
-    def prepare(*arguments):
-        prepared = usual_prepare(*arguments)
-        seen.add(type(prepared).__name__)
-        return prepared
+    def pipeline(family, *arguments):
+        seen.add(families.name_of(family))
+        return usual[family](*arguments)
 
-    usual_ready, usual_prepare = Job.ready, cpu.prepare
+    usual_ready, usual = Job.ready, {family: family.pipeline for family in families.PREFERENCE}
     monkeypatch.setattr(Job, "ready", ready)
-    monkeypatch.setattr(cpu, "prepare", prepare)
+    for family in families.PREFERENCE:
+        monkeypatch.setattr(family, "pipeline", partial(pipeline, family))
     calls.forget()
     for case in CASES.values():
         for call in case.calls().values():
             call.run()
     kernels = {"correlate", "wgrad", "correlate lanes", "wgrad lanes", "winograd_correlate", "winograd_wgrad"}
-    assert seen == kernels | {"Work", "Patched", "Overlapped", "Columned", "Narrowed", "Reordered"}
+    assert seen == kernels | {"overlaps", "columns", "exchanged", "winograd", "small_groups", "direct"}

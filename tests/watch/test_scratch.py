@@ -60,7 +60,7 @@ def test_limit(threads, counted, figures):
     assert {call.rpartition(" ")[2] for call, *_ in rows} >= {
         "direct",
         "exchanged",
-        "patches",
+        "overlaps",
         "small_groups",
         "winograd",
     }

@@ -3,12 +3,15 @@
 The last family: it refuses nothing.
 """
 
+from functools import partial
+
 from ...problem import DGRAD, WGRAD
 from ..plan.job import Job
+from ..plan.pipeline import Pipeline
 from ..plan.sum_problem import sum_problem_of
-from ..plan.task import Task
 from ..rewrites.folded_taps import is_dense, taps_as_channels
 from ..rewrites.views import are_positions_adjacent, merged
+from .details import details
 from .mirrored import is_better_mirrored
 from .order import order_of
 from .packed import most_shared as most_shared
@@ -19,7 +22,7 @@ def _with_fewer_taps(task):
     """The wgrad task with taps folded into channels; each image is one patch."""
     source, filter, target = task.tensors
     problem, joined, source = taps_as_channels(task.problem, filter.swapaxes(1, 2), source)
-    return task._replace(problem=problem, tensors=(source, joined.swapaxes(1, 2), target))
+    return task.viewing(source, joined.swapaxes(1, 2), target)._replace(problem=problem)
 
 
 def refusal(task):
@@ -27,16 +30,15 @@ def refusal(task):
     return None
 
 
-def job(task, rest=None):
-    """The ``Job`` of a task."""
-    operation, _, dtype, algorithm, _, _, here = task
+def pipeline(task, rest=None):
+    """One kernel: the ``Job`` of a task."""
+    operation, _, dtype, _, _, here = whole = task
     if operation == WGRAD and is_dense(task.problem):
         task = _with_fewer_taps(task)
     mirrored = operation == WGRAD and is_better_mirrored(task.problem, here.tile, dtype.compute_itemsize)
     if operation == DGRAD or mirrored:
         task = task.turned()
-    _, problem, _, _, places, (source, filter, target), _ = task
-    order = None
+    problem, (source, filter, target), order = task.problem, task.tensors, None
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
         if joined != problem:  # keeps the order of each sum, which other layouts have too
@@ -44,5 +46,6 @@ def job(task, rest=None):
             problem = joined
     problem, source, target = merged(problem, source, target)
     made = make_plan(operation, problem, dtype, are_positions_adjacent(source), here, mirrored, order)
+    seen = task.viewing(source, filter, target)._replace(problem=problem)
     kernel = "wgrad" if operation == WGRAD else "correlate"
-    return Job(kernel, made, Task(operation, problem, dtype, algorithm, places, (source, filter, target), here))
+    return Pipeline((Job(kernel, made, seen, partial(details, whole)),))

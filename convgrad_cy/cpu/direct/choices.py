@@ -8,7 +8,7 @@ from ...problem import WGRAD
 from ..machine import LINE_BYTES
 from ..machine.caches import is_far
 from ..machine.register_tile import tile_cycles
-from .padding import without_ends, without_padding
+from .padding import without_padding
 
 
 def suits_halves(sums):
@@ -115,12 +115,6 @@ def packs_in_tasks(sums):
     return even and any(axis.taps > axis.source_step for walk in sums.walks for axis in walk)
 
 
-def reads_rows(sums, placement):
-    """Whether a channels-last source is read in place where a tap meets no padding: few outputs read it only rarely."""
-    in_place = not placement.positions_adjacent and sums.dtype.itemsize == sums.itemsize
-    return in_place and sums.taps > 1 and sums.outputs < sums.tuning.window_outputs
-
-
 def packs_phases(sums, placement):
     """Whether the filters of stride phases are better packed together, before all tasks (pyx/direct/packing.pxd).
 
@@ -132,12 +126,6 @@ def packs_phases(sums, placement):
 def cut_walks(sums):
     """(sums, parts of each walk), with walks cut if products with padding would take much of the time."""
     parts = without_padding(sums.walks, sums.counts, sums.batch, sums.operation == WGRAD, sums.tuning)
-    return sums.parted(parts), parts
-
-
-def cut_ends(sums):
-    """(sums, parts of each walk), with walks cut into the ends of rows, which meet padding, and their middles."""
-    parts = without_ends(sums.walks, sums.tuning)
     return sums.parted(parts), parts
 
 

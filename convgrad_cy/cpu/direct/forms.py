@@ -10,13 +10,11 @@ from ...memo.once import once
 from ...problem import even
 from .choices import (
     crosses_positions,
-    cut_ends,
     cut_walks,
     joins_phases,
     keeps_rows,
     packs_in_tasks,
     packs_phases,
-    reads_rows,
     stores_rows,
     takes_halves,
 )
@@ -77,7 +75,8 @@ def _block(sums, multiple, parts=1):
     return even(sums.outputs, sums.tuning.most_outputs // parts, multiple)
 
 
-def _suits_rows(given):
+def _few_outputs(given):
+    """None if the positions of a row fill the vectors of a tile better than the output channels, else the reason."""
     sums, placement = given.sums, given.placement
     if sums.multiplies_pairs:
         return "bfloat16 is multiplied in pairs of channels" if given.order.pairs else None
@@ -87,14 +86,25 @@ def _suits_rows(given):
     return None if crosses else "the output channels fill the vectors better"
 
 
+def _refuses_rows(given):
+    reason = _few_outputs(given)
+    if reason is None or given.order.pairs or given.packs_in_tasks:
+        return reason
+    keeps = keeps_rows(given.cut[0], given.placement, given.joins_phases)
+    return None if keeps else f"{reason}, and rows cannot be stored as they lie"
+
+
 def _rows(given):
-    sums = given.sums
-    block, phases = _block(sums, sums.tile.tile_rows), sums.count if joins_phases(sums) else 1
-    parts = [[walk] for walk in sums.walks]
+    if _few_outputs(given) is None:  # then the rows of a tile are output channels, few of them
+        sums, parts, multiple = given.sums, [[walk] for walk in given.sums.walks], given.sums.tile.tile_rows
+        joins = joins_phases(sums)
+    else:
+        (sums, parts), multiple, joins = given.cut, given.sums.strip, given.joins_phases
+    block, phases = _block(sums, multiple), sums.count if joins else 1
     return Sizes(sums, parts, block, box_positions(sums, block, phases), across=True, phases=phases)
 
 
-def _suits_packed(given):
+def _refuses_packed(given):
     if not given.packs_in_tasks:
         return "the filter is small, the positions are many, or walks are cut at padding"
     return "the taps of the stride phases lie side by side" if packs_phases(given.cut[0], given.placement) else None
@@ -109,20 +119,7 @@ def _packed(given):
     return Sizes(sums, parts, block, most, packs=True)
 
 
-def _suits_kept_rows(given):
-    if given.order.pairs:
-        return "bfloat16 is multiplied in pairs of channels"
-    keeps = not given.packs_in_tasks and keeps_rows(given.cut[0], given.placement, given.joins_phases)
-    return None if keeps else "sums are long, or rows cannot be stored as they lie"
-
-
-def _kept_rows(given):
-    sums, parts = given.cut
-    block, phases = _block(sums, sums.strip), sums.count if given.joins_phases else 1
-    return Sizes(sums, parts, block, box_positions(sums, block, phases), across=True, phases=phases)
-
-
-def _suits_phases(given):
+def _refuses_phases(given):
     if not given.joins_phases:
         return "there are no stride phases that make whole rows"
     return None if stores_rows(given.cut[0], given.placement) else "whole rows would not be stored faster"
@@ -134,18 +131,6 @@ def _phases(given):
     return Sizes(sums, parts, block, box_positions(sums, block, sums.count), phases=sums.count)
 
 
-def _suits_in_place(given):
-    if given.is_cut:
-        return "the walks are cut at padding"
-    return None if reads_rows(given.cut[0], given.placement) else "the source is read often, or not channels last"
-
-
-def _in_place(given):
-    sizes = _plain(given)
-    sums, parts = cut_ends(given.cut[0])
-    return sizes._replace(sums=sums, parts=parts)
-
-
 def _plain(given):
     sums, parts = given.cut
     block = _block(sums, sums.strip)
@@ -154,11 +139,9 @@ def _plain(given):
 
 #: The last form never declines.
 PREFERENCE = (
-    Form("tiles across the positions of a row", _suits_rows, _rows),
-    Form("tasks pack their part of the filter", _suits_packed, _packed),
-    Form("tiles across the positions of rows stored as they lie", _suits_kept_rows, _kept_rows),
-    Form("tasks have all stride phases", _suits_phases, _phases),
-    Form("the source read in place, but for the ends of rows", _suits_in_place, _in_place),
+    Form("tiles across the positions of a row", _refuses_rows, _rows),
+    Form("tasks pack their part of the filter", _refuses_packed, _packed),
+    Form("tasks have all stride phases", _refuses_phases, _phases),
     Form("tiles across output channels", lambda given: None, _plain),
 )
 

@@ -1,8 +1,7 @@
 """Walks cut at the edges of padding, so that padding is not multiplied, or not copied.
 
 With large dilations, whole taps of many positions lie in padding. fprop and dgrad are cut into ranges of positions with
-the same taps, wgrad into single taps, each with its range of positions. Long rows are cut into their ends, which meet
-padding, and their middle.
+the same taps, wgrad into single taps, each with its range of positions.
 """
 
 from itertools import chain, pairwise, product
@@ -79,26 +78,3 @@ def without_padding(walks, counts, batch, by_taps, tuning):
     cut = [[*product(*walk)] for walk in parts]
     positions = batch * min(prod(axis.positions for axis in walk) for walk in chain(*cut))
     return cut if positions >= tuning.least_positions else whole
-
-
-def _without_ends(walk, most):
-    """Parts of the walk, cut along the row, with all taps; one part meets no padding. Empty if other axes have padding.
-
-    Empty too if the ends make up more than the share ``most`` of the row.
-    """
-    *outer, row = walk
-    if any(axis.is_padded() for axis in outer):
-        return []
-    ranges = list(_ranges(row, (0, row.taps - 1)))  # all other taps read between these two
-    begin, end = max(first for first, _ in ranges), min(last for _, last in ranges)
-    if row.positions - max(0, end - begin) > most * row.positions:
-        return []
-    edges = sorted({0, begin, end, row.positions})
-    return [(*outer, row.part(*edge, 0, row.taps)) for edge in pairwise(edges)]
-
-
-def without_ends(walks, tuning):
-    """The parts of each walk: the middles and the ends of rows, if all walks can be cut so; else the walk itself."""
-    most = tuning.most_ends
-    parts = [_without_ends(walk, most) if all(axis.taps for axis in walk) else [] for walk in walks]
-    return parts if all(parts) else [[walk] for walk in walks]

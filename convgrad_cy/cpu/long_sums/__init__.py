@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._repeat import View, Work
-from ...arrays import NUMPY
 from ...problem import FPROP
-from ..machine.kernels import compiled
 from ..plan import scratch
-from ..plan.checks import check_long
+from ..plan.job import Job
+from ..plan.operand import Operand
+from ..plan.pipeline import Pipeline
 from ..plan.reasons import Reason
-from ..rewrites.copies import Reordered, widened
+from ..plan.scratch import SCRATCH
+from ..rewrites.copies import on_copies, widened
 from ..small_groups.limits import has_table
 
 #: Axes of a sum: channels, and taps of depth, height and width. Among equal axes the last is taken.
@@ -127,35 +127,46 @@ def blocks_of(problem, dtype, machine):
     return LongBlocks(order, piece, slices, threads)
 
 
-def _beside(tensor, axis):
-    """A new array like ``tensor`` with adjacent elements along ``axis``; ``tensor`` itself if its own are adjacent."""
-    if tensor.shape[axis] == 1 or tensor.strides[axis] == tensor.itemsize:
-        return tensor
-    order = (*(other for other in range(tensor.ndim) if other != axis), axis)
-    return NUMPY.empty(tuple(tensor.shape[other] for other in order), tensor.dtype).transpose(np.argsort(order))
+def _adjacent(operand, axis):
+    """A new operand with adjacent elements along ``axis``; the operand itself if its own are adjacent."""
+    view = operand.view
+    if view.shape[axis] == 1 or view.strides[axis] == view.itemsize:
+        return operand
+    return Operand.new(view.shape, view.dtype, (*(other for other in range(view.ndim) if other != axis), axis))
 
 
-def job(task, rest=None):
+def pipeline(task, rest=None):
     """The job, on copies of x and the filter if vectors cannot be loaded from these."""
-    own = widened(task)
-    x, filter, y = own.tensors
-    blocks = blocks_of(own.problem, own.dtype, own.machine)
+    dtype, (x, filter, y) = widened(task)
+    blocks = blocks_of(task.problem, dtype, task.machine)
     axis = 2 + blocks.order[-1]
-    wanted = _beside(x, axis), _beside(filter, axis), y
-    return Reordered.to(wanted, LongSums(blocks, own._replace(tensors=wanted)), task)
+    order, *others = blocks
+    plan = LongPlan(np.array(task.problem.forward_walk(), np.int64), np.array([*order, *others], np.int64), blocks)
+
+    def job(own):
+        return Pipeline((Job("sum_long", plan, own._replace(dtype=dtype), details),))
+
+    return on_copies(task, (_adjacent(x, axis), _adjacent(filter, axis), y), job)
 
 
-class LongSums(NamedTuple):
-    """The kernel ``sum_long`` of pyx/kernels.pyx with its blocks and its task; used like a ``Job``."""
+class LongPlan(NamedTuple):
+    """The walk and the blocks of long sums, as the kernel takes them, and the blocks by name."""
 
-    blocks: LongBlocks
-    task: Any
+    steps: Any
+    blocks: Any
+    chosen: LongBlocks
 
-    def ready(self):
-        """The work, for any arrays that lie in memory like the task's."""
-        _, problem, dtype, _, places, tensors, machine = self.task
-        views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
-        order, *others = self.blocks
-        plan = np.array(problem.forward_walk(), np.int64), np.array([*order, *others], np.int64)
-        check_long(plan[0], plan[1].tolist(), tensors, machine.threads)
-        return Work(compiled.sum_long, dtype.code, plan, *views, None)
+
+def details(job):
+    """Names and values about the job, for ``explain``."""
+    problem, blocks = job.task.problem, job.plan.chosen
+    sums = blocks.slices * problem.batch * problem.groups * problem.y_channels * prod(problem.y)
+    return [
+        ("kernel", job.kernel),
+        ("vectors along", ("channels", "taps of depth", "taps of height", "taps of width")[blocks.order[-1]]),
+        ("slices of a sum", blocks.slices),
+        ("tasks", problem.groups * blocks.slices),
+        ("threads", blocks.threads),
+        ("copied", "nothing"),
+        (SCRATCH, sums * job.task.dtype.compute_itemsize),
+    ]

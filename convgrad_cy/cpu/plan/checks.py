@@ -266,6 +266,9 @@ def _check(kernel, *arguments):
 def check(job):
     """Raise a RuntimeError for a ``Job`` whose plan leaves its tensors."""
     kernel, (steps, blocks), task = job.kernel, job.plan[:2], job.task
+    if kernel == "sum_long":
+        check_long(steps, blocks.tolist(), task.tensors, task.machine.threads)
+        return
     itemsize, machine = task.dtype.compute_itemsize, task.machine
     sizes = machine.vector_bytes // itemsize, machine.tile_column_bytes // itemsize
     shapes = tuple([tensor.shape for tensor in task.tensors])

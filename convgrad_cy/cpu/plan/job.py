@@ -9,18 +9,36 @@ from .task import Task
 
 
 class Job(NamedTuple):
-    """A kernel, its plan and its operands: source, filter and target of a task."""
+    """A step of a pipeline: a kernel, its plan and its operands (source, filter and target of a task)."""
 
     kernel: str  # its name in pyx/kernels.pyx
     plan: Any  # with steps and blocks
     task: Task
-    instead: Any = None  # the Job for values that leave the range of this one's algorithm
+    describe: Any  # a function of this job: pairs of a name and a value for ``explain``
+    instead: Any = None  # the job for values that leave the range of this one's algorithm
 
-    def ready(self):
-        """The work, for any arrays that lie in memory like the task's. Raises if the plan would leave its tensors."""
+    #: Its kernel allocates memory.
+    allocates = True
+
+    @property
+    def operands(self):
+        return self.task.operands
+
+    def moved(self, distances):
+        """This job on operands that are ``distances[memory]`` bytes further in their memories."""
+        task = self.task._replace(operands=tuple([operand.moved(distances) for operand in self.operands]))
+        return self._replace(task=task, instead=self.instead and self.instead.moved(distances))
+
+    def ready(self, numbers):
+        """The work, for any arrays that lie in memory like the task's. Raises if the plan would leave its tensors.
+
+        ``numbers``: buffer -> its number among the memories of a pipeline.
+        """
         check(self)
-        _, _, dtype, _, places, tensors, _ = self.task
-        views = [View(place, tensor.view(dtype.view)) for place, tensor in zip(places, tensors, strict=True)]
-        program = compiled.Program(self.plan.steps, self.plan.blocks)
-        instead = self.instead and self.instead.ready()
+        dtype = self.task.dtype
+        views = [
+            View(numbers.get(memory, memory), offset, view.view(dtype.view)) for memory, offset, view in self.operands
+        ]
+        program = self.plan[:2] if self.kernel == "sum_long" else compiled.Program(*self.plan[:2])
+        instead = self.instead and self.instead.ready(numbers)
         return Work(getattr(compiled, self.kernel), dtype.code, program, *views, instead)

@@ -18,16 +18,20 @@ from operator import truediv
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from ...arrays import NUMPY
+from ..._repeat import array_at
 from ...problem import DGRAD, even
 from .. import winograd
 from ..machine import LINE_BYTES
 from ..machine.kernels import compiled
 from ..plan import scratch
+from ..plan.operand import Operand
+from ..plan.pipeline import Pipeline, joined
 from ..plan.reasons import Ratio, Reason
 from . import dgrad_costs
-from .copies import Axes, Copier, Reordered, widened
+from .copies import Copy, on_copies, widened
+from .views import nested
 
 
 def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
@@ -105,44 +109,64 @@ def pointwise(problem, images, channels):
     )
 
 
-def job(task, rest):
+def pipeline(task, rest):
     """The matrix products, planned by the families in ``rest``, and the addition of their columns."""
-    own = widened(task)
-    return Reordered.to(own.tensors, _columned(own, rest, scratch.left_by(task, _copied(task))), task)
+    dtype, operands = widened(task)
+    machine = scratch.left_by(task, _copied(task))
+    made = on_copies(task, operands, lambda own: _columns(own._replace(dtype=dtype), rest, machine))
+    if dtype is not task.dtype:
+        made = made.noted(copied=f"{made.notes['copied']}; all three arrays, in the type of the sums")
+    return made
 
 
-def _columned(task, rest, machine):
-    """The job of a task whose arrays have the type of its sums; ``machine``: the machine for the products' plans."""
-    problem, (x, filter, y), tuning = task.problem, task.tensors, task.machine.tuning
+def _columns(task, rest, machine):
+    """The pipeline of a task whose arrays have the type of its sums; ``machine``: for the plans of the products."""
+    problem, (x, filter, y), tuning = task.problem, task.operands, task.machine.tuning
     images, channels = part_of(problem, task.dtype.itemsize, tuning)
-    if layout(filter) == ColumnLayout(True, False) and prod(problem.y) <= problem.y_channels:
+    if layout(filter.view) == ColumnLayout(True, False) and prod(problem.y) <= problem.y_channels:
         channels = problem.x_channels  # all columns are no larger than the filter, which parts would have to copy
-    found = layout(filter[:, :, :channels])
-    parts, products = [], {}
-    for n in range(0, problem.batch, images):
-        for c in range(0, problem.x_channels, channels):
-            part = ColumnSlice(
-                slice(n, min(n + images, problem.batch)), slice(c, min(c + channels, problem.x_channels))
-            )
-            sizes = part.images.stop - n, part.channels.stop - c
-            if sizes not in products:
-                columns = NUMPY.empty(_shape(problem, *sizes), y.dtype)
-                own = found.operand(filter[:, :, part.channels])
-                tensors = np.moveaxis(columns, (-2, -1), (1, 2)), own, y[part.images]
-                products[sizes] = rest(
-                    task._replace(problem=pointwise(problem, *sizes), tensors=tensors, machine=machine)
-                )
-            parts.append((sizes, part))
-    axes = (problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin)
+    found, threads = layout(filter.view[:, :, :channels]), task.machine.threads
     adder = Adder(
-        np.ascontiguousarray(np.transpose(np.array(axes, np.int64))),
+        np.ascontiguousarray(np.transpose(np.array(_axes_of(problem), np.int64))),
         _block(task, found.channels_last, images, channels),
         found.channels_last,
-        1 if problem.multiplications < tuning.serial_products else task.machine.threads,
+        1 if problem.multiplications < tuning.serial_products else threads,
     )
-    size = prod(_shape(problem, images, channels))
-    copier, tensors = Copier(task.machine.threads), (Axes.of(x), Axes.of(filter), Axes.of(y))
-    return Columned(products, parts, adder, copier, tuple(task.places), size, task.dtype.code, tensors, found)
+    parts = [
+        (slice(n, min(n + images, problem.batch)), slice(c, min(c + channels, problem.x_channels)))
+        for n in range(0, problem.batch, images)
+        for c in range(0, problem.x_channels, channels)
+    ]
+    columns = Operand.new((prod(_shape(problem, images, channels)),), y.view.dtype)
+    copy = Operand.new((filter.view[:, :, :channels].size,), y.view.dtype) if found.copied else None
+    added = Operand.new(x.view.shape, x.view.dtype) if len(parts) > 1 else x
+    products, made = {}, []
+    for of_images, of_channels in parts:
+        own, read = filter.seen(filter.view[:, :, of_channels]), y.seen(y.view[of_images])
+        if copy is not None:
+            whole, own = own, copy.seen(copy.view[: own.view.size].reshape(own.view.shape))
+            made.append(Pipeline((Copy(whole, own, threads),)))
+        sizes = of_images.stop - of_images.start, of_channels.stop - of_channels.start
+        if sizes not in products:  # other parts of these sizes differ in their offsets alone
+            shape = _shape(problem, *sizes)
+            own_columns = columns.view[: prod(shape)].reshape(shape)
+            taps = own.seen(found.operand(own.view))
+            operands = columns.seen(np.moveaxis(own_columns, (-2, -1), (1, 2))), taps, read
+            inner = task._replace(problem=pointwise(problem, *sizes), operands=operands, machine=machine)
+            products[sizes] = rest(inner), own.offset, read.offset
+        product, at_filter, at_y = products[sizes]
+        made.append(product.moved({own.memory: own.offset - at_filter, read.memory: read.offset - at_y}))
+        target = added.seen(added.view[of_images, :, of_channels])
+        made.append(Pipeline((Addition(columns, target, adder, task.dtype.code),)))
+    if len(parts) > 1:  # x is written after the last product, which still allocates memory
+        made.append(Pipeline((Copy(added, x, threads),)))
+    notes = {"parts": len(parts), "channels_of_x_that_are_added_at_a_time": adder.block}
+    copied = "x, which is added from columns" + (", and the filter" if found.copied else "")
+    return joined(made).noted(**notes, copied=copied)
+
+
+def _axes_of(problem):
+    return problem.x, problem.y, problem.kernel, problem.stride, problem.dilation, problem.pad_begin
 
 
 def _block(task, channels_last, images, channels):
@@ -152,13 +176,6 @@ def _block(task, channels_last, images, channels):
     most = min(channels, size // 2 // (prod(problem.x) * itemsize))
     most = min(most, -(-channels * images * problem.groups // machine.threads))
     return even(channels, most, LINE_BYTES // itemsize if channels_last else 1)
-
-
-class ColumnSlice(NamedTuple):
-    """The part of x whose columns are formed at a time."""
-
-    images: slice
-    channels: slice  # of x
 
 
 class ColumnLayout(NamedTuple):
@@ -172,13 +189,10 @@ class ColumnLayout(NamedTuple):
         return np.moveaxis(filter, 2, -1) if self.channels_last else filter
 
     def operand(self, filter):
-        """The filter of the pointwise problem, as a kernel views it, or new memory for its copy. Nothing is read."""
+        """A view of the filter, or of its copy, as the filter of the pointwise problem."""
         view = self.order(filter)
-        shape = (*view.shape[:2], prod(view.shape[2:]), 1, 1, 1)
-        if self.copied:
-            return NUMPY.empty(shape, filter.dtype)
-        step = Axes(view.shape[2:], view.strides[2:]).nested()
-        return Axes(shape, (*view.strides[:2], step, 0, 0, 0)).on(view)
+        shape, step = (*view.shape[:2], prod(view.shape[2:]), 1, 1, 1), nested(view.shape[2:], view.strides[2:])
+        return as_strided(view, shape, (*view.strides[:2], step, 0, 0, 0))
 
 
 def layout(filter):
@@ -186,7 +200,7 @@ def layout(filter):
     for channels_last in (False, True):
         found = ColumnLayout(channels_last, False)
         view = found.order(filter)
-        if Axes(view.shape[2:], view.strides[2:]).nested() is not None:
+        if nested(view.shape[2:], view.strides[2:]) is not None:
             return found
     return ColumnLayout(False, True)
 
@@ -200,48 +214,39 @@ class Adder(NamedTuple):
     threads: int
 
 
-class Columned(NamedTuple):
-    """A work, like ``_repeat.Work``, that computes a gradient with columns, for arrays of fixed shapes and strides."""
+class Addition(NamedTuple):
+    """A step that adds columns at their positions of x."""
 
-    products: dict  # the works of the pointwise problems, by (images, channels)
-    parts: list  # pairs of (images, channels) and a ``ColumnSlice``
+    columns: Operand
+    target: Operand
     adder: Adder
-    copier: Copier
-    places: tuple  # index of x, of the filter and of y among the arrays of a call
-    elements: int  # elements of the columns of a part
-    code: int  # code of their type
-    tensors: tuple  # the axes of x, the filter and y
-    layout: ColumnLayout
+    code: int  # of their type
 
-    def ready(self):
-        """This work with its products ready to run."""
-        return self._replace(products={sizes: product.ready() for sizes, product in self.products.items()})
+    #: Its kernel allocates memory.
+    allocates = True
 
-    def run(self, first, second, result, before=None):
-        """Write the result. Before the first store, when all memory is allocated, ``before`` is called.
+    @property
+    def operands(self):
+        return self.columns, self.target
 
-        Several parts are first added in a copy of x, because the product of the last part still allocates memory.
-        """
-        arrays = [first, second, result]
-        x, filter, y = (axes.on(arrays[place]) for axes, place in zip(self.tensors, self.places, strict=True))
-        columns, several = NUMPY.empty((self.elements,), first.dtype), len(self.parts) > 1
-        added = NUMPY.empty(x.shape, x.dtype) if several else x
-        copy = NUMPY.empty((self._largest(filter),), x.dtype) if self.layout.copied else None
-        for sizes, part in self.parts:
-            own = filter[:, :, part.channels]
-            if copy is not None:
-                own = copy[: own.size].reshape(own.shape)
-                self.copier.copy(filter[:, :, part.channels], own)
-            for place, array in zip(self.places, (columns, own, y[part.images]), strict=True):
-                arrays[place] = array
-            self.products[sizes].run(*arrays)
-            target = added[part.images, :, part.channels]
-            compiled.add_columns(self.code, columns, target, *self.adder, None if several else before)
-        if several:
-            if before is not None:
-                before()
-            self.copier.copy(added, x)
+    def moved(self, distances):
+        return self._replace(columns=self.columns.moved(distances), target=self.target.moved(distances))
 
-    def _largest(self, filter):
-        """Elements of the filter of the largest part."""
-        return max(filter[:, :, part.channels].size for _, part in self.parts)
+    def ready(self, numbers):
+        ends = [(numbers.get(memory, memory), offset, view) for memory, offset, view in self.operands]
+        return Adding(ends, self.adder, self.code)
+
+
+class Adding(NamedTuple):
+    """An ``Addition``, ready to run."""
+
+    ends: list  # of columns and target: number of the memory, offset, view
+    adder: Adder
+    code: int
+
+    def run_on(self, memories, before=None):
+        arrays = [
+            array_at(memories[number] + offset, view.shape, view.strides, view.dtype)
+            for number, offset, view in self.ends
+        ]
+        compiled.add_columns(self.code, *arrays, *self.adder, before)

@@ -1,43 +1,19 @@
-"""Copies of arrays into another memory order or type, before a kernel reads them or after it has written them."""
+"""Steps that copy and fill: operands in another memory order or type, before a kernel or after it."""
 
-from itertools import pairwise
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from ...arrays import NUMPY
+from ..._repeat import array_at
 from ...dtypes import TABLE, lookup
 from ..machine.kernels import compiled
+from ..plan.operand import Operand
+from ..plan.task import WRITERS
 
 #: The unsigned integers as which elements of a size are copied.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 #: The type as which kernels see all 16-bit types, and the type of their sums.
 _HALF, _FLOAT = TABLE[0].view, np.dtype(np.float32)
-
-
-class Axes(NamedTuple):
-    """Shape and strides of a view, which can be applied to any array."""
-
-    shape: tuple
-    strides: tuple
-
-    @classmethod
-    def of(cls, view):
-        return cls(view.shape, view.strides)
-
-    def on(self, array):
-        if not isinstance(array, np.ndarray):  # an address is an int, and as_strided would view that
-            raise TypeError(f"array must be a numpy.ndarray, not {type(array).__name__}")
-        return as_strided(array, self.shape, self.strides)
-
-    def nested(self):
-        """The stride of all axes merged into one, or None if memory does not allow it."""
-        axes = [(size, stride) for size, stride in zip(*self, strict=True) if size > 1]
-        if any(outer != size * inner for (_, outer), (size, inner) in pairwise(axes)):
-            return None
-        return axes[-1][1] if axes else 0
 
 
 def _words(source, target):
@@ -48,19 +24,29 @@ def _words(source, target):
     return "widen" if sizes[0] < sizes[1] else "narrow", [_HALF if size == 2 else _FLOAT for size in sizes]
 
 
-class Copier(NamedTuple):
-    """Copies arrays of any strides, with the kernels of the instruction set in use."""
+class Copy(NamedTuple):
+    """A step that copies an operand to another one, with the kernels of the instruction set in use."""
 
+    source: Operand
+    target: Operand
     threads: int
-    code: int | None = None  # code of a 16-bit type, if arrays are converted to float or from it
+    code: int | None = None  # code of a 16-bit type, if elements are converted to float or from it
 
-    def copy(self, source, target):
-        """Copy source to target, with axes in the order of the target's memory. Axes that nest are merged.
+    allocates = False
+
+    @property
+    def operands(self):
+        return self.source, self.target
+
+    def moved(self, distances):
+        return self._replace(source=self.source.moved(distances), target=self.target.moved(distances))
+
+    def ready(self, numbers):
+        """The copy, with axes in the order of the target's memory. Axes that nest are merged.
 
         The axis with the source's smallest stride comes last but one: the kernel transposes the last two axes.
         """
-        if target.size == 0:
-            return
+        source, target = self.source.view, self.target.view
         axes = []
         for _, size, source_stride, target_stride in sorted(
             (-abs(step), size, other, step)
@@ -75,52 +61,91 @@ class Copier(NamedTuple):
             axes.insert(-1, axes.pop(nearest))
         shape, *strides = zip(*[(1, 0, 0)] * (8 - len(axes)), *axes, strict=True)
         kernel, types = _words(source, target)
+        ends = [
+            (numbers.get(operand.memory, operand.memory), operand.offset, steps[0], (shape[1:], steps[1:], kind))
+            for operand, steps, kind in zip(self.operands, strides, types, strict=True)
+        ]
         first = () if kernel == "rearrange" else (self.code,)
-        each = zip((source, target), types, strides, strict=True)
-        views = [as_strided(array.view(kind), shape, row) for array, kind, row in each]
-        for part in zip(*views, strict=True):  # the kernel takes seven axes, the most that its memoryviews have
-            getattr(compiled, kernel)(*first, *part, self.threads)
+        return Copying(getattr(compiled, kernel), first, shape[0] if target.size else 0, ends, self.threads)
+
+
+class Copying(NamedTuple):
+    """A ``Copy``, ready to run. The kernel takes seven axes, the most that its memoryviews have."""
+
+    kernel: Any
+    first: tuple  # of the kernel's arguments
+    parts: int  # indices of the eighth axis
+    ends: list  # of source and target: number of the memory, offset, stride of the eighth axis, the other axes
+    threads: int
+
+    def run_on(self, memories, before=None):
+        if before is not None:
+            before()
+        (source, at_source, source_step, of_source), (target, at_target, target_step, of_target) = self.ends
+        for part in range(self.parts):
+            begin = memories[source] + at_source + part * source_step, memories[target] + at_target + part * target_step
+            views = array_at(begin[0], *of_source), array_at(begin[1], *of_target)
+            self.kernel(*self.first, *views, self.threads)
+
+
+class Zeros(NamedTuple):
+    """A step that fills an operand with zeros."""
+
+    target: Operand
+    allocates = False
+
+    @property
+    def operands(self):
+        return (self.target,)
+
+    def moved(self, distances):
+        return Zeros(self.target.moved(distances))
+
+    def ready(self, numbers):
+        return Filling(numbers.get(self.target.memory, self.target.memory), self.target.offset, self.target.view)
+
+
+class Filling(NamedTuple):
+    """A ``Zeros``, ready to run."""
+
+    number: int  # of the memory
+    offset: int
+    view: Any
+
+    def run_on(self, memories, before=None):
+        if before is not None:
+            before()
+        begin, view = memories[self.number] + self.offset, self.view
+        array_at(begin, view.shape, view.strides, view.dtype)[...] = 0
+
+
+def on_copies(task, wanted, plan):
+    """The pipeline of a task that ``plan(task)`` plans on copies of some operands.
+
+    ``wanted``: for x, w and y the task's own operand, or a new one that replaces it. A new operand has another memory
+    order or type. The inputs among them are copied before, the result after.
+    """
+    copied = [(i, pair) for i, pair in enumerate(zip(task.operands, wanted, strict=True)) if pair[0] is not pair[1]]
+    made, written = plan(task._replace(operands=tuple(wanted))), WRITERS.index(task.operation)
+    if not copied:
+        return made
+
+    def copy(source, target):
+        return Copy(source, target, task.machine.threads, task.dtype.code)
+
+    before = [copy(own, other) for i, (own, other) in copied if i != written]
+    after = [copy(other, own) for i, (own, other) in copied if i == written]
+    return made.around(before, after)
 
 
 def widened(task):
-    """The task in the type of its sums, on new arrays of the same memory order; unchanged if it has that type."""
+    """x, w and y in the type of the task's sums, on new operands of the same memory order; its own if it has the type.
+
+    The first value is this type.
+    """
     dtype = lookup(np.dtype(task.dtype.compute))
     if dtype is task.dtype:
-        return task
+        return dtype, task.operands
     orders = [sorted(range(6), key=lambda axis: -abs(tensor.strides[axis])) for tensor in task.tensors]
     each = zip(task.tensors, orders, strict=True)
-    made = [NUMPY.empty(tuple(tensor.shape[axis] for axis in order), dtype.view) for tensor, order in each]
-    tensors = tuple(array.transpose(np.argsort(order)) for array, order in zip(made, orders, strict=True))
-    return task._replace(dtype=dtype, tensors=tensors)
-
-
-class Reordered(NamedTuple):
-    """A work, like ``_repeat.Work``, that runs another work on copies of some arrays, in another order or type."""
-
-    work: Any
-    copier: Copier
-    orders: tuple  # for each copied array: its index among a call's arrays, the axes before and after, the new type
-
-    @classmethod
-    def to(cls, wanted, work, task):
-        """Wrap ``work`` on the tensors ``wanted``, copies of the task's tensors; returns ``work`` if none differs."""
-        each = zip(task.places, task.tensors, wanted, strict=True)
-        orders = [(place, Axes.of(own), Axes.of(one), one.dtype) for place, own, one in each if one is not own]
-        return cls(work, Copier(task.machine.threads, task.dtype.code), tuple(orders)) if orders else work
-
-    def ready(self):
-        """This work with its inner work ready to run."""
-        return self._replace(work=self.work.ready())
-
-    def run(self, first, second, result, before=None):
-        """Write the result. Before the first store, when all memory is allocated, ``before`` is called."""
-        arrays = [first, second, result]
-        for place, given, ordered, dtype in self.orders:
-            array = ordered.on(NUMPY.empty((prod(ordered.shape),), dtype))
-            if place < 2:
-                self.copier.copy(given.on(arrays[place]), array)
-            arrays[place] = array
-        self.work.run(*arrays, before)
-        for place, given, _, _ in self.orders:
-            if place == 2:
-                self.copier.copy(arrays[2], given.on(result))
+    return dtype, tuple([Operand.new(tensor.shape, dtype.view, order) for tensor, order in each])

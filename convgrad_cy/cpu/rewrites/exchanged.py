@@ -19,19 +19,15 @@ the filter is reversed. Exchanged, it has y * x products instead of y * kernel.
 from dataclasses import replace
 from math import prod
 from operator import truediv
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from ...arrays import NUMPY
 from ...problem import DGRAD, FPROP, TAP_LIMIT, WGRAD
 from .. import direct, small_groups
 from ..plan import scratch
+from ..plan.operand import Operand
 from ..plan.reasons import Ratio, Reason
-from ..plan.task import Task
 from ..small_groups.limits import has_table
 from . import dgrad_costs
-from .copies import Axes, Reordered
+from .copies import on_copies
 from .folded_taps import is_whole
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
@@ -129,9 +125,9 @@ def reversed_problem(problem):
 
 def reversed_fprop(task):
     """A fprop of unit stride as the dgrad of ``reversed_problem``."""
-    turned, (x, filter, y) = reversed_problem(task.problem), task.tensors
-    tensors = y, filter.swapaxes(1, 2)[_REVERSED], x
-    return task._replace(operation=DGRAD, problem=turned, places=task.places[::-1], tensors=tensors)
+    x, filter, y = task.operands
+    operands = y, filter.seen(filter.view.swapaxes(1, 2)[_REVERSED]), x
+    return task._replace(operation=DGRAD, problem=reversed_problem(task.problem), operands=operands)
 
 
 def exchanged_problem(problem):
@@ -149,51 +145,33 @@ def exchanged_problem(problem):
 
 def exchanged(task):
     """The task with the filter and y exchanged."""
-    (x, filter, y), (x_place, filter_place, y_place) = task.tensors, task.places
+    x, filter, y = task.operands
     return task._replace(
         operation=_OPERATIONS[task.operation],
         problem=exchanged_problem(task.problem),
-        places=[x_place, y_place, filter_place],
-        tensors=(x.swapaxes(0, 2), y.transpose(1, 2, 0, 3, 4, 5), filter.transpose(2, 0, 1, 3, 4, 5)),
+        operands=(
+            x.seen(x.view.swapaxes(0, 2)),
+            y.seen(y.view.transpose(1, 2, 0, 3, 4, 5)),
+            filter.seen(filter.view.transpose(2, 0, 1, 3, 4, 5)),
+        ),
     )
 
 
-def _side_by_side(tensor):
-    """A new array like ``tensor`` (N, G, C, D, H, W) whose groups and channels nest; ``tensor`` if its own do."""
-    _, by_group, by_channel, *_ = tensor.strides
-    _, groups, channels, *_ = tensor.shape
+def _side_by_side(operand):
+    """A new operand (N, G, C, D, H, W) whose groups and channels nest; the operand itself if its own do."""
+    _, by_group, by_channel, *_ = operand.view.strides
+    _, groups, channels, *_ = operand.view.shape
     if groups == 1 or channels == 1 or by_group == channels * by_channel:
-        return tensor
-    order = (0, 3, 4, 5, 1, 2)
-    return NUMPY.empty(tuple(tensor.shape[axis] for axis in order), tensor.dtype).transpose(np.argsort(order))
+        return operand
+    return Operand.new(operand.view.shape, operand.view.dtype, (0, 3, 4, 5, 1, 2))
 
 
-def job(task, rest):
+def pipeline(task, rest):
     """The exchanged task, planned by the families in ``rest``. Arrays of groups are copied so that channels nest."""
     reverses = _is_reversed(task)
     task = task._replace(machine=scratch.left_by(task, _taken(task)))
     other = exchanged(reversed_fprop(task) if reverses else task)
-    x, filter, y = other.tensors
-    wanted = _side_by_side(x), filter, _side_by_side(y)
-    work = Reordered.to(wanted, rest(other._replace(tensors=wanted)), other)
-    return Exchanged(work, other, task.places[1] if reverses else None, Axes.of(task.tensors[1]))
-
-
-class Exchanged(NamedTuple):
-    """A work, like ``_repeat.Work``, that computes a task with the work of the exchanged task."""
-
-    work: Any
-    task: Task
-    reversed: int | None  # index of the filter among a call's arrays, if the filter is reversed
-    filter: Axes
-
-    def ready(self):
-        """The inner work ready to run; with a reversed filter, this work around it, without the task."""
-        work = self.work.ready()
-        return work if self.reversed is None else self._replace(work=work, task=None)
-
-    def run(self, *arrays):
-        """Write the result, as ``_repeat.Work.run`` does."""
-        arrays = list(arrays)
-        arrays[self.reversed] = self.filter.on(arrays[self.reversed])[_REVERSED]
-        self.work.run(*arrays)
+    x, filter, y = other.operands
+    made = on_copies(other, (_side_by_side(x), filter, _side_by_side(y)), rest)
+    of = "the filter reversed" if reverses else "the filter"
+    return made.noted(computed_as=f"{other.operation} of {of}, with {'x' if reverses else 'y'} as its filter")

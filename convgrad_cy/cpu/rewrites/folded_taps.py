@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from .copies import Axes
+from .views import nested
 
 #: Not tuned for speed: up to these numbers of images, and of images * taps, wgrad has one box, whether or not taps are
 #: channels. So every layout adds in the same order. A batch of one image is never cut.
@@ -43,7 +43,7 @@ def _joined(array, channels, taps, taps_outside):
     """``array`` with the axis ``taps`` merged into the axis ``channels``, or None if its strides do not allow it."""
     moved = np.moveaxis(array, taps, channels if taps_outside else channels + 1)
     pair = slice(channels, channels + 2)
-    if Axes(moved.shape[pair], moved.strides[pair]).nested() is None:
+    if nested(moved.shape[pair], moved.strides[pair]) is None:
         return None
     return moved.reshape(*moved.shape[:channels], prod(moved.shape[pair]), *moved.shape[channels + 2 :])
 

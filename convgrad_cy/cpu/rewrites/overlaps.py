@@ -1,29 +1,35 @@
-"""Data gradients of few channels with kernels larger than their stride: patches of x overlap.
+"""Data gradients of few channels with kernels at least as large as their stride: patches of x touch or overlap.
 
-The elements of x within one stride become the channels of a *block*. On blocks, the gradient is the gradient of a
-convolution of unit stride, and each tap reaches all elements of a block (one axis is written)::
+The elements of x within one stride become the channels of a *block* (space to depth). On blocks, the gradient is the
+gradient of a convolution of unit stride, and each tap reaches all elements of a block (one axis is written)::
 
     blocks[n, b, (c, r)] = sum over o, m of  dy[n, o, b - m] * w[o, c, m * stride + r]
     dx[n, c, b * stride + r - pad] = blocks[n, b, (c, r)]
 
 Elements r < kernel % stride have one tap more than the others. So each axis has up to two *parts*, and each combination
 of parts is one gradient. No term is added that does not exist. A strided sum has few channels for each tap; this one
-has prod(stride) times as many, and costs a copy of the filter and one of x. The elements of a block have the order of x
-in memory, (c, r) or (r, c). This order affects no bit.
+has prod(stride) times as many, and costs a copy of x and usually one of the filter.
+
+If the kernel cuts x into patches, one for each position of y, a block is a patch, and its gradient is a matrix product.
+Then the filter is often read in place. The elements of a block have the order (c, r) or (r, c). It affects no bit.
 """
 
 from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from ...arrays import NUMPY
 from ...problem import DGRAD
 from ..plan import scratch
+from ..plan.operand import Operand
+from ..plan.pipeline import joined
 from ..plan.reasons import Reason
-from .copies import Axes, Copier
+from .copies import Copy, Zeros
+from .folded_taps import is_cut
+from .views import nested
 
 
 class BlockPart(NamedTuple):
@@ -44,8 +50,13 @@ def parts_of(kernel, stride):
     return [BlockPart(0, rest, taps + 1)] * (rest > 0) + [BlockPart(rest, stride, taps)]
 
 
+def cuts(problem):
+    """Whether the kernel cuts x into patches, one for each position of y."""
+    return all(is_cut(problem, axis) for axis in range(3))
+
+
 def problem_refusal(problem, tuning):
-    """The reason why a data gradient is not formed from overlapping patches, or None."""
+    """The reason why a data gradient is not formed from blocks, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
@@ -54,6 +65,18 @@ def problem_refusal(problem, tuning):
         return Reason("x has more than {} channels", tuning.most_patch_channels)
     if problem.dilation != (1, 1, 1):
         return "the filter is dilated"
+    return _refusal_of_patches(problem, tuning) if cuts(problem) else _refusal_of_overlaps(problem, tuning)
+
+
+def _refusal_of_patches(problem, tuning):
+    if problem.y_channels < tuning.least_patch_products:
+        return Reason("an element has fewer than {} products", tuning.least_patch_products)
+    if problem.x_channels * prod(problem.kernel) < tuning.least_patch_elements:
+        return Reason("a patch has fewer than {} elements", tuning.least_patch_elements)
+    return None
+
+
+def _refusal_of_overlaps(problem, tuning):
     axes = [parts_of(kernel, stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True)]
     if any(part.taps == 0 for parts in axes for part in parts):
         return "the kernel is smaller than the stride"
@@ -77,28 +100,49 @@ def refusal(task):
     return refused or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
 
 
+def stepped(problem):
+    """The same problem with blocks as large as its patches, if the kernel cuts x: one position has any stride."""
+    return replace(problem, stride=problem.kernel) if cuts(problem) else problem
+
+
+def combinations(problem):
+    """The combinations of the parts of all axes."""
+    return product(*map(parts_of, problem.kernel, problem.stride))
+
+
 def _copied(task):
-    """Bytes of the blocks and taps of all pieces."""
-    problem = task.problem
-    every = [inner_problem(problem, parts) for parts in product(*map(parts_of, problem.kernel, problem.stride))]
-    return sum(prod(shape) for inner in every for shape in inner_shapes(inner)) * task.dtype.itemsize
+    """Bytes of the blocks and taps of all combinations."""
+    problem = stepped(task.problem)
+    every = [inner_problem(problem, parts) for parts in combinations(problem)]
+    elements = [prod(shape) for inner in every for shape in inner_shapes(inner)]
+    return sum(elements) * task.dtype.itemsize
 
 
-def job(task, rest):
-    """The gradients on blocks, planned by the families in ``rest``, between a copy of the filter and one of x."""
-    problem, (x, filter, y) = task.problem, task.tensors
-    last, pieces = abs(x.strides[2]) < abs(x.strides[5]), []
-    task = task._replace(machine=scratch.left_by(task, _copied(task)))
-    for parts in product(*map(parts_of, problem.kernel, problem.stride)):
+def pipeline(task, rest):
+    """The gradients on blocks, planned by the families in ``rest``, between copies of the filter and of x."""
+    problem, (x, filter, y) = stepped(task.problem), task.operands
+    task, threads = task._replace(machine=scratch.left_by(task, _copied(task))), task.machine.threads
+    last = abs(x.view.strides[2]) < abs(x.view.strides[5])
+    inside, after = [], [Zeros(x.seen(x.view[:, 0][behind])) for behind in unreached(problem)]
+    for parts in combinations(problem):
         inner = inner_problem(problem, parts)
-        tensors = piece_arrays(inner, parts, problem.x_channels, last, y.dtype)
-        blocks, taps = (array.reshape(shape) for array, shape in zip(tensors, inner_shapes(inner), strict=True))
-        work = rest(task._replace(problem=inner, tensors=(np.moveaxis(blocks, -1, 2), np.moveaxis(taps, -1, 2), y)))
-        pieces.append(Piece(work, parts, inner, regions_of(problem, parts, inner)))
-    seen = views(x, filter, problem, last)
-    return Overlapped(
-        pieces, Copier(task.machine.threads), tuple(task.places[:2]), problem, last, rests(problem), *seen
-    )
+        taps, last = taps_in_place(inner, filter) if cuts(problem) else (None, last)
+        shapes = inner_shapes(inner)
+        elements = elements_of(problem.x_channels, [part.size for part in parts], last)
+        blocks = Operand.new((inner.batch, *inner.x, *elements), y.view.dtype)
+        copies = []
+        if taps is None:
+            made = Operand.new((inner.y_channels, *inner.kernel, *elements), y.view.dtype)
+            copies = [Copy(filter.seen(in_blocks(filter.view, problem, parts, last)), made, threads)]
+            taps = made.seen(np.moveaxis(made.view.reshape(shapes[1]), -1, 2))
+        six = blocks.seen(np.moveaxis(blocks.view.reshape(shapes[0]), -1, 2))
+        inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
+        after += stores(problem, parts, inner, blocks, x, last, threads)
+    of_x = "x from patches" if cuts(problem) else "x from blocks"
+    notes = {"copied": f"{of_x}, and the filter" if copies else of_x}
+    if len(inside) > 1:
+        notes["parts_of_a_block"] = len(inside)
+    return joined(inside).around((), after, **notes)
 
 
 def inner_problem(problem, parts):
@@ -119,46 +163,33 @@ def elements_of(channels, spatial, last):
     return (*spatial, channels) if last else (channels, *spatial)
 
 
-def piece_arrays(inner, parts, channels, last, dtype):
-    """New arrays for blocks (n, blocks of each axis, elements) and taps (o, taps of each axis, elements)."""
-    elements = elements_of(channels, [part.size for part in parts], last)
-    blocks = NUMPY.empty((inner.batch, *inner.x, *elements), dtype)
-    return blocks, NUMPY.empty((inner.y_channels, *inner.kernel, *elements), dtype)
-
-
 def inner_shapes(inner):
     """Shapes of blocks and taps for kernels, but with the channels last: (N, 1, blocks, C), (1, O, taps, C)."""
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
-def views(x, filter, problem, last):
-    """Axes of x (n, c, positions) and of the filter (o, taps, elements), whose last taps may exceed its memory."""
+def taps_in_place(problem, filter):
+    """The filter of the pointwise problem of patches, read in place, and whether its channels come last in memory.
+
+    The filter is None if the elements of a patch have no common stride in it.
+    """
+    for channels_last in (False, True):
+        view = np.moveaxis(filter.view[0], 1, -1 if channels_last else 1)
+        step = nested(view.shape[1:], view.strides[1:])
+        if step is not None:
+            shape = (1, problem.y_channels, problem.x_channels, 1, 1, 1)
+            return filter.seen(as_strided(view, shape, (0, view.strides[0], step, 0, 0, 0))), channels_last
+    return None, False
+
+
+def in_blocks(filter, problem, parts, last):
+    """A view (o, taps, elements) of the filter (G, O, C, D, H, W): the taps that reach ``parts`` of a block."""
     by_out, by_channel, *by_tap = filter.strides[1:]
-    taps = tuple(-(-kernel // stride) for kernel, stride in zip(problem.kernel, problem.stride, strict=True))
+    begins = tuple(slice(part.begin, None) for part in parts)
     by_block = [step * stride for step, stride in zip(by_tap, problem.stride, strict=True)]
-    shape = (problem.y_channels, *taps, *elements_of(problem.x_channels, problem.stride, last))
-    return Axes.of(x[:, 0]), Axes(shape, (by_out, *by_block, *elements_of(by_channel, by_tap, last)))
-
-
-class Piece(NamedTuple):
-    """One combination of parts of the three axes, with the work and the problem of its gradient."""
-
-    work: Any
-    parts: tuple
-    inner: Any
-    regions: list  # slices of blocks and of elements along each axis, and the first index in x
-
-    @property
-    def elements(self):
-        """Elements of blocks and taps."""
-        blocks, taps = inner_shapes(self.inner)
-        return prod(blocks) + prod(taps)
-
-    def taps(self, filter, last):
-        """The piece's part of a filter that is viewed in blocks of taps."""
-        taps = [slice(part.taps) for part in self.parts]
-        elements = elements_of(slice(None), [slice(part.begin, part.end) for part in self.parts], last)
-        return filter[(slice(None), *taps, *elements)]
+    elements = elements_of(problem.x_channels, [part.size for part in parts], last)
+    shape = (problem.y_channels, *(part.taps for part in parts), *elements)
+    return as_strided(filter[(0, ..., *begins)], shape, (by_out, *by_block, *elements_of(by_channel, by_tap, last)))
 
 
 def regions(part, count, size, stride, pad):
@@ -180,7 +211,7 @@ def regions_of(problem, parts, inner):
     return [tuple(zip(*places, strict=True)) for places in product(*(list(regions(*axis)) for axis in axes))]
 
 
-def rests(problem):
+def unreached(problem):
     """Indices of the parts of x (n, c, positions) behind the last tap, which no tap reaches."""
     found = []
     axes = zip(problem.x, problem.y, problem.kernel, problem.stride, problem.pad_begin, strict=True)
@@ -191,50 +222,13 @@ def rests(problem):
     return found
 
 
-class Overlapped(NamedTuple):
-    """A work, like ``_repeat.Work``, that computes a gradient on blocks, for arrays of fixed shapes and strides."""
-
-    pieces: list
-    copier: Copier
-    places: tuple  # index of x and of the filter among the arrays of a call
-    problem: Any
-    last: bool  # elements of a block have channels last
-    rests: list
-    x: Axes
-    filter: Axes
-
-    def ready(self):
-        """This work with its pieces ready to run."""
-        return self._replace(pieces=[piece._replace(work=piece.work.ready()) for piece in self.pieces])
-
-    def run(self, first, second, result, before=None):
-        """Write the result. Before the first store, when all memory is allocated, ``before`` is called."""
-        arrays, (x_place, filter_place) = [first, second, result], self.places
-        x, filter = self.x.on(arrays[x_place]), self.filter.on(arrays[filter_place])
-        made = []
-        for piece in self.pieces:
-            blocks, taps = piece_arrays(piece.inner, piece.parts, self.problem.x_channels, self.last, first.dtype)
-            self.copier.copy(piece.taps(filter, self.last), taps)
-            arrays[x_place], arrays[filter_place] = blocks, taps
-            piece.work.run(*arrays)
-            made.append(blocks)
-        if before is not None:
-            before()
-        self._store(made, x)
-
-    def _store(self, made, x):
-        """Copy the blocks of all pieces to x, and zeros to the parts that no tap reaches."""
-        for rest in self.rests:
-            x[rest] = 0
-        for piece, blocks in zip(self.pieces, made, strict=True):
-            for of_blocks, of_elements, begins in piece.regions:
-                source = blocks[(slice(None), *of_blocks, *elements_of(slice(None), of_elements, self.last))]
-                source = source.transpose((0, 7, 1, 4, 2, 5, 3, 6) if self.last else (0, 4, 1, 5, 2, 6, 3, 7))
-                self.copier.copy(source, self._target(x, begins, source.shape))
-
-    def _target(self, x, begins, shape):
-        """A view of x (n, c, blocks and elements of each axis) that begins at the position ``begins``."""
-        corner = x[(slice(None), slice(None), *(slice(begin, None) for begin in begins))]
-        by_image, by_channel, *by_position = x.strides
-        pairs = ((step * stride, step) for step, stride in zip(by_position, self.problem.stride, strict=True))
-        return Axes(shape, (by_image, by_channel, *sum(pairs, ()))).on(corner)
+def stores(problem, parts, inner, blocks, x, last, threads):
+    """Copies of the blocks of ``parts`` to x, one for each region."""
+    by_image, _, by_channel, *by_position = x.view.strides
+    pairs = ((step * stride, step) for step, stride in zip(by_position, problem.stride, strict=True))
+    strides = (by_image, by_channel, *sum(pairs, ()))
+    for of_blocks, of_elements, begins in regions_of(problem, parts, inner):
+        source = blocks.view[(slice(None), *of_blocks, *elements_of(slice(None), of_elements, last))]
+        source = source.transpose((0, 7, 1, 4, 2, 5, 3, 6) if last else (0, 4, 1, 5, 2, 6, 3, 7))
+        corner = x.view[(..., *(slice(begin, None) for begin in begins))]
+        yield Copy(blocks.seen(source), x.seen(as_strided(corner, source.shape, strides)), threads)

@@ -6,10 +6,8 @@ has zeros there.
 
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
 
 from ...problem import WGRAD
-from .copies import Axes
 
 
 def reached(task):
@@ -24,24 +22,4 @@ def reached(task):
     firsts = zip(problem.pad_begin, problem.dilation, taps, strict=True)
     pads = tuple(pad - first * dilation for pad, dilation, (first, _) in firsts)
     own = filter[(..., *(slice(*ends) for ends in taps))]
-    return task._replace(problem=replace(problem, kernel=kernel, pad_begin=pads), tensors=(x, own, y))
-
-
-class Narrowed(NamedTuple):
-    """A work, like ``_repeat.Work``, that uses the inner part of the filter, for arrays of fixed shapes and strides."""
-
-    work: Any  # the work of the narrowed task
-    place: int  # index of the filter among the arrays of a call
-    filter: Axes
-    taps: list  # (first, end) on each axis
-
-    @classmethod
-    def of(cls, work, task):
-        """Wrap the work of the task that ``reached`` returned; ``task``: the task before."""
-        return cls(work, task.places[1], Axes.of(task.tensors[1]), task.problem.reached_taps())
-
-    def run(self, *arrays):
-        """Write the result, as ``_repeat.Work.run`` does."""
-        arrays = list(arrays)
-        arrays[self.place] = self.filter.on(arrays[self.place])[(..., *(slice(*ends) for ends in self.taps))]
-        self.work.run(*arrays)
+    return task.viewing(x, own, y)._replace(problem=replace(problem, kernel=kernel, pad_begin=pads))

@@ -1,8 +1,17 @@
-"""Views of a task's tensors for the kernels of direct and of small groups."""
+"""Views of tensors in which several axes are one."""
 
+from itertools import pairwise
 from math import prod
 
 from ...problem import is_one_axis
+
+
+def nested(shape, strides):
+    """The stride of all axes merged into one, or None if memory does not allow it."""
+    axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
+    if any(outer != size * inner for (_, outer), (size, inner) in pairwise(axes)):
+        return None
+    return axes[-1][1] if axes else 0
 
 
 def merged(problem, source, target):

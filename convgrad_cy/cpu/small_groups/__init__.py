@@ -4,9 +4,12 @@ Each channel needs a vector of lanes. It is made from vectors of the source: in 
 has suitable instructions, else by a copy.
 """
 
+from functools import partial
+
 from ...problem import DGRAD, WGRAD
+from ..direct.details import details
 from ..plan.job import Job
-from ..plan.task import Task
+from ..plan.pipeline import Pipeline
 from ..rewrites.views import are_positions_adjacent, merged
 from .plan import found
 from .plan import most_shared as most_shared
@@ -15,11 +18,11 @@ from .plan import plan as make_plan
 
 def _seen(task):
     """The task as a kernel views it, and the arguments of ``found``."""
-    operation, _, dtype, algorithm, places, _, here = seen = task.turned() if task.operation == DGRAD else task
+    seen = task.turned() if task.operation == DGRAD else task
     source, filter, target = seen.tensors
     problem, source, target = merged(seen.problem, source, target)
-    seen = Task(operation, problem, dtype, algorithm, places, (source, filter, target), here)
-    return seen, (operation, problem, dtype, are_positions_adjacent(source), here)
+    seen = seen.viewing(source, filter, target)._replace(problem=problem)
+    return seen, (task.operation, problem, task.dtype, are_positions_adjacent(source), task.machine)
 
 
 def refusal(task):
@@ -29,7 +32,8 @@ def refusal(task):
     return "there is one group" if task.problem.groups == 1 else found(*_seen(task)[1]).reason
 
 
-def job(task, rest=None):
-    """The ``Job`` of a task."""
+def pipeline(task, rest=None):
+    """One kernel: the ``Job`` of a task."""
     seen, arguments = _seen(task)
-    return Job("wgrad" if task.operation == WGRAD else "correlate", make_plan(*arguments), seen)
+    kernel = "wgrad" if task.operation == WGRAD else "correlate"
+    return Pipeline((Job(kernel, make_plan(*arguments), seen, partial(details, task)),))

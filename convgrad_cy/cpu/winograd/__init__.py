@@ -1,11 +1,15 @@
 """Winograd's algorithm: fewer products, at the cost of transforms (``pyx/winograd/``)."""
 
+from functools import partial
+
 from ...problem import DGRAD, WGRAD
 from .. import small_groups
 from ..plan import scratch
 from ..plan.job import Job
+from ..plan.pipeline import Pipeline
 from ..plan.reasons import Reason
-from ..rewrites.copies import Reordered
+from ..rewrites.copies import on_copies
+from .details import details
 from .layout import gathered, reorders
 from .plan import choose
 from .plan import plan as make_plan
@@ -15,7 +19,7 @@ from .tilings import refusal as cannot
 
 def decide_for(task):
     """The ``Decision`` of the model about a task; it does not depend on threads."""
-    operation, problem, dtype, algorithm, _, _, here = task
+    operation, problem, dtype, algorithm, _, here = task
     return decide(operation, problem, dtype, algorithm == "winograd", here.tile)
 
 
@@ -59,29 +63,29 @@ def _copied(operation, problem, dtype):
 
 def _room(task):
     """Most bytes of the memory that tasks share, or None if there is no limit."""
-    operation, problem, dtype, algorithm, _, _, here = task
+    operation, problem, dtype, algorithm, _, here = task
     if algorithm == "winograd" and here.scratch_bytes is None:
         return None
     return scratch.most_scratch(problem, dtype.itemsize, here.tile) - _copied(operation, problem, dtype)
 
 
-def job(task, rest):
-    """The job, on arrays in a suitable memory order, with the direct sum as fallback for values out of range."""
+def pipeline(task, rest):
+    """The job, on operands in a suitable memory order, with the direct sum as fallback for values out of range."""
     operation, problem, *_ = task
-    tiling, here = decide_for(task).tiling, task.machine
+    (tiling, _, seconds), here = decide_for(task), task.machine
     steps = make_plan(operation, problem, tiling, here, _room(task))
-    most_reads = task.machine.tuning.most_filter_reads
-    wanted = gathered(operation, problem, task.tensors, steps.chosen.filters_kept > 0, most_reads)
-    ordered = task._replace(tensors=wanted)
+    wanted = gathered(operation, problem, task.operands, steps.chosen.filters_kept > 0, here.tuning.most_filter_reads)
     # This job and its fallback may hold their memory at the same time.
     if here.scratch_bytes is not None:
         taken = choose(operation, problem, tiling, here.tile).memory + _copied(operation, problem, task.dtype)
         here = scratch.left_by(task, taken)
     # The fallback must not use pairs of bfloat16, like "direct": they flush subnormal numbers to zero.
     here = here._replace(multiplies_pairs=False)
-    instead = rest(ordered._replace(algorithm="direct", machine=here))
-    kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"
-    made = Job(kernel, steps, ordered.turned() if operation == DGRAD else ordered, instead)
-    if all(one is other for one, other in zip(task.tensors, wanted, strict=True)):
-        return made
-    return Reordered.to(wanted, made, task)
+
+    def plan(ordered):
+        (instead,) = rest(ordered._replace(algorithm="direct", machine=here)).steps
+        kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"
+        seen = ordered.turned() if operation == DGRAD else ordered
+        return Pipeline((Job(kernel, steps, seen, partial(details, task, tiling, seconds), instead),))
+
+    return on_copies(task, wanted, plan)

@@ -1,10 +1,8 @@
 """The memory order of the arrays for Winograd's algorithm."""
 
-import numpy as np
-
-from ...arrays import NUMPY
 from ...problem import DGRAD, FPROP
-from ..rewrites.copies import Axes
+from ..plan.operand import Operand
+from ..rewrites.views import nested
 from .walks import has_parts_of_filter, most_added, skips
 
 #: Memory orders, as axes from the outermost to the innermost: a tensor (N, G, C, D, H, W) with channels last; a filter
@@ -12,10 +10,9 @@ from .walks import has_parts_of_filter, most_added, skips
 _CHANNELS_LAST, _OUTPUTS_LAST, _INPUTS_LAST = (0, 3, 4, 5, 1, 2), (3, 4, 5, 0, 2, 1), (3, 4, 5, 0, 1, 2)
 
 
-def _ordered(array, axes):
-    """A new array of the same shape, with its axes in memory in this order."""
-    made = NUMPY.empty(tuple(array.shape[axis] for axis in axes), array.dtype)
-    return made.transpose(np.argsort(axes))
+def _ordered(operand, axes):
+    """A new operand of the same shape, with its axes in memory in this order."""
+    return Operand.new(operand.view.shape, operand.view.dtype, axes)
 
 
 def _is_nearest(array, axis, others):
@@ -30,26 +27,27 @@ def reorders(operation, problem):
     return of_x, has_parts_of_filter(operation, problem), of_y
 
 
-def gathered(operation, problem, tensors, keeps_filter, most_reads):
-    """The tensors x, w and y, each replaced by a new array in another memory order if walks skip adjacent elements.
+def gathered(operation, problem, operands, keeps_filter, most_reads):
+    """The operands x, w and y, each replaced by a new one in another memory order if walks skip adjacent elements.
 
     Elements that are apart are read and written one by one, and each walk touches all cache lines again. So if walks
     skip adjacent positions, x or y gets channels last. If a walk takes only some of the filter's adjacent taps, the
     filter gets taps first. The filter of fprop stays if all taps of a channel are contiguous and are read at most
     ``most_reads`` times: once if transformed filters are kept for all tasks, else once for each walk that is added.
     """
-    x, w, y = tensors
+    x, w, y = [operand.view for operand in operands]
     skipped = [
         is_skipped and _is_nearest(tensor, 5, (2,))
         for is_skipped, tensor in zip(skips(operation, problem), (x, y), strict=True)
     ]
     reads = 1 if keeps_filter else most_added(operation, problem)
-    together = operation == FPROP and reads <= most_reads and Axes(w.shape[3:], w.strides[3:]).nested() == w.itemsize
+    together = operation == FPROP and reads <= most_reads and nested(w.shape[3:], w.strides[3:]) == w.itemsize
     parted = has_parts_of_filter(operation, problem) and any(
         w.shape[axis] > 1 and _is_nearest(w, axis, (1, 2)) for axis in (3, 4, 5)
     )
+    of_filter = _INPUTS_LAST if operation == DGRAD else _OUTPUTS_LAST
     return [
-        _ordered(x, _CHANNELS_LAST) if skipped[0] else x,
-        _ordered(w, _INPUTS_LAST if operation == DGRAD else _OUTPUTS_LAST) if parted and not together else w,
-        _ordered(y, _CHANNELS_LAST) if skipped[1] else y,
+        _ordered(operands[0], _CHANNELS_LAST) if skipped[0] else operands[0],
+        _ordered(operands[1], of_filter) if parted and not together else operands[1],
+        _ordered(operands[2], _CHANNELS_LAST) if skipped[1] else operands[2],
     ]

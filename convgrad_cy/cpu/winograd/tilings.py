@@ -163,7 +163,7 @@ def decide(operation, problem, dtype, forced, tile):
         return Decision(None, Reason(_SAVES_LITTLE, saving), (times[best],))
     plan = winograd.choose(operation, problem, best, tile)
     if plan.memory > SCRATCH_BYTES:
-        return Decision(None, Reason("it would take {} bytes beside the arrays", plan.memory), (times[best],))
+        return Decision(None, Reason("it would take {} scratch bytes", plan.memory), (times[best],))
     full = saving >= tuning.full_saving
     whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
     if whole and plan.chosen.groups > 1 and halved and plan.tasks > 1:

@@ -204,8 +204,4 @@ TABLE = (
         "least_reach", 0.25, "of the positions of an axis",
         "Taps that reach less far have little in padding, and looking for it takes time.",
     ),
-    same(
-        "most_ends", 0.125, "of the positions of a row",
-        "If at most this part may see padding, it becomes walks of its own. The others read the source in place.",
-    ),
 )  # fmt: skip

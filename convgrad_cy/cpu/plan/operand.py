@@ -1,0 +1,45 @@
+"""Operands: views of the memory that a work receives or makes."""
+
+from typing import Any, NamedTuple
+
+from ..._repeat import distance
+from ...arrays import NUMPY
+
+
+class Buffer:
+    """Memory of a work's own, for a copy or an intermediate result. Every run allocates it anew."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements):
+        self.elements = elements  # an array of one axis with the right size and type, never read
+
+
+class Operand(NamedTuple):
+    """A view of an array of the call, or of a ``Buffer``.
+
+    ``memory``: the index of the array among the call's two inputs and its result, or the buffer. ``offset``: bytes from
+    the first element of the memory to the first element of the view. ``view``: an array with the view's shape, strides
+    and type. Only its layout matters, because a plan holds for any arrays that lie in memory like the call's.
+    """
+
+    memory: Any
+    offset: int
+    view: Any
+
+    @classmethod
+    def new(cls, shape, dtype, order=None):
+        """An operand in a new buffer; ``order``: the axes from the outermost to the innermost in memory."""
+        order = range(len(shape)) if order is None else order
+        elements = NUMPY.empty(tuple(shape[axis] for axis in order), dtype)
+        inverse = sorted(range(len(shape)), key=list(order).__getitem__)
+        return cls(Buffer(elements.reshape(-1)), 0, elements.transpose(inverse))
+
+    def seen(self, view):
+        """The operand of ``view``, which shares the memory of this operand's view."""
+        return Operand(self.memory, self.offset + distance(self.view, view), view)
+
+    def moved(self, distances):
+        """This operand, ``distances[memory]`` bytes further in its memory."""
+        further = distances.get(self.memory, 0)
+        return self._replace(offset=self.offset + further) if further else self

@@ -1,0 +1,130 @@
+"""A pipeline: the steps that compute a task, as data. Copies in, kernels, copies out.
+
+A step has ``operands``, ``moved(distances)`` and ``ready(numbers)``. The last gives an object with ``run_on(memories,
+before)``: ``memories`` are the addresses of the call's two inputs, of its result, and of the pipeline's buffers.
+
+Only steps from the last kernel on may write the result. All memory is allocated by then. So this kernel receives the
+``before`` of a call, which must run between the last allocation and the first store.
+"""
+
+from collections.abc import Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ..._repeat import Work, address_of
+from ...arrays import NUMPY
+from .job import Job
+from .operand import Buffer
+from .scratch import SCRATCH
+
+
+class Pipeline(NamedTuple):
+    """Steps in their order; ``notes``: names and values that the rewrites of the task tell ``explain``."""
+
+    steps: tuple
+    notes: Mapping = MappingProxyType({})
+
+    def noted(self, **notes):
+        """This pipeline with further notes; they come first, and replace notes of the same name."""
+        notes = {name.replace("_", " "): value for name, value in notes.items()}
+        return self._replace(notes=notes | {name: self.notes[name] for name in self.notes if name not in notes})
+
+    def around(self, before, after=(), **notes):
+        """This pipeline between the steps ``before`` and ``after``."""
+        return self._replace(steps=(*before, *self.steps, *after)).noted(**notes)
+
+    def moved(self, distances):
+        """This pipeline on operands that are ``distances[memory]`` bytes further in their memories."""
+        return self._replace(steps=tuple([step.moved(distances) for step in self.steps]))
+
+    def kernels(self):
+        """The jobs among the steps."""
+        return [step for step in self.steps if isinstance(step, Job)]
+
+    def details(self, names):
+        """Names and values for ``explain``: the kernel with the most products, and the notes.
+
+        ``names``: the number of an array of the call -> its name, for the copied arrays.
+        """
+        main = max(self.kernels(), key=lambda kernel: kernel.task.problem.multiplications)
+        own, notes = dict(main.describe(main)), self.notes
+        others = [operand.memory for step in self.steps if not isinstance(step, Job) for operand in step.operands]
+        copied = [name for memory, name in names.items() if memory in others]
+        if copied and "copied" not in notes:
+            notes = notes | {"copied": ", ".join(copied)}
+        first = {name: value for name, value in notes.items() if name not in own}
+        return [*(first | own | notes | {SCRATCH: self._scratch_bytes()}).items()]
+
+    def _scratch_bytes(self):
+        """Most bytes that are allocated at a time, without the window and the sums of each thread."""
+        most = live = 0
+        for step, makes, drops in _lives(self.steps):
+            live += sum(buffer.elements.nbytes for buffer in makes)
+            own = dict(step.describe(step))[SCRATCH] if isinstance(step, Job) else 0
+            most = max(most, live + own)
+            live -= sum(buffer.elements.nbytes for buffer in drops)
+        return most
+
+    def ready(self):
+        """The work of the pipeline: a ``Work``, or a ``Sequence``, which has the same ``run``."""
+        lives = list(_lives(self.steps))
+        if len(lives) == 1 and not lives[0][1]:
+            work = self.steps[0].ready({})
+            if type(work) is Work:
+                return work
+        buffers = [buffer for _, makes, _ in lives for buffer in makes]
+        numbers = {buffer: number for number, buffer in enumerate(buffers, 3)}
+        steps = [
+            (
+                step.ready(numbers),
+                [(numbers[buffer], buffer.elements.shape, buffer.elements.dtype) for buffer in makes],
+                [numbers[buffer] for buffer in drops],
+            )
+            for step, makes, drops in lives
+        ]
+        last = max((number for number, step in enumerate(self.steps) if step.allocates), default=0)
+        return Sequence(steps, len(buffers), last)
+
+
+def joined(pipelines):
+    """One pipeline of several, one after the other, with the notes of the first."""
+    return Pipeline(tuple(chain.from_iterable(each.steps for each in pipelines)), pipelines[0].notes)
+
+
+def _lives(steps):
+    """Each step with the buffers that are made before it and the buffers that are dropped after it."""
+    ends = {}
+    for number, step in enumerate(steps):
+        for operand in step.operands:
+            if isinstance(operand.memory, Buffer):
+                first, _ = ends.get(operand.memory, (number, None))
+                ends[operand.memory] = first, number
+    makes, drops = [[] for _ in steps], [[] for _ in steps]
+    for buffer, (first, last) in ends.items():
+        makes[first].append(buffer)
+        drops[last].append(buffer)
+    return zip(steps, makes, drops, strict=True)
+
+
+class Sequence:
+    """The work of several steps, for arrays of certain shapes and strides. It runs like ``_repeat.Work``."""
+
+    __slots__ = ("buffers", "last", "steps")
+
+    def __init__(self, steps, buffers, last):
+        self.steps, self.buffers, self.last = steps, buffers, last
+
+    def run(self, first, second, result, before=None):
+        """Write the result. Each argument is an array or an address.
+
+        ``before`` is called after all memory is allocated and before anything is written to the result.
+        """
+        memories, made = [*map(address_of, (first, second, result)), *[0] * self.buffers], {}
+        for number, (step, makes, drops) in enumerate(self.steps):
+            for buffer, shape, dtype in makes:
+                made[buffer] = NUMPY.empty(shape, dtype)
+                memories[buffer] = address_of(made[buffer])
+            step.run_on(tuple(memories), before if number == self.last else None)
+            for buffer in drops:
+                del made[buffer]
