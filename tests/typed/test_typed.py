@@ -128,7 +128,7 @@ def test_stubs_agree_with_the_package(tmp_path):
     pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra [types]")
     (config := tmp_path / "mypy.ini").write_text("[mypy]\nignore_errors = True\nignore_missing_imports = True\n")
     (missing := tmp_path / "missing.txt").write_text(
-        "".join(f"convgrad_cy\\.{name}(\\..*)?\n" for name in ("torch", "jax") if find_spec(name) is None)
+        "".join(f"convgrad_cy\\.{name}(\\..*)?\n" for name in ("dask", "jax", "torch") if find_spec(name) is None)
     )
     options = ["--mypy-config-file", config, "--ignore-unused-allowlist", "--allowlist", missing]
     out = run("mypy.stubtest", "convgrad_cy", *options, "--allowlist", HERE / "stubtest.txt", cwd=tmp_path)
