@@ -45,8 +45,9 @@ STAGES = [
     Stage("threads", 75, "kernels with one thread", "SHARE=0.03", "SHARE=1"),
     Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
     Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
+    Stage("types", 60, "mypy, pyright and stubtest: a user's program, the documents' examples, the stubs"),
     Stage(
-        "peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
+        "peers", 180, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
     ),
     Stage(
         "watch",

@@ -61,9 +61,11 @@ unpacked() { # NAME: a fresh copy of the checkout, without the builds of other s
 # --- What runs at the same time as the stages. ---
 
 get_peers() {
+    local checkers
+    mapfile -t checkers < <(grep -oE '(mypy|basedpyright)==[^"]+' pyproject.toml)
     python3 -m venv "$scratch/peers"
     timeout 900 "$scratch/peers/bin/pip" download --dest "$scratch/peers/wheels" \
-        torch==2.13.0 'jax<0.11' onnx expecttest tqdm || touch "$scratch/no_peers"
+        torch==2.13.0 'jax<0.11' onnx expecttest tqdm "${checkers[@]}" || touch "$scratch/no_peers"
 }
 
 get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and NVRTC of the version that the tests know
@@ -207,6 +209,18 @@ print(next(line for line in requires("convgrad_cy") if line.startswith("numpy>="
     else
         echo "$oldest has no wheel for this Python: not tested with it"
     fi
+}
+
+types() { # the tools look at the wheel, and at the editable install of README's second command
+    once build
+    once dist
+    local wheel=("$scratch"/dist/*.whl)
+    python3 -m venv "$scratch/types"
+    "$scratch/types/bin/pip" install "${wheel[0]}[types]" pytest pytest-xdist
+    local typed=("$scratch/types/bin/pytest" -q -n 2 -p no:cacheprovider -c /dev/null --rootdir . --noconftest -W ignore)
+    "${typed[@]}" tests/typed
+    echo "the editable install:"
+    TYPED_PYTHON=$python "${typed[@]}" tests/typed -k wrong_calls
 }
 
 peers() {

@@ -24,7 +24,8 @@ def main(chosen, wheel):
     expected = {name for name in in_place if not name.startswith("_kernels_") or name == f"_kernels_{chosen}"}
     assert built == expected and len(built) == 6, f"the wheel holds the modules {built}, not {expected}"
     package_files = {"convgrad_cy/include/convgrad/problem.h", "convgrad_cy/data/digits.npz", "convgrad_cy/py.typed"}
-    missing = package_files.union(map(str, Path("convgrad_cy/gpu/cuda").glob("*.cu*"))) - set(names)
+    package_files |= {str(path) for path in Path("convgrad_cy").rglob("*") if path.suffix in (".cu", ".cuh", ".pyi")}
+    missing = package_files - set(names)
     assert not missing, f"the wheel lacks {missing}"
     if sys.platform == "linux":
         assert "manylinux" in wheel.name, "the wheel is not repaired"

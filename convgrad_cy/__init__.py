@@ -1,13 +1,13 @@
 """Convolution, transposed convolution and their gradients for arrays of NumPy, CuPy, PyTorch and JAX."""
 
 from .api import conv as conv
+from .api import conv_backward as conv_backward
 from .api import conv_backward_data as conv_backward_data
 from .api import conv_backward_filter as conv_backward_filter
 from .api import conv_transpose as conv_transpose
+from .api import conv_transpose_backward as conv_transpose_backward
 from .api import conv_transpose_backward_data as conv_transpose_backward_data
 from .api import conv_transpose_backward_filter as conv_transpose_backward_filter
-from .api.both import conv_backward as conv_backward
-from .api.both import conv_transpose_backward as conv_transpose_backward
 from .explanation import explain as explain
 from .settings.algorithm import get_default_algorithm as get_default_algorithm
 from .settings.algorithm import set_default_algorithm as set_default_algorithm
@@ -40,6 +40,6 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """The public names, and the public modules that have been imported."""
-    return [*__all__, *({"shims", "torch"} & globals().keys())]
+    return [*__all__, *({"jax", "shims", "torch", "typing"} & globals().keys())]

@@ -1,7 +1,8 @@
 """``enable()`` and ``disable()``: our lowering rule in JAX, or JAX's own."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 
@@ -31,7 +32,7 @@ def _switch(wanted, algorithm):
 _wishes = Wishes(_switch)
 
 
-def enable(algorithm=None):
+def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
     """Let convgrad_cy compute JAX's convolutions on the CPU, in this process, until `disable`.
 
     It holds for all threads and for every function that is compiled from now on. Functions that were jitted before are
@@ -52,12 +53,12 @@ def enable(algorithm=None):
 
     See Also
     --------
-    enabled : the same for a block of code.
+    enabled : Switch it on for a block of code.
     """
     _wishes.add("enable", algorithm)
 
 
-def disable():
+def disable() -> None:
     """Give JAX its own rule back. It ends all open `enable` and `enabled` calls.
 
     Functions that were jitted are compiled again at their next call.
@@ -66,7 +67,7 @@ def disable():
 
 
 @contextmanager
-def enabled(algorithm=None):
+def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None]:
     """Let convgrad_cy compute JAX's convolutions on the CPU within a ``with`` block.
 
     Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
@@ -76,6 +77,11 @@ def enabled(algorithm=None):
     ----------
     algorithm : str, optional
         The same as for `enable`.
+
+    Yields
+    ------
+    None
+        JAX's convolutions are computed here until the block ends.
     """
     key = object()
     _wishes.add(key, algorithm)
@@ -85,8 +91,14 @@ def enabled(algorithm=None):
         _wishes.drop(key)
 
 
-def is_enabled():
-    """Whether convgrad_cy computes JAX's convolutions on the CPU now."""
+def is_enabled() -> bool:
+    """Whether convgrad_cy computes JAX's convolutions on the CPU now.
+
+    Returns
+    -------
+    bool
+        True after `enable` and within a block of `enabled`.
+    """
     return bool(_wishes)
 
 
@@ -119,12 +131,18 @@ class Status(NamedTuple):
     algorithm: str
     threads: int
     computed: int
-    lowered: dict
-    passed_on: dict
+    lowered: dict[str, int]
+    passed_on: dict[str, int]
 
 
-def status():
-    """Whether it is switched on, and where convolutions were compiled and computed since the import."""
+def status() -> Status:
+    """Whether it is switched on, and where convolutions were compiled and computed since the import.
+
+    Returns
+    -------
+    Status
+        The switch, the settings of the next convolution, and the counts.
+    """
     return Status(
         is_enabled(),
         jax.__version__,

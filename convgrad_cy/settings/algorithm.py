@@ -1,6 +1,7 @@
 """The algorithm of calls with ``algorithm=None``: the setting of the process or of its environment."""
 
 import os
+from typing import Literal
 
 from ..checks.keywords import choice
 
@@ -31,7 +32,7 @@ def changed():
         forget()
 
 
-def get_default_algorithm():
+def get_default_algorithm() -> Literal["auto", "direct"]:
     """Return the algorithm of calls with ``algorithm=None``.
 
     Returns
@@ -54,7 +55,7 @@ def get_default_algorithm():
     return _default
 
 
-def set_default_algorithm(algorithm):
+def set_default_algorithm(algorithm: Literal["auto", "direct"]) -> None:
     """Set the algorithm of calls with ``algorithm=None``, for the whole process, from the next call on.
 
     PyTorch's and JAX's convolutions use it after ``enable()`` without an algorithm.

@@ -1,6 +1,7 @@
 """The limit of the memory that a call on a CPU may use in addition to its arrays."""
 
 import os
+from typing import SupportsIndex
 
 from ..checks import keywords
 from ..problem import INDEX_LIMIT
@@ -18,7 +19,7 @@ def _initial(wanted):
 _limit = _initial(os.environ.get("CONVGRAD_CY_SCRATCH_LIMIT"))
 
 
-def get_scratch_limit():
+def get_scratch_limit() -> int | None:
     """Return the bytes that a call on a CPU may use in addition to its arrays.
 
     Returns
@@ -41,7 +42,7 @@ def get_scratch_limit():
     return _limit
 
 
-def set_scratch_limit(limit):
+def set_scratch_limit(limit: SupportsIndex | None) -> None:
     """Set the bytes that a call on a CPU may use in addition to its arrays, for the process, from the next call on.
 
     Algorithms that need more are skipped, and sums are cut into fewer slices. So results may have other bits with

@@ -2,6 +2,7 @@
 
 import os
 from contextvars import ContextVar
+from typing import SupportsIndex
 
 from .._repeat import has_openmp, max_threads
 from ..checks import keywords
@@ -51,7 +52,7 @@ def _checked(n, kind):
     return n
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """Number of threads that a large call would use here and now; small ones use one.
 
     Returns
@@ -91,7 +92,7 @@ def wanted():
     return available if _quota is None or available < _quota else _quota
 
 
-def set_num_threads(n):
+def set_num_threads(n: SupportsIndex | None) -> None:
     """Set the number of threads for the whole process, from the next call on.
 
     The quota of the control group does not limit this number. Results have the same bits with any number.
@@ -160,12 +161,12 @@ class num_threads:
     1
     """
 
-    def __init__(self, n):
+    def __init__(self, n: SupportsIndex) -> None:
         self._n = _checked(n, "an integer")
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         # The outer numbers are kept in the context, not in this object, which may serve several contexts at a time.
         _asked_here.set((self._n, _number_here()))
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _asked_here.set(_number_here()[1])

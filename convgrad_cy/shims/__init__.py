@@ -3,5 +3,5 @@
 __all__ = ["cupy_cudnn", "mindspore", "onednn", "tensorflow"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__

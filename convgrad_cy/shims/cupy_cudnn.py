@@ -4,7 +4,6 @@ The signatures are CuPy 13's, and ``docs/golden-model.md`` lists the differences
 kernels, on a GPU too, and cuDNN is not called. Arguments that chose among cuDNN's algorithms have no effect.
 """
 
-from ..api.documentation import inserted
 from .cupy_cudnn_call import (
     BACKWARD_DATA,
     BACKWARD_FILTER,
@@ -26,7 +25,7 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__
 
 
@@ -43,16 +42,40 @@ def convolution_forward(
     Parameters
     ----------
     x : array
-        Of shape (N, C, *spatial), with one to three spatial axes.
+        Of shape ``(N, C, *spatial)``, with one to three spatial axes.
     W : array
-        Of shape (O, C / groups, *kernel).
+        Of shape ``(O, C / groups, *kernel)``.
     b : array or None
         O numbers, added to the result.
     y : array
-        Of shape (N, O, *output); the result is written to it.
-    {attributes}
+        Of shape ``(N, O, *output)``; the result is written to it.
+    pad, stride, dilation : tuple of int
+        One entry for each spatial axis. Padding is the same at both ends. None for `dilation` stands for one.
+    groups : int
+        Number of groups of channels.
+    auto_tune : bool
+        Does nothing.
+    tensor_core : str
+        "always", "auto" or "never". It is checked and has no effect.
+    d_layout, w_layout : int, optional
+        Layouts of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC (channels
+        last).
 
-    {errors}
+    Raises
+    ------
+    TypeError
+        An argument is no array of NumPy or CuPy, or no tuple where a tuple is required. A type is not listed. Arrays
+        differ in type or device.
+    CuDNNError
+        Shapes, numbers or layouts do not agree, or the result cannot be written or overlaps an input. It is a
+        ValueError and a RuntimeError.
+    ValueError
+        A layout or `tensor_core` is unknown, or `pad` and `stride` differ in length.
+
+    Notes
+    -----
+    Types: float16, which is summed in float32 and rounded once, float32 and float64. complex64 and complex128 are an
+    addition to CuPy: four real convolutions form the products of real and imaginary parts. Nothing is conjugated.
 
     Examples
     --------
@@ -82,18 +105,42 @@ def convolution_backward_data(
     Parameters
     ----------
     W : array
-        Of shape (O, C / groups, *kernel).
+        Of shape ``(O, C / groups, *kernel)``.
     x : array
-        Gradient with respect to the convolution's output, of shape (N, O, *output), with one to three spatial axes.
+        Gradient with respect to the convolution's output, of shape ``(N, O, *output)``, with one to three spatial axes.
     b : array or None
         C numbers, added to the result.
     y : array
-        Of shape (N, C, *spatial); the result is written to it.
+        Of shape ``(N, C, *spatial)``; the result is written to it.
+    pad, stride, dilation : tuple of int
+        One entry for each spatial axis. Padding is the same at both ends. None for `dilation` stands for one.
+    groups : int
+        Number of groups of channels.
     deterministic : bool
         Does nothing: results are always deterministic.
-    {attributes}
+    auto_tune : bool
+        Does nothing.
+    tensor_core : str
+        "always", "auto" or "never". It is checked and has no effect.
+    d_layout, w_layout : int, optional
+        Layouts of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC (channels
+        last).
 
-    {errors}
+    Raises
+    ------
+    TypeError
+        An argument is no array of NumPy or CuPy, or no tuple where a tuple is required. A type is not listed. Arrays
+        differ in type or device.
+    CuDNNError
+        Shapes, numbers or layouts do not agree, or the result cannot be written or overlaps an input. It is a
+        ValueError and a RuntimeError.
+    ValueError
+        A layout or `tensor_core` is unknown, or `pad` and `stride` differ in length.
+
+    Notes
+    -----
+    Types: float16, which is summed in float32 and rounded once, float32 and float64. complex64 and complex128 are an
+    addition to CuPy: four real convolutions form the products of real and imaginary parts. Nothing is conjugated.
 
     Examples
     --------
@@ -125,16 +172,40 @@ def convolution_backward_filter(
     Parameters
     ----------
     x : array
-        Of shape (N, C, *spatial), with one to three spatial axes.
+        Of shape ``(N, C, *spatial)``, with one to three spatial axes.
     gy : array
-        Gradient with respect to the convolution's output, of shape (N, O, *output).
+        Gradient with respect to the convolution's output, of shape ``(N, O, *output)``.
     gW : array
-        Of shape (O, C / groups, *kernel); the result is written to it.
+        Of shape ``(O, C / groups, *kernel)``; the result is written to it.
+    pad, stride, dilation : tuple of int
+        One entry for each spatial axis. Padding is the same at both ends. None for `dilation` stands for one.
+    groups : int
+        Number of groups of channels.
     deterministic : bool
         Does nothing: results are always deterministic.
-    {attributes}
+    auto_tune : bool
+        Does nothing.
+    tensor_core : str
+        "always", "auto" or "never". It is checked and has no effect.
+    d_layout, w_layout : int, optional
+        Layouts of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC (channels
+        last).
 
-    {errors}
+    Raises
+    ------
+    TypeError
+        An argument is no array of NumPy or CuPy, or no tuple where a tuple is required. A type is not listed. Arrays
+        differ in type or device.
+    CuDNNError
+        Shapes, numbers or layouts do not agree, or the result cannot be written or overlaps an input. It is a
+        ValueError and a RuntimeError.
+    ValueError
+        A layout or `tensor_core` is unknown, or `pad` and `stride` differ in length.
+
+    Notes
+    -----
+    Types: float16, which is summed in float32 and rounded once, float32 and float64. complex64 and complex128 are an
+    addition to CuPy: four real convolutions form the products of real and imaginary parts. Nothing is conjugated.
 
     Examples
     --------
@@ -151,37 +222,3 @@ def convolution_backward_filter(
     if not deterministic:  # as upstream
         check_tensor_core(tensor_core)
     run(BACKWARD_FILTER, (x, gW, gy), None, pad, stride, dilation, groups, d_layout, w_layout)
-
-
-_SECTIONS = {
-    "attributes": """pad, stride, dilation : tuple of int
-        One entry for each spatial axis. Padding is the same at both ends. None for `dilation` stands for one.
-    groups : int
-        Number of groups of channels.
-    auto_tune : bool
-        Does nothing.
-    tensor_core : str
-        "always", "auto" or "never". It is checked and has no effect.
-    d_layout, w_layout : int
-        Layouts of the data and of the filter: CUDNN_TENSOR_NCHW, or for two spatial axes CUDNN_TENSOR_NHWC (channels
-        last).""",
-    "errors": """Raises
-    ------
-    TypeError
-        An argument is no array of NumPy or CuPy, or no tuple where a tuple is required. A type is not listed. Arrays
-        differ in type or device.
-    CuDNNError
-        Shapes, numbers or layouts do not agree, or the result cannot be written or overlaps an input. It is a
-        ValueError and a RuntimeError.
-    ValueError
-        A layout or `tensor_core` is unknown, or `pad` and `stride` differ in length.
-
-    Notes
-    -----
-    Types: float16, which is summed in float32 and rounded once, float32 and float64. complex64 and complex128 are an
-    addition to CuPy: four real convolutions form the products of real and imaginary parts. Nothing is conjugated.""",
-}
-
-for _function in (convolution_forward, convolution_backward_data, convolution_backward_filter):
-    for _name, _text in _SECTIONS.items():
-        _function.__doc__ = _function.__doc__ and inserted(_function.__doc__, _name, _text)

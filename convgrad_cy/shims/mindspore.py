@@ -7,7 +7,6 @@ Signatures, defaults, attributes, the order of the checks and the messages follo
 
 import functools
 import inspect
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +35,7 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__
 
 
@@ -210,8 +209,35 @@ class Conv2DBackpropInput:
 class Conv2DTranspose(Conv2DBackpropInput):
     """Transposed convolution, another name of `Conv2DBackpropInput`.
 
-    Here `mode` may be any integer and has no effect. The class follows the documentation of
-    ``mindspore.ops.Conv2DTranspose`` (2.0), and the checks of MindSpore 2.10.
+    An operator is called by position, as ``op(dout, weight, input_size)``, and computes the same as
+    `Conv2DBackpropInput` with mode 1. It raises the same errors.
+
+    Parameters
+    ----------
+    out_channel : int
+        Channels of dout. It is checked, but the weight's shape decides.
+    kernel_size : int or tuple of int
+        (kh, kw). It is checked, but the weight's shape decides.
+    pad_mode : str
+        "valid", "same" (Hout is ``ceil(Hin / stride)``, and an odd element of padding is at the end) or "pad", in upper
+        or lower case.
+    pad : int or tuple of int
+        Padding under "pad": one number for all sides, or (top, bottom, left, right).
+    pad_list : tuple or list of int, optional
+        Replaces `pad` under "pad", unless an entry is -1.
+    mode : int
+        Any integer. It has no effect.
+    stride, dilation : int or tuple of int
+        One number for both axes, or (h, w), or four numbers in the order of `data_format`. The numbers for N and C
+        have no effect.
+    group : int
+        Number of groups of channels.
+    data_format : str
+        "NCHW" or "NHWC".
+
+    Notes
+    -----
+    It follows the documentation of ``mindspore.ops.Conv2DTranspose`` (2.0), and the checks of MindSpore 2.10.
 
     Examples
     --------
@@ -283,15 +309,50 @@ def _options(geometry, dout, weight, input_size):
 
 
 def shape(input_x):
-    """The shape of an array, as a tuple."""
+    """The shape of an array.
+
+    Parameters
+    ----------
+    input_x : array
+        An array of NumPy or CuPy.
+
+    Returns
+    -------
+    tuple of int
+        Its extents.
+    """
     return input_x.shape
 
 
 def Tensor(input_data, dtype=None):
-    """A new NumPy array; MindSpore's tensors are arrays here."""
+    """A new NumPy array, because tensors are arrays here.
+
+    Parameters
+    ----------
+    input_data : array_like
+        The elements.
+    dtype : dtype, optional
+        Their type. The default is the type that NumPy chooses.
+
+    Returns
+    -------
+    numpy.ndarray
+        A copy of the elements.
+    """
     return np.array(input_data, dtype)
 
 
 float16, float32, float64, int32, int64 = np.float16, np.float32, np.float64, np.int32, np.int64
-dtype = SimpleNamespace(float16=float16, float32=float32, float64=float64, int32=int32, int64=int64)
-ops = SimpleNamespace(Conv2DBackpropInput=Conv2DBackpropInput, Conv2DTranspose=Conv2DTranspose, shape=shape)
+
+
+class dtype:
+    """The types under the names that they have in ``mindspore.dtype``."""
+
+    float16, float32, float64, int32, int64 = float16, float32, float64, int32, int64
+
+
+class ops:
+    """The operators under the names that they have in ``mindspore.ops``."""
+
+    Conv2DBackpropInput, Conv2DTranspose = Conv2DBackpropInput, Conv2DTranspose
+    shape = staticmethod(shape)

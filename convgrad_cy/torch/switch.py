@@ -1,8 +1,9 @@
 """``enable()`` and ``disable()``: the switch between our kernels in PyTorch's dispatcher and the earlier ones."""
 
 import inspect
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -47,7 +48,7 @@ def _switch(wanted, algorithm):
 _wishes = Wishes(_switch)
 
 
-def enable(algorithm=None):
+def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
     It holds for all threads from the next call on, forward and backward, also in models that exist already. A second
@@ -72,12 +73,12 @@ def enable(algorithm=None):
 
     See Also
     --------
-    enabled : the same for a block of code.
+    enabled : Switch it on for a block of code.
     """
     _wishes.add("enable", algorithm)
 
 
-def disable():
+def disable() -> None:
     """Let PyTorch's own kernels compute again. It ends all open `enable` and `enabled` calls.
 
     It holds for all threads from the next call on. Other threads may compute meanwhile: a call that has begun here ends
@@ -87,7 +88,7 @@ def disable():
 
 
 @contextmanager
-def enabled(algorithm=None):
+def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None]:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU within a ``with`` block.
 
     Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
@@ -98,6 +99,11 @@ def enabled(algorithm=None):
     ----------
     algorithm : str, optional
         The same as for `enable`.
+
+    Yields
+    ------
+    None
+        PyTorch's convolutions are computed here until the block ends.
     """
     key = object()
     _wishes.add(key, algorithm)
@@ -107,8 +113,14 @@ def enabled(algorithm=None):
         _wishes.drop(key)
 
 
-def is_enabled():
-    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now."""
+def is_enabled() -> bool:
+    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now.
+
+    Returns
+    -------
+    bool
+        True after `enable` and within a block of `enabled`.
+    """
     return bool(_wishes)
 
 
@@ -138,12 +150,18 @@ class Status(NamedTuple):
     isa: str
     algorithm: str
     threads: int
-    computed: dict
-    passed_on: dict
+    computed: dict[str, int]
+    passed_on: dict[tuple[str, str], int]
 
 
-def status():
-    """Whether it is switched on, and where calls of all threads were computed since the import."""
+def status() -> Status:
+    """Whether it is switched on, and where calls of all threads were computed since the import.
+
+    Returns
+    -------
+    Status
+        The switch, the settings of the next convolution, and the counts.
+    """
     return Status(
         is_enabled(),
         torch.__version__,

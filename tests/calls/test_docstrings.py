@@ -1,4 +1,4 @@
-"""The documentation of the functions: examples run, all sections exist, and the keywords are the same."""
+"""The docstrings: examples run, all sections exist, and the parts that functions share have the same words."""
 
 import doctest
 import inspect
@@ -7,6 +7,8 @@ import re
 import pytest
 
 import convgrad_cy as cg
+from convgrad_cy.shims import cupy_cudnn, mindspore, onednn
+from convgrad_cy.shims.tensorflow import raw_ops
 
 FUNCTIONS = [getattr(cg, name) for name in cg.__all__ if name.startswith("conv")]
 NAMES = [function.__name__ for function in FUNCTIONS]
@@ -46,6 +48,13 @@ def sections(function):
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
+def parameters(function):
+    """Name -> its type and its description."""
+    parts = re.split(r"^(\S.*?) : (.*)\n", sections(function)["Parameters"], flags=re.MULTILINE)
+    entries = zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+    return {name: (kind, text.strip()) for names, kind, text in entries for name in names.split(", ")}
+
+
 def test_functions():
     assert sorted(NAMES) == sorted(SIGNATURES)
 
@@ -75,12 +84,66 @@ def test_sections(function):
 
 @pytest.mark.parametrize("function", PUBLIC, ids=PUBLIC_NAMES)
 def test_every_parameter_is_described(function):
-    described = []
-    for line in sections(function).get("Parameters", "").splitlines():
-        match = re.fullmatch(r"\*{0,2}([a-z_]+(?:, [a-z_]+)*) : .+", line)
-        if match:
-            described += match.group(1).split(", ")
-    assert sorted(described) == sorted(inspect.signature(function).parameters)
+    described = parameters(function) if "Parameters" in sections(function) else []
+    assert [name.lstrip("*") for name in described] == list(inspect.signature(function).parameters)
+
+
+def members(module, *names):
+    return [getattr(module, name) for name in names or module.__all__]
+
+
+GRADIENTS = [function for function in FUNCTIONS if "backward" in function.__name__]
+TRANSPOSED = [function for function in FUNCTIONS if "transpose" in function.__name__]
+BOTH = [cg.conv_backward, cg.conv_transpose_backward]
+OPERATIONS = [operation for operation in members(onednn) if hasattr(operation, "schema")]
+CUDNN = members(cupy_cudnn, *(name for name in cupy_cudnn.__all__ if name.startswith("conv")))
+#: Functions, and the parameters whose descriptions they share.
+SHARED = {
+    "keywords": (FUNCTIONS, {*COMMON} - {"padding", "out"}),
+    "padding": ([function for function in FUNCTIONS if function not in TRANSPOSED], {"padding"}),
+    "padding of a transposed convolution": (TRANSPOSED, {"padding"}),
+    "out": ([function for function in FUNCTIONS if function not in BOTH], {"out"}),
+    "out of two results": (BOTH, {"out"}),
+    "output": ([function for function in TRANSPOSED if function in GRADIENTS], {*OUTPUT}),
+    "cupy_cudnn": (CUDNN, {"pad", "stride", "dilation", "groups", "auto_tune", "tensor_core", "d_layout", "w_layout"}),
+    "tensorflow": (members(raw_ops), {"strides", "padding", "explicit_paddings", "data_format", "dilations", "name"}),
+    "onednn": (OPERATIONS, {"strides", "pads_begin", "pads_end", "dilations", "auto_pad", "groups", "data_format"}),
+    "mindspore": (
+        members(mindspore, "Conv2DBackpropInput", "Conv2DTranspose"),
+        {"out_channel", "kernel_size", "pad_mode", "pad", "pad_list", "stride", "dilation", "group", "data_format"},
+    ),
+}
+
+
+@pytest.mark.parametrize("functions, names", SHARED.values(), ids=SHARED)
+def test_shared_parameters_have_the_same_words(functions, names):
+    described = [parameters(function) for function in functions]
+    assert len(described) >= 2
+    for name in names:
+        assert len({each[name] for each in described}) == 1, name
+
+
+@pytest.mark.parametrize("functions", [FUNCTIONS, CUDNN, members(raw_ops)], ids=["functions", "cupy_cudnn", "raw_ops"])
+@pytest.mark.parametrize("section", ["Raises", "Notes"])
+def test_shared_sections_have_the_same_words(functions, section):
+    """The last paragraph: notes may begin with the function's own."""
+    assert len({sections(function)[section].strip().split("\n\n")[-1] for function in functions}) == 1
+
+
+@pytest.mark.parametrize("both", BOTH, ids=lambda function: function.__name__)
+def test_both_gradients_have_the_formulas_of_each(both):
+    data, filter = (getattr(cg, f"{both.__name__}_{result}") for result in ("data", "filter"))
+    for function, result in ((data, "dx"), (filter, "dw")):
+        formula = re.search(rf"^ +{result}\[.*\] = .*$", inspect.getdoc(function), re.MULTILINE)[0]
+        assert formula in inspect.getdoc(both)
+
+
+@pytest.mark.parametrize("function", [*PUBLIC, *CUDNN, *OPERATIONS, *members(raw_ops)], ids=lambda f: f.__name__)
+def test_a_star_is_not_read_as_emphasis(function):
+    """In reStructuredText, *spatial outside a literal begins emphasis."""
+    text = re.sub(r"``.*?``|::\n\n(?: {4}.*\n|\n)+|^\*\*keywords", "", inspect.getdoc(function), flags=re.MULTILINE)
+    text = re.sub(r"^(?:>>>|\.\.\.) .*$", "", text, flags=re.MULTILINE)
+    assert not re.search(r"(?<![\w*])\*{1,2}\w", text)
 
 
 @pytest.mark.parametrize("function", PUBLIC, ids=PUBLIC_NAMES)

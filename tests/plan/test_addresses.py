@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from convgrad_cy._repeat import Work
 from problems import parse
 
 from convgrad_cy import calls
+from convgrad_cy._repeat import Work
 from convgrad_cy.arrays import NUMPY
 from convgrad_cy.calls import prepared
 from convgrad_cy.checks import functions as arguments

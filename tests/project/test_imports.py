@@ -48,6 +48,7 @@ ALLOWED = {
     "checks.keywords": {"problem"},
     "problem": {"phases"},
     "phases": set(),
+    "typing": set(),  # for users' programs
     "dtypes": set(),
     "memo": set(),
 }

@@ -212,14 +212,20 @@ class TestErrors:
 class TestClasses:
     @pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.__name__)
     def test_documentation_and_signature(self, operation):
-        names = [row.name for row in operation.schema.values()]
-        assert list(inspect.signature(operation).parameters) == names
-        for name in names:
-            assert f"\n{name} : " in inspect.getdoc(operation)
+        rows = operation.schema.values()
+        assert list(inspect.signature(operation).parameters) == [row.name for row in rows]
+        for row in rows:
+            kind = {"s64[]": "sequence of int", "s64": "int", "string": "str"}[row.kind]
+            default = f'"{row.default}"' if row.kind == "string" else row.default
+            rest = "" if row.required else ", optional" if row.default is None else f", default {default}"
+            assert f"\n{row.name} : {kind}{rest}\n" in inspect.getdoc(operation)
+            if row.name.endswith("_format"):
+                assert " or ".join(f'"{name}"' for name in row.choices) + "." in inspect.getdoc(operation)
         assert "Source: oneDNN" in operation.__doc__ and "{" not in operation.__doc__
 
     def test_examples(self):
-        assert doctest.testmod(onednn).failed == 0
+        done = [doctest.testmod(module) for module in (onednn.convolution, onednn.transposed)]
+        assert all(result.attempted > 0 and result.failed == 0 for result in done)
 
     def test_repr(self):
         op = one_axis(onednn.Convolution)

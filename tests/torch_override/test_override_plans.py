@@ -8,10 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.9")
 
-from convgrad_cy._aten import UNREADABLE, Result  # noqa: E402
-
 import convgrad_cy.torch as override  # noqa: E402
 from convgrad_cy import _cpu_features, cpu  # noqa: E402
+from convgrad_cy._aten import UNREADABLE, Result  # noqa: E402
 from convgrad_cy.calls import prepared  # noqa: E402
 from convgrad_cy.cpu.plan import walks  # noqa: E402
 from convgrad_cy.settings import threads  # noqa: E402

@@ -5,10 +5,10 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.9")
 
 import scripts  # noqa: E402
-from convgrad_cy._aten import Untraced  # noqa: E402
 
 import convgrad_cy as cg  # noqa: E402
 import convgrad_cy.torch as override  # noqa: E402
+from convgrad_cy._aten import Untraced  # noqa: E402
 from convgrad_cy.torch import kernels, plans  # noqa: E402
 
 pytestmark = pytest.mark.torch

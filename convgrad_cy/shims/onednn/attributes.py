@@ -16,11 +16,11 @@ class GraphError(Exception):
         oneDNN's name of the status: "invalid_graph_op", "invalid_shape" or "invalid_arguments".
     """
 
-    def __init__(self, message, status):
+    def __init__(self, message: str, status: str) -> None:
         super().__init__(message, status)
         self.status = status
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.args[0]} ({self.status})"
 
 
@@ -48,8 +48,6 @@ class Attribute(NamedTuple):
         The caller's name of the attribute.
     kind : str
         "s64[]", "s64" or "string".
-    text : str
-        Its documentation.
     required : bool
         Whether it must be given.
     default : object
@@ -64,7 +62,6 @@ class Attribute(NamedTuple):
 
     name: str
     kind: str
-    text: str
     required: bool = False
     default: Any = None
     least: int = 0
@@ -89,10 +86,6 @@ class Attribute(NamedTuple):
         except ValueError as error:
             raise GraphValueError(str(error), self.status) from error
 
-    def __str__(self):
-        need = ", required" if self.required else "" if self.default is None else f", default {self.default!r}"
-        return f"{self.name} : {self.kind}{need}\n    {self.text}"
-
 
 #: No padding, along one axis.
 VALID = (0, 0)
@@ -101,36 +94,14 @@ AUTO_PAD = {"none": None, "valid": VALID, "same_upper": "same_upper", "same_lowe
 AUTO_PAD |= {"None": None, "VALID": VALID, "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
 
 # Attributes that are the same in all operations, in the order of oneDNN's schemas.
-_STRIDES = Attribute(
-    "strides", "s64[]", "Steps along each spatial axis; positive.", required=True, least=1, status="invalid_arguments"
-)
-_PADS_BEGIN = Attribute(
-    "pads_begin", "s64[]", "Zeros before each spatial axis; under `auto_pad` ignored and optional.", required=True
-)
-_PADS_END = Attribute(
-    "pads_end", "s64[]", "Zeros after each spatial axis; under `auto_pad` ignored and optional.", required=True
-)
-_DILATIONS = Attribute(
-    "dilations", "s64[]", "Distance of two taps along each spatial axis; positive.", required=True, least=1,
-    status="invalid_arguments",
-)  # fmt: skip
-_AUTO_PAD = Attribute(
-    "auto_pad", "string",
-    'Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides\n'
-    "    only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.",
-    default="none", choices=AUTO_PAD,
-)  # fmt: skip
-_OUTPUT_PADDING = Attribute(
-    "output_padding", "s64[]", "Elements that are added to the larger of the two images at its end.",
-    status="invalid_arguments",
-)  # fmt: skip
-_GROUPS = Attribute(
-    "groups", "s64", "Number of groups of channels; positive.", default=1, least=1,
-    status="invalid_arguments",
-)  # fmt: skip
-_DATA_FORMAT = Attribute(
-    "data_format", "string", '"NXC" or "NCX".', default="NXC", choices={"NXC": "NXC", "NCX": "NCX"}
-)
+_STRIDES = Attribute("strides", "s64[]", required=True, least=1, status="invalid_arguments")
+_PADS_BEGIN = Attribute("pads_begin", "s64[]", required=True)
+_PADS_END = Attribute("pads_end", "s64[]", required=True)
+_DILATIONS = Attribute("dilations", "s64[]", required=True, least=1, status="invalid_arguments")
+_AUTO_PAD = Attribute("auto_pad", "string", default="none", choices=AUTO_PAD)
+_OUTPUT_PADDING = Attribute("output_padding", "s64[]", status="invalid_arguments")
+_GROUPS = Attribute("groups", "s64", default=1, least=1, status="invalid_arguments")
+_DATA_FORMAT = Attribute("data_format", "string", default="NXC", choices={"NXC": "NXC", "NCX": "NCX"})
 
 
 class FilterLayout(NamedTuple):
@@ -173,8 +144,6 @@ def schema(filter_format, layouts, shape=None, output_padding=False):
     output_padding : bool
         Whether there is such an attribute.
     """
-    names = list(layouts)
-    text = " or ".join(f'"{name}"' for name in names) + "."
     rows = {
         "strides": _STRIDES,
         "pads_begin": _PADS_BEGIN,
@@ -183,13 +152,12 @@ def schema(filter_format, layouts, shape=None, output_padding=False):
         "auto_pad": _AUTO_PAD,
         "groups": _GROUPS,
         "data_format": _DATA_FORMAT,
-        "filter_format": Attribute(filter_format, "string", text, default=names[0], choices=layouts),
+        "filter_format": Attribute(filter_format, "string", default=next(iter(layouts)), choices=layouts),
     }
     if output_padding:
         rows["output_padding"] = _OUTPUT_PADDING
     if shape is not None:
-        text = "The whole shape of the result; or else it is the third input."
-        rows["shape"] = Attribute(shape, "s64[]", text, status="invalid_shape")
+        rows["shape"] = Attribute(shape, "s64[]", status="invalid_shape")
     return rows
 
 

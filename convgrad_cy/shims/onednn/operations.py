@@ -10,7 +10,6 @@ from inspect import Parameter, Signature
 import numpy as np
 
 from ...api import conv, conv_backward_data, conv_backward_filter
-from ...api.documentation import inserted
 from ...arrays import zeros
 from .attributes import GraphError, GraphTypeError, GraphValueError, checked
 from .geometry import INFERENCE, PRIMITIVE, planned
@@ -65,8 +64,6 @@ class Operation:
         cls.shape = schema["shape"].name if "shape" in schema else None
         rows, keyword = schema.values(), Parameter.KEYWORD_ONLY
         cls.__signature__ = Signature([Parameter(row.name, keyword, default=row.default) for row in rows])
-        if cls.__doc__ is not None:  # it is None under python -OO
-            cls.__doc__ = inserted(cls.__doc__, "attributes", "\n".join(map(str, rows)))
 
     def __init__(self, **attributes):
         with _Answer(self, "invalid_graph_op"):

@@ -6,5 +6,5 @@ from . import raw_ops as raw_ops
 __all__ = ["errors", "raw_ops"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__

@@ -6,7 +6,7 @@ They also derive from the built-in exceptions with the nearest meaning, so that 
 __all__ = ["InvalidArgumentError", "OpError", "UnimplementedError"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__
 
 
@@ -24,7 +24,7 @@ class OpError(Exception):
     error_code = 2
 
     @property
-    def message(self):
+    def message(self) -> str:
         return str(self)
 
 

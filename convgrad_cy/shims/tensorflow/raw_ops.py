@@ -7,7 +7,6 @@ import functools
 
 import convgrad_cy as cg
 
-from ...api.documentation import inserted
 from ...arrays import zeros
 from . import conversion
 from .kernels import (
@@ -24,7 +23,7 @@ from .kernels import (
 __all__ = ["Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__
 
 
@@ -88,14 +87,39 @@ def conv2d(
     filter : array_like
         Of shape (filter_height, filter_width, in_channels, out_channels). The number of groups is the input's channels
         divided by `in_channels`.
-    {attributes}
+    strides : list of int
+        One for each dimension of `data_format`; 1 for batch and channels.
+    padding : str
+        "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
+        the end. "EXPLICIT": `explicit_paddings`.
+    use_cudnn_on_gpu : bool, optional
+        Not used.
+    explicit_paddings : list of int, optional
+        Under "EXPLICIT", before and after each of the four dimensions; otherwise it must be empty.
+    data_format : str, optional
+        "NHWC" or "NCHW".
+    dilations : list of int, optional
+        One for each dimension of `data_format`; 1 for batch and channels.
+    name : object, optional
+        Not used.
 
     Returns
     -------
     numpy.ndarray
         Of shape (batch, out_height, out_width, out_channels), or as `data_format` says; it may be empty.
 
-    {errors}
+    Raises
+    ------
+    TypeError, ValueError
+        An argument cannot be converted to the type that the operation takes.
+    InvalidArgumentError, UnimplementedError
+        The module `errors` has them. The operation does not support a type, an attribute or a shape, or they disagree.
+
+    Notes
+    -----
+    Types: half, bfloat16 (of ml_dtypes), float32 and float64, and except for the gradient of the filter int32, which
+    wraps. half and bfloat16 are summed in float32 and rounded once. The specification is TensorFlow 2.21's document of
+    ``tf.raw_ops`` and, where it is silent, the behaviour of TensorFlow's CPU kernels.
     """
     attributes = _attributes(CONV, strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations)
     input, filter = conversion.operands(input, filter)
@@ -127,14 +151,39 @@ def conv2d_backprop_input(
         Of shape (filter_height, filter_width, in_channels, out_channels). Its type is the result's.
     out_backprop : array_like
         Gradient of the output, of shape (batch, out_height, out_width, out_channels), or as `data_format` says.
-    {attributes}
+    strides : list of int
+        One for each dimension of `data_format`; 1 for batch and channels.
+    padding : str
+        "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
+        the end. "EXPLICIT": `explicit_paddings`.
+    use_cudnn_on_gpu : bool, optional
+        Not used.
+    explicit_paddings : list of int, optional
+        Under "EXPLICIT", before and after each of the four dimensions; otherwise it must be empty.
+    data_format : str, optional
+        "NHWC" or "NCHW".
+    dilations : list of int, optional
+        One for each dimension of `data_format`; 1 for batch and channels.
+    name : object, optional
+        Not used.
 
     Returns
     -------
     numpy.ndarray
         Of shape `input_sizes`; zero where no output depends on the input.
 
-    {errors}
+    Raises
+    ------
+    TypeError, ValueError
+        An argument cannot be converted to the type that the operation takes.
+    InvalidArgumentError, UnimplementedError
+        The module `errors` has them. The operation does not support a type, an attribute or a shape, or they disagree.
+
+    Notes
+    -----
+    Types: half, bfloat16 (of ml_dtypes), float32 and float64, and except for the gradient of the filter int32, which
+    wraps. half and bfloat16 are summed in float32 and rounded once. The specification is TensorFlow 2.21's document of
+    ``tf.raw_ops`` and, where it is silent, the behaviour of TensorFlow's CPU kernels.
     """
     op = BACKPROP_INPUT
     attributes = _attributes(op, strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations)
@@ -168,28 +217,7 @@ def conv2d_backprop_filter(
         Shape of the filter: (filter_height, filter_width, in_channels, out_channels).
     out_backprop : array_like
         Gradient of the output, of shape (batch, out_height, out_width, out_channels), or as `data_format` says.
-    {attributes}
-
-    Returns
-    -------
-    numpy.ndarray
-        Of shape `filter_sizes`.
-
-    {errors}
-    """
-    op = BACKPROP_FILTER
-    attributes = _attributes(op, strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations)
-    input, out_backprop = conversion.operands(input, out_backprop)
-    filter_sizes = conversion.sizes(filter_sizes)
-    _check_types(op, attributes, 2, input, out_backprop)
-    plan = backprop_filter_plan(attributes, input.shape, filter_sizes, out_backprop.shape)
-    if plan.empty:
-        return zeros(plan.w, input)
-    return cg.conv_backward_filter(input, out_backprop, plan.w, **plan.keywords)
-
-
-_SECTIONS = {
-    "attributes": """strides : list of int
+    strides : list of int
         One for each dimension of `data_format`; 1 for batch and channels.
     padding : str
         "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
@@ -203,8 +231,14 @@ _SECTIONS = {
     dilations : list of int, optional
         One for each dimension of `data_format`; 1 for batch and channels.
     name : object, optional
-        Not used.""",
-    "errors": """Raises
+        Not used.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape `filter_sizes`.
+
+    Raises
     ------
     TypeError, ValueError
         An argument cannot be converted to the type that the operation takes.
@@ -215,10 +249,17 @@ _SECTIONS = {
     -----
     Types: half, bfloat16 (of ml_dtypes), float32 and float64, and except for the gradient of the filter int32, which
     wraps. half and bfloat16 are summed in float32 and rounded once. The specification is TensorFlow 2.21's document of
-    ``tf.raw_ops`` and, where it is silent, the behaviour of TensorFlow's CPU kernels.""",
-}
+    ``tf.raw_ops`` and, where it is silent, the behaviour of TensorFlow's CPU kernels.
+    """
+    op = BACKPROP_FILTER
+    attributes = _attributes(op, strides, padding, use_cudnn_on_gpu, explicit_paddings, data_format, dilations)
+    input, out_backprop = conversion.operands(input, out_backprop)
+    filter_sizes = conversion.sizes(filter_sizes)
+    _check_types(op, attributes, 2, input, out_backprop)
+    plan = backprop_filter_plan(attributes, input.shape, filter_sizes, out_backprop.shape)
+    if plan.empty:
+        return zeros(plan.w, input)
+    return cg.conv_backward_filter(input, out_backprop, plan.w, **plan.keywords)
+
 
 Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter = conv2d, conv2d_backprop_input, conv2d_backprop_filter
-for _function in (Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter):
-    for _name, _text in _SECTIONS.items():
-        _function.__doc__ = _function.__doc__ and inserted(_function.__doc__, _name, _text)
