@@ -27,8 +27,8 @@ def refusal(task):
     return None
 
 
-def job(task, rest=None):
-    """The ``Job`` of a task."""
+def job(task, rest=None, order=None):
+    """The ``Job`` of a task. ``order``: the ``Order`` of fprop or dgrad, if it is not the problem's own."""
     operation, _, dtype, algorithm, _, _, here = task
     if operation == WGRAD and is_dense(task.problem):
         task = _with_fewer_taps(task)
@@ -36,11 +36,10 @@ def job(task, rest=None):
     if operation == DGRAD or mirrored:
         task = task.turned()
     _, problem, _, _, places, (source, filter, target), _ = task
-    order = None
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
         if joined != problem:  # keeps the order of each sum, which other layouts have too
-            order = order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
+            order = order or order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)
     made = make_plan(operation, problem, dtype, are_positions_adjacent(source), here, mirrored, order)

@@ -1,0 +1,36 @@
+"""A part of a result that is computed by itself, such as a block of a Dask array, with the bits of one whole call.
+
+The family and the order of each sum follow from the whole problem. Everything else follows from the part.
+"""
+
+from dataclasses import replace
+from itertools import product
+
+from ..problem import DGRAD
+from . import direct, families, long_sums, small_groups
+from .direct.order import Order, order_of
+from .plan.sum_problem import sum_problem_of
+from .rewrites import overlaps
+
+
+def job(task, whole):
+    """The job of a FPROP or DGRAD task with the algorithm "direct", whose problem is a part of the problem ``whole``.
+
+    The two may differ in the batch, in the extents of x and y, and in the padding.
+    """
+
+    def order(problem):
+        return order_of(sum_problem_of(task.operation, problem, task.dtype, task.machine.tile, task.operation == DGRAD))
+
+    # A part of one position has lost its stride, which decides how overlaps divides the taps.
+    task = task._replace(problem=replace(task.problem, stride=whole.stride))
+    _, family = families.chosen(task._replace(problem=whole))
+    if family is long_sums or (family is small_groups and small_groups.refusal(task) is None):
+        return family.job(task)
+    if family is small_groups:  # it adds all terms one by one
+        return direct.job(task, order=Order(whole.channels(task.operation == DGRAD)[0], False))
+    if family is overlaps:
+        combinations = product(*map(overlaps.parts_of, whole.kernel, whole.stride))
+        orders = [order(overlaps.inner_problem(whole, parts)) for parts in combinations]
+        return overlaps.job(task, lambda inner: direct.job(inner, order=orders.pop(0)))
+    return direct.job(task, order=order(whole))
