@@ -11,7 +11,7 @@ import numpy as np
 from .. import cpu
 from .._repeat import TooLittleMemory, are_apart, call_key, new_array
 from ..arrays import CUPY, NUMPY, is_addressable, reach
-from ..cpu.parts import job as job_of_part
+from ..cpu.parts import ready as ready_part
 from ..dtypes import lookup
 from ..problem import DGRAD, FPROP, WGRAD
 
@@ -65,7 +65,7 @@ def run_part(function, geometry, whole, first, second):
     first, second = addressable(NUMPY, first), addressable(NUMPY, second)
     out = new_array(geometry.shape, first.dtype)
     task = cpu.task_of(*cpu_arguments(function, geometry, (first, second, out)))
-    job_of_part(task, whole).ready().run(first, second, out)
+    ready_part(task, whole).run(first, second, out)
     return out
 
 

@@ -11,13 +11,21 @@ from . import direct, families, long_sums, small_groups
 from .direct.order import Order, order_of
 from .plan.sum_problem import sum_problem_of
 from .rewrites import overlaps
+from .rewrites.reached import Narrowed, reached
 
 
-def job(task, whole):
-    """The job of a FPROP or DGRAD task with the algorithm "direct", whose problem is a part of the problem ``whole``.
+def ready(task, whole):
+    """The work of a FPROP or DGRAD task with the algorithm "direct", whose problem is a part of the problem ``whole``.
 
     The two may differ in the batch, in the extents of x and y, and in the padding.
     """
+    narrowed = reached(task, whole)
+    work = _job(narrowed, reached(task._replace(problem=whole)).problem).ready()
+    return work if narrowed is task else Narrowed.of(work, task, whole)
+
+
+def _job(task, whole):
+    """The job for ``ready``, without the taps that the whole does not reach."""
 
     def order(problem):
         return order_of(sum_problem_of(task.operation, problem, task.dtype, task.machine.tile, task.operation == DGRAD))

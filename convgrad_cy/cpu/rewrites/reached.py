@@ -12,10 +12,13 @@ from ...problem import WGRAD
 from .copies import Axes
 
 
-def reached(task):
-    """The task without the outer taps that meet no element of x; unchanged if these are only few."""
+def reached(task, whole=None):
+    """The task without the outer taps that meet no element of x; unchanged if these are only few.
+
+    ``whole``: the problem whose taps decide, if the task's problem is a part of it.
+    """
     problem, (x, filter, y) = task.problem, task.tensors
-    taps = problem.reached_taps()
+    taps = (whole or problem).reached_taps()
     kernel = tuple(end - first for first, end in taps)
     if task.operation == WGRAD or task.algorithm == "winograd":
         return task
@@ -36,9 +39,9 @@ class Narrowed(NamedTuple):
     taps: list  # (first, end) on each axis
 
     @classmethod
-    def of(cls, work, task):
-        """Wrap the work of the task that ``reached`` returned; ``task``: the task before."""
-        return cls(work, task.places[1], Axes.of(task.tensors[1]), task.problem.reached_taps())
+    def of(cls, work, task, whole=None):
+        """Wrap the work of the task that ``reached`` returned for the same arguments; ``task``: the task before."""
+        return cls(work, task.places[1], Axes.of(task.tensors[1]), (whole or task.problem).reached_taps())
 
     def run(self, *arrays):
         """Write the result, as ``_repeat.Work.run`` does."""
