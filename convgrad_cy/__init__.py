@@ -42,4 +42,4 @@ __version__ = "0.1.0"
 
 def __dir__():
     """The public names, and the public modules that have been imported."""
-    return [*__all__, *({"shims", "torch"} & globals().keys())]
+    return [*__all__, *({"dask", "jax", "shims", "torch"} & globals().keys())]

@@ -29,9 +29,7 @@ def data(function, source, w, asked, options):
     channels = problem.groups * problem.channels(backward)[1]
     is_exact = library is NUMPY and options.algorithm == "direct" and with_halo is not source
     whole = problem if is_exact else None
-    call = partial(
-        blocks.data_block, name=function.name, options=options, order=order, channels=channels, whole=whole
-    )
+    call = partial(blocks.data_block, name=function.name, options=options, order=order, channels=channels, whole=whole)
     axes = range(source.ndim)
     return da.blockwise(
         partial(_block, call), axes, with_halo, axes, w, range(w.ndim, 2 * w.ndim), *rows, token=function.name,
@@ -109,7 +107,9 @@ def _checked(function, first, second, asked, options):
     library.plain(other, second._meta if is_lazy else second, name)
     for named, array in zip(function.names, (first, second), strict=True):
         if any(size != size for size in array.shape):  # nan
-            raise ValueError(f"{named} must have known chunks, not the shape {array.shape}: compute_chunk_sizes finds them")
+            raise ValueError(
+                f"{named} must have known chunks, not the shape {array.shape}: compute_chunk_sizes finds them"
+            )
     geometry = checked(library, function, first, second, asked, options)
     algorithm = geometry.algorithm
     if library is NUMPY:

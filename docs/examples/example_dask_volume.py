@@ -2,9 +2,9 @@
 
     python docs/examples/example_dask_volume.py --gib 2
 
-It writes a random volume of this size into a temporary folder. Then it computes y = conv(x, w), the gradients of the loss
-(y²).sum() / 2 with respect to x and w, and writes dx to another Zarr array. No array is ever in memory as a whole: the
-last line shows the largest memory that the process had.
+It writes a random volume x of this size into a temporary folder. Then it computes y = conv(x, w) and the gradients dx and
+dw of the loss (y * y).sum() / 2, and writes dx to another Zarr array. No array is ever in memory as a whole: the last
+line shows the largest memory that the process had.
 
     python docs/examples/example_dask_volume.py --workers 2
 
@@ -15,7 +15,6 @@ import argparse
 import resource
 import sys
 import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 
@@ -58,7 +57,7 @@ def compute(title, *lazy, client=None):
     return results
 
 
-def peak_gib(worker=None):
+def peak_gib():
     """The largest memory that this process had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -85,9 +84,7 @@ def run(options, folder, client):
 
 def store(array, path):
     """A lazy copy of a Dask array into a new Zarr array, with a chunk for each block."""
-    target = zarr.create_array(
-        path, shape=array.shape, chunks=array.chunksize, dtype=array.dtype, compressors=None
-    )
+    target = zarr.create_array(path, shape=array.shape, chunks=array.chunksize, dtype=array.dtype, compressors=None)
     return da.store(array, target, lock=False, compute=False)
 
 
@@ -97,9 +94,9 @@ def main():
         if options.workers == 0:
             run(options, Path(folder), None)
             return
-        with LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=None) as cluster:
-            with Client(cluster) as client:
-                run(options, Path(folder), client)
+        workers = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(**workers) as cluster, Client(cluster) as client:
+            run(options, Path(folder), client)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,9 @@ def main():
             print(f"step {step + 1}/{OPTIONS.steps}: loss {float(value):.3f}", flush=True)
     status = convgrad_cy.jax.status()
     passed_on = sum(status.passed_on.values())
-    print(f"{len(jax.devices())} devices: convgrad_cy computed {status.computed} convolutions, left {passed_on} to XLA.")
+    print(
+        f"{len(jax.devices())} devices: convgrad_cy computed {status.computed} convolutions, left {passed_on} to XLA."
+    )
 
 
 if __name__ == "__main__":
