@@ -2,9 +2,9 @@
 
     python docs/examples/example_dask_volume.py --gib 2
 
-It writes a random volume x of this size into a temporary folder. Then it computes y = conv(x, w) and the gradients dx and
-dw of the loss (y * y).sum() / 2, and writes dx to another Zarr array. No array is ever in memory as a whole: the last
-line shows the largest memory that the process had.
+It writes a random volume x of this size into a temporary folder. Then it computes y = conv(x, w) and the gradients dx
+and dw of the loss (y * y).sum() / 2, and writes dx to another Zarr array. No array is ever in memory as a whole: the
+last line shows the largest memory that the process had.
 
     python docs/examples/example_dask_volume.py --workers 2
 
