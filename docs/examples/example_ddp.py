@@ -84,6 +84,7 @@ def main():
         hashes, computed, passed_on = zip(*every, strict=True)
         print(f"{processes} processes, weights {' '.join(hashes)}: {'equal' if len({*hashes}) == 1 else 'DIFFERENT'}")
         print(f"convgrad_cy computed {sum(computed)} calls and passed {sum(passed_on)} on to PyTorch's kernels.")
+    dist.barrier()  # so that no process ends while another one still talks to it
     dist.destroy_process_group()
 
 

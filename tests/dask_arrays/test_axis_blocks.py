@@ -1,4 +1,4 @@
-"""The blocks of one axis: they read what their positions reach, and nothing of the result is left out."""
+"""The blocks of one axis: each block reads exactly the elements that its positions reach, and all positions are there."""
 
 from itertools import product
 
