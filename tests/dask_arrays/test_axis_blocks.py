@@ -1,4 +1,4 @@
-"""The blocks of one axis: each block reads exactly the elements that its positions reach, and all positions are there."""
+"""The blocks of one axis: each reads exactly the elements that its positions reach, and no position is left out."""
 
 from itertools import product
 

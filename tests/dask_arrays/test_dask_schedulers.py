@@ -6,7 +6,7 @@ import scripts
 
 pytestmark = pytest.mark.dask
 
-#: The gradient of a filter from 96 blocks of slow chunks, and its hash; real numbers, so that each order of a sum shows.
+#: The gradient of a filter from 96 blocks, and its hash. The numbers are real, so that each order of a sum shows.
 GRADIENT = """
 import os, signal, time
 from hashlib import sha256
@@ -21,7 +21,8 @@ def chunk(block_info=None):
     return np.random.default_rng([begin for begin, _ in place]).standard_normal(shape).astype("float32")
 
 def gradient():
-    x = da.map_blocks(chunk, chunks=((1,) * 6, (4,), (8,) * 4, (8,) * 4), dtype="float32", meta=np.empty((0,) * 4, "f4"))
+    chunks = (1,) * 6, (4,), (8,) * 4, (8,) * 4
+    x = da.map_blocks(chunk, chunks=chunks, dtype="float32", meta=np.empty((0,) * 4, "float32"))
     w = np.random.default_rng(0).standard_normal((8, 4, 3, 3)).astype("float32")
     y = cd.conv(x, w, padding=1)
     return cd.conv_backward_filter(x, y, w.shape, padding=1)
@@ -83,6 +84,6 @@ def test_the_sum_is_a_fixed_tree():
         for n in range(9)
     ]
     while len(parts) > 1:
-        groups = [sum(parts[n : n + 4], []) for n in range(0, len(parts), 4)]
+        groups = [[part for row in parts[n : n + 4] for part in row] for n in range(0, len(parts), 4)]
         parts = [[sum(group[1:], group[0])] for group in groups]
     assert found.tobytes() == parts[0][0].tobytes()
