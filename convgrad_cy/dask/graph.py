@@ -136,32 +136,31 @@ def _cut(name, array, order, problem, backward):
     depths, rows, sizes, geometry = {}, [], {}, [*problem.axes][5 - array.ndim :]
     for axis, sides in zip(order[2:], geometry, strict=True):
         chunks = array.chunks[axis]
-        if len(chunks) > 1:
-            _check_chunks(name, axis, chunks, sides, backward)
-            depths[axis] = halo_of(*sides)
-            if min(chunks) < max(depths[axis]):
-                least = f"at least {max(depths[axis])}, the halo of the filter"
-                raise ValueError(f"{name} must have chunks along axis {axis} of {least}, not {shown(chunks)}")
         found = [*blocks_of((0, *accumulate(chunks)), *sides)]
         sizes[axis] = tuple(block.size for block in found)
-        if len(chunks) > 1 and 0 in sizes[axis]:  # Dask's own functions fail on empty chunks
-            result = "input" if backward else "output"
-            raise ValueError(f"{name} must have chunks along axis {axis} that each have {result}, not {shown(chunks)}")
         rows += [da.from_array(np.array(found), chunks=(1, -1)), (axis, -1 - axis)]
+        if len(chunks) > 1:
+            depths[axis] = halo_of(*sides)
+            _check_chunks(name, axis, chunks, sizes[axis], depths[axis], sides, backward)
     if not depths:
         return array, rows, sizes
     return da.overlap.overlap(array, depths, "none", allow_rechunk=False), rows, sizes
 
 
-def _check_chunks(name, axis, chunks, sides, backward):
+def _check_chunks(name, axis, chunks, sizes, halo, sides, backward):
+    """Check the chunks of an axis, whose blocks have results of ``sizes``."""
     x, y, kernel, stride, dilation, pad_begin = sides
     extent = dilated_size(kernel, dilation)
-    pad_end = (y - 1) * stride + extent - x - pad_begin
-    if max(pad_begin, pad_end) >= extent:
-        raise ValueError(
-            f"padding must be less than the extent {extent} of the filter along axis {axis}, which has several chunks, "
-            f"not {max(pad_begin, pad_end)}"
-        )
+    padding = max(pad_begin, (y - 1) * stride + extent - x - pad_begin)
+    if padding >= extent:
+        less = f"less than the extent {extent} of the filter along axis {axis}, which has several chunks"
+        raise ValueError(f"padding must be {less}, not {padding}")
+    wanted = None
     if not backward and any(size % stride for size in chunks[:-1]):
-        multiples = f"multiples of the stride {stride}, except the last"
-        raise ValueError(f"{name} must have chunks along axis {axis} that are {multiples}, not {shown(chunks)}")
+        wanted = f"that are multiples of the stride {stride}, except the last"
+    elif min(chunks) < max(halo):
+        wanted = f"of at least {max(halo)}, the halo of the filter"
+    elif 0 in sizes:  # Dask's own functions fail on empty chunks
+        wanted = f"that each have {'input' if backward else 'output'}"
+    if wanted:
+        raise ValueError(f"{name} must have chunks along axis {axis} {wanted}, not {shown(chunks)}")

@@ -63,8 +63,9 @@ def peak_gib():
 
 
 def run(options, folder, client):
-    depth = max(1, round(options.gib * 2**30 / (4 * CHANNELS * (4 * options.block) ** 2 * options.block)))
-    shape = 1, CHANNELS, depth * options.block, 4 * options.block, 4 * options.block
+    # Long rather than wide: about three layers of blocks are in memory, because neighbours need their halos.
+    layers = max(1, round(options.gib * 2**30 / (4 * CHANNELS * (2 * options.block) ** 2 * options.block)))
+    shape = 1, CHANNELS, layers * options.block, 2 * options.block, 2 * options.block
     chunks = 1, CHANNELS, options.block, options.block, options.block
     random = da.random.default_rng(0)
     volume = random.standard_normal(shape, dtype="float32", chunks=chunks)

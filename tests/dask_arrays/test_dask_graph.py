@@ -5,10 +5,10 @@ from threading import Barrier, Lock
 
 import numpy as np
 import pytest
+from convgrad_cy._repeat import has_openmp
 
 import convgrad_cy as cg
 from convgrad_cy import api
-from convgrad_cy._repeat import has_openmp
 
 pytestmark = pytest.mark.dask
 

@@ -1,4 +1,4 @@
-"""The examples of docs/scale.md run: Dask on a volume, PyTorch's DDP on two processes, JAX's shard_map on two devices."""
+"""docs/scale.md's examples run: Dask on a volume, PyTorch's DDP in two processes, JAX's shard_map on two devices."""
 
 import os
 import re
