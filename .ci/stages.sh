@@ -63,7 +63,7 @@ unpacked() { # NAME: a fresh copy of the checkout, without the builds of other s
 get_peers() {
     python3 -m venv "$scratch/peers"
     timeout 900 "$scratch/peers/bin/pip" download --dest "$scratch/peers/wheels" \
-        torch==2.13.0 'jax<0.11' onnx expecttest tqdm || touch "$scratch/no_peers"
+        torch==2.13.0 'jax<0.11' onnx expecttest tqdm 'dask[array]' distributed zarr || touch "$scratch/no_peers"
 }
 
 get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and NVRTC of the version that the tests know
@@ -216,7 +216,7 @@ peers() {
         echo "SKIPPED: PyTorch, JAX or onnx could not be installed"
         return
     fi
-    "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx"
+    "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx or dask"
     if is_linux; then
         once dist
         echo "the repaired wheel together with PyTorch:"

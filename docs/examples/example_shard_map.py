@@ -71,7 +71,9 @@ def main():
     for step in range(OPTIONS.steps):
         chosen = random.choice(len(images), OPTIONS.batch, replace=False)
         batch = images[chosen], labels[chosen]
-        value, found = divided(jax.device_put(weights, copies), *(jax.device_put(part, parts) for part in batch))
+        inputs = jax.device_put(weights, copies), *(jax.device_put(part, parts) for part in batch)
+        # The devices wait for each other in XLA's threads. Another program at the same time could take the last of these.
+        value, found = jax.block_until_ready(divided(*inputs))
         if step == 0:
             _, wanted = whole(weights, *batch)
             errors = [

@@ -45,7 +45,7 @@ def test_a_volume(tmp_path, workers):
 
 
 @pytest.mark.dask
-@pytest.mark.slow(whole=True)
+@pytest.mark.slow
 def test_a_volume_larger_than_its_memory(tmp_path):
     """The gradients of 2 GiB must need no process of 2 GB."""
     (peak,) = volume(tmp_path, "--gib=2", timeout=1800)
