@@ -114,12 +114,11 @@ def conv_backward_data(
     >>> import dask.array as da
     >>> import numpy as np
     >>> import convgrad_cy.dask as cd
-    >>> dy = da.from_array(np.array([[[1, 10, 100, 1000]]], np.float32), chunks=(1, 1, 2))
+    >>> dy = da.from_array(np.array([[[1, 1, 2, 2]]], np.float32), chunks=(1, 1, 2))
     >>> w = np.array([[[1, 2, 3]]], np.float32)
     >>> dx = cd.conv_backward_data(dy, w, (1, 1, 9), stride=2)
     >>> dx.chunks[2], dx.compute()
-    ((4, 5), array([[[1.0e+00, 2.0e+00, 1.3e+01, 2.0e+01, 1.3e+02, 2.0e+02, 1.3e+03,
-            2.0e+03, 3.0e+03]]], dtype=float32))
+    ((4, 5), array([[[1., 2., 4., 2., 5., 4., 8., 4., 6.]]], dtype=float32))
     """
     options = Options(stride, padding, dilation, groups, data_format, filter_format, algorithm, precision)
     return data(functions.CONV_BACKWARD_DATA, dy, w, (x_shape,), options)
