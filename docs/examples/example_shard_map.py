@@ -72,7 +72,7 @@ def main():
         chosen = random.choice(len(images), OPTIONS.batch, replace=False)
         batch = images[chosen], labels[chosen]
         inputs = jax.device_put(weights, copies), *(jax.device_put(part, parts) for part in batch)
-        # The devices wait for each other in XLA's threads. Another program at the same time could take the last of these.
+        # Wait for the devices, which wait for each other: another program might take the last of XLA's threads.
         value, found = jax.block_until_ready(divided(*inputs))
         if step == 0:
             _, wanted = whole(weights, *batch)
