@@ -46,7 +46,12 @@ STAGES = [
     Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
     Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
     Stage(
-        "peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
+        "peers",
+        150,
+        "with PyTorch, JAX, onnx and Dask",
+        "SHARE=0.05 SLOW_SHARE=0",
+        "SHARE=1 SLOW_SHARE=1",
+        ("get_peers",),
     ),
     Stage(
         "watch",

@@ -212,8 +212,8 @@ print(next(line for line in requires("convgrad_cy") if line.startswith("numpy>="
 peers() {
     once build
     if [ -e "$scratch/no_peers" ] || ! "$python" -m pip install --no-index "$scratch"/peers/wheels/*; then
-        [ "${CI_REQUIRE_PEERS:-0}" != 1 ] || fail "PyTorch, JAX or onnx could not be installed"
-        echo "SKIPPED: PyTorch, JAX or onnx could not be installed"
+        [ "${CI_REQUIRE_PEERS:-0}" != 1 ] || fail "PyTorch, JAX, onnx or Dask could not be installed"
+        echo "SKIPPED: PyTorch, JAX, onnx or Dask could not be installed"
         return
     fi
     "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx or dask"
