@@ -115,6 +115,7 @@ def test_direct_has_the_bits_of_one_call(case, dtype):
     assert bits(dx.compute()) == bits(cg.conv_backward_data(dy, w, x_shape, **keywords))
 
 
+@pytest.mark.tuning
 def test_the_algorithm_is_chosen_for_the_whole():
     """Blocks must take Winograd's algorithm, or not, as one call on the whole arrays does."""
     import convgrad_cy.dask as cd
