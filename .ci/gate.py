@@ -47,7 +47,12 @@ STAGES = [
     Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
     Stage("types", 60, "mypy, pyright and stubtest: a user's program, the documents' examples, the stubs"),
     Stage(
-        "peers", 180, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
+        "peers",
+        180,
+        "with PyTorch, JAX, onnx and Dask",
+        "SHARE=0.05 SLOW_SHARE=0",
+        "SHARE=1 SLOW_SHARE=1",
+        ("get_peers",),
     ),
     Stage(
         "watch",

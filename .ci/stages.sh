@@ -65,7 +65,8 @@ get_peers() {
     mapfile -t checkers < <(grep -oE '(mypy|basedpyright)==[^"]+' pyproject.toml)
     python3 -m venv "$scratch/peers"
     timeout 900 "$scratch/peers/bin/pip" download --dest "$scratch/peers/wheels" \
-        torch==2.13.0 'jax<0.11' onnx expecttest tqdm "${checkers[@]}" || touch "$scratch/no_peers"
+        torch==2.13.0 'jax<0.11' onnx expecttest tqdm 'dask[array]' distributed zarr "${checkers[@]}" ||
+        touch "$scratch/no_peers"
 }
 
 get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and NVRTC of the version that the tests know
@@ -226,11 +227,11 @@ types() { # the tools look at the wheel, and at the editable install of README's
 peers() {
     once build
     if [ -e "$scratch/no_peers" ] || ! "$python" -m pip install --no-index "$scratch"/peers/wheels/*; then
-        [ "${CI_REQUIRE_PEERS:-0}" != 1 ] || fail "PyTorch, JAX or onnx could not be installed"
-        echo "SKIPPED: PyTorch, JAX or onnx could not be installed"
+        [ "${CI_REQUIRE_PEERS:-0}" != 1 ] || fail "PyTorch, JAX, onnx or Dask could not be installed"
+        echo "SKIPPED: PyTorch, JAX, onnx or Dask could not be installed"
         return
     fi
-    "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx"
+    "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx or dask"
     if is_linux; then
         once dist
         echo "the repaired wheel together with PyTorch:"

@@ -42,4 +42,4 @@ __version__ = "0.1.0"
 
 def __dir__() -> list[str]:
     """The public names, and the public modules that have been imported."""
-    return [*__all__, *({"jax", "shims", "torch", "typing"} & globals().keys())]
+    return [*__all__, *({"dask", "jax", "shims", "torch", "typing"} & globals().keys())]

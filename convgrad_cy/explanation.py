@@ -156,9 +156,8 @@ def explain(function, shapes, dtype=None, **keywords):
     ('direct', (1, 4, 9))
     >>> for family, reason in found.declined:
     ...     print(f"{family}: {reason}")
-    patches: the operation is no data gradient
-    overlaps: the operation is no data gradient
     columns: the operation is no data gradient
+    overlaps: the operation is no data gradient
     long_sums: a sum has fewer than 4096 terms
     exchanged: the filter is not larger than y
     winograd: there are fewer than 2000000 products

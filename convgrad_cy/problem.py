@@ -214,24 +214,25 @@ class ConvProblem:
     pad_begin: tuple[int, int, int] = (0, 0, 0)
 
     @property
-    def _axes(self):
+    def axes(self):
+        """For each axis, the arguments of the functions above: x, y, kernel, stride, dilation, padding at the begin."""
         return zip(self.x, self.y, self.kernel, self.stride, self.dilation, self.pad_begin, strict=True)
 
     def reached_taps(self):
         """The ``reached_taps`` of each axis."""
-        return [reached_taps(*axis) for axis in self._axes]
+        return [reached_taps(*axis) for axis in self.axes]
 
     def forward_walk(self):
         """The three axis walks of fprop (x to y) and wgrad (x and y to w)."""
-        return tuple(forward_axis(*axis) for axis in self._axes)
+        return tuple(forward_axis(*axis) for axis in self.axes)
 
     def count_backward_phases(self):
         """Number of combinations of the ``backward_phases``."""
-        return prod(count_phases(x, *axis) for x, _, *axis in self._axes)
+        return prod(count_phases(x, *axis) for x, _, *axis in self.axes)
 
     def backward_phases(self):
         """For each axis, the walks of dgrad (y to x): one for each stride phase that a tap reaches."""
-        return [backward_axis_phases(*axis) for axis in self._axes]
+        return [backward_axis_phases(*axis) for axis in self.axes]
 
     def complete_backward_phases(self):
         """``backward_phases`` and walks without taps for the omitted x. Their combinations visit every x once."""
@@ -240,7 +241,7 @@ class ConvProblem:
 
     def backward_rows(self):
         """``backward_phases`` as one array of rows for each axis."""
-        return [backward_axis_rows(*axis) for axis in self._axes]
+        return [backward_axis_rows(*axis) for axis in self.axes]
 
     def unreached_walk(self, rows=None):
         """The walk without taps that visits every x of dgrad, or None where the phases visit every x.

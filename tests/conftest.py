@@ -21,7 +21,7 @@ if _repeat.lacks_openmp():
     os.environ["OMP_NUM_THREADS"] = "1"
 
 #: A test with one of these markers needs the package of that name.
-OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow")
+OPTIONAL = ("torch", "jax", "onnx", "mindspore", "tensorflow", "dask")
 #: Whether the sources are next to the tests. packaging/check_wheel.sh runs the tests without them.
 IS_CHECKOUT = (Path(__file__).parents[1] / "pyx").is_dir()
 

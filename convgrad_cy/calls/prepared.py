@@ -11,6 +11,7 @@ import numpy as np
 from .. import cpu
 from .._repeat import TooLittleMemory, are_apart, call_key, new_array
 from ..arrays import CUPY, NUMPY, is_addressable, reach
+from ..cpu.parts import ready as ready_part
 from ..dtypes import lookup
 from ..problem import DGRAD, FPROP, WGRAD
 
@@ -55,6 +56,18 @@ def too_little(function, shape, dtype, error):
 def addressable(library, array):
     """The array itself if kernels can read it, else a copy that they can read."""
     return array if is_addressable(library.seen(array)) else library.copy(array)
+
+
+def run_part(function, geometry, whole, first, second):
+    """The result of a part of a call on NumPy arrays, with the bits that one call with the problem ``whole`` has.
+
+    The algorithm is "direct", and the result has elements and is no gradient of a filter.
+    """
+    first, second = addressable(NUMPY, first), addressable(NUMPY, second)
+    out = new_array(geometry.shape, first.dtype)
+    task = cpu.task_of(*cpu_arguments(function, geometry, (first, second, out)))
+    ready_part(task, whole).run(first, second, out)
+    return out
 
 
 def _nothing():

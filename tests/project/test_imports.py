@@ -19,6 +19,8 @@ ALLOWED = {
     "__main__": {"cli"},
     "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
     "shims": {"", "api", "arrays", "checks", "checks.keywords", "dtypes", "problem"},
+    "dask": {"api", "arrays", "blocks", "calls", "checks", "checks.keywords", "dtypes", "problem"},
+    "blocks": {"api", "arrays", "calls", "checks", "cpu", "dtypes", "problem", "settings"},
     "jax": {"_repeat", "_xla_ffi", "arrays", "calls", "checks", "cpu", "dtypes", "memo", "settings"},
     "torch": {"_aten", "_cpu_features", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
     "": {"api", "explanation", "settings"},
@@ -59,7 +61,7 @@ OPTIONAL = {
     "cli": {"cupy", "matplotlib", "ml_dtypes"},
 }
 #: Imports of a module at its own import. Nobody else imports such a module.
-ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}}
+ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}, "dask": {"dask"}}
 #: Scripts that are not part of the running package: this one makes a data file that is checked in.
 SCRIPTS = {PACKAGE / "data" / "make_digits.py"}
 #: Files of more than 400 lines, and the reason for each.
@@ -158,6 +160,7 @@ def test_only_allowed_imports(path):
         ("api/__init__.py", "import cupy"),
         ("api/__init__.py", "def f():\n    from .. import torch"),
         ("torch/module.py", "import cupy"),
+        ("blocks/axes.py", "import dask"),
         ("arrays/of_torch.py", "def f():\n    import torch"),
         ("arrays/of_jax.py", "def f():\n    import jax"),
         ("gpu/module.py", "import cupy"),

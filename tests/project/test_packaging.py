@@ -72,6 +72,16 @@ def test_pytorch_example_trains():
     assert "passed 0 on" in done.stdout
 
 
+@pytest.mark.dask
+def test_dask_examples_run():
+    """Each block of docs/scale.md must run alone and print the comments' texts."""
+    blocks = fenced("python", (ROOT / "docs/scale.md").read_text(encoding="utf-8"))
+    command = [sys.executable, "-W", "error", "-c", EACH_BLOCK]
+    done = subprocess.run(command, input=json.dumps(blocks), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(blocks) == 2 and done.stdout.splitlines() == expected_output(blocks)
+
+
 @pytest.mark.jax
 def test_jax_examples_run():
     """The README's second "py" block and each one of docs/jax.md must run alone and print the comments' texts."""

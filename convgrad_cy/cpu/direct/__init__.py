@@ -30,19 +30,19 @@ def refusal(task):
     return None
 
 
-def pipeline(task, rest=None):
-    """One kernel: the ``Job`` of a task."""
+def pipeline(task, rest=None, order=None):
+    """One kernel: the ``Job`` of a task. ``order``: the ``Order`` of fprop or dgrad, if it is not the problem's own."""
     operation, _, dtype, _, _, here = whole = task
     if operation == WGRAD and is_dense(task.problem):
         task = _with_fewer_taps(task)
     mirrored = operation == WGRAD and is_better_mirrored(task.problem, here.tile, dtype.compute_itemsize)
     if operation == DGRAD or mirrored:
         task = task.turned()
-    problem, (source, filter, target), order = task.problem, task.tensors, None
+    problem, (source, filter, target) = task.problem, task.tensors
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
         if joined != problem:  # keeps the order of each sum, which other layouts have too
-            order = order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
+            order = order or order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)
     made = make_plan(operation, problem, dtype, are_positions_adjacent(source), here, mirrored, order)

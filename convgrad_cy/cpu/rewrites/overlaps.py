@@ -116,15 +116,19 @@ def _copied(task):
     return sum(elements) * task.dtype.itemsize
 
 
-def pipeline(task, rest):
-    """The gradients on blocks, planned by the families in ``rest``, between copies of the filter and of x."""
-    problem, (x, filter, y) = stepped(task.problem), task.operands
+def pipeline(task, rest, cut=None):
+    """The gradients on blocks, planned by the families in ``rest``, between copies of the filter and of x.
+
+    ``cut``: whether blocks are patches, if the task's own problem does not decide it.
+    """
+    cut = cuts(task.problem) if cut is None else cut
+    problem, (x, filter, y) = stepped(task.problem) if cut else task.problem, task.operands
     task, threads = task._replace(machine=scratch.left_by(task, _copied(task))), task.machine.threads
     last = abs(x.view.strides[2]) < abs(x.view.strides[5])
     inside, after = [], [Zeros(x.seen(x.view[:, 0][behind])) for behind in unreached(problem)]
     for parts in combinations(problem):
         inner = inner_problem(problem, parts)
-        taps, last = taps_in_place(inner, filter) if cuts(problem) else (None, last)
+        taps, last = taps_in_place(inner, filter) if cut else (None, last)
         shapes = inner_shapes(inner)
         elements = elements_of(problem.x_channels, [part.size for part in parts], last)
         blocks = Operand.new((inner.batch, *inner.x, *elements), y.view.dtype)
@@ -136,7 +140,7 @@ def pipeline(task, rest):
         six = blocks.seen(np.moveaxis(blocks.view.reshape(shapes[0]), -1, 2))
         inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
         after += stores(problem, parts, inner, blocks, x, last, threads)
-    of_x = "x from patches" if cuts(problem) else "x from blocks"
+    of_x = "x from patches" if cut else "x from blocks"
     notes = {"copied": of_x + ", and the filter" if copies else of_x}
     if len(inside) > 1:
         notes["parts_of_a_block"] = len(inside)

@@ -10,10 +10,13 @@ from math import prod
 from ...problem import WGRAD
 
 
-def reached(task):
-    """The task without the outer taps that meet no element of x; unchanged if these are only few."""
+def reached(task, whole=None):
+    """The task without the outer taps that meet no element of x; unchanged if these are only few.
+
+    ``whole``: the problem whose taps decide, if the task's problem is a part of it.
+    """
     problem, (x, filter, y) = task.problem, task.tensors
-    taps = problem.reached_taps()
+    taps = (whole or problem).reached_taps()
     kernel = tuple(end - first for first, end in taps)
     if task.operation == WGRAD or task.algorithm == "winograd":
         return task
