@@ -64,6 +64,9 @@ get_peers() {
     python3 -m venv "$scratch/peers"
     timeout 900 "$scratch/peers/bin/pip" download --dest "$scratch/peers/wheels" \
         torch==2.13.0 'jax<0.11' onnx expecttest tqdm || touch "$scratch/no_peers"
+    # For docs/examples: in a folder of their own, because they may want an older NumPy.
+    timeout 300 "$scratch/peers/bin/pip" install --only-binary :all: --target "$scratch/examples" \
+        matplotlib tqdm autograd pytensor sigpy || rm -rf "$scratch/examples"
 }
 
 get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and NVRTC of the version that the tests know
@@ -217,6 +220,11 @@ peers() {
         return
     fi
     "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx"
+    if [ -d "$scratch/examples" ]; then
+        PYTHONPATH=$scratch/examples "$python" "${pytest[@]}" -rs -m examples tests/project/test_examples.py
+    else
+        echo "SKIPPED: the packages of docs/examples could not be installed"
+    fi
     if is_linux; then
         once dist
         echo "the repaired wheel together with PyTorch:"

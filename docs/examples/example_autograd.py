@@ -24,7 +24,7 @@ from tqdm import trange
 import convgrad_cy as cg
 from convgrad_cy.cli.demo import digits
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="few steps")
 options = parser.parse_args()
@@ -109,7 +109,4 @@ figure.colorbar(shown, ax=axes[3], label="weight")
 axes[4].semilogy(losses)
 axes[4].set(title="Gradient descent", xlabel="step", ylabel="loss")
 axes[4].grid(alpha=0.3)
-if options.picture:
-    figure.savefig(options.picture, dpi=110)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()

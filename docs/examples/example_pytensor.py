@@ -2,8 +2,8 @@
 An Op for PyTensor
 ==================
 
-PyTensor, which PyMC uses, compiles symbolic graphs. An Op of thirty lines gives it the convolutions of this package. The
-gradient of each of three kinds is made of the other two, so that gradients of gradients exist, too. PyTensor's own
+PyTensor, which PyMC uses, compiles symbolic graphs. An Op of thirty lines gives it the convolutions of this package.
+The gradient of each of three kinds is made of the other two, so that gradients of gradients exist, too. PyTensor's own
 ``verify_grad`` compares them with finite differences.
 
 The example trains a small network on handwritten digits.
@@ -26,7 +26,7 @@ from tqdm import trange
 import convgrad_cy as cg
 from convgrad_cy.cli.demo import digits
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="few steps")
 options = parser.parse_args()
@@ -55,9 +55,10 @@ class Conv(Op):
         outputs[0][0] = getattr(cg, self.kind)(a, b, *shape, **dict(self.keywords))
 
     def pullback(self, inputs, outputs, cotangents):
-        a, b, *shape = inputs
-        (g,) = cotangents
-        conv, data, filt = (Conv(f"conv{end}", **dict(self.keywords)) for end in ("", "_backward_data", "_backward_filter"))
+        (a, b), (g,) = inputs[:2], cotangents
+        conv, data, filt = (
+            Conv(f"conv{end}", **dict(self.keywords)) for end in ("", "_backward_data", "_backward_filter")
+        )
         if self.kind == "conv":  # of x and w
             return [data(g, b, a.shape), filt(a, g, b.shape)]
         if self.kind == "conv_backward_data":  # of dy and w
@@ -88,7 +89,9 @@ print("verify_grad: first and second derivatives agree with finite differences")
 train_set, test_set = digits.load()
 images, labels = pt.tensor4("images", dtype="float32"), pt.lvector("labels")
 shapes = (16, 1, 3, 3), (32, 16, 3, 3), (32 * 16, 10)
-values = [random.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:] if len(shape) > 2 else shape[:1])) for shape in shapes]
+values = [
+    random.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:] if len(shape) > 2 else shape[:1])) for shape in shapes
+]
 first, second, last = weights = [pytensor.shared(value.astype("float32")) for value in values]
 hidden = pt.maximum(Conv(padding=1)(images, first), 0)
 hidden = pt.maximum(Conv(padding=1, stride=2)(hidden, second), 0)
@@ -109,7 +112,9 @@ for _ in trange(20 if options.quick else 300, desc="training", unit=" steps"):
     batch = random.integers(0, len(train_set.labels), 32)
     losses.append(float(train(train_set.images[batch], train_set.labels[batch])))
 found = recognise(test_set.images)
-print(f"loss: {losses[0]:.2f} to {losses[-1]:.2f}; {np.mean(found == test_set.labels):.1%} of the test digits are right")
+print(
+    f"loss: {losses[0]:.2f} to {losses[-1]:.2f}; {np.mean(found == test_set.labels):.1%} of the test digits are right"
+)
 
 # %%
 # Picture
@@ -129,9 +134,8 @@ right.suptitle("Test digits and their classes (wrong: red)")
 order = np.argsort(found == test_set.labels, kind="stable")[[*range(5), *range(-10, 0)]]  # five that are wrong first
 for place, number in zip(right.subplots(3, 5).flat, order, strict=True):
     place.imshow(test_set.images[number, 0], cmap="gray_r")
-    place.set_title(str(found[number]), color="black" if found[number] == test_set.labels[number] else "red", fontsize=9)
+    place.set_title(
+        str(found[number]), color="black" if found[number] == test_set.labels[number] else "red", fontsize=9
+    )
     place.set_axis_off()
-if options.picture:
-    figure.savefig(options.picture, dpi=110)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()

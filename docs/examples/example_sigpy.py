@@ -6,8 +6,8 @@ sigpy computes its convolutions on a CPU with one call of SciPy for each pair of
 replace those loops by calls of this package. They have the names, arguments and results of the functions in
 ``sigpy/conv.py``, so they are a patch that could be sent: replace the three functions there, and nothing else.
 
-The example compares them with sigpy's own, checks that the adjoints are adjoints, and recovers a picture from eight blurred
-ones with sigpy's solver.
+The example compares them with sigpy's own, checks that the adjoints are adjoints, and recovers a picture from eight
+blurred ones with sigpy's solver.
 
 Run it with ``python docs/examples/example_sigpy.py [PICTURE.png]``. It needs more than NumPy: ``pip install sigpy
 matplotlib tqdm``.
@@ -25,7 +25,7 @@ from tqdm import tqdm
 import convgrad_cy as cg
 from convgrad_cy.cli.demo import digits
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="a small picture and few iterations")
 options = parser.parse_args()
@@ -35,13 +35,13 @@ random = np.random.default_rng(0)
 # The patch
 # ---------
 #
-# A convolution of signal processing is a correlation with the flipped filter. A complex array is two real ones. sigpy would
-# keep its loops for data of four axes and for filters that are larger than the data.
+# A convolution of signal processing is a correlation with the flipped filter. A complex array is two real ones. sigpy
+# would keep its loops for data of four axes and for filters that are larger than the data.
 
 
 def _problem(data_shape, filt_shape, mode, strides, multi_channel):
     """The shapes of x, w and y, the keywords of convgrad_cy, and the shape of sigpy's output."""
-    D, b, B, m, n, s, c_i, c_o, p = conv._get_convolve_params(data_shape, filt_shape, mode, strides, multi_channel)
+    _, b, B, m, n, s, c_i, c_o, p = conv._get_convolve_params(data_shape, filt_shape, mode, strides, multi_channel)
     keywords = {"stride": s, "padding": tuple(n_d - 1 if mode == "full" else 0 for n_d in n)}
     return (B, c_i, *m), (c_o, c_i, *n), (B, c_o, *p), keywords, (*b, *(c_o,) * multi_channel, *p)
 
@@ -77,8 +77,7 @@ def _convolve_filter_adjoint(output, data, filt_shape, mode="full", strides=None
     return _flip(filt).reshape(filt_shape)
 
 
-OURS = {"_convolve": _convolve, "_convolve_data_adjoint": _convolve_data_adjoint}
-OURS["_convolve_filter_adjoint"] = _convolve_filter_adjoint
+OURS = {each.__name__: each for each in (_convolve, _convolve_data_adjoint, _convolve_filter_adjoint)}
 OWN = {name: getattr(conv, name) for name in OURS}
 
 
@@ -139,10 +138,6 @@ for name, functions in (("sigpy's own", OWN), ("convgrad_cy", OURS)):
 difference = abs(found["sigpy's own"] - found["convgrad_cy"]).max()
 print("; ".join(f"{name}: {value:.2f} s" for name, value in seconds.items()), f"; largest difference: {difference:.0e}")
 
-# %%
-# Picture
-# -------
-
 figure, axes = plt.subplots(1, 4, figsize=(14, 3.7), layout="constrained")
 shown = {"sharp": sharp[0], "one of eight blurred": blurred[0], "recovered": found["convgrad_cy"][0]}
 for place, (title, picture) in zip(axes, shown.items(), strict=False):
@@ -151,7 +146,4 @@ for place, (title, picture) in zip(axes, shown.items(), strict=False):
 axes[3].bar_label(axes[3].bar(seconds.keys(), seconds.values(), color=["gray", "C0"]), fmt="%.2f s")
 axes[3].set(title="Time to recover it", ylabel="seconds")
 axes[3].margins(y=0.15)
-if options.picture:
-    figure.savefig(options.picture, dpi=110)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()

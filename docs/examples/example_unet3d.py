@@ -4,7 +4,7 @@ Segment a volume with a 3-D U-Net
 
 Medical volumes are too large for a network, so nnU-Net moves a window over them: neighbouring windows overlap by half,
 and the scores of a window count most in its middle, by a Gaussian. On a CPU nearly all of the time is 3-D convolutions.
-Here the same inference runs twice: with PyTorch's own kernels, and after ``convgrad_cy.torch.enable()``.
+Here each window is computed twice: with PyTorch's own kernels, and with ``convgrad_cy.torch.enabled()``.
 
 The volumes are noisy tubes, which are drawn. The network is trained on some of them first.
 
@@ -25,7 +25,7 @@ from tqdm import tqdm, trange
 
 import convgrad_cy.torch
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="a small volume and few steps of training")
 options = parser.parse_args()
@@ -39,33 +39,27 @@ WIDTH, WINDOW, SIZE, STEPS = (8, 16, 32, 4) if options.quick else (16, 48, 120, 
 # Each level has two convolutions with instance norm. A strided convolution leads down, a transposed one leads up.
 
 
-def block(inputs, outputs, stride=1):
-    parts = []
-    for c, s in ((inputs, stride), (outputs, 1)):
-        parts += [nn.Conv3d(c, outputs, 3, s, 1), nn.InstanceNorm3d(outputs, affine=True), nn.LeakyReLU(0.01)]
-    return nn.Sequential(*parts)
+def block(c, outputs, stride=1):
+    norms = [(nn.InstanceNorm3d(outputs, affine=True), nn.LeakyReLU(0.01)) for _ in range(2)]
+    convolutions = nn.Conv3d(c, outputs, 3, stride, 1), nn.Conv3d(outputs, outputs, 3, 1, 1)
+    return nn.Sequential(convolutions[0], *norms[0], convolutions[1], *norms[1])
 
 
 class UNet(nn.Module):
-    def __init__(self, width, classes=2, levels=3):
+    def __init__(self, width):
         super().__init__()
-        widths = [width * 2**level for level in range(levels)]
-        self.down = nn.ModuleList(
-            block(1 if level == 0 else widths[level - 1], widths[level], 2 if level else 1) for level in range(levels)
-        )
-        self.up = nn.ModuleList(nn.ConvTranspose3d(2 * w, w, 2, 2) for w in widths[:-1])
-        self.merge = nn.ModuleList(block(2 * w, w) for w in widths[:-1])
-        self.scores = nn.Conv3d(width, classes, 1)
+        self.down1, self.down2 = block(1, width), block(width, 2 * width, 2)
+        self.down3 = block(2 * width, 4 * width, 2)
+        self.up2, self.merge2 = nn.ConvTranspose3d(4 * width, 2 * width, 2, 2), block(4 * width, 2 * width)
+        self.up1, self.merge1 = nn.ConvTranspose3d(2 * width, width, 2, 2), block(2 * width, width)
+        self.scores = nn.Conv3d(width, 2, 1)
 
     def forward(self, x):
-        kept = []
-        for down in self.down:
-            x = down(x)
-            kept.append(x)
-        kept.pop()
-        for up, merge in zip(reversed(self.up), reversed(self.merge), strict=True):
-            x = merge(torch.cat([up(x), kept.pop()], dim=1))
-        return self.scores(x)
+        fine = self.down1(x)
+        middle = self.down2(fine)
+        coarse = self.down3(middle)
+        middle = self.merge2(torch.cat([self.up2(coarse), middle], dim=1))
+        return self.scores(self.merge1(torch.cat([self.up1(middle), fine], dim=1)))
 
 
 # %%
@@ -85,6 +79,8 @@ def volume(size):
 # %%
 # Sliding windows
 # ---------------
+#
+# The kernels compute each window in turn, so that other programs on the machine slow down both.
 
 
 def gaussian(size):
@@ -93,21 +89,32 @@ def gaussian(size):
     return (line[:, None, None] * line[:, None] * line).clamp(min=1e-4)
 
 
+KERNELS = {"PyTorch": nullcontext, "convgrad_cy": convgrad_cy.torch.enabled}
+
+
 @torch.inference_mode()
-def segment(network, image, title):
-    """The scores of each class at each voxel."""
-    begins = torch.linspace(0, SIZE - WINDOW, 1 + -(-(SIZE - WINDOW) // (WINDOW // 2))).round().int().tolist()
-    weight, total, scores = gaussian(WINDOW), torch.zeros(SIZE, SIZE, SIZE), torch.zeros(2, SIZE, SIZE, SIZE)
-    for corner in tqdm(list(product(begins, repeat=3)), desc=f"{title:<12}", unit=" windows"):
+def segment(network, image):
+    """The scores of each class at each voxel, and the seconds, by both kernels."""
+    weight, total = gaussian(WINDOW), torch.zeros(SIZE, SIZE, SIZE)
+    scores = {title: torch.zeros(2, SIZE, SIZE, SIZE) for title in KERNELS}
+    seconds = dict.fromkeys(KERNELS, 0.0)
+    corners = [(0, 0, 0), *product(range(0, SIZE - WINDOW + 1, WINDOW // 2), repeat=3)]
+    for number, corner in enumerate(tqdm(corners, desc="inference", unit=" windows")):
         part = tuple(slice(begin, begin + WINDOW) for begin in corner)
-        scores[(slice(None), *part)] += weight * network(image[(..., *part)])[0]
-        total[part] += weight
-    return scores / total
+        for title, kernels in KERNELS.items():
+            with kernels():
+                start = perf_counter()
+                found = network(image[(..., *part)])[0]
+            if number:  # the first call of everything takes longer: it is not counted
+                seconds[title] += perf_counter() - start
+                scores[title][(slice(None), *part)] += weight * found
+        total[part] += weight * (number > 0)
+    return {title: score / total for title, score in scores.items()}, seconds
 
 
 # %%
-# Training, and inference twice
-# -----------------------------
+# Training and inference
+# ----------------------
 
 network = UNet(WIDTH)
 optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
@@ -120,37 +127,23 @@ with convgrad_cy.torch.enabled():
         optimizer.step()
 
 image, classes = volume(SIZE)
-seconds, scores = {}, {}
-for title, kernels in {"PyTorch": nullcontext, "convgrad_cy": convgrad_cy.torch.enabled}.items():
-    with kernels(), torch.inference_mode():
-        network(image[..., :WINDOW, :WINDOW, :WINDOW])  # the first call of everything takes longer
-        start = perf_counter()
-        scores[title] = segment(network, image, title)
-        seconds[title] = perf_counter() - start
-found = {title: score.argmax(dim=0) for title, score in scores.items()}
-truth = classes[0] == 1
-dice = {title: 2 * (each * truth).sum() / (each.sum() + truth.sum()) for title, each in found.items()}
-for title in seconds:
-    print(f"{title:<12} {seconds[title]:6.2f} s, Dice {dice[title]:.3f}")
-difference = (scores["PyTorch"] - scores["convgrad_cy"]).abs().max() / scores["PyTorch"].abs().max()
-changed = (found["PyTorch"] != found["convgrad_cy"]).sum()
+scores, seconds = segment(network, image)
+truth = classes[0]
+for title, score in scores.items():
+    found = score.argmax(dim=0)
+    dice = 2 * (found * truth).sum() / (found.sum() + truth.sum())
+    print(f"{title:<12} {seconds[title]:6.2f} s, Dice {dice:.3f}")
+own, ours = scores.values()
+difference, changed = (own - ours).abs().max() / own.abs().max(), (own.argmax(0) != ours.argmax(0)).sum()
 print(f"largest difference of a score: {difference:.0e} of the largest one; voxels of another class: {changed}")
-
-# %%
-# Picture
-# -------
 
 figure, axes = plt.subplots(1, 4, figsize=(14, 3.7), layout="constrained")
 middle = SIZE // 2
-shown = {"a slice of the volume": image[0, 0, middle], "true tubes": truth[middle]}
-shown |= {f"found, Dice {dice['convgrad_cy']:.2f}": found["convgrad_cy"][middle]}
+shown = {"a slice of the volume": image[0, 0], "true tubes": truth, f"found, Dice {dice:.2f}": found}
 for place, (title, picture) in zip(axes, shown.items(), strict=False):
-    place.imshow(picture, cmap="gray")
+    place.imshow(picture[middle].numpy(), cmap="gray")
     place.set(title=title, xticks=[], yticks=[])
 axes[3].bar_label(axes[3].bar(list(seconds), list(seconds.values()), color=["gray", "C0"]), fmt="%.1f s")
 axes[3].set(title=f"Inference, {torch.get_num_threads()} threads", ylabel="seconds")
 axes[3].margins(y=0.15)
-if options.picture:
-    figure.savefig(options.picture, dpi=110)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()

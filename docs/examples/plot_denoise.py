@@ -26,7 +26,7 @@ except ImportError:  # the progress bar is optional
         return range(steps)
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="few steps on a small picture")
 options = parser.parse_args()
@@ -98,8 +98,8 @@ print(f"{sum(parameter.value.size for parameter in network.parameters)} weights,
 # Training
 # --------
 #
-# The network sees patches with noise, and its drawings are compared with the same patches without noise. The gradient of
-# the squared error goes back through all layers.
+# The network sees patches with noise, and its drawings are compared with the same patches without noise. The gradient
+# of the squared error goes back through all layers.
 
 
 def psnr(picture, clean):
@@ -143,7 +143,4 @@ axes[3].axhline(before, color="gray", linestyle="--", label="with noise")
 axes[3].set(title="Training", xlabel="step", ylabel="PSNR (dB)", ylim=(min(before - 5, max(history) - 15), None))
 axes[3].grid(alpha=0.3)
 axes[3].legend(loc="lower right")
-if options.picture:
-    figure.savefig(options.picture, dpi=110)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()

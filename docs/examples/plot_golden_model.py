@@ -6,8 +6,8 @@ You have written a kernel for an accelerator, and it passes your tests. Does it 
 place, and are its sums as accurate as they should be? Here the kernel is a data gradient in float16, written with
 im2col. It has two faults: an index that is wrong by one at a border, and sums in float16 instead of float32.
 
-The golden model finds both. Integers find the index: their exact results fit into float16, so that every difference is a
-fault. Real numbers find the sums: the error of an element has a bound that follows from its own products.
+The golden model finds both. Integers find the index: their exact results fit into float16, so that every difference is
+a fault. Real numbers find the sums: the error of an element has a bound that follows from its own products.
 
 Run it with ``python docs/examples/plot_golden_model.py [PICTURE.png]``. It needs NumPy, matplotlib and convgrad_cy.
 """
@@ -27,7 +27,7 @@ except ImportError:  # the progress bar is optional
         return steps
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="a small layer")
 options = parser.parse_args()
@@ -117,9 +117,8 @@ for name, values in errors.items():
     right.hist(values, bins, histtype="step" if name == "golden model" else "stepfilled", label=name, **style)
 right.axvline(1, color="red", linestyle="--")
 right.text(1.1, 0.95, "the bound", color="red", transform=right.get_xaxis_transform())
-right.set(title="Real numbers: sums in float16 exceed the bound", xlabel="error / bound", ylabel="elements", xscale="log")
+right.set(
+    title="Real numbers: sums in float16 exceed the bound", xlabel="error / bound", ylabel="elements", xscale="log"
+)
 right.legend(loc="upper left")
-if options.picture:
-    figure.savefig(options.picture, dpi=120)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()

@@ -2,9 +2,9 @@
 Upsample a sound
 ================
 
-A sound with 4,000 samples per second has no frequencies above 2 kHz. A network with a transposed convolution in 1-D makes
-16,000 samples per second from it, and learns to add the harmonics that are missing. It is trained on random notes of a
-plucked string, and then hears a melody.
+A sound with 4,000 samples per second has no frequencies above 2 kHz. A network with a transposed convolution in 1-D
+makes 16,000 samples per second from it, and learns to add the harmonics that are missing. It is trained on random notes
+of a plucked string, and then hears a melody.
 
 The layers are written with `convgrad_cy.conv`, `convgrad_cy.conv_transpose` and their gradients.
 
@@ -27,7 +27,7 @@ except ImportError:  # the progress bar is optional
         return range(steps)
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="few steps of a small network")
 options = parser.parse_args()
@@ -71,8 +71,8 @@ few, melody = pair(np.concatenate([note(pitch(semitones), 0.32) for semitones in
 # The network
 # -----------
 #
-# Three convolutions of 9 taps and a transposed one of 16 taps and stride 4. ``forward`` keeps the inputs of the layers, and
-# ``backward`` gives each filter its gradient. The network adds to the sound that the Fourier transform interpolates.
+# Three convolutions of 9 taps and a transposed one of 16 taps and stride 4. ``forward`` keeps the inputs of the layers,
+# and ``backward`` gives each filter its gradient. The result is added to the sound that is interpolated.
 
 width, steps, batch = (16, 40, 8) if options.quick else (40, 800, 16)
 SHAPES = (width, 1, 9), (width, width, 9), (width, width, 9), (width, 1, 16)
@@ -146,7 +146,4 @@ for (title, sound), style in zip(sounds.items(), ("k-", "C0--", "C1-"), strict=T
 place.set(title="Ten milliseconds of a note", xlabel="time (ms)", ylabel="amplitude", ylim=(-2.2, 1.6))
 place.legend(loc="lower center", ncols=3)
 place.grid(alpha=0.3)
-if options.picture:
-    figure.savefig(options.picture, dpi=110)
-else:
-    plt.show()
+figure.savefig(options.picture, dpi=110) if options.picture else plt.show()
