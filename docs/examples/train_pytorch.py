@@ -87,7 +87,7 @@ def draw(path, losses, seconds):
 
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    for title, style in zip(losses, ("--", "-"), strict=True):
+    for title, style in zip(losses, ("-", "--"), strict=True):
         count = min(20, len(losses[title]))
         means = np.convolve(losses[title], np.ones(count) / count, "valid")
         left.semilogy(means, style, label=title)

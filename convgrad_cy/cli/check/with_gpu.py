@@ -28,7 +28,7 @@ def _converters(cupy, dtype, storage):
     """Functions from NumPy's arrays to CuPy's and back. They copy bytes, because CuPy may not know the type."""
 
     def to_device(host):
-        data = cupy.asarray(np.ascontiguousarray(host).view(np.uint8).reshape(-1))
+        data = cupy.array(np.ascontiguousarray(host).view(np.uint8).reshape(-1))
         return cupy.ndarray(host.shape, dtype, data.data)
 
     def to_host(array):
