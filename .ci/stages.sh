@@ -202,6 +202,7 @@ print(next(line for line in requires("convgrad_cy") if line.startswith("numpy>="
     cd "$scratch/elsewhere"
     # Without a compiler, and without everything else of this machine.
     env -i PATH="$scratch/clean/bin" python -m convgrad_cy demo
+    env -i PATH="$scratch/clean/bin" python -m convgrad_cy check
     "$scratch/clean/bin/python" -W error -c "import convgrad_cy; print(convgrad_cy.__version__, convgrad_cy.__file__)"
     "$scratch/clean/bin/python" -m convgrad_cy info
     if "$scratch/clean/bin/pip" install --only-binary numpy "$oldest" 2> "$scratch/oldest.log"; then

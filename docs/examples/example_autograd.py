@@ -87,7 +87,7 @@ def loss(w):
 
 w, speed, losses = np.zeros((1, 1, 5, 5)), 0, []
 step_of = value_and_grad(loss)
-for _ in trange(20 if options.quick else 300, desc="gradient descent", unit=" steps"):
+for _ in trange(20 if options.quick else 100, desc="gradient descent", unit=" steps"):
     value, gradient = step_of(w)
     speed = 0.8 * speed - 0.1 * gradient
     w = w + speed

@@ -4,7 +4,7 @@ Convolutions of sigpy and their adjoints
 
 sigpy computes its convolutions on a CPU with one call of SciPy for each pair of channels. The three functions below
 replace those loops by calls of this package. They have the names, arguments and results of the functions in
-``sigpy/conv.py``, so they are a patch that could be sent: replace the three functions there, and nothing else.
+``sigpy/conv.py``, so they are a patch that could be sent.
 
 The example compares them with sigpy's own, checks that the adjoints are adjoints, and recovers a picture from eight
 blurred ones with sigpy's solver.

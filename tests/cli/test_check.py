@@ -12,7 +12,7 @@ import pytest
 from commands import assert_one_line, start, status_of
 
 import convgrad_cy as cg
-from convgrad_cy import cpu
+from convgrad_cy import _repeat, cpu
 from convgrad_cy.cli.check import bounds, cases, command, forks, frameworks, kernels, processes, report, with_gpu
 from convgrad_cy.cli.check.functions import FUNCTIONS
 from convgrad_cy.cli.check.storage import STORAGES
@@ -20,6 +20,7 @@ from convgrad_cy.cli.check.tally import Tally
 
 FAULTS = Path(__file__).parent / "check_faults"
 SMALL = [case for case in cases.CASES if not case.is_large]
+needs_threads = pytest.mark.skipif(not _repeat.has_openmp(), reason="this build has one thread")
 BY_NAME = {function.name: function for function in FUNCTIONS}
 
 
@@ -105,7 +106,9 @@ FAULTY = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTY)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(name, marks=needs_threads) if name == "threads" else name for name in FAULTY]
+)
 def test_a_wrong_function_is_found(fault, monkeypatch):
     spoil, text = FAULTY[fault]
     right = cg.conv
@@ -135,6 +138,7 @@ def test_every_family_is_reached():
     assert found == {family.__name__.rpartition(".")[2] for family in cpu.families.PREFERENCE}
 
 
+@needs_threads
 def test_several_threads_compute_the_large_layers():
     with cg.num_threads(3):
         for case in cases.CASES:

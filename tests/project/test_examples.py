@@ -78,22 +78,28 @@ PRINTED = {
 }
 
 
-def test_every_example_is_tested():
-    assert [path.stem for path in EXAMPLES] == sorted(PRINTED)
+#: An example without options: a figure for the gallery, and no numbers.
+FIGURE = (("matplotlib",), [])
+
+
+def test_every_example_with_options_is_tested():
+    with_options = [path.stem for path in EXAMPLES if "ArgumentParser" in path.read_text(encoding="utf-8")]
+    assert with_options == sorted(PRINTED)
 
 
 @pytest.mark.examples
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", [path.stem for path in EXAMPLES])
 def test_example(name, tmp_path):
-    packages, numbers = PRINTED[name]
+    packages, numbers = PRINTED.get(name, FIGURE)
     for package in packages:
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     picture = tmp_path / "picture.png"
     short = ["--epochs=1", "--width=8", "--plot"] if name.startswith("train_") else ["--quick"]
+    options = [*short, picture] if name in PRINTED else []
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, FOLDER / f"{name}.py", *short, picture],
+        [sys.executable, FOLDER / f"{name}.py", *options],
         env={**os.environ, "MPLBACKEND": "Agg", "OMP_WAIT_POLICY": "passive", "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -104,7 +110,8 @@ def test_example(name, tmp_path):
         found = re.search(pattern, done.stdout, re.MULTILINE)
         assert found, f"{pattern} is not in:\n{done.stdout}"
         assert least is None or least <= float(found[1]) <= most, found[0]
-    assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
+    if options:
+        assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -112,7 +119,8 @@ def test_an_example_is_short_and_fit_for_the_gallery(path):
     source = path.read_text(encoding="utf-8")
     assert len(source.splitlines()) < 150
     title, line, empty, text = ast.get_docstring(ast.parse(source)).split("\n", 3)
-    assert line == "=" * len(title) and not empty and "It needs" in text
+    assert line == "=" * len(title) and not empty
+    assert "It needs" in text or path.stem not in PRINTED
     for heading, line in re.findall(r"^# %%\n# (.*)\n# (.*)$", source, re.MULTILINE):
         assert line == "-" * len(heading)
 
@@ -128,7 +136,7 @@ def test_the_gallery_needs_numpy_and_matplotlib_alone(path):
         for node in tree.body
         if isinstance(node, (ast.Import, ast.ImportFrom))
     }
-    assert needed == {"argparse", "matplotlib", "numpy", "convgrad_cy"}
+    assert needed <= {"argparse", "matplotlib", "numpy", "convgrad_cy"}
 
 
 def test_the_index_names_every_example():

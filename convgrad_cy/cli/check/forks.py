@@ -11,8 +11,8 @@ from .functions import FUNCTIONS
 from .storage import STORAGES
 from .tally import Tally
 
-#: Seconds that the forked process may take. It takes less than one.
-PATIENCE = 30
+#: Seconds that the forked process may take. It takes less than one, and a minute in an emulator.
+PATIENCE = 120
 
 
 def _bits():

@@ -11,8 +11,8 @@ from threading import Timer
 
 from .tally import Tally
 
-#: Seconds without a record after which a process is ended.
-PATIENCE = 120
+#: Seconds without a record after which a process is ended. A record takes about one, and a minute in an emulator.
+PATIENCE = 300
 
 
 def _ended(status, said, is_late):
