@@ -44,9 +44,14 @@ STAGES = [
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
     Stage("threads", 75, "kernels with one thread", "SHARE=0.03", "SHARE=1"),
     Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
-    Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
+    Stage("wheel", 50, "sdist and repaired wheel; check and demo with the wheel alone, the demo with the oldest NumPy"),
     Stage(
-        "peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
+        "peers",
+        190,
+        "with PyTorch, JAX and onnx; the examples of docs",
+        "SHARE=0.05 SLOW_SHARE=0",
+        "SHARE=1 SLOW_SHARE=1",
+        ("get_peers",),
     ),
     Stage(
         "watch",

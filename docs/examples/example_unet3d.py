@@ -144,6 +144,6 @@ for place, (title, picture) in zip(axes, shown.items(), strict=False):
     place.imshow(picture[middle].numpy(), cmap="gray")
     place.set(title=title, xticks=[], yticks=[])
 axes[3].bar_label(axes[3].bar(list(seconds), list(seconds.values()), color=["gray", "C0"]), fmt="%.1f s")
-axes[3].set(title=f"Inference, {torch.get_num_threads()} threads", ylabel="seconds")
+axes[3].set(title=f"Inference, threads: {torch.get_num_threads()}", ylabel="seconds")
 axes[3].margins(y=0.15)
 figure.savefig(options.picture, dpi=110) if options.picture else plt.show()
