@@ -67,6 +67,9 @@ get_peers() {
     timeout 900 "$scratch/peers/bin/pip" download --dest "$scratch/peers/wheels" \
         torch==2.13.0 'jax<0.11' onnx expecttest tqdm 'dask[array]' distributed zarr "${checkers[@]}" ||
         touch "$scratch/no_peers"
+    # For docs/examples: in a folder of their own, because they may want an older NumPy.
+    timeout 300 "$scratch/peers/bin/pip" install --only-binary :all: --target "$scratch/examples" \
+        matplotlib tqdm autograd pytensor sigpy || rm -rf "$scratch/examples"
 }
 
 get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and NVRTC of the version that the tests know
@@ -202,6 +205,7 @@ print(next(line for line in requires("convgrad_cy") if line.startswith("numpy>="
     cd "$scratch/elsewhere"
     # Without a compiler, and without everything else of this machine.
     env -i PATH="$scratch/clean/bin" python -m convgrad_cy demo
+    env -i PATH="$scratch/clean/bin" python -m convgrad_cy check
     "$scratch/clean/bin/python" -W error -c "import convgrad_cy; print(convgrad_cy.__version__, convgrad_cy.__file__)"
     "$scratch/clean/bin/python" -m convgrad_cy info
     if "$scratch/clean/bin/pip" install --only-binary numpy "$oldest" 2> "$scratch/oldest.log"; then
@@ -232,6 +236,11 @@ peers() {
         return
     fi
     "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx or dask"
+    if [ -d "$scratch/examples" ]; then
+        PYTHONPATH=$scratch/examples "$python" "${pytest[@]}" -rs -m examples tests/project/test_examples.py
+    else
+        echo "SKIPPED: the packages of docs/examples could not be installed"
+    fi
     if is_linux; then
         once dist
         echo "the repaired wheel together with PyTorch:"

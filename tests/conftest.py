@@ -47,6 +47,7 @@ def pytest_configure(config):
     settings.load_profile("fixed")
     for name in OPTIONAL:
         config.addinivalue_line("markers", f"{name}: needs the package {name}; skipped where it is not installed")
+    config.addinivalue_line("markers", "examples: runs an example of docs/examples; skipped without its packages")
     config.addinivalue_line("markers", "checkout: reads the sources; skipped if a wheel is tested without them")
     config.addinivalue_line("markers", "onednn: needs the real library in the environment CONVGRAD_CY_ONEDNN_VENV")
     config.addinivalue_line("markers", "simulator: runs CUDA kernels on the CPU; skipped if g++ is not installed")

@@ -62,3 +62,20 @@ def complain(text):
         return
     with suppress(OSError):
         _write(sys.stderr, f"{text}\n")
+
+
+def _is_terminal():
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def progress(done, total, text):
+    """Draw a bar that replaces the terminal's last line. In a file it would be noise, so nothing is written there."""
+    if _is_terminal():
+        filled = 30 * done // total
+        line(f"\r\x1b[K  [{'#' * filled}{'.' * (30 - filled)}] {text}", end="")
+
+
+def clear_progress():
+    """Remove the bar, so that the next line takes its place."""
+    if _is_terminal():
+        line("\r\x1b[K", end="")

@@ -1,10 +1,13 @@
-"""Train a convolutional network with PyTorch on a CPU twice: with PyTorch's own kernels and with convgrad_cy's.
+"""
+Train with PyTorch
+==================
 
-    python docs/examples/train_pytorch.py
-
-It reads handwritten digits: 1,347 to learn from and 450 to be tested on. Both begin with the same weights and see the
-same batches in the same order. The model is plain PyTorch. The only difference is the
+A convolutional network learns handwritten digits twice: with PyTorch's own kernels and with convgrad_cy's. Both begin
+with the same weights and see the same batches in the same order. The model is plain PyTorch. The only difference is the
 block ``with convgrad_cy.torch.enabled():``.
+
+Run it with ``python docs/examples/train_pytorch.py [--plot PICTURE.png]``. It needs PyTorch 2.9 or newer, tqdm and, for
+the picture, matplotlib.
 """
 
 import argparse
@@ -14,6 +17,7 @@ from statistics import median
 from time import perf_counter
 
 try:
+    import numpy as np
     import torch
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
@@ -26,15 +30,11 @@ except ImportError as error:
 
 
 def arguments():
-    def positive(text):
-        if int(text) < 1:
-            raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-        return int(text)
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=positive, default=10, help="passes over the digits (default: 10)")
-    parser.add_argument("--batch", type=positive, default=32, help="digits in a step (default: 32)")
-    parser.add_argument("--width", type=positive, default=64, help="channels of the first layer (default: 64)")
+    parser.add_argument("--plot", metavar="FILE", help="save a picture of losses and times (needs matplotlib)")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the digits (default: 10)")
+    parser.add_argument("--batch", type=int, default=32, help="digits in a step (default: 32)")
+    parser.add_argument("--width", type=int, default=64, help="channels of the first layer (default: 64)")
     parser.add_argument("--seed", type=int, default=0, help="of the weights and of the order (default: 0)")
     return parser.parse_args()
 
@@ -52,8 +52,11 @@ def network(width):
     )
 
 
-def train(model, batches, epochs, title, seconds):
-    """Trains until the end of an epoch whenever it is asked for the next one; adds the time of each step to a list."""
+def train(model, batches, epochs, title, losses, seconds):
+    """Trains until the end of an epoch whenever it is asked for the next one.
+
+    The loss and the time of each step are added to lists.
+    """
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     criterion = nn.CrossEntropyLoss()
     # The first call of everything takes longer: it is made before the clock starts, and its gradients are not used.
@@ -68,13 +71,31 @@ def train(model, batches, epochs, title, seconds):
                 loss.backward()
                 optimizer.step()
                 seconds.append(perf_counter() - start)
-                bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+                losses.append(loss.item())
+                bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
         yield
 
 
 @torch.no_grad()
 def accuracy(model, images, labels):
     return (model(images).argmax(dim=1) == labels).float().mean().item()
+
+
+def draw(path, losses, seconds):
+    """Save the losses, each the mean of 20 steps, against the steps and against their time."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for title, style in zip(losses, ("-", "--"), strict=True):
+        count = min(20, len(losses[title]))
+        means = np.convolve(losses[title], np.ones(count) / count, "valid")
+        left.semilogy(means, style, label=title)
+        right.semilogy(median(seconds[title]) * np.arange(len(means)), means, style, label=title)
+    left.set(title="The losses are the same", xlabel="step", ylabel="loss, mean of 20 steps")
+    right.set(title="The times are not", xlabel="steps × median time of a step (s)")
+    left.legend()
+    figure.savefig(path, dpi=110)
 
 
 def main():
@@ -84,13 +105,13 @@ def main():
     print(f"{len(train_set)} digits, {weights:,} weights, epochs: {options.epochs}, threads: {torch.get_num_threads()}")
 
     kernels = {"PyTorch": nullcontext, "convgrad_cy": convgrad_cy.torch.enabled}
-    models, seconds, runs = {}, {}, {}
+    models, losses, seconds, runs = {}, {}, {}, {}
     for title in kernels:
         torch.manual_seed(options.seed)
-        models[title], seconds[title] = network(options.width), []
+        models[title], losses[title], seconds[title] = network(options.width), [], []
         order = torch.Generator().manual_seed(options.seed)
         batches = DataLoader(train_set, options.batch, shuffle=True, generator=order)
-        runs[title] = train(models[title], batches, options.epochs, title, seconds[title])
+        runs[title] = train(models[title], batches, options.epochs, title, losses[title], seconds[title])
     # In turn, an epoch each, so that other programs on the machine slow down both.
     for _ in range(options.epochs):
         for title in kernels:
@@ -103,10 +124,12 @@ def main():
             right = accuracy(models[title], *test_set.tensors)
         print(f"{title:<18}{sum(seconds[title]):>8.2f} s{1e3 * median(seconds[title]):>12.2f} ms{right:>16.2%}")
     theirs, ours = map(median, seconds.values())
-    print(f"\nThe median step with convgrad_cy took {ours / theirs:.2f} of the time with PyTorch's own kernels.")
+    print(f"\nThe median step with convgrad_cy was {theirs / ours:.2f} times as fast as with PyTorch's own kernels.")
     status = convgrad_cy.torch.status()
     passed_on = sum(status.passed_on.values())
     print(f"convgrad_cy computed {sum(status.computed.values())} calls and passed {passed_on} on to PyTorch's kernels.")
+    if options.plot:
+        draw(options.plot, losses, seconds)
 
 
 if __name__ == "__main__":

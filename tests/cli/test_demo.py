@@ -9,6 +9,7 @@ import pytest
 from commands import assert_one_line, start
 
 import convgrad_cy as cg
+from convgrad_cy.cli import output
 from convgrad_cy.cli.demo import digits, gradient_check, training
 from convgrad_cy.cli.main import main
 
@@ -65,11 +66,15 @@ def test_demo_fails_where_something_is_wrong(monkeypatch, capsys):
 
 
 def test_progress_bar_on_a_terminal(monkeypatch, capsys):
+    output.progress(1, 2, "nobody sees it")
+    output.clear_progress()
+    assert capsys.readouterr().out == "", "a progress bar in a file"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    training.progress(1, 2, "half")
-    training.progress(2, 2, "done")
-    half, whole = "#" * 15 + "." * 15, "#" * 30
-    assert capsys.readouterr().out == f"\r  [{half}] epoch 1/2  half\r  [{whole}] epoch 2/2  done\n"
+    output.progress(1, 2, "half")
+    output.progress(2, 2, "done")
+    output.clear_progress()
+    half, whole, new = "#" * 15 + "." * 15, "#" * 30, "\r\x1b[K"
+    assert capsys.readouterr().out == f"{new}  [{half}] half{new}  [{whole}] done{new}"
 
 
 def test_plot_without_matplotlib(monkeypatch, capsys, tmp_path):

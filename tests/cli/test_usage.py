@@ -11,11 +11,12 @@ from commands import status_of
 
 import convgrad_cy as cg
 from convgrad_cy.cli import run
+from convgrad_cy.cli.check import processes
 from convgrad_cy.cli.demo import training
 from convgrad_cy.cli.problem_text import LETTERS
 
 
-@pytest.mark.parametrize("command", [(), ("info",), ("demo",), ("explain",), ("run",)])
+@pytest.mark.parametrize("command", [(), ("info",), ("check",), ("demo",), ("explain",), ("run",)])
 def test_help(command, capsys):
     assert status_of(*command, "--help") == 0
     text = capsys.readouterr().out
@@ -38,7 +39,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"convgrad_cy {cg.__version__}\n"
 
 
-def interrupt(*arguments):
+def interrupt(*arguments, **keywords):
     raise KeyboardInterrupt
 
 
@@ -46,6 +47,7 @@ def interrupt(*arguments):
     "module, function, command",
     [
         (training, "train", ("demo",)),
+        (processes, "records", ("check",)),
         (run, "read_arrays", ("run", "conv", "in.npz", "out.npz")),
     ],
 )

@@ -17,7 +17,10 @@ PACKAGE = ROOT / "convgrad_cy"
 #: all its modules without a line of their own, which may import each other. A new line is a decision about the design.
 ALLOWED = {
     "__main__": {"cli"},
-    "cli": {"", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"},
+    "cli": {
+        *("", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"),
+        *("jax", "torch"),  # the check, inside functions
+    },
     "shims": {"", "api", "arrays", "checks", "checks.keywords", "dtypes", "problem"},
     "dask": {"api", "arrays", "blocks", "calls", "checks", "checks.keywords", "dtypes", "problem"},
     "blocks": {"api", "arrays", "calls", "checks", "cpu", "dtypes", "problem", "settings"},
@@ -58,7 +61,7 @@ ALLOWED = {
 OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
     "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
-    "cli": {"cupy", "matplotlib", "ml_dtypes"},
+    "cli": {"cupy", "jax", "matplotlib", "ml_dtypes", "torch"},
 }
 #: Imports of a module at its own import. Nobody else imports such a module.
 ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}, "dask": {"dask"}}

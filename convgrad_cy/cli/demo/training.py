@@ -1,6 +1,5 @@
 """The demo from start to end: gradient checks, training, and a report of both."""
 
-import sys
 from statistics import median
 from time import perf_counter
 
@@ -13,14 +12,6 @@ from convgrad_cy.cli.demo.network import Adam, Network
 BATCH = 32
 RATE = 4e-3
 MINIMUM_ACCURACY = 0.97
-
-
-def progress(epoch, epochs, text):
-    """A bar that redraws its line, on a terminal only: in a file it would be noise."""
-    if sys.stdout is not None and sys.stdout.isatty():
-        filled = 30 * epoch // epochs
-        end = "\n" if epoch == epochs else ""
-        output.line(f"\r  [{'#' * filled}{'.' * (30 - filled)}] epoch {epoch}/{epochs}  {text}", end)
 
 
 def report_checks(checks):
@@ -61,7 +52,9 @@ def train(network, train_set, test_set, epochs, rng):
         history["training loss"].append(float(np.mean(losses)))
         history["test accuracy"].append(accuracy)
         history["reconstruction RMSE"].append(rmse(drawings, test_set.images))
-        progress(epoch, epochs, f"loss {np.mean(losses):.3f}  test accuracy {accuracy:.2%}")
+        reached = f"loss {np.mean(losses):.3f}  test accuracy {accuracy:.2%}"
+        output.progress(epoch, epochs, f"epoch {epoch}/{epochs}  {reached}")
+    output.clear_progress()
     return history, seconds
 
 
