@@ -30,10 +30,10 @@ def data(function, source, w, asked, options):
     is_exact = library is NUMPY and options.algorithm == "direct" and with_halo is not source
     whole = problem if is_exact else None
     call = partial(blocks.data_block, name=function.name, options=options, order=order, channels=channels, whole=whole)
-    axes = range(source.ndim)
+    axes, dtype = range(source.ndim), source.dtype.newbyteorder("=")
     return da.blockwise(
         partial(_block, call), axes, with_halo, axes, w, range(w.ndim, 2 * w.ndim), *rows, token=function.name,
-        adjust_chunks=sizes | {order[1]: (channels,)}, dtype=source.dtype, meta=source._meta,
+        adjust_chunks=sizes | {order[1]: (channels,)}, dtype=dtype, meta=meta_from_array(source._meta, dtype=dtype),
         align_arrays=False, concatenate=True,
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ def filter_gradient(function, x, dy, asked, options):
         split_every=dict.fromkeys(leading, _BLOCKS_OF_A_SUM) | {0: _IMAGES_OF_A_SUM},
         meta=meta_from_array(x._meta, x.ndim, dtype),
     )  # fmt: skip
-    return total.astype(x.dtype)
+    return total.astype(x.dtype.newbyteorder("="))
 
 
 def _block(call, first, second, *rows):

@@ -179,3 +179,15 @@ def test_an_empty_batch():
     y = cd.conv(x, w, padding=1)
     assert y.compute().shape == (0, 4, 8)
     assert not cd.conv_backward_filter(x, y, w.shape, padding=1).compute().any()
+
+
+def test_results_have_the_byte_order_of_the_machine():
+    import convgrad_cy.dask as cd
+
+    x, w = real((2, 3, 8)), real((4, 3, 3))
+    swapped = lazy(x.astype(x.dtype.newbyteorder()), ((4, 4),))
+    y = cd.conv(swapped, w, algorithm="direct")
+    assert y.dtype == y.compute().dtype == x.dtype and y.dtype.isnative
+    assert bits(y.compute()) == bits(cg.conv(x, w, algorithm="direct"))
+    dw = cd.conv_backward_filter(swapped, y, w.shape)
+    assert dw.dtype == dw.compute().dtype == x.dtype and dw.dtype.isnative
