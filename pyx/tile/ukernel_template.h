@@ -63,6 +63,8 @@ STEP(VECTOR (*sum)[MOST_VECTORS], const int channelwise, const int rows, const i
      int64_t place, const TYPE *b)
 {
     VECTOR line[MOST_VECTORS];
+    if (vectors > 1)
+        KEEP_ADDRESS(b);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++)
         line[v] = ((const VECTOR *)b)[v];
