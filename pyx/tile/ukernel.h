@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/unroll.h"
 #include "cpu_features.h"
 
 #ifdef __SSE2__
@@ -75,9 +76,8 @@ enum { CARRIED, FRESH, ADDED, STREAMED }; /* beginning and end of a tile's sums,
 #define FIRST_BYTES 256
 static inline void prefetch_lines(const void *first)
 {
-#pragma GCC unroll 4
-    for (int i = 0; i < FIRST_BYTES; i += 64)
-        __builtin_prefetch((const char *)first + i, 0, 3);
+    UNROLLED(i, FIRST_BYTES / 64)
+        __builtin_prefetch((const char *)first + 64 * i, 0, 3);
 }
 
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It flushes subnormal numbers to
