@@ -41,7 +41,10 @@ ISA_TABLE = {
         "x86_64_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
     },
     "aarch64": {
-        "aarch64": ["-march=armv8-a"],
+        # One row: compiled for armv8.2-a+fp16 or armv8.6-a+bf16, tiles and conversions are the same machine code. The
+        # functions that multiply pairs of bfloat16 allow their instructions themselves (tile/ukernel.h).
+        # GCC's first scheduling moves loads up until vectors do not fit into registers. On x86-64 it is off by default.
+        "aarch64": ["-march=armv8-a", "-fno-schedule-insns", "-Wno-ignored-optimization-argument"],
     },
 }
 SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}

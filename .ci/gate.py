@@ -87,11 +87,20 @@ STAGES = [
         "SHARE=1 NARROW=0.2 WHOLE=1",
         ("build_sanitized",),
     ),
+    Stage(
+        "arm", 60, "the kernels for arm64 on an emulated processor", "SHARE=0.004", "SHARE=1 WHOLE=1", ("build_arm",)
+    ),
 ]
 BY_NAME = {stage.name: stage for stage in STAGES}
 #: Functions of stages.sh that run at the same time as the stages: they wait for the network, or compile at low
 #: priority. Each begins after the stage that is named here, if that is to run; the kernels' translation exists then.
-BESIDE = {"get_peers": None, "get_gpu": None, "build_plain": "suite", "build_sanitized": "suite"}
+BESIDE = {
+    "get_peers": None,
+    "get_gpu": None,
+    "build_plain": "suite",
+    "build_sanitized": "suite",
+    "build_arm": "suite",
+}
 
 CLOSING = re.compile(r"\b\d+ (?:passed|failed|error|mutants).*?(?= in [\d.]+s|$)")
 

@@ -104,6 +104,14 @@ build_sanitized() {
     fi
 }
 
+build_arm() { # 77: the compiler, the emulator or an arm64 Python cannot be had
+    once build
+    local status=0
+    CONVGRAD_CY_OPTIMIZE=1 PYTHON=$python bash tests/arm build || status=$?
+    [ "$status" != 77 ] || touch "$scratch/no_arm"
+    [ "$status" = 0 ] || [ "$status" = 77 ]
+}
+
 # --- The stages. ---
 
 copy() { # the files that git tracks or would track
@@ -328,6 +336,20 @@ sanitize() {
             ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
             .venv/bin/python "${pytest[@]}" --share "$share" "${kernel_tests[@]}"
     done
+}
+
+arm() {
+    if [ -e "$scratch/no_arm" ]; then
+        echo "SKIPPED: $(sed -n 's/^tests.arm: //p' "$scratch/build_arm.log")"
+        return
+    fi
+    local chosen=()
+    if [ "${WHOLE:-0}" != 1 ]; then
+        export CONVGRAD_CY_OPTIMIZE=1 # optimising takes longer than a share of the tests
+        export CPUS=max,pauth-impdef=on
+        chosen=(tests/kernels/test_{values,nonfinite,pairs}.py)
+    fi
+    PYTHON=$python bash tests/arm --seed "${CI_SEED:-0}" --share "$SHARE" "${chosen[@]}"
 }
 
 quick() { # in the checkout itself

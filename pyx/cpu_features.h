@@ -6,6 +6,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 static inline int runs_x86_64(int level)
@@ -77,6 +81,21 @@ static inline int runs_aarch64(void)
 {
 #if defined(__aarch64__)
     return 1;
+#else
+    return 0;
+#endif
+}
+
+/* Whether an Arm processor has the instructions of armv8.6-a for bfloat16. */
+static inline int has_bf16(void)
+{
+#if defined(__aarch64__) && defined(__linux__)
+    const unsigned long bf16 = 1ul << 14; /* HWCAP2_BF16, which older headers lack */
+    return (getauxval(AT_HWCAP2) & bf16) != 0;
+#elif defined(__aarch64__) && defined(__APPLE__)
+    int found = 0;
+    size_t bytes = sizeof found;
+    return sysctlbyname("hw.optional.arm.FEAT_BF16", &found, &bytes, 0, 0) == 0 && found;
 #else
     return 0;
 #endif

@@ -120,8 +120,22 @@ static PAIRS_TARGET void narrow_natively(bf16 *to, const float *of, int64_t coun
             _mm256_storeu_si256((__m256i *)(to + i), (__m256i)_mm512_cvtneps_pbh(line));
     }
 }
+#define LEAST_NATIVE 16
+#elif defined(__aarch64__) && defined(ADD_PAIRS) && !defined(CONVGRAD_WIDE)
+static PAIRS_TARGET void narrow_natively(bf16 *to, const float *of, int64_t count)
+{
+    for (int64_t first = 0; first < count; first += 4) {
+        const int64_t i = first + 4 <= count ? first : count - 4;
+        halves_4 line;
+        __asm__("bfcvtn %0.4h, %1.4s" : "=w"(line) : "w"(*(const words_4 *)(of + i)));
+        *(halves_4 *)(to + i) = line;
+    }
+}
+#define LEAST_NATIVE 4
+#endif
+#ifdef LEAST_NATIVE
 #define NARROW_NATIVELY                                                                                                \
-    if (count >= 16 && has_pairs()) {                                                                                  \
+    if (count >= LEAST_NATIVE && has_pairs()) {                                                                        \
         narrow_natively(to, of, count);                                                                                \
         return;                                                                                                        \
     }
@@ -178,6 +192,7 @@ static inline void bf16_pair_every_second(uint32_t *to, const bf16 *low, const b
 }
 
 #undef NARROW_NATIVELY
+#undef LEAST_NATIVE
 #undef LOW_4
 #undef LOW_8
 #undef LOW_16

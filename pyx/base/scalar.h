@@ -1,7 +1,8 @@
 /* The two 16-bit types and their conversions. Widening is exact. Narrowing rounds to nearest even.
  *
  * Conversions are integer arithmetic without branches, so compilers vectorize loops over them for every instruction
- * set. The types are structs because Cython cannot tell two typedefs of one integer type apart. */
+ * set. Every Arm processor has an instruction for a float16. The types are structs because Cython cannot tell two
+ * typedefs of one integer type apart. */
 #ifndef CONVGRAD_SCALAR_H
 #define CONVGRAD_SCALAR_H
 
@@ -30,6 +31,25 @@ static inline float bits_float(uint32_t bits)
     return value;
 }
 
+#ifdef __aarch64__
+
+static inline float f16_widen(f16 half)
+{
+    __fp16 value;
+    memcpy(&value, &half, sizeof value);
+    return (float)value;
+}
+
+static inline f16 f16_narrow(float value)
+{
+    const __fp16 rounded = (__fp16)value;
+    f16 half;
+    memcpy(&half, &rounded, sizeof half);
+    return half;
+}
+
+#else
+
 static inline float f16_widen(f16 half)
 {
     const uint32_t sign = (uint32_t)(half.bits & 0x8000) << 16, magnitude = half.bits & 0x7fff;
@@ -49,6 +69,8 @@ static inline f16 f16_narrow(float value)
     return (f16){(uint16_t)((bits >> 16 & 0x8000) | (magnitude >= 0x477ff000 ? special : finite))};
 }
 
+#endif
+
 static inline float bf16_widen(bf16 half)
 {
     return bits_float((uint32_t)half.bits << 16);
@@ -63,8 +85,10 @@ static inline bf16 bf16_narrow(float value)
 
 /* Rows of adjacent elements. Processors with float16 instructions convert several times faster. They give the same
  * values, except that a NaN keeps more of its payload. */
-#ifdef __F16C__
+#if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 static inline void f16_widen_row(float *to, const f16 *of, int64_t count)
@@ -77,6 +101,9 @@ static inline void f16_widen_row(float *to, const f16 *of, int64_t count)
 #ifdef __F16C__
     for (; i + 8 <= count; i += 8)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(of + i))));
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4)
+        vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&of[i].bits))));
 #endif
     for (; i < count; i++)
         to[i] = f16_widen(of[i]);
@@ -111,6 +138,9 @@ static inline void f16_narrow_row(f16 *to, const float *of, int64_t count)
 #ifdef __F16C__
     for (; i + 8 <= count; i += 8)
         _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(of + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4)
+        vst1_u16(&to[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(of + i))));
 #endif
     for (; i < count; i++)
         to[i] = f16_narrow(of[i]);

@@ -23,14 +23,11 @@ STEP(const int rows, const int outputs, VECTOR sum[DOT_ROWS][DOT_OUTPUTS], const
      int64_t x0, int64_t w0, int64_t count)
 {
     VECTOR line[DOT_OUTPUTS];
-#pragma GCC unroll 8
-    for (int o = 0; o < outputs; o++)
+    UNROLLED(o, outputs)
         line[o] = count == LANES ? *(const VECTOR *)(w[o] + w0) : LOAD_SOME(w[o] + w0, count);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
+    UNROLLED(r, rows) {
         VECTOR seen = count == LANES ? *(const VECTOR *)(x[r] + x0) : LOAD_SOME(x[r] + x0, count);
-#pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++)
+        UNROLLED(o, outputs)
             sum[r][o] += seen * line[o];
     }
 }
@@ -42,16 +39,12 @@ TILE(const int rows, const int outputs, const dot_run *runs, int64_t run_count, 
 {
     VECTOR sum[DOT_ROWS][DOT_OUTPUTS];
     const TYPE *x_of[DOT_ROWS], *w_of[DOT_OUTPUTS];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
+    UNROLLED(r, rows)
         x_of[r] = x + x_rows[r];
-#pragma GCC unroll 8
-    for (int o = 0; o < outputs; o++)
+    UNROLLED(o, outputs)
         w_of[o] = w + o * w_output;
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++)
+    UNROLLED(r, rows)
+        UNROLLED(o, outputs)
             sum[r][o] = (VECTOR){0};
     for (int64_t i = 0; i < run_count; i++) {
         const int64_t x0 = runs[i].x, w0 = runs[i].w, count = runs[i].count;
@@ -61,10 +54,8 @@ TILE(const int rows, const int outputs, const dot_run *runs, int64_t run_count, 
         if (k < count)
             STEP(rows, outputs, sum, x_of, w_of, x0 + k, w0 + k, count - k);
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++) {
+    UNROLLED(r, rows)
+        UNROLLED(o, outputs) {
             TYPE lane[LANES];
             memcpy(lane, &sum[r][o], sizeof lane);
 #pragma GCC unroll 4

@@ -40,21 +40,17 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
                 for (int i = 0; i < positions * step; i++, next += s->x_tap)
                     __builtin_prefetch(next, 0, 3);
             }
-#pragma GCC unroll 16
-        for (int p = 0; p < positions; p++)
+        UNROLLED(p, positions)
             sum[p] = fresh ? (VECTOR){0} : LOAD(made + p * s->y_position);
         for (int64_t r = 0; r < s->rows; r++) {
             const TYPE *column = x_row;
-#pragma GCC unroll 16
-            for (int t = 0; t < taps; t++)
+            UNROLLED(t, taps)
                 factor[t] = LOAD(w_row + t * s->w_tap);
-#pragma GCC unroll 32
-            for (int i = 0; i < (positions - 1) * step + taps; i++) {
+            UNROLLED(i, (positions - 1) * step + taps) {
                 if (i >= begin && i < end) {
                     VECTOR seen = LOAD(column);
                     KEEP_VECTOR(seen); /* otherwise each product would load it again */
-#pragma GCC unroll 16
-                    for (int t = 0; t < taps; t++)
+                    UNROLLED(t, taps)
                         if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
                             sum[(i - t) / step] += seen * factor[t];
                 }
@@ -63,8 +59,7 @@ CHUNK(const int step, const int taps, const int positions, const slide_shape *s,
             x_row += s->x_row;
             w_row += s->w_row;
         }
-#pragma GCC unroll 16
-        for (int p = 0; p < positions; p++)
+        UNROLLED(p, positions)
             *(VECTOR *)(made + p * s->y_position) = sum[p];
     }
 }
@@ -133,10 +128,8 @@ ADD(const int rows, const int taps, const slide_shape *s, const TYPE **row, cons
     VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
 {
     VECTOR line = LOAD(grad);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-        for (int t = 0; t < taps; t++)
+    UNROLLED(r, rows) {
+        UNROLLED(t, taps)
             sum[r][t] += LOAD(row[r] + t * s->x_tap) * line;
         row[r] += s->x_position;
     }
@@ -148,22 +141,17 @@ ADD_SHARED(const int step, const int rows, const int taps, const int positions, 
            const TYPE *grad, VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
 {
     VECTOR line[SLIDE_COLUMNS];
-#pragma GCC unroll 8
-    for (int p = 0; p < positions; p++)
+    UNROLLED(p, positions)
         line[p] = LOAD(grad + p * s->y_position);
-#pragma GCC unroll 32
-    for (int i = 0; i < (positions - 1) * step + taps; i++)
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
+    UNROLLED(i, (positions - 1) * step + taps)
+        UNROLLED(r, rows) {
             VECTOR seen = LOAD(row[r] + i * s->x_tap);
             KEEP_VECTOR(seen);
-#pragma GCC unroll 8
-            for (int t = 0; t < taps; t++)
+            UNROLLED(t, taps)
                 if (i >= t && (i - t) % step == 0 && (i - t) / step < positions)
                     sum[r][t] += seen * line[(i - t) / step];
         }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
+    UNROLLED(r, rows)
         row[r] += positions * s->x_position;
 }
 
@@ -174,16 +162,13 @@ SUMS(const int step, const int positions, const int rows, const int taps, const 
 {
     for (int64_t lane = 0; lane < s->lanes; lane += VECTOR_BYTES / (int)sizeof(TYPE)) {
         VECTOR sum[SLIDE_ROWS][SLIDE_TAPS];
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-            for (int t = 0; t < taps; t++)
+        UNROLLED(r, rows)
+            UNROLLED(t, taps)
                 sum[r][t] = LOAD(w + lane + r * s->w_row + t * s->w_tap);
         for (int64_t h = 0; h < s->heights; h++) {
             const TYPE *grad = y + lane + h * s->y_height, *row[SLIDE_ROWS];
             int64_t p = 0;
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
+            UNROLLED(r, rows)
                 row[r] = x + lane + h * s->x_height + r * s->x_row;
             if (positions > 1)
                 for (; p <= s->positions - positions; p += positions, grad += positions * s->y_position)
@@ -191,10 +176,8 @@ SUMS(const int step, const int positions, const int rows, const int taps, const 
             for (; p < s->positions; p++, grad += s->y_position)
                 ADD(rows, taps, s, row, grad, sum);
         }
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-            for (int t = 0; t < taps; t++)
+        UNROLLED(r, rows)
+            UNROLLED(t, taps)
                 *(VECTOR *)(w + lane + r * s->w_row + t * s->w_tap) = sum[r][t];
     }
 }

@@ -10,31 +10,25 @@ spread_block(const int taps, const int channels, const spread_shape *s, const in
 {
     spread_order by[SPREAD_CHANNELS];
     spread_vector sum[SPREAD_TAPS][SPREAD_CHANNELS];
-#pragma GCC unroll 4
-    for (int i = 0; i < channels; i++) {
+    UNROLLED(i, channels) {
         by[i] = ((const spread_order *)order)[i];
-#pragma GCC unroll 4
-        for (int t = 0; t < taps; t++)
+        UNROLLED(t, taps)
             sum[t][i] = ((const spread_vector *)(w + t * s->w_tap))[i];
     }
     for (int64_t h = 0; h < s->heights; h++, x += s->x_height, y += s->y_height) {
         const float *column = x, *grad = y;
         for (int64_t p = 0; p < s->positions; p++, column += s->x_position, grad += s->y_position) {
             const spread_vector line = *(const spread_vector *)grad;
-#pragma GCC unroll 4
-            for (int t = 0; t < taps; t++) {
+            UNROLLED(t, taps) {
                 spread_vector seen = *(const spread_vector *)(column + t * s->x_tap);
                 KEEP_VECTOR(seen);
-#pragma GCC unroll 4
-                for (int i = 0; i < channels; i++)
+                UNROLLED(i, channels)
                     sum[t][i] += PERMUTE(seen, by[i]) * line;
             }
         }
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < channels; i++)
-#pragma GCC unroll 4
-        for (int t = 0; t < taps; t++)
+    UNROLLED(i, channels)
+        UNROLLED(t, taps)
             ((spread_vector *)(w + t * s->w_tap))[i] = sum[t][i];
 }
 

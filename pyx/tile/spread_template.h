@@ -23,27 +23,23 @@ COLUMNS(const int taps, const int channels, const int positions, const float *x,
 {
     spread_order by[SPREAD_CHANNELS];
     spread_vector factor[SPREAD_TAPS][SPREAD_CHANNELS];
-#pragma GCC unroll 4
-    for (int i = 0; i < channels; i++) {
+    UNROLLED(i, channels) {
         by[i] = ((const spread_order *)order)[i];
-#pragma GCC unroll 4
-        for (int t = 0; t < taps; t++)
+        UNROLLED(t, taps)
             factor[t][i] = ((const spread_vector *)(w + t * w_tap))[i];
     }
-#pragma GCC unroll 16
-    for (int c = 0; c < positions + taps - 1; c++, x += x_position) {
-        if (c < begin || c >= end)
-            continue;
-        spread_vector seen = *(const spread_vector *)x;
-        KEEP_VECTOR(seen); /* otherwise each permutation would load it again */
-#pragma GCC unroll 4
-        for (int i = 0; i < channels; i++) {
-            spread_vector line = PERMUTE(seen, by[i]);
-#pragma GCC unroll 4
-            for (int t = 0; t < taps; t++)
-                if (c >= t && c - t < positions)
-                    ADD_SPREAD(sum[c - t], line, factor[t][i]);
+    UNROLLED(c, positions + taps - 1) {
+        if (c >= begin && c < end) {
+            spread_vector seen = *(const spread_vector *)x;
+            KEEP_VECTOR(seen); /* otherwise each permutation would load it again */
+            UNROLLED(i, channels) {
+                spread_vector line = PERMUTE(seen, by[i]);
+                UNROLLED(t, taps)
+                    if (c >= t && c - t < positions)
+                        ADD_SPREAD(sum[c - t], line, factor[t][i]);
+            }
         }
+        x += x_position;
     }
 }
 
@@ -53,8 +49,7 @@ CHUNK(const int channels, const int positions, const spread_shape *s, int64_t fi
 {
     for (int64_t v = 0; v < s->vectors; v++, x += s->x_vector, w += s->w_vector, y += s->y_vector) {
         spread_vector sum[SPREAD_POSITIONS];
-#pragma GCC unroll 16
-        for (int p = 0; p < positions; p++)
+        UNROLLED(p, positions)
             sum[p] = fresh ? (spread_vector){0} : *(const spread_vector *)(y + p * s->y_position);
         for (int64_t r = 0; r < s->rows; r++)
             for (const spread_part *part = s->part; part < s->part + s->part_count; part++) {
@@ -70,8 +65,7 @@ CHUNK(const int channels, const int positions, const spread_shape *s, int64_t fi
                                 sum, begin, end);
                 }
             }
-#pragma GCC unroll 16
-        for (int p = 0; p < positions; p++)
+        UNROLLED(p, positions)
             *(spread_vector *)(y + p * s->y_position) = sum[p];
     }
 }

@@ -12,6 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/unroll.h"
+#include "cpu_features.h"
+
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
@@ -59,19 +62,26 @@
 #define WALKS_RUNS(vectors) (VECTOR_BYTES == 32 || ((vectors) == 1 && VECTOR_BYTES > 32))
 #define LONG_RUN(vectors) ((vectors) == 1 ? 8 : 64)
 
+/* Keeps an address in a register. Arm loads two vectors at once if their offsets from a register are constants. x86
+ * loads one at a time, from any sum of two registers and a constant. */
+#ifdef __aarch64__
+#define KEEP_ADDRESS(pointer) __asm__("" : "+r"(pointer))
+#else
+#define KEEP_ADDRESS(pointer) (void)(pointer)
+#endif
+
 enum { CARRIED, FRESH, ADDED, STREAMED }; /* beginning and end of a tile's sums, see ukernel_template.h */
 
 /* Prefetches the first lines of a row that the next tile reads. The processor's own prefetcher fetches the rest. */
 #define FIRST_BYTES 256
 static inline void prefetch_lines(const void *first)
 {
-#pragma GCC unroll 4
-    for (int i = 0; i < FIRST_BYTES; i += 64)
-        __builtin_prefetch((const char *)first + i, 0, 3);
+    UNROLLED(i, FIRST_BYTES / 64)
+        __builtin_prefetch((const char *)first + 64 * i, 0, 3);
 }
 
 /* Some processors multiply pairs of bfloat16 and add both products in one instruction. It flushes subnormal numbers to
- * zero. */
+ * zero. PAIRS_TARGET allows a function to use it. has_pairs says whether the processor has it. */
 #if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10)
 #define PAIRS_TARGET __attribute__((target("avx512bf16,avx512vl")))
 #define ADD_PAIRS_OF(sum, a, b) _mm512_dpbf16_ps((__m512)(sum), (__m512bh)(a), (__m512bh)(b))
@@ -116,6 +126,39 @@ DEFINE_PAIRS(half, VECTOR_BYTES / 2)
 static inline int has_pairs(void)
 {
     return 1;
+}
+#elif defined(__aarch64__) && (defined(__clang__) || __GNUC__ >= 10)
+#ifdef __clang__
+#define PAIRS_TARGET __attribute__((target("bf16")))
+#else
+#define PAIRS_TARGET __attribute__((target("arch=armv8.2-a+bf16")))
+#endif
+#define ADD_PAIRS_OF(sum, a, b) add_pairs_of((four_floats)(sum), (four_floats)(a), (four_floats)(b))
+#define ADD_PAIRS(sum, factor, line) add_pairs((four_floats)(sum), factor, (four_floats)(line))
+#define ADD_HALF_PAIRS(sum, factor, line) add_half_pairs((two_floats)(sum), factor, (two_floats)(line))
+typedef float four_floats __attribute__((vector_size(16), may_alias));
+typedef float two_floats __attribute__((vector_size(8), may_alias));
+/* bfdot adds the two products, and then adds the result to the sum. Both additions round to odd: an inexact result is
+ * the neighbour whose last bit is 1. So the error of an addition is less than one unit in the last place, not half of
+ * one, and has no direction. This is so if FPCR.EBF is 0, as in the standard state (float_state.h). */
+#define DEFINE_ADD_PAIRS(name, vector, factor_type, factor_value, operands)                                            \
+    PAIRS_TARGET static inline __attribute__((always_inline)) vector name(vector sum, factor_type factor, vector line) \
+    {                                                                                                                  \
+        __asm__("bfdot " operands : "+w"(sum) : "w"(line), "w"(factor_value));                                         \
+        return sum;                                                                                                    \
+    }
+DEFINE_ADD_PAIRS(add_pairs_of, four_floats, four_floats, factor, "%0.4s, %1.8h, %2.8h")
+DEFINE_ADD_PAIRS(add_pairs, four_floats, const float *, *factor, "%0.4s, %1.8h, %2.2h[0]")
+DEFINE_ADD_PAIRS(add_half_pairs, two_floats, const float *, *factor, "%0.2s, %1.4h, %2.2h[0]")
+static inline int has_pairs(void)
+{
+    static int known; /* 0: not yet asked. Some systems take long to answer, and every row of bfloat16 asks. */
+    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (answer == 0) {
+        answer = has_bf16() ? 1 : -1;
+        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    }
+    return answer > 0;
 }
 #else
 static inline int has_pairs(void)

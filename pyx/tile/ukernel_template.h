@@ -54,7 +54,11 @@ typedef TYPE VECTOR __attribute__((vector_size(BYTES), aligned(sizeof(TYPE)), ma
 #endif
 #else
 #define TARGET
-#define ADD_PRODUCT(sum, factor, line) sum += channelwise ? *(const VECTOR *)(factor) * line : *(factor) * line
+#define ADD_PRODUCT(sum, factor, line)                                                                                 \
+    if (channelwise) /* not a conditional expression, because clang would not fuse its product with the sum */         \
+        sum += *(const VECTOR *)(factor) * line;                                                                       \
+    else                                                                                                               \
+        sum += *(factor) * line
 #endif
 
 /* sum[r][j] += row[r][0] * b[j] */
@@ -63,14 +67,13 @@ STEP(VECTOR (*sum)[MOST_VECTORS], const int channelwise, const int rows, const i
      int64_t place, const TYPE *b)
 {
     VECTOR line[MOST_VECTORS];
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++)
+    if (vectors > 1)
+        KEEP_ADDRESS(b);
+    UNROLLED(v, vectors)
         line[v] = ((const VECTOR *)b)[v];
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++) {
+    UNROLLED(r, rows) {
         const TYPE *factor = row[r] + place;
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++)
+        UNROLLED(v, vectors)
             ADD_PRODUCT(sum[r][v], factor + (channelwise ? v * (BYTES / (int)sizeof(TYPE)) : 0), line[v]);
     }
 }
@@ -82,12 +85,10 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, int
 {
     VECTOR sum[NARROW_ROWS][MOST_VECTORS];
     const TYPE *row[NARROW_ROWS];
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++) {
+    UNROLLED(r, rows) {
         row[r] = a + a_row[r];
         __asm__("" : "+r"(row[r])); /* otherwise a and a_row[r] take a register each and are spilled in the loop */
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++)
+        UNROLLED(v, vectors)
             sum[r][v] = sums != CARRIED ? (VECTOR){0} : ((const VECTOR *)(c + c_row[r]))[v];
     }
     if (WALKS_RUNS(vectors) && !channelwise && run >= LONG_RUN(vectors)) {
@@ -102,10 +103,8 @@ SUM(const int channelwise, const int rows, const int vectors, int64_t depth, int
         for (int64_t k = 0; k < depth; k++)
             STEP(sum, channelwise, rows, vectors, row, a_depth[k], b + b_depth[k]);
     }
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) {
+    UNROLLED(r, rows)
+        UNROLLED(v, vectors) {
             VECTOR *to = (VECTOR *)(c + c_row[r]) + v;
             if (sums == ADDED)
                 sum[r][v] += *to;
@@ -191,30 +190,25 @@ TALL_SUM(const int rows, int64_t depth, int64_t run, const TYPE *a, int64_t a_pi
     const int64_t a_step = a_depth[1] - a_depth[0], b_step = b_depth[1] - b_depth[0];
     VECTOR sum[MOST_TALL_ROWS];
     const TYPE *row[MOST_TALL_ROWS / 4];
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++)
+    UNROLLED(r, rows)
         sum[r] = sums != CARRIED ? (VECTOR){0} : *(const VECTOR *)(c + c_row[r]);
     for (int64_t k = 0; k < depth; k += run) {
         const TYPE *line = b + b_depth[k];
-#pragma GCC unroll 4
-        for (int q = 0; q < quarters; q++) {
+        UNROLLED(q, quarters) {
             row[q] = a + a_depth[k] + 4 * q * a_pitch;
             __asm__("" : "+r"(row[q])); /* otherwise GCC updates the addresses of all rows in every step */
         }
         for (int64_t steps = run; steps > 0; steps--, line += b_step) {
             const VECTOR values = *(const VECTOR *)line;
-#pragma GCC unroll 16
-            for (int r = 0; r < rows; r++)
+            UNROLLED(r, rows)
                 ADD_PRODUCT(sum[r], row[r / 4] + r % 4 * a_pitch, values);
-#pragma GCC unroll 4
-            for (int q = 0; q < quarters; q++) {
+            UNROLLED(q, quarters) {
                 row[q] += a_step;
                 __asm__("" : "+r"(row[q]));
             }
         }
     }
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; r++) {
+    UNROLLED(r, rows) {
         VECTOR *to = (VECTOR *)(c + c_row[r]);
         if (sums == ADDED)
             sum[r] += *to;
