@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 #: In the order in which they run.
 STAGES = [
-    Stage("lint", 20, "ruff, cython-lint and clang-format; words, commit subjects, the size of the repository"),
+    Stage("lint", 20, "ruff, cython-lint, clang-format, zizmor; words, commit subjects, the size of the repository"),
     Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
     Stage("suite", 345, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),

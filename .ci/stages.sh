@@ -117,13 +117,14 @@ lint() {
 
 lint_with() { # FOLDER of an environment's commands
     local tools
-    mapfile -t tools < <(sed -nE 's/^ *"((ruff|cython-lint|clang-format)[^"]*)",$/\1/p' pyproject.toml)
-    [ "${#tools[@]}" -eq 3 ] || fail "pyproject.toml names ${#tools[@]} tools, not 3"
+    mapfile -t tools < <(sed -nE 's/^ *"((ruff|cython-lint|clang-format|zizmor)[^"]*)",$/\1/p' pyproject.toml)
+    [ "${#tools[@]}" -eq 4 ] || fail "pyproject.toml names ${#tools[@]} tools, not 4"
     "$1/pip" install "${tools[@]}" pytest
     "$1/ruff" check .
     "$1/ruff" format --check .
     # The words, by nothing but pytest: neither the package nor the settings of the suite are there.
     "$1/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir . --noconftest -W ignore tests/project/test_prose.py
+    "$1/zizmor" --offline --no-progress --quiet .github
     PATH=$1:$PATH cython-lint pyx # it looks for pycodestyle on the path
     find pyx convgrad_cy tests/gpu/sim tests/emulator tests/watch -not -path '*/build/*' \
         \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.?pp' \) \
