@@ -46,6 +46,9 @@ STAGES = [
     Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
     Stage("wheel", 40, "sdist and repaired wheel; the demo with the wheel alone, and with the oldest NumPy"),
     Stage(
+        "site", 25, "the documentation's site, where every warning is an error", "GALLERY=0", "GALLERY=1", ("get_site",)
+    ),
+    Stage(
         "peers", 150, "with PyTorch, JAX and onnx", "SHARE=0.05 SLOW_SHARE=0", "SHARE=1 SLOW_SHARE=1", ("get_peers",)
     ),
     Stage(
@@ -85,7 +88,7 @@ STAGES = [
 BY_NAME = {stage.name: stage for stage in STAGES}
 #: Functions of stages.sh that run at the same time as the stages: they wait for the network, or compile at low
 #: priority. Each begins after the stage that is named here, if that is to run; the kernels' translation exists then.
-BESIDE = {"get_peers": None, "get_gpu": None, "build_plain": "suite", "build_sanitized": "suite"}
+BESIDE = {"get_peers": None, "get_gpu": None, "get_site": "suite", "build_plain": "suite", "build_sanitized": "suite"}
 
 CLOSING = re.compile(r"\b\d+ (?:passed|failed|error|mutants).*?(?= in [\d.]+s|$)")
 

@@ -72,6 +72,17 @@ get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and N
         'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-runtime==13.0.*' nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
 }
 
+get_site() {
+    once build
+    python3 -m venv "$scratch/site"
+    "$python" -c '
+from importlib.metadata import requires
+print(*(line.split(";")[0] for line in requires("convgrad_cy") if line.endswith("extra == \"docs\"")), sep="\n")' \
+        > "$scratch/site.txt"
+    [ -s "$scratch/site.txt" ] || fail "pyproject.toml has no extra docs"
+    "$scratch/site/bin/pip" install numpy --requirement "$scratch/site.txt"
+}
+
 build_plain() { # clang on Linux has no OpenMP of its own, as on a Mac
     once build
     unpacked plain
@@ -166,6 +177,11 @@ kernels_with() { # VARIABLE=VALUE...
     printf '%s\n' "$*"
     env "$@" "$python" "${pytest[@]}" --share "$SHARE" "${kernel_tests[@]}" \
         tests/kernels/test_nontemporal.py tests/plan/test_algorithm.py tests/threads/test_invariance.py
+}
+
+site() { # in the checkout, where the kernels are built
+    "$scratch/site/bin/python" -m sphinx -nW -q -D plot_gallery="$GALLERY" docs "$scratch/site/pages"
+    echo "$(find "$scratch/site/pages" -name '*.html' | wc -l) pages"
 }
 
 threads() {

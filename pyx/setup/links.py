@@ -22,16 +22,24 @@ def address(path, tag, raw=False):
     return f"{REPOSITORY}/{'raw' if raw else 'blob'}/{tag}/{path}"
 
 
-def absolute(text, document, tag):
-    """A document's Markdown, with absolute links. ``document`` is its path in the repository."""
+def rewritten(text, document, target_of):
+    """A document's Markdown with other targets. ``document`` and the argument of ``target_of`` are repository paths.
+
+    ``target_of`` also gets whether the link is a picture.
+    """
 
     def replace(match):
         mark, label, target = match.groups()
         path, hash_mark, heading = target.partition("#")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(document), path)) if path else document
-        return f"{mark}[{label}]({address(path, tag, raw=bool(mark))}{hash_mark}{heading})"
+        return f"{mark}[{label}]({target_of(path, bool(mark))}{hash_mark}{heading})"
 
     return LINK.sub(replace, text)
+
+
+def absolute(text, document, tag):
+    """A document's Markdown with absolute links."""
+    return rewritten(text, document, lambda path, raw: address(path, tag, raw))
 
 
 def metadata():
