@@ -107,12 +107,16 @@ def setup(app):
 
 # --- The gallery. ---
 
-#: Examples that need PyTorch or JAX are named for it. Where it is missing, they are shown and not run.
-_RUN = r"plot_(?!({})_)".format("|".join(MISSING)) if MISSING else r"plot_"
+
+def runs(missing):
+    """The pattern of examples that run. Examples named for a missing library are only shown."""
+    return r"/plot_" + "".join(rf"(?!{name}_)" for name in missing)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": re.escape("/") + _RUN,
+    "filename_pattern": runs(MISSING),
     "ignore_pattern": "^(?!plot_)",
     "plot_gallery": "False",
     "abort_on_example_error": True,
