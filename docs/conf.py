@@ -1,7 +1,8 @@
 """The documentation's site: ``sphinx-build -nW docs build/site``, with the extra ``docs``.
 
 The pages are docs/*.md as GitHub shows them. This file adds the front page, the menus, the reference, which is made
-from docstrings, and the gallery: each docs/examples/plot_*.py is a page. ``-D plot_gallery=1`` also runs the examples.
+from docstrings, and the gallery: each docs/examples/plot_*.py and example_*.py is a page. ``-D plot_gallery=1`` also
+runs the former.
 """
 
 import posixpath
@@ -107,17 +108,12 @@ def setup(app):
 
 # --- The gallery. ---
 
-
-def runs(missing):
-    """The pattern of examples that run. Examples named for a missing library are only shown."""
-    return r"/plot_" + "".join(rf"(?!{name}_)" for name in missing)
-
-
+# Examples need NumPy and matplotlib only if their names begin with plot_, so these run. Others are shown.
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": runs(MISSING),
-    "ignore_pattern": "^(?!plot_)",
+    "filename_pattern": "/plot_",
+    "ignore_pattern": "^(?!plot_|example_)",
     "plot_gallery": "False",
     "abort_on_example_error": True,
     "download_all_examples": False,
