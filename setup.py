@@ -1,4 +1,4 @@
-"""Build of convgrad_cy: its modules and their flags. The metadata is in pyproject.toml.
+"""Build of convgrad_cy: its modules and their flags. pyproject.toml has the metadata, pyx/setup/links.py its links.
 
 Variables for developers (a user needs none of them):
 
@@ -10,6 +10,7 @@ Variables for developers (a user needs none of them):
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
     CONVGRAD_CY_OPTIMIZE=1                -O1 instead of -O3. Wide and sanitized builds have -O1 by default. With 0, a
                                           sanitized build is 5x faster, but its tests take twice as long
+    CONVGRAD_CY_LIBOMP=/opt/homebrew/opt/libomp   take OpenMP from this libomp, for a clang without one of its own
     CONVGRAD_CY_OBJECTS=/tmp/objects      a folder that builds in several checkouts share. A build takes translations
                                           and object files from it if another build has made the same
 """
@@ -28,8 +29,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import SetupError
 
-build_compiler, build_steps, build_store = (
-    SimpleNamespace(**runpy.run_path(f"pyx/setup/{name}.py")) for name in ("compiler", "steps", "store")
+build_compiler, build_links, build_steps, build_store = (
+    SimpleNamespace(**runpy.run_path(f"pyx/setup/{name}.py")) for name in ("compiler", "links", "steps", "store")
 )
 
 # machine -> {instruction set: its compiler flags}. KERNELS are compiled once per row. pyx/cpu_features.h tests whether
@@ -60,6 +61,7 @@ CYUTILITY = "build/cython/_cyutility.c"
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
 OBJECTS = os.environ.get("CONVGRAD_CY_OBJECTS", "")
+LIBOMP = os.environ.get("CONVGRAD_CY_LIBOMP", "")
 WIDE = os.environ.get("CONVGRAD_CY_WIDE", "0") not in ("", "0")
 # If vectors are wider than registers, -O3 takes ten minutes or more.
 OPTIMIZE = os.environ.get("CONVGRAD_CY_OPTIMIZE") or ("1" if WIDE or SANITIZE else "3")
@@ -158,17 +160,18 @@ class BuildExt(build_ext):
         build_compiler.check(self.compiler)
         if self.editable_mode and wanted_isas() is None:
             self.drop_isas()
-        openmp = []
+        openmp = [], []
         if not NO_OPENMP:
-            if build_compiler.has_openmp(self.compiler):
-                openmp = ["-fopenmp"]
+            flags = build_compiler.openmp_flags(LIBOMP)
+            if build_compiler.has_openmp(self.compiler, flags):
+                openmp = flags
             else:
                 BuildExt.last_words = build_compiler.WITHOUT_OPENMP.format(
                     " ".join(build_compiler.command(self.compiler))
                 )
         for ext in self.extensions:
-            ext.extra_compile_args += openmp
-            ext.extra_link_args += openmp
+            ext.extra_compile_args += openmp[0]
+            ext.extra_link_args += openmp[1]
         store = build_store.Store(OBJECTS) if OBJECTS else None
         build_steps.run_all(self.steps(), self.parallel, self.force, store)
 
@@ -252,4 +255,5 @@ if __name__ == "__main__":
         extension("_xla_ffi", ["pyx/xla_ffi.pyx"]),
         extension("_cpu_features", ["pyx/cpu_features.pyx"]),
         extension("_repeat", ["pyx/repeat.pyx", "pyx/parallel/shared.c"]),
+        **build_links.metadata(),
     )

@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 #: In the order in which they run.
 STAGES = [
-    Stage("lint", 20, "ruff, cython-lint and clang-format; words, commit subjects, the size of the repository"),
+    Stage("lint", 20, "ruff, cython-lint, clang-format, zizmor; words, commit subjects, the size of the repository"),
     Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
     Stage("suite", 345, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
@@ -46,6 +46,9 @@ STAGES = [
     Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),
     Stage("wheel", 50, "sdist and repaired wheel; check and demo with the wheel alone, the demo with the oldest NumPy"),
     Stage("types", 60, "mypy, pyright and stubtest: a user's program, the documents' examples, the stubs"),
+    Stage(
+        "site", 25, "the documentation's site, where every warning is an error", "GALLERY=0", "GALLERY=1", ("get_site",)
+    ),
     Stage(
         "peers",
         220,
@@ -97,6 +100,7 @@ BY_NAME = {stage.name: stage for stage in STAGES}
 BESIDE = {
     "get_peers": None,
     "get_gpu": None,
+    "get_site": "suite",
     "build_plain": "suite",
     "build_sanitized": "suite",
     "build_arm": "suite",

@@ -78,6 +78,17 @@ get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and N
         'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-runtime==13.0.*' nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
 }
 
+get_site() {
+    once build
+    python3 -m venv "$scratch/site"
+    "$python" -c '
+from importlib.metadata import requires
+print(*(line.split(";")[0] for line in requires("convgrad_cy") if line.endswith("extra == \"docs\"")), sep="\n")' \
+        > "$scratch/site.txt"
+    [ -s "$scratch/site.txt" ] || fail "pyproject.toml has no extra docs"
+    "$scratch/site/bin/pip" install numpy --requirement "$scratch/site.txt"
+}
+
 build_plain() { # clang on Linux has no OpenMP of its own, as on a Mac
     once build
     unpacked plain
@@ -131,13 +142,14 @@ lint() {
 
 lint_with() { # FOLDER of an environment's commands
     local tools
-    mapfile -t tools < <(sed -nE 's/^ *"((ruff|cython-lint|clang-format)[^"]*)",$/\1/p' pyproject.toml)
-    [ "${#tools[@]}" -eq 3 ] || fail "pyproject.toml names ${#tools[@]} tools, not 3"
+    mapfile -t tools < <(sed -nE 's/^ *"((ruff|cython-lint|clang-format|zizmor)[^"]*)",$/\1/p' pyproject.toml)
+    [ "${#tools[@]}" -eq 4 ] || fail "pyproject.toml names ${#tools[@]} tools, not 4"
     "$1/pip" install "${tools[@]}" pytest
     "$1/ruff" check .
     "$1/ruff" format --check .
     # The words, by nothing but pytest: neither the package nor the settings of the suite are there.
     "$1/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir . --noconftest -W ignore tests/project/test_prose.py
+    "$1/zizmor" --offline --no-progress --quiet .github
     PATH=$1:$PATH cython-lint pyx # it looks for pycodestyle on the path
     find pyx convgrad_cy tests/gpu/sim tests/emulator tests/watch -not -path '*/build/*' \
         \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.?pp' \) \
@@ -179,6 +191,11 @@ kernels_with() { # VARIABLE=VALUE...
     printf '%s\n' "$*"
     env "$@" "$python" "${pytest[@]}" --share "$SHARE" "${kernel_tests[@]}" \
         tests/kernels/test_nontemporal.py tests/plan/test_algorithm.py tests/threads/test_invariance.py
+}
+
+site() { # in the checkout, where the kernels are built
+    "$scratch/site/bin/python" -m sphinx -nW -q -D plot_gallery="$GALLERY" docs "$scratch/site/pages"
+    echo "$(find "$scratch/site/pages" -name '*.html' | wc -l) pages"
 }
 
 threads() {

@@ -2,8 +2,9 @@
 # A release for this machine: bash packaging/build.sh [--sdist] [FOLDER]
 #
 # The sdist from this checkout, the wheel from that sdist alone and, on Linux, repaired; with --sdist no wheel.
-# PYTHON=python3.12 chooses the interpreter. The same commit, tools and compiler give the same bytes, whatever the
-# folders are called.
+# PYTHON=python3.12 chooses the interpreter. SYSROOT=FOLDER links with the libraries of packaging/sysroot.sh instead of
+# this machine's, so that the wheel also runs on older systems. The same commit, tools and compiler give the same bytes,
+# whatever the folders are called.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -60,6 +61,11 @@ PYTHON
 
 [ "$wheel" = 1 ] || exit 0
 
+if [ -n "${SYSROOT:-}" ]; then
+    libraries=$(cd "$SYSROOT" && pwd)/usr/lib/$(uname -m)-linux-gnu
+    # GCC searches its own folders before the sysroot, but after the folder of -B.
+    export CC="gcc --sysroot=$(cd "$SYSROOT" && pwd) -B$libraries" LIBGOMP=$libraries/libgomp.so.1
+fi
 python -m build --no-isolation --wheel --outdir "$work/wheel" "$source"
 if [ "$(uname -s)" = Linux ]; then
     bash "$source/packaging/repair.sh" "$work"/wheel/*.whl "$out"

@@ -18,6 +18,7 @@ beside=(tests bench docs packaging README.md CHANGELOG.md CONTRIBUTING.md LICENS
 cp -R "${beside[@]/#/$root/}" "$work/elsewhere"
 cd "$work/elsewhere"
 
+ln -s "$(command -v sh)" "$work/venv/bin/sh" # tests of the command line start it
 clean() { env -i HOME="$work" LANG=C.UTF-8 PATH="$work/venv/bin" "$@"; }
 if clean python -c 'import shutil, sys; sys.exit(not any(map(shutil.which, ("cc", "gcc", "g++", "clang"))))'; then
     echo "check_wheel.sh: there is a compiler on the path" >&2

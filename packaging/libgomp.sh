@@ -10,17 +10,17 @@ target=$(cd "$1" && pwd)/libgomp.so.1
 
 own=$(gcc -print-file-name=libgomp.so.1)
 if readelf --version-info --wide "$own" | grep 'GOMP_5\.1' > /dev/null; then
-    cp --dereference "$own" "$target"
+    ln -sf "$(realpath "$own")" "$target" # a link, so that its package is known
     exit
 fi
 
 version=14.2.0
+url=https://ftp.gnu.org/gnu/gcc/gcc-$version/gcc-$version.tar.xz
 sha256=a7b39bc69cbf9e25826c5a60ab26477001f7c08d85cec04bc0e29cabed6f3cc9
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-curl --fail --silent --show-error --location --retry 3 --remote-name \
-    "https://ftp.gnu.org/gnu/gcc/gcc-$version/gcc-$version.tar.xz"
+curl --fail --silent --show-error --location --retry 3 --remote-name "$url"
 echo "$sha256  gcc-$version.tar.xz" | sha256sum --check
 tar -xf "gcc-$version.tar.xz"
 mkdir build
@@ -29,3 +29,4 @@ log=$work/build.log
 { "../gcc-$version/libgomp/configure" --disable-multilib --disable-static --disable-werror && make -j"$(nproc)"; } > "$log" 2>&1 \
     || { tail -50 "$log"; exit 1; }
 cp --dereference .libs/libgomp.so.1 "$target"
+echo "pkg:generic/gcc@$version?checksum=sha256:$sha256&download_url=$url" > "$target.purl"

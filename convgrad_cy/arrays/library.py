@@ -91,7 +91,7 @@ def _remedy(library, name, array):
 def check_cupy(name, kind):
     """Check that CuPy is installed for the array ``name``, which is on a GPU."""
     if "cupy" not in sys.modules and find_spec("cupy") is None:
-        raise ImportError(f"{name} is on a GPU, a {kind}, which takes CuPy: pip install 'convgrad_cy[cuda13]'")
+        raise ImportError(f"{name} is on a GPU, a {kind}, which takes CuPy: pip install 'cupy-cuda13x[ctk]'")
 
 
 def refuse(library, name, array, like):

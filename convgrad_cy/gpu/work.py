@@ -96,7 +96,7 @@ def _compiled(key):
         if not _is_without_compiler(error):
             raise
         needed = "CuPy must be able to compile CUDA code, for which it needs NVRTC and headers"
-        raise ImportError(f"{needed}: pip install 'convgrad_cy[cuda13]' (CuPy says: {error})") from error
+        raise ImportError(f"{needed}: pip install 'cupy-cuda13x[ctk]' (CuPy says: {error})") from error
     return module
 
 

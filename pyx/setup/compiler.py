@@ -17,9 +17,9 @@ COMPILERS = (
 #: Printed at the end of a build, because nobody reads the lines before.
 WITHOUT_OPENMP = (
     "convgrad_cy: WARNING: {!r} has no OpenMP, so every call will have one thread. To use more, install clang's libomp "
-    "(Debian, Ubuntu: apt install libomp-dev; Fedora: dnf install libomp-devel), or set CC to gcc, or on macOS to the "
-    "clang of 'brew install llvm'; then install again with --force-reinstall --no-cache-dir. If one thread is enough, "
-    "CONVGRAD_CY_NO_OPENMP=1 removes this warning"
+    "(Debian, Ubuntu: apt install libomp-dev; Fedora: dnf install libomp-devel), or set CC to gcc, or on macOS run "
+    "'brew install libomp' and set CONVGRAD_CY_LIBOMP=/opt/homebrew/opt/libomp; then install again with "
+    "--force-reinstall --no-cache-dir. If one thread is enough, CONVGRAD_CY_NO_OPENMP=1 removes this warning"
 )
 
 #: Flags that a user may set for all compilations, and that must not reach these modules. With the first four, the
@@ -104,19 +104,26 @@ def check(compiler):
         raise SetupError(f"convgrad_cy needs Python.h, which {name!r} does not find. {COMPILERS}")
 
 
-def has_openmp(compiler):
+def openmp_flags(libomp):
+    """The flags of OpenMP: for compiling, and for linking. ``libomp`` is the folder of a libomp, or empty."""
+    if libomp:  # Apple's clang refuses the plain flag, but has the code behind it
+        return ["-Xclang", "-fopenmp", f"-I{libomp}/include"], [f"-L{libomp}/lib", "-lomp"]
+    return ["-fopenmp"], ["-fopenmp"]
+
+
+def has_openmp(compiler, flags):
     """Whether the compiler compiles and links a small OpenMP program."""
-    return compiles(compiler, OPENMP_PROGRAM, "-fopenmp")
+    return compiles(compiler, OPENMP_PROGRAM, *flags)
 
 
-def compiles(compiler, program, *flags, run=False):
+def compiles(compiler, program, flags=(), link_flags=(), run=False):
     """Whether a small program compiles and links and, with ``run``, exits with 0. The compiler prints its errors."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "program.c")
         source.write_text(program)
         try:
             objects = compiler.compile([str(source)], output_dir=folder, extra_postargs=[*flags])
-            compiler.link_executable(objects, "program", output_dir=folder, extra_postargs=[*flags])
+            compiler.link_executable(objects, "program", output_dir=folder, extra_postargs=[*link_flags])
         except (CompileError, LinkError):
             return False
         return not run or subprocess.run([Path(folder, "program")], check=False).returncode == 0
@@ -124,4 +131,4 @@ def compiles(compiler, program, *flags, run=False):
 
 def runs_isa(compiler, isa):
     """Whether this machine has the instructions of a row of setup.py's table."""
-    return compiles(compiler, ISA_PROGRAM % isa, "-Ipyx", run=True)
+    return compiles(compiler, ISA_PROGRAM % isa, ["-Ipyx"], run=True)

@@ -156,5 +156,5 @@ def test_refused(monkeypatch):
     monkeypatch.setattr(library, "find_spec", lambda name: None)
     with pytest.raises(ImportError) as caught:
         cg.conv(x, w)
-    assert str(caught.value) == "x is on a GPU, a torch.Tensor, which takes CuPy: pip install 'convgrad_cy[cuda13]'"
+    assert str(caught.value) == "x is on a GPU, a torch.Tensor, which takes CuPy: pip install 'cupy-cuda13x[ctk]'"
     assert fake_cupy.launches == []

@@ -74,7 +74,7 @@ def test_importing_the_package_imports_no_cupy(tmp_path):
 def test_without_cupy(no_cupy):
     code = f"{ON_THE_CPU}{ELSEWHERE}\n{refusal('cg.conv(Tensor(), Tensor())')}"
     assert run(code, no_cupy) == (
-        "ImportError: x is on a GPU, a torch.Tensor, which takes CuPy: pip install 'convgrad_cy[cuda13]'\n"
+        "ImportError: x is on a GPU, a torch.Tensor, which takes CuPy: pip install 'cupy-cuda13x[ctk]'\n"
     )
     assert dict(rows(no_cupy))["GPU"] == "none: CuPy is not installed"
 
@@ -139,7 +139,7 @@ def test_a_cupy_that_cannot_compile(tmp_path, error, said):
     code = f"{ON_THE_CPU}\nimport cupy\nx = cupy.ndarray()\n{refusal('cg.conv(x, x)')}{ON_THE_CPU}"
     assert run(code, tmp_path) == (
         "ImportError: CuPy must be able to compile CUDA code, for which it needs NVRTC and headers: "
-        f"pip install 'convgrad_cy[cuda13]' (CuPy says: {said})\n"
+        f"pip install 'cupy-cuda13x[ctk]' (CuPy says: {said})\n"
     )
 
 

@@ -86,3 +86,32 @@ def test_what_is_said(folder):
     lines, (has, lacks, runtime) = built(folder)
     assert (has, lacks) == ("True", "False") and runtime.startswith("OpenMP ")
     assert "WARNING" not in "".join(lines)
+
+
+#: A compiler that has OpenMP, but refuses the plain flag and has no library: Apple's clang, played by GCC.
+WITHOUT_LIBRARY = """#!/bin/bash
+words=() last=
+for word; do
+    case $last,$word in
+        -Xclang,-fopenmp) words+=(-fopenmp) ;;
+        *,-fopenmp) exit 1 ;;
+        *,-Xclang) ;;
+        *,-lomp) words+=(-lgomp) ;;
+        *) words+=("$word") ;;
+    esac
+    last=$word
+done
+exec gcc "${words[@]}"
+"""
+
+
+def test_a_libomp_elsewhere(folder):
+    """With CONVGRAD_CY_LIBOMP, a compiler that refuses -fopenmp must build modules with threads."""
+    compiler = folder / "compiler"
+    compiler.write_text(WITHOUT_LIBRARY)
+    compiler.chmod(0o755)
+    lines, told = built(folder, CC=str(compiler))
+    assert told == ["False", "True", "none: the compiler had no OpenMP"] and "WARNING" in lines[-1]
+    lines, (has, lacks, runtime) = built(folder, CC=str(compiler), CONVGRAD_CY_LIBOMP=str(folder))
+    assert (has, lacks) == ("True", "False") and runtime.startswith("OpenMP ")
+    assert "WARNING" not in "".join(lines)
