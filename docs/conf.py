@@ -29,8 +29,8 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx_gallery.gen_gallery",
 ]
-#: Pages about PyTorch and JAX import them. Without one of them its page is left out.
-MISSING = [name for name in ("torch", "jax") if find_spec(name) is None]
+#: Pages about PyTorch, JAX and Dask import them. Without one of them its page is left out.
+MISSING = [name for name in ("torch", "jax", "dask") if find_spec(name) is None]
 exclude_patterns = ["examples", *(f"reference/{name}.rst" for name in MISSING)]
 default_role = "autolink"
 autosummary_generate = False  # the pages of the reference list the functions themselves
@@ -61,7 +61,7 @@ def _on_site(path, raw):
     if path == "README.md":
         return "/index.md"
     inside = posixpath.relpath(path, "docs")
-    if not inside.startswith("../") and (raw or (DOCS / inside).suffix == ".md"):
+    if not inside.startswith(("../", "examples/")) and (raw or (DOCS / inside).suffix == ".md"):
         return f"/{inside}"
     return LINKS["address"](path, f"v{release}", raw)
 
@@ -90,20 +90,8 @@ def _read_source(app, docname, source):
         source[0] += _toctree(*pages)
 
 
-def _escape_stars(app, what, name, obj, options, lines):
-    """Keep the star of a shape, such as (N, C, *spatial), from beginning an emphasis.
-
-    Remove this function when all docstrings write shapes as literals.
-    """
-    for number, line in enumerate(lines):
-        parts = line.split("``")
-        parts[::2] = [re.sub(r"(?<=[ (])\*(?=\w+[,)])", r"\\*", part) for part in parts[::2]]
-        lines[number] = "``".join(parts)
-
-
 def setup(app):
     app.connect("source-read", _read_source)
-    app.connect("autodoc-process-docstring", _escape_stars, priority=400)  # before numpydoc
 
 
 # --- The gallery. ---

@@ -24,7 +24,7 @@ from tqdm import trange
 import convgrad_cy as cg
 from convgrad_cy.cli.demo import digits
 
-parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="few steps")
 options = parser.parse_args()

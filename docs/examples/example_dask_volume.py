@@ -1,4 +1,8 @@
-"""Compute the gradients of a volume that is larger than the memory they may use, with Dask and Zarr.
+"""
+The gradients of a volume larger than memory, with Dask
+=======================================================
+
+Compute the gradients of a volume that is larger than the memory they may use, with Dask and Zarr.
 
     python docs/examples/example_dask_volume.py --gib 2
 

@@ -1,4 +1,8 @@
-"""Train one network in several processes with PyTorch's DistributedDataParallel, on the CPU kernels of convgrad_cy.
+"""
+PyTorch's DistributedDataParallel in two processes
+==================================================
+
+Train one network in several processes with PyTorch's DistributedDataParallel, on the CPU kernels of convgrad_cy.
 
     torchrun --nproc_per_node=2 docs/examples/example_ddp.py
 

@@ -1,4 +1,8 @@
-"""Divide a training step between devices with JAX's shard_map, on the CPU kernels of convgrad_cy.
+"""
+JAX's shard_map on two devices of the CPU
+=========================================
+
+Divide a training step between devices with JAX's shard_map, on the CPU kernels of convgrad_cy.
 
     python docs/examples/example_shard_map.py --devices 2
 

@@ -25,7 +25,7 @@ from tqdm import tqdm, trange
 
 import convgrad_cy.torch
 
-parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="a small volume and few steps of training")
 options = parser.parse_args()

@@ -26,7 +26,7 @@ except ImportError:  # the progress bar is optional
         return range(steps)
 
 
-parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
 parser.add_argument("picture", nargs="?", help="file for the picture; without it a window opens")
 parser.add_argument("--quick", action="store_true", help="few steps on a small picture")
 options = parser.parse_args()
