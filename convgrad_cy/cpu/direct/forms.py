@@ -21,8 +21,8 @@ from .choices import (
 from .order import box_positions
 
 
-class Given:
-    """The arguments of a form: a ``SumProblem``, its ``Placement`` and its ``Order``."""
+class FormInput:
+    """The input of a form: a ``SumProblem``, its ``Placement`` and its ``Order``; and rules that several forms ask."""
 
     def __init__(self, sums, placement, order):
         self.sums, self.placement, self.order = sums, placement, order
@@ -47,20 +47,15 @@ class Given:
 
 
 class Sizes(NamedTuple):
-    """The sizes that a form chooses.
+    """The sizes that a form chooses."""
 
-    ``sums``: the ``SumProblem`` with the walks of the tasks. ``parts``: for each given walk, the walks it is cut into.
-    ``block``: outputs of a task. ``most``: most positions of a box. ``across``: the columns of a tile are positions.
-    ``packs``: each task packs its part of the filter. ``phases``: walks that a task computes together.
-    """
-
-    sums: Any
-    parts: list
-    block: int
-    most: int
-    across: bool = False
-    packs: bool = False
-    phases: int = 1
+    sums: Any  # the ``SumProblem`` with the walks of the tasks
+    parts: list  # for each walk of the input, the walks into which it is cut
+    block: int  # outputs of a task
+    most: int  # most positions of a box
+    across: bool = False  # the columns of a tile are positions
+    packs: bool = False  # each task packs its part of the filter
+    phases: int = 1  # walks that a task computes together
 
 
 class Form(NamedTuple):
@@ -75,10 +70,10 @@ def _block(sums, multiple, parts=1):
     return even(sums.outputs, sums.tuning.most_outputs // parts, multiple)
 
 
-def _few_outputs(given):
-    """None if the positions of a row fill the vectors of a tile better than the output channels, else the reason."""
+def _refusal_of_few_outputs(given):
+    """None if the positions of a row fill the vectors of a tile better than the output channels; else the reason."""
     sums, placement = given.sums, given.placement
-    if sums.multiplies_pairs:
+    if sums.multiplies_pairs:  # stage 1 gives up pairs only where tiles across positions are faster
         return "bfloat16 is multiplied in pairs of channels" if given.order.pairs else None
     if not placement.positions_adjacent and takes_halves(sums, placement):
         return "the output channels fill half of a vector"
@@ -86,8 +81,8 @@ def _few_outputs(given):
     return None if crosses else "the output channels fill the vectors better"
 
 
-def _refuses_rows(given):
-    reason = _few_outputs(given)
+def _refusal_of_rows(given):
+    reason = _refusal_of_few_outputs(given)
     if reason is None or given.order.pairs or given.packs_in_tasks:
         return reason
     keeps = keeps_rows(given.cut[0], given.placement, given.joins_phases)
@@ -95,7 +90,7 @@ def _refuses_rows(given):
 
 
 def _rows(given):
-    if _few_outputs(given) is None:  # then the rows of a tile are output channels, few of them
+    if _refusal_of_few_outputs(given) is None:  # then the rows of a tile are output channels, few of them
         sums, parts, multiple = given.sums, [[walk] for walk in given.sums.walks], given.sums.tile.tile_rows
         joins = joins_phases(sums)
     else:
@@ -104,7 +99,7 @@ def _rows(given):
     return Sizes(sums, parts, block, box_positions(sums, block, phases), across=True, phases=phases)
 
 
-def _refuses_packed(given):
+def _refusal_of_packed(given):
     if not given.packs_in_tasks:
         return "the filter is small, the positions are many, or walks are cut at padding"
     return "the taps of the stride phases lie side by side" if packs_phases(given.cut[0], given.placement) else None
@@ -119,7 +114,7 @@ def _packed(given):
     return Sizes(sums, parts, block, most, packs=True)
 
 
-def _refuses_phases(given):
+def _refusal_of_phases(given):
     if not given.joins_phases:
         return "there are no stride phases that make whole rows"
     return None if stores_rows(given.cut[0], given.placement) else "whole rows would not be stored faster"
@@ -139,9 +134,9 @@ def _plain(given):
 
 #: The last form never declines.
 PREFERENCE = (
-    Form("tiles across the positions of a row", _refuses_rows, _rows),
-    Form("tasks pack their part of the filter", _refuses_packed, _packed),
-    Form("tasks have all stride phases", _refuses_phases, _phases),
+    Form("tiles across the positions of a row", _refusal_of_rows, _rows),
+    Form("tasks pack their part of the filter", _refusal_of_packed, _packed),
+    Form("tasks have all stride phases", _refusal_of_phases, _phases),
     Form("tiles across output channels", lambda given: None, _plain),
 )
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from .views import nested
 
-#: Not tuned for speed: up to these numbers of images, and of images * taps, wgrad has one box, whether or not taps are
-#: channels. So every layout adds in the same order. A batch of one image is never cut.
+#: Up to these numbers of images, and of images * taps, wgrad has one box with and without folded taps. So folding,
+#: which only some layouts allow, changes no bit. A batch of one image is never cut.
 MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
@@ -27,15 +27,15 @@ def is_cut(problem, axis):
     )
 
 
-def is_dense(problem):
-    """Whether y has one position, as in a dense layer, and wgrad has one box: it then sums over images alone."""
+def folds_in_wgrad(problem):
+    """Whether wgrad may fold taps: y has one position and wgrad one box, so each sum runs over images alone."""
     taps, images = prod(problem.kernel), problem.batch
     few = images == 1 or (images <= MOST_DENSE_IMAGES and images * taps <= MOST_DENSE_TAPS)
     return problem.y == (1, 1, 1) and few and taps > 1
 
 
-def is_whole(problem):
-    """Whether an image is one patch, as in a dense layer."""
+def is_dense(problem):
+    """Whether the filter covers x exactly and y has one position: a dense layer, whose image is one patch."""
     return problem.y == (1, 1, 1) and all(is_cut(problem, axis) for axis in range(3))
 
 

@@ -10,7 +10,7 @@ from math import prod
 from ...problem import WGRAD
 
 
-def reached(task):
+def without_unreached_taps(task):
     """The task without the outer taps that meet no element of x; unchanged if these are only few."""
     problem, (x, filter, y) = task.problem, task.tensors
     taps = problem.reached_taps()
