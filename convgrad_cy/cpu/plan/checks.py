@@ -53,14 +53,14 @@ _TARGET_BEGINS, _TARGET_STEPS = _columns("target_begin"), _columns("target_step"
 _BOX = [WALK_COLUMNS + axis * len(WindowAxis._fields) for axis in range(3)]
 
 
-def fail(what):
-    raise RuntimeError(f"internal error: plan with {what}")
+def fail(fault):
+    raise RuntimeError(f"internal error: plan with {fault}")
 
 
-def need(right, what):
+def need(right, fault):
     """Fail unless ``right``, a bool or an array, is true everywhere."""
     if not (right if type(right) is bool else np.all(right)):
-        fail(what)
+        fail(fault)
 
 
 def _rows(steps):

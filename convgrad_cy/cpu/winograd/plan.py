@@ -66,8 +66,8 @@ class TilePlan(NamedTuple):
     ----------
     steps : numpy.ndarray
         One int64 row for each walk of each part of the result, siblings included, in the order of ``tile_rows``. After
-        the fields of the walk: points, outputs, tiles of a box and taps of the filter, each on three axes; the number
-        of consecutive walks whose sums are added; the number of siblings.
+        the fields of the walk: points of a tile, its positions of the target, tiles of a box, and taps of the filter,
+        each on three axes. Then the number of consecutive walks whose sums are added, and the number of siblings.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
     chosen : TileBlocks

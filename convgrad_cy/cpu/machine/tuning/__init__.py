@@ -1,6 +1,6 @@
 """The tuned numbers, which decide which choice is faster: a table for each family, and ``machine.py`` for all of them.
 
-No number here says what is legal, how something lies in memory, or what a cache of plans may hold. Such numbers are
+No number here is a limit of legal problems, a fact about memory order, or a bound of a cache of plans. These are
 constants next to the code that uses them. ``winograd/costs.py`` has the costs of Winograd's algorithm and of direct,
 which were fitted together.
 """

@@ -163,7 +163,7 @@ TABLE = (
         "joined_terms", 32, "terms of a stride phase",
         "Up to this number, transposing the sums of whole rows would count.",
     ),
-    # Who packs the filter, what is read in place, and what stride phases share (direct/choices.py).
+    # Packing of the filter, operands read in place, and joined stride phases (direct/choices.py, direct/reads.py).
     same(
         "few_positions", 24, "positions of a box",
         "Up to this size, each task packs a filter of any size, and the cache holds a source of several taps without a "
