@@ -88,7 +88,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert overlaps.problem_refusal(other, FEW) is not None or not overlaps.cuts(other)
+        assert overlaps.problem_refusal(other, FEW) is not None or not overlaps.has_patches(other)
 
 
 @problems

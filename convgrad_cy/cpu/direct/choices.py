@@ -17,12 +17,12 @@ from .padding import without_padding
 def suits_halves(sums):
     """Whether output channels fill exactly half a vector, in a strided problem that can use tiles of half a vector.
 
-    Such tiles need vectors of 64 bytes, a filter that is packed for all tasks, and walks that are not cut at padding.
+    Such tiles need vectors of 64 bytes, a filter that is packed for all tasks, and walks that are not split at padding.
     """
     if sums.multiplies_pairs or 2 * sums.outputs != sums.lanes or sums.multiplications < sums.tuning.serial_products:
         return False
     strided = sums.count > 1 or sums.walks[0][2].source_step > 1
-    whole = not packs_in_tasks(sums) and len(cut_walks(sums)[0].walks) == len(sums.walks)
+    whole = not packs_in_tasks(sums) and len(split_walks(sums)[0].walks) == len(sums.walks)
     return strided and whole and sums.tile.vector_bytes >= LINE_BYTES
 
 
@@ -33,7 +33,7 @@ def takes_halves(sums, placement):
     split vectors, tiles of half a vector still pay for groups, in two cases: a convolution with short rows or with a
     source from memory, and stride phases with long rows.
     """
-    phases, row = sums.count > 1, sums.typical_row.positions
+    phases, row = sums.count > 1, sums.typical_walk[2].positions
     gains = row > sums.lanes if phases else row <= sums.lanes or is_far(placement.source_bytes, placement.machine)
     return (sums.tile.splits_vectors or (gains and sums.groups > 1)) and suits_halves(sums)
 
@@ -46,7 +46,7 @@ def crosses_positions(sums, positions_adjacent):
     positions must also make up for transposing it. With several taps, the layout of the source decides nothing. But the
     positions of a strided row are not adjacent, and each tap gathers them again.
     """
-    axis, tile, pointwise, tuning = sums.typical_row, sums.tile, sums.taps == 1, sums.tuning
+    axis, tile, pointwise, tuning = sums.typical_walk[2], sums.tile, sums.taps == 1, sums.tuning
     row, gathers = axis.positions, axis.taps > 1 and axis.source_step > 1
     in_place = positions_adjacent and sums.dtype.itemsize == sums.itemsize and row % sums.lanes == 0
     in_place = in_place and pointwise
@@ -134,8 +134,8 @@ def packs_phases(sums, placement):
     return sums.count > 1 and placement.positions_adjacent
 
 
-def cut_walks(sums):
-    """(sums, parts of each walk), with walks cut if products with padding would take much of the time."""
+def split_walks(sums):
+    """(sums, parts of each walk), with walks split if products with padding would take much of the time."""
     parts = without_padding(sums.walks, sums.counts, sums.batch, sums.operation == WGRAD, sums.tuning)
     return sums.parted(parts), parts
 

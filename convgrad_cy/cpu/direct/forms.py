@@ -10,11 +10,11 @@ from ...memo.once import once
 from ...problem import even
 from .choices import (
     crosses_positions,
-    cut_walks,
     joins_phases,
     keeps_rows,
     packs_in_tasks,
     packs_phases,
+    split_walks,
     stores_rows,
     takes_halves,
 )
@@ -28,29 +28,29 @@ class FormInput:
         self.sums, self.placement, self.order = sums, placement, order
 
     @once
-    def cut(self):
-        """(sums, parts of each walk), as ``cut_walks`` gives them."""
-        return cut_walks(self.sums)
+    def split(self):
+        """(sums, parts of each walk), as ``split_walks`` gives them."""
+        return split_walks(self.sums)
 
     @once
-    def is_cut(self):
+    def is_split(self):
         """Whether some walk has several parts."""
-        return len(self.cut[0].walks) > len(self.sums.walks)
+        return len(self.split[0].walks) > len(self.sums.walks)
 
     @once
     def packs_in_tasks(self):
-        return not self.is_cut and packs_in_tasks(self.cut[0])
+        return not self.is_split and packs_in_tasks(self.split[0])
 
     @once
     def joins_phases(self):
-        return not self.is_cut and joins_phases(self.cut[0])
+        return not self.is_split and joins_phases(self.split[0])
 
 
 class Sizes(NamedTuple):
     """The sizes that a form chooses."""
 
     sums: Any  # the ``SumProblem`` with the walks of the tasks
-    parts: list  # for each walk of the input, the walks into which it is cut
+    parts: list  # for each walk of the input, the walks into which it is split
     block: int  # outputs of a task
     most: int  # most positions of a box
     across: bool = False  # the columns of a tile are positions
@@ -85,7 +85,7 @@ def _refusal_of_rows(given):
     reason = _refusal_of_few_outputs(given)
     if reason is None or given.order.pairs or given.packs_in_tasks:
         return reason
-    keeps = keeps_rows(given.cut[0], given.placement, given.joins_phases)
+    keeps = keeps_rows(given.split[0], given.placement, given.joins_phases)
     return None if keeps else f"{reason}, and rows cannot be stored as they lie"
 
 
@@ -94,19 +94,19 @@ def _rows(given):
         sums, parts, multiple = given.sums, [[walk] for walk in given.sums.walks], given.sums.tile.tile_rows
         joins = joins_phases(sums)
     else:
-        (sums, parts), multiple, joins = given.cut, given.sums.strip, given.joins_phases
+        (sums, parts), multiple, joins = given.split, given.sums.strip, given.joins_phases
     block, phases = _block(sums, multiple), sums.count if joins else 1
     return Sizes(sums, parts, block, box_positions(sums, block, phases), across=True, phases=phases)
 
 
 def _refusal_of_packed(given):
     if not given.packs_in_tasks:
-        return "the filter is small, the positions are many, or walks are cut at padding"
-    return "the taps of the stride phases lie side by side" if packs_phases(given.cut[0], given.placement) else None
+        return "the filter is small, the positions are many, or walks are split at padding"
+    return "the taps of the stride phases lie side by side" if packs_phases(given.split[0], given.placement) else None
 
 
 def _packed(given):
-    sums, parts = given.cut
+    sums, parts = given.split
     tuning, most = sums.tuning, sums.tuning.larger_positions
     block = even(sums.outputs, tuning.larger_sums_bytes // (most * sums.itemsize), sums.strip)
     while block > sums.strip and 2 * sums.groups * sums.count * -(-sums.outputs // block) < tuning.wanted_tasks:
@@ -117,17 +117,17 @@ def _packed(given):
 def _refusal_of_phases(given):
     if not given.joins_phases:
         return "there are no stride phases that make whole rows"
-    return None if stores_rows(given.cut[0], given.placement) else "whole rows would not be stored faster"
+    return None if stores_rows(given.split[0], given.placement) else "whole rows would not be stored faster"
 
 
 def _phases(given):
-    sums, parts = given.cut
+    sums, parts = given.split
     block = _block(sums, sums.strip, sums.count)
     return Sizes(sums, parts, block, box_positions(sums, block, sums.count), phases=sums.count)
 
 
 def _plain(given):
-    sums, parts = given.cut
+    sums, parts = given.split
     block = _block(sums, sums.strip)
     return Sizes(sums, parts, block, box_positions(sums, block, 1))
 

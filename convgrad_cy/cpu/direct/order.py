@@ -14,9 +14,9 @@ from ..plan.shared import slice_bytes
 from .boxes import boxed, count_boxes
 from .choices import (
     crosses_positions,
-    cut_walks,
     joins_phases,
     packs_in_tasks,
+    split_walks,
     suits_halves,
     takes_larger_boxes,
 )
@@ -83,11 +83,11 @@ def _order(sums, crosses):
     phases = sums.count if across and joins_phases(sums) else 1
     pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
     if not across:
-        sums, _ = cut_walks(sums)
+        sums, _ = split_walks(sums)
     # A strip that a task packs stays in L1. Layouts differ in who packs the filter, but they have the same chunks.
     itemsize, tuning = channel_bytes(sums, pairs), sums.tuning
     chunk = chunk_of(sums, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
-    # A cut may also leave each walk in one part, which has fewer taps or positions. Then ``packs`` is asked again.
+    # A split may also leave each walk in one part, which has fewer taps or positions. Then ``packs`` is asked again.
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
         most = tuning.larger_positions
     else:
@@ -134,9 +134,9 @@ def sums_bytes_of_slice(sums, chunk, block):
 
 
 def box_order_of(sums, pieces=1):
-    """The ``BoxOrder`` of wgrad, whose walks are already cut. Few blocks of the filter give several slices.
+    """The ``BoxOrder`` of wgrad, whose walks are already split. Few blocks of the filter give several slices.
 
-    ``pieces``: number of blocks into which the taps of each walk were cut.
+    ``pieces``: number of blocks into which the taps of each walk were split.
     """
     tuning, pairs = sums.tuning, sums.multiplies_pairs
     block = even(sums.outputs, tuning.wgrad_outputs, sums.strip)

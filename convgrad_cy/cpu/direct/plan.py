@@ -10,13 +10,13 @@ from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD, even
 from ..machine import LINE_BYTES
 from ..machine.caches import memory_ways
-from ..plan.steps import Blocks, Outline, cut_rows, whole_rows
+from ..plan.steps import Blocks, Outline, split_rows, whole_rows
 from ..plan.sum_problem import placement_of, sum_problem_of
 from .boxes import boxed, bundled, count_boxes, has_much_halo
-from .choices import cut_walks
+from .choices import split_walks
 from .cuts import cut_accumulation, cut_correlation, has_room
 from .forms import FormInput, chosen
-from .long_filters import cut_taps
+from .long_filters import split_taps
 from .order import (
     adjacent_order_of,
     box_order_of,
@@ -43,7 +43,7 @@ def _many_positions(sums, placement, chunk_bytes, phases, across, windows):
     many = tuning.many_positions
     if not any(has_much_halo(window, tuning) for window in windows):
         many = min(many, tuning.box_positions * tuning.few_products // max(products, 1))
-    seen = chunk_bytes * prod(axis.source_step for axis in sums.walks[-1])
+    seen = chunk_bytes * prod(axis.source_step for axis in sums.typical_walk)
     return min(many, tuning.many_l1_caches * placement.machine.l1_bytes // seen) if across else many
 
 
@@ -88,14 +88,14 @@ def correlation(given, nontemporal):
     few = not across and sums.channels * sums.taps < sums.tuning.streamed_terms
     whole = chunk == sums.channels and sums.tile.tile_column_bytes >= LINE_BYTES
     nontemporal = nontemporal and (groups > 1 if phases > 1 else whole and not few)
-    cut = len(sums.walks) > len(walks)
+    is_split = len(sums.walks) > len(walks)
     blocks = Blocks(
         threads, lanewise=False, positions_across=across, images=images, chunk=chunk, outputs=block, slices=1,
         nontemporal=nontemporal, prefetch=0, packs=packs, pairs=pairs, groups=groups, phases=phases,
         pack_channels=_pack_channels(sums, chunk, pairs, packs, threads),
     )  # fmt: skip
     reads = correlation_reads(sums, blocks)
-    rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
+    rows = split_rows(walks, parts, windows, reads) if is_split else whole_rows(parts, windows, reads)
     return Outline(sums.all_walks, rows, blocks, form.name, refusals)
 
 
@@ -136,8 +136,8 @@ def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=Fal
         return correlation(FormInput(sums, placement, order), nontemporal)
     parts = [[walk] for walk in sums.walks]
     if not mirrored:
-        sums, parts = cut_walks(sums)
-    whole, (sums, parts) = sums, cut_taps(sums, parts)
+        sums, parts = split_walks(sums)
+    whole, (sums, parts) = sums, split_taps(sums, parts)
     order = box_order_of(sums, len(sums.walks) // len(whole.walks))
     return accumulation(sums, parts, placement, order, target_in_memory)
 

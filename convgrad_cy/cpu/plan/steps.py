@@ -166,7 +166,7 @@ def whole_rows(parts, windows, reads=_AS_IS):
     return [[_row(part, next(windows), reads, i) for i, part in enumerate(own)] for own in parts]
 
 
-def cut_rows(walks, parts, windows, reads):
+def split_rows(walks, parts, windows, reads):
     """Rows of the parts of each shape class, after one row that packs the filter of the walk for all of its parts."""
     rows, windows = [], iter(windows)
     for walk, own in zip(walks, parts, strict=True):

@@ -19,8 +19,8 @@ class _Fields(NamedTuple):
     groups: int
     channels: int  # of the source, in a group
     outputs: int  # channels of the target, in a group
-    all_walks: Walks  # of all stride phases, uncut
-    walks: list  # one walk of each shape class; if walks are cut, their parts
+    all_walks: Walks  # of all stride phases, not split
+    walks: list  # one walk of each shape class; if walks are split, their parts
     counts: list  # number of walks like each of these
     multiplications: int
     filter_bytes: int
@@ -61,12 +61,12 @@ class SumProblem(_Fields):
         return self.batch * max([prod([axis.positions for axis in walk]) for walk in self.walks])
 
     @property
-    def typical_row(self):
-        """The row (axis of the width) of the last walk. Rows of stride phases differ by at most one position.
+    def typical_walk(self):
+        """The last walk. On each axis, the positions of stride phases differ by at most one.
 
-        Cut walks may differ more. Every choice takes the same row, so choices agree.
+        Parts of split walks may differ more. All choices take the same walk, so they agree.
         """
-        return self.walks[-1][2]
+        return self.walks[-1]
 
     @once
     def tuning(self):

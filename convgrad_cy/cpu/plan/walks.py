@@ -70,7 +70,7 @@ class Walks:
     Attributes
     ----------
     shapes : list
-        One walk of each shape class. The last one is the last walk (see ``SumProblem.typical_row``).
+        One walk of each shape class. The last one is the last walk (see ``SumProblem.typical_walk``).
     counts : list
         Number of walks of each shape class.
     extents : list

@@ -16,8 +16,8 @@ from .views import nested
 MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
-def is_cut(problem, axis):
-    """Whether the kernel cuts an axis of x into patches, one for each position of y, without padding or rest."""
+def has_patches_on(problem, axis):
+    """Whether an axis of x consists of patches, one for each position of y, without padding or rest."""
     size, positions, kernel = problem.x[axis], problem.y[axis], problem.kernel[axis]
     return (
         size == positions * kernel
@@ -36,7 +36,7 @@ def folds_in_wgrad(problem):
 
 def is_dense(problem):
     """Whether the filter covers x exactly and y has one position: a dense layer, whose image is one patch."""
-    return problem.y == (1, 1, 1) and all(is_cut(problem, axis) for axis in range(3))
+    return problem.y == (1, 1, 1) and all(has_patches_on(problem, axis) for axis in range(3))
 
 
 def _joined(array, channels, taps, taps_outside):
@@ -55,7 +55,7 @@ def taps_as_channels(problem, filter, x):
     """
     for axis in (2, 1, 0, 2, 1, 0):  # twice: an axis may merge only after another one has become channels
         kernel, positions = problem.kernel[axis], problem.y[axis]
-        if kernel == 1 or problem.groups > 1 or not is_cut(problem, axis):
+        if kernel == 1 or problem.groups > 1 or not has_patches_on(problem, axis):
             continue
         cut = x.reshape(*x.shape[: 3 + axis], positions, kernel, *x.shape[4 + axis :])
         for taps_outside in (True, False):

@@ -10,7 +10,7 @@ Elements r < kernel % stride have one tap more than the others. So each axis has
 of parts is one gradient. No term is added that does not exist. A strided sum has few channels for each tap; this one
 has prod(stride) times as many, and costs a copy of x and usually one of the filter.
 
-If the kernel cuts x into patches, one for each position of y, a cell is a patch, and its gradient is a matrix product.
+If x consists of patches, one for each position of y, a cell is a patch, and its gradient is a matrix product.
 Then the filter is often read in place. The elements of a cell have the order (c, r) or (r, c). It affects no bit.
 """
 
@@ -28,7 +28,7 @@ from ..plan.operand import Operand
 from ..plan.pipeline import joined
 from ..plan.reasons import Reason
 from .copies import Copy, Zeros
-from .folded_taps import is_cut
+from .folded_taps import has_patches_on
 from .views import nested
 
 #: Axes of cells (n, b, b, b, c, r, r, r), and (n, b, b, b, r, r, r, c), in the order (n, c, b, r, b, r, b, r).
@@ -53,9 +53,9 @@ def parts_of(kernel, stride):
     return [CellPart(0, rest, taps + 1)] * (rest > 0) + [CellPart(rest, stride, taps)]
 
 
-def cuts(problem):
-    """Whether the kernel cuts x into patches, one for each position of y."""
-    return all(is_cut(problem, axis) for axis in range(3))
+def has_patches(problem):
+    """Whether x consists of patches, one for each position of y."""
+    return all(has_patches_on(problem, axis) for axis in range(3))
 
 
 def problem_refusal(problem, tuning):
@@ -68,7 +68,7 @@ def problem_refusal(problem, tuning):
         return Reason("x has more than {} channels", tuning.most_patch_channels)
     if problem.dilation != (1, 1, 1):
         return "the filter is dilated"
-    return _refusal_of_patches(problem, tuning) if cuts(problem) else _refusal_of_overlaps(problem, tuning)
+    return _refusal_of_patches(problem, tuning) if has_patches(problem) else _refusal_of_overlaps(problem, tuning)
 
 
 def _refusal_of_patches(problem, tuning):
@@ -102,8 +102,8 @@ def refusal(task):
 
 
 def stepped(problem):
-    """The same problem with cells as large as its patches, if the kernel cuts x: one position has any stride."""
-    return replace(problem, stride=problem.kernel) if cuts(problem) else problem
+    """The same problem with cells as large as its patches, if x consists of patches: one position has any stride."""
+    return replace(problem, stride=problem.kernel) if has_patches(problem) else problem
 
 
 def combinations(problem):
@@ -127,7 +127,7 @@ def pipeline(task, rest):
     inside, after = [], [Zeros(x.seen(x.view[:, 0][behind])) for behind in unreached(problem)]
     for parts in combinations(problem):
         inner = inner_problem(problem, parts)
-        taps, last = taps_in_place(inner, filter) if cuts(problem) else (None, last)
+        taps, last = taps_in_place(inner, filter) if has_patches(problem) else (None, last)
         shapes = inner_shapes(inner)
         elements = elements_of(problem.x_channels, [part.size for part in parts], last)
         cells = Operand.new((inner.batch, *inner.x, *elements), y.view.dtype)
@@ -139,7 +139,7 @@ def pipeline(task, rest):
         six = cells.seen(np.moveaxis(cells.view.reshape(shapes[0]), -1, 2))
         inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
         after += stores(problem, parts, inner, cells, x, last, threads)
-    of_x = "x from patches" if cuts(problem) else "x from cells"
+    of_x = "x from patches" if has_patches(problem) else "x from cells"
     notes = {"copied": f"{of_x}, and the filter" if copies else of_x}
     if len(inside) > 1:
         notes["parts_of_a_cell"] = len(inside)

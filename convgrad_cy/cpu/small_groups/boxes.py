@@ -77,7 +77,7 @@ def _copying(sums, spread, positions_adjacent):
         block = min(width // outputs * outputs, total)
         lanes = _whole(sums, block)
         extents = _lane_extents(sums, sums.channels * lanes, lanes)
-        if extents == [axis.positions for axis in sums.walks[-1]]:
+        if extents == [axis.positions for axis in sums.typical_walk]:
             break
     return extents, block
 
@@ -99,7 +99,7 @@ def _lines(sums, threads):
     extents = _lane_extents(sums, lanes, lanes)
     if extents is None:
         return None
-    boxes = prod(-(-axis.positions // n) for axis, n in zip(sums.walks[-1], extents, strict=True))
+    boxes = prod(-(-axis.positions // n) for axis, n in zip(sums.typical_walk, extents, strict=True))
     tasks = sums.batch * boxes * -(-sums.groups // block)
     return (extents, block) if tasks >= max(sums.tuning.wanted_tasks, threads) else None
 
@@ -107,7 +107,7 @@ def _lines(sums, threads):
 def _in_place(sums):
     """(extents of boxes, lanes of a task) of fprop or dgrad if source and target are used in place."""
     # Neighbouring tasks should not write to the same cache line, and processors fetch lines in pairs.
-    walk, line, tuning = sums.walks[-1], LINE_BYTES // sums.itemsize, sums.tuning
+    walk, line, tuning = sums.typical_walk, LINE_BYTES // sums.itemsize, sums.tuning
     if walk[0].taps * walk[1].taps > 1:
         lanes = tuning.row_bytes // (walk[2].positions * walk[2].source_step * sums.itemsize)
     else:

@@ -56,7 +56,7 @@ def _expands_well(sums, positions_adjacent):
     The tile of small groups needs two loads for each product of vectors. Direct's tile across positions has extra work
     for each sum, and short rows leave many of its lanes empty.
     """
-    channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.typical_row.positions
+    channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.typical_walk[2].positions
     tile, terms = sums.tile.unsplit(), sums.channels * max(sums.taps, 1)
     # Making a vector of lanes takes too long with too many channels, or if groups cross the ends of vectors. Groups of
     # one output gain nevertheless, because direct would use few rows of a tile for them.

@@ -1,8 +1,8 @@
 """The walks of Winograd's algorithm: few taps, which are as far apart as positions.
 
-Other walks are cut into such walks. Walks that differ only in positions are *siblings*: one product computes the tiles
-of all siblings, as if each had images of its own. The sums of walks that differ in taps are added; in wgrad, each of
-them gives a part of the result.
+Other walks are split into such walks. Walks that differ only in positions are *siblings*: one product computes the
+tiles of all siblings, as if each had images of its own. The sums of walks that differ in taps are added; in wgrad, each
+of them gives a part of the result.
 
 There may be thousands of walks that differ only in their begin. Costs are computed for one of them, and only the rows
 of a plan contain all.
@@ -20,26 +20,26 @@ from ...problem import DGRAD, WGRAD, AxisWalk
 from ..plan.steps import BOX_TILES
 from ..plan.walks import Walks, walks_of
 
-#: Most taps of a tile on an axis (``tilings.TILES_8``). Longer filters are cut into pieces of
-#: PIECE_TAPS.
+#: Most taps of a tile on an axis (``tilings.TILES_8``). Longer filters are split into
+#: pieces of PIECE_TAPS.
 MOST_TAPS, PIECE_TAPS = 5, 4
 #: A plan of more walks would take too much memory.
 MOST_TILE_WALKS = 4096
 
 
 class TileAxis(NamedTuple):
-    """An axis cut into axes on which positions and taps are equally far apart: sets of positions times sets of taps.
+    """An axis split into axes on which positions and taps are equally far apart: sets of positions times sets of taps.
 
     Attributes
     ----------
     whole : problem.AxisWalk
-        The axis before the cut, with its taps in ascending order.
+        The axis before the split, with its taps in ascending order.
     position_phases : int
         Positions of a dilated axis form sets by their remainder modulo ``position_phases``.
     tap_phases : int
         Taps of a strided axis form sets by their remainder modulo ``tap_phases``.
     taps : int
-        Taps of a set. Many taps would need too many points, so the taps of a phase may be cut into pieces.
+        Taps of a set. Many taps would need too many points, so the taps of a phase may be split into pieces.
     siblings, sets : int
         Number of sets of positions, and of sets of taps.
     """
@@ -79,7 +79,7 @@ class TileAxis(NamedTuple):
 
 
 def _tile_axis(walk):
-    """The ``TileAxis`` of an axis, or None if it cannot be cut so."""
+    """The ``TileAxis`` of an axis, or None if it cannot be split so."""
     step, apart, phases = walk.source_step, 1, 1
     if walk.taps < 1 or walk.positions < 1:
         return None
@@ -126,14 +126,14 @@ class WalkPart(NamedTuple):
 
 
 class TileWalks(NamedTuple):
-    """The walks of an operation, cut so that taps and positions are equally far apart.
+    """The walks of an operation, split so that taps and positions are equally far apart.
 
     Attributes
     ----------
     all_walks : walks.Walks
         The walks of the definition.
     shapes : list
-        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be cut so.
+        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be split so.
     parts : list of WalkPart
     """
 

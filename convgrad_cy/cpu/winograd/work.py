@@ -35,7 +35,7 @@ def _left(operation, problem, dtype, tile):
     """The share of the products that the model assumes the direct algorithm to form; it skips products with padding.
 
     The costs of large problems were fitted to all products, so their share is 1. Exceptions are pairs of bfloat16 and
-    dilated walks, which are cut at padding.
+    dilated walks, which are split at padding.
     """
     left, pairs, tuning = _without_padding(problem), tile.pairs(dtype), tile.tuning
     if (pairs and operation != WGRAD) or (not pairs and max(problem.dilation) > 1 and left <= tuning.left_products):

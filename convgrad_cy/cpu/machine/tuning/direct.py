@@ -63,7 +63,7 @@ TABLE = (
     same(
         "least_positions", 32, "positions",
         "Fewer positions give too few products for each read of the filter. It limits boxes that become smaller to "
-        "make tasks, parts that padding cuts from a walk, and rows that are halved to save halo.",
+        "make tasks, parts into which a walk is split at padding, and rows that are halved to save halo.",
     ),
     same(
         "few_products", 16384, "products of a position",
@@ -193,10 +193,10 @@ TABLE = (
         "stored_phases", 8, "stride phases of a task",
         "With more, the sums of a tile's outputs leave the cache before whole rows are stored.",
     ),
-    # Walks cut where taps lie in padding (direct/padding.py).
+    # Walks split where taps lie in padding (direct/padding.py).
     same(
         "left_products", 0.82, "of the products",
-        "A dilated walk is cut if at most this part is left. Each part has windows and a filter of its own.",
+        "A dilated walk is split if at most this part is left. Each part has windows and a filter of its own.",
     ),
     same(
         "left_products_undilated", 0.5, "of the products",
@@ -205,8 +205,8 @@ TABLE = (
     ),
     same(
         "most_parts", 64, "walks",
-        "Padding cuts a walk into at most this many parts: more parts take longer to begin than they save. Winograd's "
-        "algorithm computes at most this many stride phases in the same loops.",
+        "A walk is split at padding into at most this many parts: more parts take longer to begin than they save. "
+        "Winograd's algorithm computes at most this many stride phases in the same loops.",
     ),
     same(
         "least_reach", 0.25, "of the positions of an axis",
