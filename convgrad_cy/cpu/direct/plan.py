@@ -77,9 +77,8 @@ def correlation(given, nontemporal):
         images, windows = boxes(box_positions(sums, block, phases, many))
     block, images, windows = cut_correlation(sums, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
-    joins = (
-        chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)
-    )  # no pair has channels of two groups
+    # With pairs, bundled groups need an even number of channels, so that no pair has channels of two groups.
+    joins = chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)
     if joins and not packs and (phases == 1 or not across):
         groups = bundled(sums, placement, images, windows, count_boxes(sums, images, windows))
     # Non-temporal stores need final sums: with several chunks, sums stay in the cache, where others are added to them.
