@@ -113,7 +113,7 @@ def measured(suites, names=("float32",)):
             continue
         if min(problem.x_channels, problem.y_channels) < LEAST_CHANNELS:
             continue
-        if algorithm.refusal(operation, problem, dtype) is not None:
+        if algorithm.tiling_refusal(operation, problem, dtype) is not None:
             continue
         arrays = [draw(shape, dtype.name, random) for shape in shapes(row.case)]
         times = times_of(row, candidates(operation, problem, tile), arrays)

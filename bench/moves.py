@@ -8,7 +8,7 @@ from convgrad_cy.cpu import families
 from convgrad_cy.cpu.machine.tuning import TABLE, Tuning
 from convgrad_cy.cpu.plan.job import Job
 from convgrad_cy.cpu.plan.operand import Buffer
-from convgrad_cy.cpu.rewrites.reached import reached
+from convgrad_cy.cpu.rewrites.reached import without_unreached_taps
 
 NAMES = tuple(number.name for number in TABLE)
 _NAMES = frozenset(NAMES)
@@ -46,7 +46,7 @@ def signature(made):
     """
     if isinstance(made, Job):
         plan = made.plan.steps.tobytes(), made.plan.blocks.tobytes()
-        return made.kernel, *plan, signature(made.operands), signature(made.instead)
+        return made.kernel, *plan, signature(made.operands), signature(made.fallback)
     if isinstance(made, Buffer):
         return made.elements.nbytes
     if isinstance(made, np.ndarray):
@@ -59,7 +59,7 @@ def signature(made):
 def planned(task):
     """The ``signature`` of a task's plan, or the error of planning as text."""
     try:
-        return signature(families.pipeline(reached(task)).steps)
+        return signature(families.pipeline(without_unreached_taps(task)).steps)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 

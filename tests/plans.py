@@ -7,7 +7,7 @@ from convgrad_cy.cpu.plan.steps import Blocks
 def plan_of(operation, problem, dtype, positions_adjacent, machine):
     """The plan of small groups, or of direct if they decline."""
     asked = operation, problem, dtype, positions_adjacent, machine
-    family = small_groups.plan if small_groups.found(*asked).reason is None else direct.plan
+    family = small_groups.plan if small_groups.outline_or_reason(*asked).reason is None else direct.plan
     return family.plan(*asked)
 
 

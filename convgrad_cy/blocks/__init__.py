@@ -14,7 +14,7 @@ from ..arrays import NUMPY, zeros
 from ..calls import checked
 from ..calls.prepared import cpu_arguments, run_part
 from ..checks import functions
-from ..cpu import families, reached, task_of
+from ..cpu import families, task_of, without_unreached_taps
 from ..dtypes import lookup
 from ..settings.threads import get_num_threads, num_threads
 from .axes import AxisBlock as AxisBlock
@@ -52,7 +52,7 @@ def algorithm_of(function, geometry, shapes, dtype):
     if not geometry.problem.has_products:
         return "direct"
     arrays = [np.broadcast_to(np.empty((), dtype), shape) for shape in (*shapes, geometry.shape)]  # one element each
-    _, family = families.chosen(reached(task_of(*cpu_arguments(function, geometry, arrays))))
+    _, family = families.chosen(without_unreached_taps(task_of(*cpu_arguments(function, geometry, arrays))))
     return "winograd" if families.name_of(family) == "winograd" else "direct"
 
 

@@ -168,7 +168,7 @@ def checked(library, function, first, second, asked, keywords):
     if geometry.algorithm == "winograd":
         operation, *_ = part_of(function, geometry)
         try:
-            reason = cpu.refusal(operation, geometry.problem, geometry.dtype)
+            reason = cpu.winograd_refusal(operation, geometry.problem, geometry.dtype)
         except MemoryError as error:
             raise too_little(function, geometry.shape, first.dtype, error) from error
         if reason is not None:

@@ -1,8 +1,9 @@
 """The CPU backend: ``prepare`` plans the work of a call.
 
 A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) turns it
-into a ``Job`` (plan/job.py): a kernel, a plan of integers, and the operands. ``Job.ready`` gives the work, which runs
-on any arrays that lie in memory like the call's.
+into a ``Pipeline`` (plan/pipeline.py): copies in, kernels, copies out. Each kernel is a ``Job`` (plan/job.py): the name
+of a kernel, a plan of integers, and the operands. ``Pipeline.ready`` gives the work, which
+runs on any arrays that lie in memory like the call's.
 
 - ``machine/``: the register tile, the caches, the kernels, and the tuned numbers that decide which choice is faster.
 - ``plan/``: the parts of planning that all families share.
@@ -22,27 +23,27 @@ from .plan.operand import Operand as Operand
 from .plan.pipeline import Pipeline
 from .plan.task import WRITERS, Task
 from .rewrites.copies import Zeros
-from .rewrites.reached import reached
+from .rewrites.reached import without_unreached_taps
 from .winograd import problem_refusal as refused_by_winograd
 
 
 def task_of(operation, problem, dtype, algorithm, operands, threads=None):
     """The ``Task`` on this machine; ``threads``: of the call, None for the current setting."""
-    here = this_machine(threads)
+    machine = this_machine(threads)
     if algorithm == "direct":  # the instruction for pairs of bfloat16 flushes subnormal numbers to zero
-        here = here._replace(multiplies_pairs=False)
-    return Task(operation, problem, dtype, algorithm, tuple(operands), here)
+        machine = machine._replace(multiplies_pairs=False)
+    return Task(operation, problem, dtype, algorithm, tuple(operands), machine)
 
 
 def explained(task, preference=families.PREFERENCE):
     """The result of ``families.explained``; without family and details if the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    refusals, family, details = families.explained(reached(task), preference)
+    refusals, family, details = families.explained(without_unreached_taps(task), preference)
     return refusals, family, [("instruction set", isa), *details]
 
 
-def refusal(operation, problem, dtype):
+def winograd_refusal(operation, problem, dtype):
     """The reason to refuse a call with ``algorithm="winograd"``, or None. A result of zeros needs no algorithm."""
     if not problem.has_products:
         return None
@@ -65,4 +66,4 @@ def prepare(operation, problem, dtype, algorithm, operands, threads=None):
 
 def ready(task, preference=families.PREFERENCE):
     """The work of a task that has products, from the first family of ``preference`` that does not refuse it."""
-    return families.pipeline(reached(task), preference).ready()
+    return families.pipeline(without_unreached_taps(task), preference).ready()

@@ -1,4 +1,8 @@
-"""The families of algorithms, in their order of preference."""
+"""The families of algorithms, in their order of preference: the first one that does not refuse a task takes it.
+
+Some families refuse a task because a later one is faster. Columns yield to Winograd's algorithm, Winograd's algorithm
+to small groups, and exchanged to small groups: their refusals ask the other family.
+"""
 
 from functools import partial
 
@@ -6,8 +10,8 @@ from . import direct, long_sums, small_groups, winograd
 from .rewrites import columns, exchanged, overlaps
 
 #: A family has two functions. ``refusal(task)`` is None, or the reason why the family does not take the task.
-#: ``pipeline(task, rest)`` gives the ``Pipeline`` that computes the task. ``rest(task)`` gives the pipeline of a task
-#: that is left to later families. The last family never refuses.
+#: ``pipeline(task, rest)`` gives the ``Pipeline`` that computes the task. With ``rest(other)`` a family has an
+#: inner task or a fallback planned by the families after it. The last family never refuses.
 PREFERENCE = (columns, overlaps, long_sums, exchanged, winograd, small_groups, direct)
 
 

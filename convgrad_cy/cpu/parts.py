@@ -10,7 +10,7 @@ from . import direct, families, long_sums, small_groups
 from .direct.order import Order, order_of
 from .plan.sum_problem import sum_problem_of
 from .rewrites import overlaps
-from .rewrites.reached import reached
+from .rewrites.reached import without_unreached_taps
 
 
 def ready(task, whole):
@@ -18,7 +18,8 @@ def ready(task, whole):
 
     The two may differ in the batch, in the extents of x and y, and in the padding.
     """
-    return _pipeline(reached(task, whole), reached(task._replace(problem=whole)).problem).ready()
+    narrowed = without_unreached_taps(task._replace(problem=whole)).problem
+    return _pipeline(without_unreached_taps(task, whole), narrowed).ready()
 
 
 def _pipeline(task, whole):
@@ -35,11 +36,11 @@ def _pipeline(task, whole):
     if family is small_groups:  # it adds all terms one by one
         return direct.pipeline(task, order=Order(whole.channels(task.operation == DGRAD)[0], False))
     if family is overlaps:
-        blocks = overlaps.stepped(whole)
-        orders = [order(overlaps.inner_problem(blocks, parts)) for parts in overlaps.combinations(blocks)]
+        cells = overlaps.stepped(whole)
+        orders = [order(overlaps.inner_problem(cells, parts)) for parts in overlaps.combinations(cells)]
 
         def rest(inner):
             return direct.pipeline(inner, order=orders.pop(0))
 
-        return overlaps.pipeline(task, rest, overlaps.cuts(whole))
+        return overlaps.pipeline(task, rest, overlaps.has_patches(whole))
     return direct.pipeline(task, order=order(whole))

@@ -9,7 +9,7 @@ from problems import parse
 
 import convgrad_cy as cg
 from convgrad_cy import calls, cpu, dtypes
-from convgrad_cy.cpu.direct.long_filters import cut_taps, most_taps
+from convgrad_cy.cpu.direct.long_filters import most_taps, split_taps
 from convgrad_cy.cpu.direct.plan import plan
 from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.plan.sum_problem import sum_problem_of
@@ -97,7 +97,7 @@ def test_blocks_are_all_taps_once(kernel, channels, outputs, vector_bytes):
     machine = Machine(6, 4 * vector_bytes, vector_bytes, False, 32 << 20, threads=2)
     problem = ConvProblem(1, 1, channels, outputs, kernel, (1, 1, 1), kernel)
     sums = sum_problem_of(WGRAD, problem, dtypes.TABLE[2], machine.tile, False)
-    cut, ((*parts,),) = cut_taps(sums, [[walk] for walk in sums.walks])
+    cut, ((*parts,),) = split_taps(sums, [[walk] for walk in sums.walks])
     most = most_taps(sums)
     assert all(prod(axis.taps for axis in walk) <= most for walk in parts) and cut.walks == parts
     assert 1 < len(parts) <= 4 * prod(kernel) / most + 4

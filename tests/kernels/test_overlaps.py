@@ -161,5 +161,5 @@ def test_explained():
         "conv_backward_data", [problem.y_shape, problem.w_shape], x_shape=problem.x_shape, **problem.keywords
     )
     blocks = 2 * (66 * 32 + 65 * 32)  # images x blocks x elements of both parts
-    assert found.family == "overlaps" and found.details["parts of a block"] == 2
+    assert found.family == "overlaps" and found.details["parts of a cell"] == 2
     assert 4 * blocks <= found.details["scratch bytes"] <= 4 * (blocks + 24 * 160)

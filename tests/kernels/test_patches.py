@@ -88,7 +88,7 @@ def test_pays(problem):
         replace(problem, groups=2),
         *([replace(problem, stride=tuple(max(1, s - 1) for s in problem.stride))] if max(problem.y) > 1 else []),
     ):
-        assert overlaps.problem_refusal(other, FEW) is not None or not overlaps.cuts(other)
+        assert overlaps.problem_refusal(other, FEW) is not None or not overlaps.has_patches(other)
 
 
 @problems
@@ -175,7 +175,9 @@ def test_taps_as_channels(problem, dtype, name):
 @pytest.mark.tuning
 @pytest.mark.parametrize("problem", JOINED, ids=str)
 def test_which_are_dense(problem):
-    assert folded_taps.is_dense(conv_problem(problem)) == (problem.name in ("one_position", "one_output", "many_taps"))
+    assert folded_taps.folds_in_wgrad(conv_problem(problem)) == (
+        problem.name in ("one_position", "one_output", "many_taps")
+    )
 
 
 @pytest.mark.parametrize("filter_format", FILTER_FORMATS)
@@ -184,7 +186,7 @@ def test_which_are_dense(problem):
 def test_one_image_is_dense(dtype, data_format, filter_format):
     """With one image and one position, a filter of any size must count as dense: a sum has one product."""
     problem = parse('mb1ic3ih150oc4oh1kh150n"one_image"')
-    assert folded_taps.is_dense(conv_problem(problem))
+    assert folded_taps.folds_in_wgrad(conv_problem(problem))
     tensors, operation = real_tensors(problem, dtype), OPERATIONS["conv_backward_filter"]
     x, _, y = (each.astype(np.float64) for each in tensors)
     expected = (y.reshape(-1, 1, 1, 1) * x).astype(tensors[0].dtype)

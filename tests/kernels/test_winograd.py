@@ -166,7 +166,7 @@ def test_values(kernel, data_format, filter_format, problem):
 @pytest.mark.parametrize("problem", PHASES, ids=str)
 def test_values_of_phases(kernel, problem, data_format, filter_format):
     tensors = real_tensors(problem, "float32")
-    if tilings.refusal(kernel, problem_of(problem), FLOAT32) is None:
+    if tilings.tiling_refusal(kernel, problem_of(problem), FLOAT32) is None:
         expected = OPERATIONS[BY_KERNEL[kernel]].expected(problem, tensors, data_format, filter_format)
         assert_close(call(kernel, problem, tensors, data_format, filter_format), expected, "float32")
 
@@ -193,7 +193,7 @@ def test_slices(problem, data_format, filter_format):
 
 @kernels
 def test_phases_are_covered(kernel):
-    assert sum(tilings.refusal(kernel, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 12
+    assert sum(tilings.tiling_refusal(kernel, problem_of(problem), FLOAT32) is None for problem in PHASES) >= 12
 
 
 @kernels

@@ -98,8 +98,8 @@ PLANNER_MUTANTS = [
         f"{PHASES} {EXACT} {PLAN}",
         (
             "phases that lack one are joined",
-            "1 < sums.every.extents[2] == sums.walks[0][2].target_step",
-            "1 < sums.every.extents[2]",
+            "1 < sums.all_walks.extents[2] == sums.walks[0][2].target_step",
+            "1 < sums.all_walks.extents[2]",
         ),
     ),
     *mutants_of(
@@ -232,13 +232,17 @@ PLANNER_MUTANTS = [
             "blocks have chunks of their own",
             "chunk",
             "max(1, chunk // 2)",
-            "images, chunk, block, 1, nontemporal",
+            "chunk, outputs=block, slices=1",
         ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/small_groups/limits.py",
         "test_order.py::test_layouts_have_the_same_bits test_order.py::test_plans_keep_the_order",
-        ("each layout goes its own way", "last if differ and not order_of(sums).is_plain(sums) else own", "own"),
+        (
+            "each layout goes its own way",
+            "channels_last_reason if differ and not order_of(sums).is_plain(sums) else reason",
+            "reason",
+        ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/small_groups/boxes.py",

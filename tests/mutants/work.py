@@ -140,7 +140,11 @@ WORK_MUTANTS = [
         f"{WINOGRAD} test_algorithm.py",
         ("a tile has an output more", "n + 1 - axis.taps", "n + 2 - axis.taps"),
         ("the last piece of a filter holds all its taps", "np.minimum(self.taps, left)", "self.taps"),
-        ("pieces have the first one's taps", "np.arange(pieces) * (PIECE_TAPS * self.phases)", "np.arange(pieces) * 0"),
+        (
+            "pieces have the first one's taps",
+            "np.arange(pieces) * (PIECE_TAPS * self.tap_phases)",
+            "np.arange(pieces) * 0",
+        ),
         ("reversed taps begin with the first tap", "walk.filter_begin + last * walk.filter_step", "walk.filter_begin"),
         (
             "reversed taps see the source of the first",
@@ -199,7 +203,7 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/__init__.py",
         "test_values.py::test_every_value",
-        ("direct multiplies pairs", "here._replace(multiplies_pairs=False)", "here"),
+        ("direct multiplies pairs", "machine._replace(multiplies_pairs=False)", "machine"),
         needs="pairs",
     ),
     *mutants_of(

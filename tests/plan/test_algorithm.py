@@ -131,7 +131,7 @@ problems = st.builds(
 @given(problem=problems, machine=st.sampled_from(MACHINES), tiling=st.sampled_from(tilings.TILINGS))
 def test_plans(operation, problem, machine, tiling):
     """Walks must reach every target once, in whole vectors and strips. Two threads must change no other field."""
-    if tilings.refusal(operation, problem, FLOAT32) is not None:
+    if tilings.tiling_refusal(operation, problem, FLOAT32) is not None:
         return
     extents = problem.x if operation == DGRAD else problem.y
     defined = problem.backward_walks() if operation == DGRAD else [problem.forward_walk()]

@@ -110,7 +110,7 @@ def test_boxes_of_few_products(operation, groups, channels, kernel, most):
 @pytest.mark.tuning
 @pytest.mark.parametrize("operation", (FPROP, DGRAD))
 @pytest.mark.parametrize("kernel, most", ((5, WIDE.box_positions), (7, WIDE.many_positions)))
-def test_boxes_of_much_rim(operation, kernel, most):
+def test_boxes_of_much_halo(operation, kernel, most):
     """A few rows under many taps must not be a box: the copy would have many more rows."""
     problem = problem_of(1, 1, 40, 40, (1, 112, 112), (1, kernel, kernel), (1, 1, 1))
     for adjacent in (False, True):

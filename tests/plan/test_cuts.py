@@ -13,7 +13,7 @@ from test_plan import FLOAT32, TILES, depthwise, problems, unpacked
 from convgrad_cy import dtypes
 from convgrad_cy.cpu.machine import Machine
 from convgrad_cy.cpu.machine.tuning import WIDE
-from convgrad_cy.cpu.plan.cuts import Tasks, best_cut, halves, seconds_of
+from convgrad_cy.cpu.plan.cuts import Tasks, best_cut, cycles_until_end, halves
 from convgrad_cy.cpu.winograd import plan as winograd
 from convgrad_cy.cpu.winograd.tilings import TILINGS
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
@@ -26,9 +26,9 @@ def test_time():
 
     A late thread costs a part of a task.
     """
-    assert seconds_of([Tasks(5, 2.0)], 2, 0) == 6.0
-    assert seconds_of([Tasks(5, 2.0)], 2, 0.5) == 7.0
-    assert seconds_of([Tasks(4, 1.0), Tasks(1, 10.0)], 4, 0) == 10.0
+    assert cycles_until_end([Tasks(5, 2.0)], 2, 0) == 6.0
+    assert cycles_until_end([Tasks(5, 2.0)], 2, 0.5) == 7.0
+    assert cycles_until_end([Tasks(4, 1.0), Tasks(1, 10.0)], 4, 0) == 10.0
 
 
 @given(
@@ -40,7 +40,7 @@ def test_best(first, others, threads):
     """The best choice must never end later, and must be the first unless another ends much earlier."""
 
     def ends(one):  # one loop after the other
-        return seconds_of([Tasks(*one)], threads, WIDE.late_part) + seconds_of([Tasks(1, 0.0)], threads, 0)
+        return cycles_until_end([Tasks(*one)], threads, WIDE.late_part) + cycles_until_end([Tasks(1, 0.0)], threads, 0)
 
     best = best_cut(first, others, lambda one: [[Tasks(*one)], [Tasks(1, 0.0)]], threads, WIDE)
     assert best == first or ends(best) <= WIDE.cut_gain * ends(first)

@@ -71,14 +71,14 @@ def explained(capsys, *arguments):
             "conv_backward_data",
             {},
             "overlaps",
-            ["the sum itself has 1.00 times as many products, less than 1.3"],
+            ["direct has 1.00 times as many products, less than 1.3"],
         ),
         (
             "mb2ic1iw51344oc1026ow197kw1024sw256",
             "conv_backward_data",
             {},
             "overlaps",
-            ["the sum itself has 1.02 times as many products, less than 1.3"],
+            ["direct has 1.02 times as many products, less than 1.3"],
         ),
         (
             "mb8ic4ih100oc4kh71",
@@ -86,8 +86,8 @@ def explained(capsys, *arguments):
             {},
             "exchanged",
             [
-                "it takes 11.10 times as long as the sum itself, or exchanged",
-                "a block has parts of fewer than 32 elements, and none of 64",
+                "it takes 11.10 times as long as direct, or exchanged",
+                "a cell has parts of fewer than 32 elements, and none of 64",
                 "the operation is not forward",
             ],
         ),
@@ -111,7 +111,7 @@ def explained(capsys, *arguments):
             {},
             "direct",
             [
-                "it takes 25.31 times as long as the sum itself, or exchanged",
+                "it takes 25.31 times as long as direct, or exchanged",
                 "there are fewer than 4000000 products",
                 "the operation is not forward",
                 "the filter is not larger than y",

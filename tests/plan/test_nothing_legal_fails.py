@@ -14,8 +14,8 @@ from convgrad_cy import cpu
 from convgrad_cy.cpu import families
 from convgrad_cy.cpu.direct.plan import plan as plan_of_direct
 from convgrad_cy.cpu.plan.walks import walks_of
-from convgrad_cy.cpu.rewrites.reached import reached
-from convgrad_cy.cpu.small_groups.plan import found as found_of_groups
+from convgrad_cy.cpu.rewrites.reached import without_unreached_taps
+from convgrad_cy.cpu.small_groups.plan import outline_or_reason
 from convgrad_cy.cpu.small_groups.plan import plan as plan_of_groups
 from convgrad_cy.cpu.winograd.plan import choose
 from convgrad_cy.cpu.winograd.tilings import decide
@@ -28,7 +28,7 @@ DOCUMENTED = TypeError, ValueError, MemoryError
 #: Seconds that a plan takes at most. ``explain`` documents the additional time for each stride phase of a data
 #: gradient, and for each tap of a filter gradient.
 MOST_SECONDS, SECONDS_OF_PHASE, SECONDS_OF_TAP = 0.05, 5e-6, 20e-9
-CACHES = plan_of_direct, plan_of_groups, found_of_groups, walks_of, choose, decide, tile_walks
+CACHES = plan_of_direct, plan_of_groups, outline_or_reason, walks_of, choose, decide, tile_walks
 
 
 class Planner:
@@ -78,7 +78,7 @@ class Planner:
         """The plans of all families that could compute the geometry if they were asked first."""
         if not self.task.problem.has_products:
             return
-        task = reached(self.task)
+        task = without_unreached_taps(self.task)
         for number, family in enumerate(families.PREFERENCE, 1):
             reason = family.refusal(task)
             assert reason is None or str(reason)

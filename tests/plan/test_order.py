@@ -15,7 +15,7 @@ from problems import parse
 from test_plan import TILES, depthwise, problems, unpacked
 
 from convgrad_cy import dtypes
-from convgrad_cy.cpu.direct.long_filters import cut_taps
+from convgrad_cy.cpu.direct.long_filters import split_taps
 from convgrad_cy.cpu.direct.order import BoxOrder, Order, box_order_of, order_of
 from convgrad_cy.cpu.machine import Machine, RegisterTile
 from convgrad_cy.cpu.plan.sum_problem import SumProblem, sum_problem_of
@@ -27,7 +27,7 @@ from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
 FIRST_STAGE = {
     order_of: ["sums"],
     box_order_of: ["sums", "pieces"],
-    cut_taps: ["sums", "parts"],
+    split_taps: ["sums", "parts"],
     sum_problem_of: ["operation", "problem", "dtype", "tile", "backward"],
     tilings.decide.__wrapped__: ["operation", "problem", "dtype", "forced", "tile"],
     winograd.choose.__wrapped__: ["operation", "problem", "tiling", "tile"],

@@ -26,13 +26,14 @@ ELSEWHERE = {
     "machine/caches.py": {"_COMMON"},
     "rewrites/dgrad_costs.py": {"_FITTED_BYTES"},
     "machine/__init__.py": {"LINE_BYTES"},
-    "plan/checks.py": {"FEW_ROWS", "MOST", "POINTS"},
+    "plan/checks.py": {"FEW_ROWS", "MOST", "TILE_POINTS"},
+    "rewrites/overlaps.py": {"_CHANNELS_FIRST", "_CHANNELS_LAST"},
     "rewrites/folded_taps.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},
     "small_groups/plan.py": {"_LATEST_CALLS"},
     "small_groups/limits.py": {"MOST_TABLE"},
     "small_groups/spread.py": {"SPREAD_PARTS"},
     "plan/scratch.py": {"OF_ANY", "OF_ARRAYS"},
-    "plan/steps.py": {"PACKS"},
+    "plan/steps.py": {"ADDED", "PACKS", "SIBLINGS"},
     "machine/register_tile.py": {"HALF_ROWS"},
     "plan/walks.py": {"MOST_WALKS", "FEW_WALKS", "_LATEST_CALLS"},
     "winograd/costs.py": {"FEW_TILES", "SMALL_PRODUCTS"},
@@ -42,7 +43,8 @@ ELSEWHERE = {
         *("SMALL", "LARGE", "TILES_7", "TILES_8"),  # the existing sets of points
         *("LARGEST_TILES", "MOST_ACCURATE_CHANNELS", "SCRATCH_BYTES"),
     },
-    "winograd/work.py": {"LEFT_OUT"},
+    "winograd/plan.py": {"FLOAT_BYTES"},
+    "winograd/work.py": {"LEFT_OUT", "ROWS"},
     "winograd/walks.py": {"MOST_TAPS", "PIECE_TAPS", "MOST_TILE_WALKS", "_LATEST_CALLS"},
 }
 

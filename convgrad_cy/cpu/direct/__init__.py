@@ -9,7 +9,7 @@ from ...problem import DGRAD, WGRAD
 from ..plan.job import Job
 from ..plan.pipeline import Pipeline
 from ..plan.sum_problem import sum_problem_of
-from ..rewrites.folded_taps import is_dense, taps_as_channels
+from ..rewrites.folded_taps import folds_in_wgrad, taps_as_channels
 from ..rewrites.views import are_positions_adjacent, merged
 from .details import details
 from .mirrored import is_better_mirrored
@@ -32,20 +32,20 @@ def refusal(task):
 
 def pipeline(task, rest=None, order=None):
     """One kernel: the ``Job`` of a task. ``order``: the ``Order`` of fprop or dgrad, if it is not the problem's own."""
-    operation, _, dtype, _, _, here = whole = task
-    if operation == WGRAD and is_dense(task.problem):
+    operation, _, dtype, _, _, machine = whole = task
+    if operation == WGRAD and folds_in_wgrad(task.problem):
         task = _with_fewer_taps(task)
-    mirrored = operation == WGRAD and is_better_mirrored(task.problem, here.tile, dtype.compute_itemsize)
+    mirrored = operation == WGRAD and is_better_mirrored(task.problem, machine.tile, dtype.compute_itemsize)
     if operation == DGRAD or mirrored:
         task = task.turned()
     problem, (source, filter, target) = task.problem, task.tensors
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
-        if joined != problem:  # keeps the order of each sum, which other layouts have too
-            order = order or order_of(sum_problem_of(operation, problem, dtype, here.tile, True))
+        if joined != problem:  # Only some layouts can fold taps. The unfolded problem's order gives all the same bits.
+            order = order or order_of(sum_problem_of(operation, problem, dtype, machine.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)
-    made = make_plan(operation, problem, dtype, are_positions_adjacent(source), here, mirrored, order)
+    made = make_plan(operation, problem, dtype, are_positions_adjacent(source), machine, mirrored, order)
     seen = task.viewing(source, filter, target)._replace(problem=problem)
     kernel = "wgrad" if operation == WGRAD else "correlate"
     return Pipeline((Job(kernel, made, seen, partial(details, whole)),))

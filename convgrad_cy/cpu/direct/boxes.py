@@ -43,9 +43,9 @@ def _window_size(walk, box):
     return box[0] * prod(window_axis(axis, n).extent for axis, n in zip(walk, box[1:], strict=True))
 
 
-def has_much_rim(window, tuning):
-    """Whether a window has many more elements than its box has positions: large or dilated filters have much halo."""
-    return prod(axis.extent for axis in window) > tuning.much_rim * prod(axis.positions for axis in window)
+def has_much_halo(window, tuning):
+    """Whether a window has many more elements than its box has positions, as with large or dilated filters."""
+    return prod(axis.extent for axis in window) > tuning.much_halo * prod(axis.positions for axis in window)
 
 
 def compact_box_of(walk, batch, most, multiple, tuning):

@@ -1,7 +1,10 @@
 """Rules of direct's plans: which variant is faster for which problem.
 
-A function of a ``SumProblem`` alone may decide the order of a sum. A function that also takes a ``Placement`` or
-``positions_adjacent`` must not.
+A function of a ``SumProblem`` alone may decide the order of a sum. A function that also takes a ``Placement`` must not.
+But ``order.py`` calls ``crosses_positions`` with a constant instead of the layout, so no layout affects its answer.
+
+A tile *across positions* has neighbouring positions of a row as its columns (the lanes of its vectors), and output
+channels as its rows. A tile *across channels* has output channels as its columns, and positions as its rows.
 """
 
 from ...problem import WGRAD
@@ -12,11 +15,14 @@ from .padding import without_padding
 
 
 def suits_halves(sums):
-    """Whether output channels fill exactly half a vector, in a strided problem that can use tiles of half a vector."""
+    """Whether output channels fill exactly half a vector, in a strided problem that can use tiles of half a vector.
+
+    Such tiles need vectors of 64 bytes, a filter that is packed for all tasks, and walks that are not split at padding.
+    """
     if sums.multiplies_pairs or 2 * sums.outputs != sums.lanes or sums.multiplications < sums.tuning.serial_products:
         return False
     strided = sums.count > 1 or sums.walks[0][2].source_step > 1
-    whole = not packs_in_tasks(sums) and len(cut_walks(sums)[0].walks) == len(sums.walks)
+    whole = not packs_in_tasks(sums) and len(split_walks(sums)[0].walks) == len(sums.walks)
     return strided and whole and sums.tile.vector_bytes >= LINE_BYTES
 
 
@@ -27,7 +33,7 @@ def takes_halves(sums, placement):
     split vectors, tiles of half a vector still pay for groups, in two cases: a convolution with short rows or with a
     source from memory, and stride phases with long rows.
     """
-    phases, row = sums.count > 1, sums.walks[-1][2].positions
+    phases, row = sums.count > 1, sums.typical_walk[2].positions
     gains = row > sums.lanes if phases else row <= sums.lanes or is_far(placement.source_bytes, placement.machine)
     return (sums.tile.splits_vectors or (gains and sums.groups > 1)) and suits_halves(sums)
 
@@ -35,17 +41,17 @@ def takes_halves(sums, placement):
 def crosses_positions(sums, positions_adjacent):
     """Whether tiles across positions are faster than tiles across output channels.
 
-    They are faster with few output channels. A filter of one tap can read adjacent positions in place, which favours
-    them. With channels last, tiles across channels read the source of one tap in place, so tiles across positions must
-    also make up for transposing it. With several taps, the layout of the source decides nothing; but the positions of a
-    strided row lie apart, and each tap gathers them again.
+    They are faster with few output channels. With one tap and adjacent positions, they read the source in place, which
+    favours them. With one tap and channels last, tiles across channels read the source in place, so tiles across
+    positions must also make up for transposing it. With several taps, the layout of the source decides nothing. But the
+    positions of a strided row are not adjacent, and each tap gathers them again.
     """
-    axis, tile, pointwise, tuning = sums.walks[-1][2], sums.tile, sums.taps == 1, sums.tuning
+    axis, tile, pointwise, tuning = sums.typical_walk[2], sums.tile, sums.taps == 1, sums.tuning
     row, gathers = axis.positions, axis.taps > 1 and axis.source_step > 1
     in_place = positions_adjacent and sums.dtype.itemsize == sums.itemsize and row % sums.lanes == 0
     in_place = in_place and pointwise
     copies = not positions_adjacent and pointwise  # tiles across positions copy, tiles across channels do not
-    if not copies or sums.multiplications < tuning.serial_products:
+    if not copies or sums.multiplications < tuning.serial_products:  # fitted without split vectors
         tile = tile.unsplit()
     across_channels = tile_cycles(row, sums.outputs, tile, sums.itemsize)
     if sums.multiplies_pairs:  # a step with pairs takes half as long
@@ -85,7 +91,8 @@ def joins_phases(sums):
     With dilation, the phases would read little in common. Positions that no tap reaches would need zeros. Both are
     excluded.
     """
-    full = 1 < sums.every.extents[2] == sums.walks[0][2].target_step
+    # Along a row there are as many walks as the stride, so each phase has taps.
+    full = 1 < sums.all_walks.extents[2] == sums.walks[0][2].target_step
     return full and all(axis.taps > 0 and abs(axis.source_tap) == 1 for walk in sums.walks for axis in walk)
 
 
@@ -103,8 +110,8 @@ def stores_rows(sums, placement):
 def packs_in_tasks(sums):
     """Whether each task of fprop or dgrad packs its own part of the filter.
 
-    Each block of outputs then copies the window again. This pays if the window is small compared with the taps that
-    read it, because taps overlap.
+    Each block of outputs then copies the window again. This pays if taps share elements: the window is then much
+    smaller than the im2col matrix of its box.
     """
     tuning = sums.tuning
     if sums.taps > tuning.most_packed_taps:  # each task copies more with more taps
@@ -127,8 +134,8 @@ def packs_phases(sums, placement):
     return sums.count > 1 and placement.positions_adjacent
 
 
-def cut_walks(sums):
-    """(sums, parts of each walk), with walks cut if products with padding would take much of the time."""
+def split_walks(sums):
+    """(sums, parts of each walk), with walks split if products with padding would take much of the time."""
     parts = without_padding(sums.walks, sums.counts, sums.batch, sums.operation == WGRAD, sums.tuning)
     return sums.parted(parts), parts
 
@@ -137,8 +144,9 @@ def takes_larger_boxes(sums):
     """Whether the boxes of wgrad may be larger, so that its sums are loaded and stored less often.
 
     Larger boxes need larger windows. They pay if taps share the elements of a window, or if a position has so few
-    products that the work per box matters. Vectors must be whole cache lines: the sums of a tile are then as many
-    lines, but the tile multiplies twice as fast. Groups gain from bundles instead.
+    products that the work per box matters. They pay only with vectors of a whole cache line: these halve the time of
+    the products, but not the time to load and store sums, which moves the same cache lines. Groups gain from bundles
+    instead.
     """
     shared = sums.taps > 1 and all(axis.source_step == 1 for walk in sums.walks for axis in walk)
     few = sums.channels * sums.taps * sums.outputs <= sums.tuning.few_products

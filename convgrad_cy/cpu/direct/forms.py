@@ -10,57 +10,52 @@ from ...memo.once import once
 from ...problem import even
 from .choices import (
     crosses_positions,
-    cut_walks,
     joins_phases,
     keeps_rows,
     packs_in_tasks,
     packs_phases,
+    split_walks,
     stores_rows,
     takes_halves,
 )
 from .order import box_positions
 
 
-class Given:
-    """The arguments of a form: a ``SumProblem``, its ``Placement`` and its ``Order``."""
+class FormInput:
+    """The input of a form: a ``SumProblem``, its ``Placement`` and its ``Order``; and rules that several forms ask."""
 
     def __init__(self, sums, placement, order):
         self.sums, self.placement, self.order = sums, placement, order
 
     @once
-    def cut(self):
-        """(sums, parts of each walk), as ``cut_walks`` gives them."""
-        return cut_walks(self.sums)
+    def split(self):
+        """(sums, parts of each walk), as ``split_walks`` gives them."""
+        return split_walks(self.sums)
 
     @once
-    def is_cut(self):
+    def is_split(self):
         """Whether some walk has several parts."""
-        return len(self.cut[0].walks) > len(self.sums.walks)
+        return len(self.split[0].walks) > len(self.sums.walks)
 
     @once
     def packs_in_tasks(self):
-        return not self.is_cut and packs_in_tasks(self.cut[0])
+        return not self.is_split and packs_in_tasks(self.split[0])
 
     @once
     def joins_phases(self):
-        return not self.is_cut and joins_phases(self.cut[0])
+        return not self.is_split and joins_phases(self.split[0])
 
 
 class Sizes(NamedTuple):
-    """The sizes that a form chooses.
+    """The sizes that a form chooses."""
 
-    ``sums``: the ``SumProblem`` with the walks of the tasks. ``parts``: for each given walk, the walks it is cut into.
-    ``block``: outputs of a task. ``most``: most positions of a box. ``across``: the columns of a tile are positions.
-    ``packs``: each task packs its part of the filter. ``phases``: walks that a task computes together.
-    """
-
-    sums: Any
-    parts: list
-    block: int
-    most: int
-    across: bool = False
-    packs: bool = False
-    phases: int = 1
+    sums: Any  # the ``SumProblem`` with the walks of the tasks
+    parts: list  # for each walk of the input, the walks into which it is split
+    block: int  # outputs of a task
+    most: int  # most positions of a box
+    across: bool = False  # the columns of a tile are positions
+    packs: bool = False  # each task packs its part of the filter
+    phases: int = 1  # walks that a task computes together
 
 
 class Form(NamedTuple):
@@ -75,10 +70,10 @@ def _block(sums, multiple, parts=1):
     return even(sums.outputs, sums.tuning.most_outputs // parts, multiple)
 
 
-def _few_outputs(given):
-    """None if the positions of a row fill the vectors of a tile better than the output channels, else the reason."""
+def _refusal_of_few_outputs(given):
+    """None if the positions of a row fill the vectors of a tile better than the output channels; else the reason."""
     sums, placement = given.sums, given.placement
-    if sums.multiplies_pairs:
+    if sums.multiplies_pairs:  # stage 1 gives up pairs only where tiles across positions are faster
         return "bfloat16 is multiplied in pairs of channels" if given.order.pairs else None
     if not placement.positions_adjacent and takes_halves(sums, placement):
         return "the output channels fill half of a vector"
@@ -86,32 +81,32 @@ def _few_outputs(given):
     return None if crosses else "the output channels fill the vectors better"
 
 
-def _refuses_rows(given):
-    reason = _few_outputs(given)
+def _refusal_of_rows(given):
+    reason = _refusal_of_few_outputs(given)
     if reason is None or given.order.pairs or given.packs_in_tasks:
         return reason
-    keeps = keeps_rows(given.cut[0], given.placement, given.joins_phases)
+    keeps = keeps_rows(given.split[0], given.placement, given.joins_phases)
     return None if keeps else f"{reason}, and rows cannot be stored as they lie"
 
 
 def _rows(given):
-    if _few_outputs(given) is None:  # then the rows of a tile are output channels, few of them
+    if _refusal_of_few_outputs(given) is None:  # then the rows of a tile are output channels, few of them
         sums, parts, multiple = given.sums, [[walk] for walk in given.sums.walks], given.sums.tile.tile_rows
         joins = joins_phases(sums)
     else:
-        (sums, parts), multiple, joins = given.cut, given.sums.strip, given.joins_phases
+        (sums, parts), multiple, joins = given.split, given.sums.strip, given.joins_phases
     block, phases = _block(sums, multiple), sums.count if joins else 1
     return Sizes(sums, parts, block, box_positions(sums, block, phases), across=True, phases=phases)
 
 
-def _refuses_packed(given):
+def _refusal_of_packed(given):
     if not given.packs_in_tasks:
-        return "the filter is small, the positions are many, or walks are cut at padding"
-    return "the taps of the stride phases lie side by side" if packs_phases(given.cut[0], given.placement) else None
+        return "the filter is small, the positions are many, or walks are split at padding"
+    return "the taps of the stride phases lie side by side" if packs_phases(given.split[0], given.placement) else None
 
 
 def _packed(given):
-    sums, parts = given.cut
+    sums, parts = given.split
     tuning, most = sums.tuning, sums.tuning.larger_positions
     block = even(sums.outputs, tuning.larger_sums_bytes // (most * sums.itemsize), sums.strip)
     while block > sums.strip and 2 * sums.groups * sums.count * -(-sums.outputs // block) < tuning.wanted_tasks:
@@ -119,29 +114,29 @@ def _packed(given):
     return Sizes(sums, parts, block, most, packs=True)
 
 
-def _refuses_phases(given):
+def _refusal_of_phases(given):
     if not given.joins_phases:
         return "there are no stride phases that make whole rows"
-    return None if stores_rows(given.cut[0], given.placement) else "whole rows would not be stored faster"
+    return None if stores_rows(given.split[0], given.placement) else "whole rows would not be stored faster"
 
 
 def _phases(given):
-    sums, parts = given.cut
+    sums, parts = given.split
     block = _block(sums, sums.strip, sums.count)
     return Sizes(sums, parts, block, box_positions(sums, block, sums.count), phases=sums.count)
 
 
 def _plain(given):
-    sums, parts = given.cut
+    sums, parts = given.split
     block = _block(sums, sums.strip)
     return Sizes(sums, parts, block, box_positions(sums, block, 1))
 
 
 #: The last form never declines.
 PREFERENCE = (
-    Form("tiles across the positions of a row", _refuses_rows, _rows),
-    Form("tasks pack their part of the filter", _refuses_packed, _packed),
-    Form("tasks have all stride phases", _refuses_phases, _phases),
+    Form("tiles across the positions of a row", _refusal_of_rows, _rows),
+    Form("tasks pack their part of the filter", _refusal_of_packed, _packed),
+    Form("tasks have all stride phases", _refusal_of_phases, _phases),
     Form("tiles across output channels", lambda given: None, _plain),
 )
 

@@ -1,6 +1,6 @@
-"""Long filters of wgrad, whose taps are cut into blocks, so that the sums of a task stay in the cache.
+"""Long filters of wgrad, whose taps are split into blocks, so that the sums of a task stay in the cache.
 
-A task holds the sums of all of its taps. Without cuts, each thread and each slice would hold the sums of all taps of
+A task holds the sums of all of its taps. Without a split, each thread and each slice would hold the sums of all taps of
 the filter, and these would not fit in the cache.
 """
 
@@ -21,25 +21,25 @@ def most_taps(sums):
     return max(1, min(tuning.large_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
 
 
-def _cut(axis, most):
+def _split(axis, most):
     """Parts of an axis with at most ``most`` taps each."""
     size = even(axis.taps, most)
     return [axis.part(0, axis.positions, tap, min(size, axis.taps - tap)) for tap in range(0, axis.taps, size)]
 
 
-def cut_taps(sums, parts):
-    """The sums and the ``parts`` of their walks, with taps cut into blocks; whole rows of taps if there is room."""
+def split_taps(sums, parts):
+    """The sums and the ``parts`` of their walks, with taps split into blocks; whole rows of taps if there is room."""
     most = most_taps(sums)
     if sums.taps <= most:
         return sums, parts
-    cut = []
+    split = []
     for own in parts:
         pieces = []
         for walk in own:
             axes, left = [], most
             for axis in walk[::-1]:
-                axes.append(_cut(axis, left))
+                axes.append(_split(axis, left))
                 left = max(1, left // axes[-1][0].taps)
             pieces += product(*axes[::-1])
-        cut.append(pieces)
-    return sums.parted(cut), cut
+        split.append(pieces)
+    return sums.parted(split), split

@@ -2,6 +2,9 @@
 
 It receives a ``SumProblem``, which contains neither layout, caches nor threads. So the bits of a result cannot depend
 on these. Its result is an ``Order`` or a ``BoxOrder``. Stage 2 (``plan.py``) cuts blocks within this order.
+
+There is one exception: for one tap, ``plan.py`` chooses between two orders by the layout. ``adjacent_order_of`` says
+why both give the same bits.
 """
 
 from typing import NamedTuple
@@ -11,9 +14,9 @@ from ..plan.shared import slice_bytes
 from .boxes import boxed, count_boxes
 from .choices import (
     crosses_positions,
-    cut_walks,
     joins_phases,
     packs_in_tasks,
+    split_walks,
     suits_halves,
     takes_larger_boxes,
 )
@@ -36,9 +39,9 @@ class Order(NamedTuple):
 class BoxOrder(NamedTuple):
     """The order of the sums of wgrad: box by box, in slices that are added in order.
 
-    ``images``: images of a box. ``windows``: the window of a box, for each walk. ``chunk``: channels for which this
-    leaves room. ``block``: outputs of a task. ``chunk`` and ``block`` affect the order only through the number of
-    blocks of the filter. ``most``: most positions of a box.
+    ``images``: images of a box. ``windows``: the window of a box, for each walk. ``chunk``: channels of a
+    window. ``block``: outputs of a task. ``chunk`` and ``block`` have decided ``slices``; beyond that they affect no
+    bit, so stage 2 may change them. ``most``: most positions of a box.
     """
 
     pairs: bool
@@ -51,7 +54,7 @@ class BoxOrder(NamedTuple):
 
 
 def chunk_of(sums, depth_bytes, channel_bytes):
-    """Channels of a window, such that a tile reads about ``depth_bytes`` for a position: all taps of these channels."""
+    """Channels of a window, such that their taps take about ``depth_bytes`` for a position."""
     return even(sums.channels, depth_bytes // channel_bytes // max(sums.taps, 1), 4)
 
 
@@ -80,16 +83,18 @@ def _order(sums, crosses):
     phases = sums.count if across and joins_phases(sums) else 1
     pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
     if not across:
-        sums, _ = cut_walks(sums)
+        sums, _ = split_walks(sums)
     # A strip that a task packs stays in L1. Layouts differ in who packs the filter, but they have the same chunks.
     itemsize, tuning = channel_bytes(sums, pairs), sums.tuning
     chunk = chunk_of(sums, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
+    # A split may also leave each walk in one part, which has fewer taps or positions. Then ``packs`` is asked again.
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
         most = tuning.larger_positions
     else:
         block = even(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
         most = box_positions(sums, block, phases)
-    # A window has at most one element for each position and tap, so the windows of few positions always fit.
+    # Windows of few positions usually fit: they have at most one element for each position and tap. This bound is
+    # tested first, because ``boxed`` takes longer.
     few = phases == 1 and sums.positions <= most
     if not few or sums.positions * sums.taps * chunk * itemsize > tuning.window_bytes:
         *_, chunk = boxed(sums, chunk, 1, most, itemsize, across, shared=phases > 1)
@@ -99,7 +104,7 @@ def _order(sums, crosses):
 def order_of(sums):
     """The ``Order`` of fprop or dgrad. It is planned for one image, so it cannot depend on the size of the batch.
 
-    With one tap, all layouts have the order of channels last.
+    A filter of one tap may favour tiles across positions in one layout only. The decision for channels last is taken.
     """
     alone = sums.alone()
     return _order(alone, crosses_positions(alone, False))
@@ -129,9 +134,9 @@ def sums_bytes_of_slice(sums, chunk, block):
 
 
 def box_order_of(sums, pieces=1):
-    """The ``BoxOrder`` of wgrad, whose walks are already cut. Few blocks of the filter give several slices.
+    """The ``BoxOrder`` of wgrad, whose walks are already split. Few blocks of the filter give several slices.
 
-    ``pieces``: number of blocks into which the taps of each walk were cut.
+    ``pieces``: number of blocks into which the taps of each walk were split.
     """
     tuning, pairs = sums.tuning, sums.multiplies_pairs
     block = even(sums.outputs, tuning.wgrad_outputs, sums.strip)

@@ -1,7 +1,7 @@
-"""Walks cut at the edges of padding, so that padding is not multiplied, or not copied.
+"""Walks split at the edges of padding, so that padding is not multiplied, or not copied.
 
-With large dilations, whole taps of many positions lie in padding. fprop and dgrad are cut into ranges of positions with
-the same taps, wgrad into single taps, each with its range of positions.
+With large dilations, whole taps of many positions lie in padding. fprop and dgrad are split into ranges of positions
+with the same taps, wgrad into single taps, each with its range of positions.
 """
 
 from itertools import chain, pairwise, product
@@ -39,7 +39,7 @@ def _by_taps(axis):
 
 
 def _saves_products(walks, counts, axes, tuning):
-    """Whether cutting saves enough products: the share that does not meet padding must be small."""
+    """Whether splitting saves enough products: the share that does not meet padding must be small."""
     inside = {axis: sum([end - begin for begin, end in _ranges(axis)]) for axis in axes}
     left = tuning.left_products if any(map(_is_dilated, axes)) else tuning.left_products_undilated
     seen = every = 0
@@ -58,9 +58,9 @@ def _is_dilated(axis):
 
 
 def without_padding(walks, counts, batch, by_taps, tuning):
-    """The parts of each walk, cut if this saves enough products and leaves enough positions; else the walk itself.
+    """The parts of each walk, split if this saves enough products and leaves enough positions; else the walk itself.
 
-    ``counts``: the number of walks like each one. ``by_taps``: wgrad, which is cut by taps.
+    ``counts``: the number of walks like each one. ``by_taps``: wgrad, which is split by taps.
     """
     axes, whole = {axis for walk in walks for axis in walk}, [[walk] for walk in walks]
     most, reach = tuning.most_parts, tuning.least_reach
@@ -75,6 +75,6 @@ def without_padding(walks, counts, batch, by_taps, tuning):
     numbers = [prod(map(len, walk)) for walk in parts]
     if not all(numbers) or sum(map(mul, numbers, counts)) > most:
         return whole
-    cut = [[*product(*walk)] for walk in parts]
-    positions = batch * min(prod(axis.positions for axis in walk) for walk in chain(*cut))
-    return cut if positions >= tuning.least_positions else whole
+    split = [[*product(*walk)] for walk in parts]
+    positions = batch * min(prod(axis.positions for axis in walk) for walk in chain(*split))
+    return split if positions >= tuning.least_positions else whole

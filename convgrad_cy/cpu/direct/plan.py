@@ -10,13 +10,13 @@ from ...memo.bounded import bounded
 from ...problem import DGRAD, WGRAD, even
 from ..machine import LINE_BYTES
 from ..machine.caches import memory_ways
-from ..plan.steps import Blocks, Outline, cut_rows, whole_rows
+from ..plan.steps import Blocks, Outline, split_rows, whole_rows
 from ..plan.sum_problem import placement_of, sum_problem_of
-from .boxes import boxed, bundled, count_boxes, has_much_rim
-from .choices import cut_walks
+from .boxes import boxed, bundled, count_boxes, has_much_halo
+from .choices import split_walks
 from .cuts import cut_accumulation, cut_correlation, has_room
-from .forms import Given, chosen
-from .long_filters import cut_taps
+from .forms import FormInput, chosen
+from .long_filters import split_taps
 from .order import (
     adjacent_order_of,
     box_order_of,
@@ -27,23 +27,23 @@ from .order import (
 )
 from .reads import accumulation_reads, correlation_reads
 
-#: Not tuned for speed: bytes of the plans that are kept, in addition to the plans of remembered calls.
+#: Bytes of the plans that are kept, in addition to the plans of remembered calls.
 PLANS_BYTES = 16 << 20
 
 
 def _many_positions(sums, placement, chunk_bytes, phases, across, windows):
     """Most positions of a larger box, for problems with few products for each position or with much halo.
 
-    ``chunk_bytes``: bytes of a chunk for one position of the source. With tiles across positions, few outputs read a
-    window, so it should stay in L1. Channels-last groups are bundled instead: 0.
+    ``chunk_bytes``: bytes of a chunk at one position of the source. With tiles across positions, few outputs read a
+    window, so it should stay in L1. The result is 0 for channels-last groups, which are bundled instead.
     """
     if sums.groups > 1 and not placement.positions_adjacent:
         return 0
     products, tuning = sums.channels * sums.taps * sums.outputs * phases, sums.tuning
     many = tuning.many_positions
-    if not any(has_much_rim(window, tuning) for window in windows):
+    if not any(has_much_halo(window, tuning) for window in windows):
         many = min(many, tuning.box_positions * tuning.few_products // max(products, 1))
-    seen = chunk_bytes * prod(axis.source_step for axis in sums.walks[-1])
+    seen = chunk_bytes * prod(axis.source_step for axis in sums.typical_walk)
     return min(many, tuning.many_l1_caches * placement.machine.l1_bytes // seen) if across else many
 
 
@@ -77,21 +77,25 @@ def correlation(given, nontemporal):
         images, windows = boxes(box_positions(sums, block, phases, many))
     block, images, windows = cut_correlation(sums, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
-    joins = chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)  # whole words of a window
+    # With pairs, bundled groups need an even number of channels, so that no pair has channels of two groups.
+    joins = chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)
     if joins and not packs and (phases == 1 or not across):
         groups = bundled(sums, placement, images, windows, count_boxes(sums, images, windows))
     # Non-temporal stores need final sums: with several chunks, sums stay in the cache, where others are added to them.
-    # Phases are stored from the cache, if they make whole lines. A strip shorter than a line, as with vectors of 16
-    # bytes, would store each line in parts.
+    # Tasks that join stride phases use them only if several groups make whole lines (pyx/direct/phases.pxd). A strip
+    # shorter than a line, as with vectors of 16 bytes, would store each line in parts.
     few = not across and sums.channels * sums.taps < sums.tuning.streamed_terms
     whole = chunk == sums.channels and sums.tile.tile_column_bytes >= LINE_BYTES
     nontemporal = nontemporal and (groups > 1 if phases > 1 else whole and not few)
-    cut = len(sums.walks) > len(walks)
-    blocks = Blocks(threads, False, across, images, chunk, block, 1, nontemporal, False, packs, pairs, groups, phases)
-    blocks = blocks._replace(pack_channels=_pack_channels(sums, chunk, pairs, packs, threads))
+    is_split = len(sums.walks) > len(walks)
+    blocks = Blocks(
+        threads, lanewise=False, positions_across=across, images=images, chunk=chunk, outputs=block, slices=1,
+        nontemporal=nontemporal, prefetch=0, packs=packs, pairs=pairs, groups=groups, phases=phases,
+        pack_channels=_pack_channels(sums, chunk, pairs, packs, threads),
+    )  # fmt: skip
     reads = correlation_reads(sums, blocks)
-    rows = cut_rows(walks, parts, windows, reads) if cut else whole_rows(parts, windows, reads)
-    return Outline(sums.every, rows, blocks, form.name, refusals)
+    rows = split_rows(walks, parts, windows, reads) if is_split else whole_rows(parts, windows, reads)
+    return Outline(sums.all_walks, rows, blocks, form.name, refusals)
 
 
 def accumulation(sums, parts, placement, order, target_in_memory):
@@ -101,7 +105,7 @@ def accumulation(sums, parts, placement, order, target_in_memory):
     wider = even(sums.outputs, gathered // sums.itemsize, sums.strip)
     gathers = sums.taps == 1 and placement.positions_adjacent and sums.walks[0][2].source_step > 1
     if gathers and wider > block and most * wider * sums.itemsize <= sums.tuning.larger_sums_bytes:
-        # The order of sums does not depend on chunk and block, so layouts may differ in them.
+        # The slices are fixed, so chunk and block no longer affect the order of sums, and layouts may differ in them.
         other = min(chunk, chunk_of(sums, gathered, sums.itemsize)), wider
         chunk, block = other if has_room(sums, slices, *other) else (chunk, block)
     threads = placement.threads(sums)
@@ -109,9 +113,11 @@ def accumulation(sums, parts, placement, order, target_in_memory):
     groups = 1
     if chunk == sums.channels and block == sums.outputs:
         groups = bundled(sums, placement, images, windows, slices)
-    blocks = Blocks(threads, False, False, images, chunk, block, slices, False, 0, False, pairs, groups)
-    blocks = blocks._replace(target_in_memory=target_in_memory)
-    return Outline(sums.every, whole_rows(parts, windows, accumulation_reads(sums)), blocks)
+    blocks = Blocks(
+        threads, lanewise=False, positions_across=False, images=images, chunk=chunk, outputs=block, slices=slices,
+        nontemporal=False, prefetch=0, packs=False, pairs=pairs, groups=groups, target_in_memory=target_in_memory,
+    )  # fmt: skip
+    return Outline(sums.all_walks, whole_rows(parts, windows, accumulation_reads(sums)), blocks)
 
 
 def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=False, order=None):
@@ -126,11 +132,11 @@ def outline(operation, problem, dtype, positions_adjacent, machine, mirrored=Fal
     nontemporal, _, target_in_memory = memory_ways(problem, dtype, machine, backward)
     if operation != WGRAD:
         order = order or (adjacent_order_of if positions_adjacent else order_of)(sums)
-        return correlation(Given(sums, placement, order), nontemporal)
+        return correlation(FormInput(sums, placement, order), nontemporal)
     parts = [[walk] for walk in sums.walks]
     if not mirrored:
-        sums, parts = cut_walks(sums)
-    whole, (sums, parts) = sums, cut_taps(sums, parts)
+        sums, parts = split_walks(sums)
+    whole, (sums, parts) = sums, split_taps(sums, parts)
     order = box_order_of(sums, len(sums.walks) // len(whole.walks))
     return accumulation(sums, parts, placement, order, target_in_memory)
 

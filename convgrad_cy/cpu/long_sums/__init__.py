@@ -2,9 +2,9 @@
 
 In other families the lanes of a vector are outputs or positions. If both are few, most lanes are empty, and copying
 positions to adjacent places takes longer than their products: a dense layer of two outputs reads each element of x
-once. Here the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. If these
-are not adjacent in memory, or have 16 bits, x and the filter are copied first. Each position is multiplied with all
-outputs, and taps that meet padding are skipped.
+once. Here the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. If the
+elements along this axis are not adjacent in memory, or have 16 bits, x and the filter are copied first. Each position
+is multiplied with all outputs, and taps that meet padding are skipped.
 
 The sum is cut into slices, one task each, whose filter stays in the cache. The slices are added in order.
 """
@@ -136,7 +136,7 @@ def _adjacent(operand, axis):
 
 
 def pipeline(task, rest=None):
-    """The job, on copies of x and the filter if vectors cannot be loaded from these."""
+    """One kernel: the ``Job`` of a task, on copies of x and the filter if vectors cannot be loaded from them."""
     dtype, (x, filter, y) = widened(task)
     blocks = blocks_of(task.problem, dtype, task.machine)
     axis = 2 + blocks.order[-1]

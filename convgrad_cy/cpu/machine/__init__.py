@@ -9,7 +9,10 @@ LINE_BYTES = 64  # bytes of a cache line
 
 
 class RegisterTile(NamedTuple):
-    """The register tile: all properties of a machine that may affect the bits of a result."""
+    """Everything of a machine that may affect the bits of a result: sizes of the register tile, tuned numbers, limit.
+
+    Stage 1 of planning receives this, and not the ``Machine`` with its caches and threads.
+    """
 
     tile_rows: int
     tile_column_bytes: int
@@ -56,5 +59,5 @@ class Machine(_Fields):
 
     @once
     def tile(self):
-        """The register tile, the only part of the machine that stage 1 of planning receives."""
+        """The part of the machine that may affect bits, and that stage 1 of planning receives."""
         return RegisterTile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)

@@ -38,7 +38,7 @@ def operand_bytes(problem, itemsize):
 
 def memory_ways(problem, dtype, machine, backward):
     """(nontemporal, prefetch, target_in_memory) of ``Blocks``, from the sizes of the operands and of the cache."""
-    sizes, tuning = operand_bytes(problem, dtype.itemsize), machine.tuning
-    near = [part * machine.cache_bytes for part in (tuning.fetched_part, tuning.fetched_row_part)]
-    target_bytes = sizes[0 if backward else 1]
-    return is_streamed(target_bytes, machine), sum(sum(sizes) > most for most in near), is_far(target_bytes, machine)
+    sizes, tuning, cache = operand_bytes(problem, dtype.itemsize), machine.tuning, machine.cache_bytes
+    total, target_bytes = sum(sizes), sizes[0 if backward else 1]
+    prefetch = 2 if total > tuning.fetched_row_part * cache else 1 if total > tuning.fetched_part * cache else 0
+    return is_streamed(target_bytes, machine), prefetch, is_far(target_bytes, machine)

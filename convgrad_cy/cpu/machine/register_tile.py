@@ -13,12 +13,16 @@ def fits_half(columns, tile, itemsize):
 
 @lru_cache(maxsize=256)
 def tile_cycles(rows, columns, tile, itemsize):
-    """Modelled cycles of a block for one step along the sum; a cycle has two multiplications or loads of a vector."""
+    """Modelled time of a block for one step along the sum.
+
+    The unit is the time of two multiplications of whole vectors: one cycle, or two if the machine splits vectors.
+    Columns that fit in half a vector have a tile of their own, where the machine gains from it.
+    """
     lanes, strip = tile.vector_bytes // itemsize, tile.tile_column_bytes // itemsize
     if columns and fits_half(columns, tile, itemsize):
         full, least = tile.tuning.half_tile_cycles, tile.tuning.least_half_tile_cycles
         return full * (rows // HALF_ROWS) + (least if rows % HALF_ROWS else 0)
-    split = 2 if tile.halves else 1  # a cycle of the model is then two cycles
+    split = 2 if tile.halves else 1  # cycles of the processor in the unit of the model
     cycles = 0
     for width, strips in ((strip, columns // strip), (columns % strip, 1)):
         vectors = -(-width // lanes)

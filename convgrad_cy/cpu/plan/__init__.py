@@ -1,1 +1,1 @@
-"""The parts of planning that all families share: tasks, walks, sums, and the job that is checked and run."""
+"""The parts of planning that all families share: tasks, walks, sums, and the pipeline that is checked and run."""

@@ -19,24 +19,48 @@ import numpy as np
 
 from ...problem import AxisWalk
 from .shared import whole
-from .steps import PACKS, Blocks, TileBlocks, WindowAxis
+from .steps import (
+    ADDED,
+    BOX_TILES,
+    HELD_TAPS,
+    PACKS,
+    POINTS,
+    SIBLINGS,
+    TILE_SIZES,
+    WALK_COLUMNS,
+    Blocks,
+    TileBlocks,
+    WindowAxis,
+)
 
-#: Not tuned for speed: a plan of at most this many rows is checked row by row.
+#: A plan of at most this many rows is checked row by row.
 FEW_ROWS = 4
-#: Not tuned for speed: no count or size of a legal plan is larger, so no product of two in a kernel overflows.
+#: No count or size of a legal plan is larger, so no product of two in a kernel overflows.
 MOST = 1 << 62
-#: Points of a tile on an axis of several taps (pyx/winograd/cook_toom.py).
-POINTS = (4, 8)
+#: Least and most points of a tile on an axis of several taps (pyx/winograd/cook_toom.py).
+TILE_POINTS = (4, 8)
 
 
-def fail(what):
-    raise RuntimeError(f"internal error: plan with {what}")
+def _columns(field):
+    """The columns of a field of ``AxisWalk`` on the axes depth, height, width."""
+    first, fields = AxisWalk._fields.index(field), len(AxisWalk._fields)
+    return [first + axis * fields for axis in range(3)]
 
 
-def need(right, what):
+_POSITIONS, _TAPS, _SOURCE_STEPS = _columns("positions"), _columns("taps"), _columns("source_step")
+_TARGET_BEGINS, _TARGET_STEPS = _columns("target_begin"), _columns("target_step")
+#: Columns of a row of a ``Plan``: the positions of a box on three axes (the first field of each ``WindowAxis``).
+_BOX = [WALK_COLUMNS + axis * len(WindowAxis._fields) for axis in range(3)]
+
+
+def fail(fault):
+    raise RuntimeError(f"internal error: plan with {fault}")
+
+
+def need(right, fault):
     """Fail unless ``right``, a bool or an array, is true everywhere."""
     if not (right if type(right) is bool else np.all(right)):
-        fail(what)
+        fail(fault)
 
 
 def _rows(steps):
@@ -50,10 +74,16 @@ def _within(first, step, count, size):
     return (count < 1) | ((first >= 0) & (first < size) & (last >= 0) & (last < size))
 
 
+def _axis(row, i):
+    """The ``AxisWalk`` of axis ``i`` of a row."""
+    fields = len(AxisWalk._fields)
+    return AxisWalk._make(row[fields * i : fields * (i + 1)])
+
+
 def check_walk(row, source, filter, target, held=None):
     """Check the three axes of a walk against the spatial shapes; ``held``: number of taps that the filter has."""
     for i in range(3):
-        a = AxisWalk._make(row[10 * i : 10 * i + 10])
+        a = _axis(row, i)
         taps = a.taps if held is None else held[i]
         need((a.positions >= 0) & (a.positions <= target[i]), "positions beyond the target")
         need((a.taps >= 0) & (taps >= 0) & (taps <= a.taps), "taps beyond the walk")
@@ -70,7 +100,7 @@ def check_window(row, pairs):
     """Check a window against its walk, on three axes. Returns its elements for one channel of one image."""
     size = 1.0
     for i in range(3):
-        a, m = AxisWalk(*row[10 * i : 10 * i + 10]), WindowAxis(*row[30 + 6 * i : 36 + 6 * i])
+        a, m = _axis(row, i), WindowAxis._make(row[_BOX[i] : _BOX[i] + len(WindowAxis._fields)])
         need((m.positions >= 1) & (m.extent >= 1) & (m.step >= 1), "an empty window")
         room = m.positions + m.positions % 2 if pairs and i == 2 else m.positions
         back, ahead = m.tap * 1.0 * (a.taps - 1) * (m.tap < 0), m.tap * 1.0 * (a.taps - 1) * (m.tap > 0)
@@ -85,7 +115,7 @@ def check_window(row, pairs):
 
 
 def _flags(*values):
-    need(all(value in (0, 1) for value in values), "a flag that is none")
+    need(all(value in (0, 1) for value in values), "a flag other than 0 and 1")
 
 
 def _counts(**values):
@@ -101,7 +131,7 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
     outputs, sums = filter[1], kernel == "wgrad"
     positions = [max(size, 1) for size in target[3:]]
     _flags(b.lanewise, b.positions_across, b.nontemporal, b.packs, b.pairs, b.target_in_memory)
-    need(b.prefetch in (0, 1, 2) and b.spreads in (0, 1, 2), "a choice that there is none of")
+    need(b.prefetch in (0, 1, 2) and b.spreads in (0, 1, 2), "prefetch or spreads other than 0, 1 and 2")
     _counts(
         images=(b.images, max(batch, 1)), groups=(b.groups, max(groups, 1)),
         chunk=(b.chunk, max(channels, 1)), slices=(b.slices, batch * prod(positions) if sums else 1),
@@ -110,7 +140,7 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
     )  # fmt: skip
     need(len(steps) % b.phases == 0, "phases that do not fill its rows")
     if b.groups > 1:
-        need(b.chunk == channels and b.outputs == outputs, "groups of part of their channels")
+        need(b.chunk == channels and b.outputs == outputs, "several groups, each with a part of its channels")
     across = b.positions_across
     need(not (across and (b.packs or b.pairs or sums)), "tiles across positions that pack or pair")
     need(not (b.packs and (b.groups > 1 or b.phases > 1 or sums)), "tasks that pack for several groups or phases")
@@ -127,14 +157,14 @@ def _packed_within(steps):
     """Check rows that use the filter that another row packs: that row must have all of their taps."""
     others = steps[:, -1]
     own = (others == PACKS) | (others == np.arange(len(steps)))
-    need((others >= PACKS) & (others < len(steps)), "a row that none packs")
+    need((others >= PACKS) & (others < len(steps)), "a row whose packing row does not exist")
     for i in range(0 if own.all() else 3):
-        a, b = steps[~own, 10 * i : 10 * i + 10].T, steps[others[~own], 10 * i : 10 * i + 10].T
-        need(b[9] == a[9], "a row packed with other steps")
-        shift, rest = np.divmod(a[8] - b[8], np.where(b[9], b[9], 1))
-        need((rest == 0) & (shift >= 0) & (shift + a[1] <= b[1]), "a row packed without its taps")
+        a, b = _axis(steps[~own].T, i), _axis(steps[others[~own]].T, i)
+        need(b.filter_step == a.filter_step, "a row packed with other steps")
+        shift, rest = np.divmod(a.filter_begin - b.filter_begin, np.where(b.filter_step, b.filter_step, 1))
+        need((rest == 0) & (shift >= 0) & (shift + a.taps <= b.taps), "a row packed without its taps")
     packers = others[others[~own]] if not own.all() else others[:0]
-    need((packers == PACKS) | (packers == others[~own]), "a row packed by one that is packed")
+    need((packers == PACKS) | (packers == others[~own]), "a row whose packing row uses the filter of a third row")
 
 
 def check_direct(kernel, steps, blocks, shapes, lanes):
@@ -143,52 +173,57 @@ def check_direct(kernel, steps, blocks, shapes, lanes):
     b, (source, filter, target) = check_blocks(kernel, steps, blocks, shapes, lanes), shapes
     for row in _rows(steps):
         check_walk(row, source[3:], filter[3:], target[3:])
-        need((kernel == "correlate") | (row[1] * row[11] * row[21] > 0), "a gradient of no taps")
+        need((kernel == "correlate") | (prod([row[i] for i in _TAPS]) > 0), "a gradient of no taps")
         if b.lanewise:
-            sizes = [row[30 + 6 * i] for i in range(3)]
+            sizes = [row[i] for i in _BOX]
             for size, most in zip(sizes, target[3:], strict=True):
                 need((size >= 1) & (size <= max(most, 1)), "a box beyond the target")
         else:
             for i in range(3):
-                need(row[30 + 6 * i] <= max(target[3 + i], 1), "a box beyond the target")
+                need(row[_BOX[i]] <= max(target[3 + i], 1), "a box beyond the target")
             size = check_window(row, b.pairs and kernel == "wgrad")
             need(size * b.images * b.chunk * b.groups < 1 << 50, "a window beyond all memory")
     if len(steps) == 1:  # the usual case: no other rows to compare with
-        need(row[-1] in (0, PACKS), "a row that none packs")
-        need(b.bands == 1 or (row[30] == 1 and row[42] >= row[20]), "bands of parts of rows")
+        need(row[-1] in (0, PACKS), "a row whose packing row does not exist")
+        need(b.bands == 1 or (row[_BOX[0]] == 1 and row[_BOX[2]] >= row[_POSITIONS[2]]), "bands of parts of rows")
         return
-    boxes = [steps[:, 30 + 6 * i] for i in range(3)]
+    boxes = [steps[:, i] for i in _BOX]
     if b.lanewise:
         need(all((box == box[0]).all() for box in boxes), "boxes that differ")
-        own = steps[1:] if steps[0, 21] == 0 else steps
-        need(own[:, [4, 14, 24, 7, 17, 27]] == own[0, [4, 14, 24, 7, 17, 27]], "lanes of different steps")
+        own, alike = steps[1:] if steps[0, _TAPS[2]] == 0 else steps, _SOURCE_STEPS + _TARGET_STEPS
+        need(own[:, alike] == own[0, alike], "lanes of different steps")
         if b.bands > 1:
-            need((boxes[0] == 1) & (boxes[2] >= steps[:, 20]), "bands of parts of rows")
+            need((boxes[0] == 1) & (boxes[2] >= steps[:, _POSITIONS[2]]), "bands of parts of rows")
     elif b.phases > 1:
-        windows = steps[:, 30:48].reshape(-1, b.phases, 3, 6)
+        fields = len(WindowAxis._fields)
+        windows = steps[:, WALK_COLUMNS : WALK_COLUMNS + 3 * fields].reshape(-1, b.phases, 3, fields)
         need(windows[..., :2] == windows[:, :1, :, :2], "phases of different windows")
         need(windows[..., 2:4] == [0, 1], "phases whose taps do not share a window")
-        need(steps[:, [7, 17, 27]] == steps[0, [7, 17, 27]], "phases of different steps")
-        width = int(steps[0, 27])
+        need(steps[:, _TARGET_STEPS] == steps[0, _TARGET_STEPS], "phases of different steps")
+        width = int(steps[0, _TARGET_STEPS[2]])
         need(len(steps) % width == 0, "phases that make no whole rows")
-        need(np.sort(steps[:, 26].reshape(-1, width)) == np.arange(width), "phases that make no whole rows")
+        need(
+            np.sort(steps[:, _TARGET_BEGINS[2]].reshape(-1, width)) == np.arange(width),
+            "phases that make no whole rows",
+        )
     if kernel == "correlate" and not b.lanewise:
         _packed_within(steps)
 
 
 def _check_parts(steps, sums):
     """Check that the rows of each part agree, and count the parts. A part's first row holds its number of rows."""
-    lengths, row = (steps[:, 42] * steps[:, 43]).tolist(), 0
+    lengths, row = (steps[:, ADDED] * steps[:, SIBLINGS]).tolist(), 0
     firsts = []
     while row < len(steps):
         firsts.append(row)
         row += lengths[row]
-    need(row == len(steps) and (not sums or bool((steps[firsts, 42] == 1).all())), "rows of a part")
+    need(row == len(steps) and (not sums or bool((steps[firsts, ADDED] == 1).all())), "rows of a part")
     leaders = steps[np.repeat(firsts, np.diff([*firsts, row]))]
-    need(steps[:, 30:39] == leaders[:, 30:39], "tiles that differ in a part")
-    need(steps[:, 42:44] == leaders[:, 42:44], "rows of a part")
-    need(steps[:, [1, 11, 21]] == leaders[:, [1, 11, 21]], "taps that differ in a part")
-    need(steps[:, [0, 10, 20]] <= leaders[:, [0, 10, 20]], "a part whose first row is not the longest")
+    for columns in (POINTS, TILE_SIZES, BOX_TILES):
+        need(steps[:, columns] == leaders[:, columns], "tiles that differ in a part")
+    need(steps[:, [ADDED, SIBLINGS]] == leaders[:, [ADDED, SIBLINGS]], "rows of a part")
+    need(steps[:, _TAPS] == leaders[:, _TAPS], "taps that differ in a part")
+    need(steps[:, _POSITIONS] <= leaders[:, _POSITIONS], "a part whose first row is not the longest")
     return len(firsts)
 
 
@@ -199,20 +234,20 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     outputs, sums = filter[1], kernel == "winograd_wgrad"
     need(len(steps) >= 1, "no rows")
     for row in _rows(steps):
-        points, made, tiles, held = (row[30 + 3 * i : 33 + 3 * i] for i in range(4))
+        points, made, tiles, held = (row[columns] for columns in (POINTS, TILE_SIZES, BOX_TILES, HELD_TAPS))
         check_walk(row, source[3:], filter[3:], target[3:], held)
         for i in range(3):
-            a = AxisWalk(*row[10 * i : 10 * i + 10])
-            one, several = (points[i] == 1) & (a.taps == 1), (points[i] >= POINTS[0]) & (points[i] <= POINTS[1])
-            need(one | (several & (a.taps >= 2) & (a.taps <= 5)), "points that there is no transform for")
+            a, (least, most) = _axis(row, i), TILE_POINTS
+            one, several = (points[i] == 1) & (a.taps == 1), (points[i] >= least) & (points[i] <= most)
+            need(one | (several & (a.taps >= 2) & (a.taps <= 5)), "points without a transform")
             need((made[i] == points[i] + 1 - a.taps) & (made[i] >= 1) & (a.positions >= 1), "outputs of a tile")
             need((tiles[i] >= 1) & (tiles[i] <= target[3 + i]), "a box beyond the target")
             need((a.source_step == a.source_tap) | (a.taps == 1), "taps that are not as far apart as positions")
         size = prod(points) * 1.0 * prod(tiles) * b.images
         need(size * (b.chunk + b.outputs) < 1 << 50, "a box beyond all memory")
-        need((row[42] >= 1) & (row[43] >= 1) & (row[42] * row[43] <= len(steps)), "rows of a part")
+        need((row[ADDED] >= 1) & (row[SIBLINGS] >= 1) & (row[ADDED] * row[SIBLINGS] <= len(steps)), "rows of a part")
     parts = 1 if len(steps) == 1 else _check_parts(steps, sums)
-    most_added, most_siblings = (1, 1) if len(steps) == 1 else steps[:, 42:44].max(0).tolist()
+    most_added, most_siblings = (1, 1) if len(steps) == 1 else steps[:, [ADDED, SIBLINGS]].max(0).tolist()
     images = batch * most_siblings
     tiles = [max(size, 1) for size in target[3:]]
     _flags(b.tiles_kept, b.nontemporal)
@@ -229,18 +264,21 @@ def check_tiles(kernel, steps, blocks, shapes, lanes, strip):
     kept = b.filters_kept
     need(kept == 0 or (kept >= b.outputs and kept % b.outputs == 0), "a group of part of a block")
     if b.groups > 1:
-        need(b.chunk >= b.groups * channels and b.outputs >= b.groups * outputs, "groups of part of their channels")
+        need(
+            b.chunk >= b.groups * channels and b.outputs >= b.groups * outputs,
+            "several groups, each with a part of its channels",
+        )
 
 
 def check_long(walk, blocks, views, most_threads):
     """Check a plan of long sums; ``blocks``: the order of axes, the piece, the slices and the threads."""
     source, filter, target = views
     *order, piece, slices, threads = blocks
-    need(sorted(order) == [0, 1, 2, 3], "an order that is none")
+    need(sorted(order) == [0, 1, 2, 3], "an order that is no permutation of 0 to 3")
     row = walk.ravel().tolist()
     check_walk(row, source.shape[3:], filter.shape[3:], target.shape[3:])
     for i in range(3):
-        a = AxisWalk(*row[10 * i : 10 * i + 10])
+        a = _axis(row, i)
         need(a.source_tap >= 1 and a.taps == filter.shape[3 + i], "taps of a sum")
         need(a.positions == target.shape[3 + i] and a.target_begin == 0 and a.target_step == 1, "positions of a sum")
     _counts(threads=(threads, most_threads), piece=(piece, MOST), slices=(slices, MOST // (8 * prod(target.shape))))

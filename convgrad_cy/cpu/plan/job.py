@@ -9,13 +9,13 @@ from .task import Task
 
 
 class Job(NamedTuple):
-    """A step of a pipeline: a kernel, its plan and its operands (source, filter and target of a task)."""
+    """A step of a pipeline: a kernel, its plan, and a task whose operands are source, filter and target."""
 
     kernel: str  # its name in pyx/kernels.pyx
     plan: Any  # with steps and blocks
     task: Task
     describe: Any  # a function of this job: pairs of a name and a value for ``explain``
-    instead: Any = None  # the job for values that leave the range of this one's algorithm
+    fallback: Any = None  # the job that computes the result if values leave the range of this job's algorithm
 
     #: Its kernel allocates memory.
     allocates = True
@@ -27,7 +27,7 @@ class Job(NamedTuple):
     def moved(self, distances):
         """This job on operands that are ``distances[memory]`` bytes further in their memories."""
         task = self.task._replace(operands=tuple([operand.moved(distances) for operand in self.operands]))
-        return self._replace(task=task, instead=self.instead and self.instead.moved(distances))
+        return self._replace(task=task, fallback=self.fallback and self.fallback.moved(distances))
 
     def ready(self, numbers):
         """The work, for any arrays that lie in memory like the task's. Raises if the plan would leave its tensors.
@@ -40,5 +40,5 @@ class Job(NamedTuple):
             View(numbers.get(memory, memory), offset, view.view(dtype.view)) for memory, offset, view in self.operands
         ]
         program = self.plan[:2] if self.kernel == "sum_long" else compiled.Program(*self.plan[:2])
-        instead = self.instead and self.instead.ready(numbers)
-        return Work(getattr(compiled, self.kernel), dtype.code, program, *views, instead)
+        fallback = self.fallback and self.fallback.ready(numbers)
+        return Work(getattr(compiled, self.kernel), dtype.code, program, *views, fallback)

@@ -1,4 +1,4 @@
-"""Operands: views of the memory that a work receives or makes."""
+"""Operands: views of the arrays of a call, or of memory that its work allocates."""
 
 from typing import Any, NamedTuple
 
@@ -7,12 +7,12 @@ from ...arrays import NUMPY
 
 
 class Buffer:
-    """Memory of a work's own, for a copy or an intermediate result. Every run allocates it anew."""
+    """Memory for a copy or an intermediate result. Every run allocates it anew."""
 
     __slots__ = ("elements",)
 
     def __init__(self, elements):
-        self.elements = elements  # an array of one axis with the right size and type, never read
+        self.elements = elements  # a template: only its size and type are used, and its pages are never touched
 
 
 class Operand(NamedTuple):

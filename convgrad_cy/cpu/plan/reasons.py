@@ -1,7 +1,7 @@
 """Reasons why a family refuses a task, as data.
 
 Most reasons are only compared with None, so their text is formed when it is shown. A reason without values is a plain
-string. ``str`` gives the text of both.
+string; ``str`` works for both.
 """
 
 from math import inf

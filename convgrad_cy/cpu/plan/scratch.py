@@ -12,7 +12,7 @@ from .reasons import Reason
 
 #: The name of a plan's scratch memory in ``explain``.
 SCRATCH = "scratch bytes"
-#: Not tuned for speed: without ``set_scratch_limit``, a call may take OF_ARRAYS times the bytes of its arrays, or
+#: Without ``set_scratch_limit``, a call may take OF_ARRAYS times the bytes of its arrays, or
 #: OF_ANY bytes if these are more.
 OF_ARRAYS, OF_ANY = 4, 64 << 20
 
@@ -37,7 +37,7 @@ def left_by(task, size):
 
 
 def excess(size, problem, itemsize, tile):
-    """The middle part of a reason if ``size`` bytes exceed the limit, otherwise None."""
+    """The phrase "... bytes of scratch, more than ..." if ``size`` bytes exceed the limit, otherwise None."""
     most = most_scratch(problem, itemsize, tile)
     return Reason("{} bytes of scratch, more than the limit of {}", size, most) if size > most else None
 

@@ -24,5 +24,8 @@ def slice_bytes(groups, channels, outputs, taps, chunk, block, lanes, itemsize):
 
 
 def side_by_side(total, block, of_vector, lanes):
-    """Elements of ``total`` lanes, stored in blocks of ``block`` lanes; a vector holds ``of_vector`` lanes."""
+    """Elements that ``total`` lanes take in memory, in blocks of ``block`` lanes, which consist of whole vectors.
+
+    A vector has room for ``lanes`` elements and uses ``of_vector`` of them.
+    """
     return -(-total // block) * -(-block // of_vector) * lanes

@@ -4,56 +4,55 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...problem import AxisWalk
+
+#: Columns of the walk in a row of any plan: the fields of ``AxisWalk`` on the axes depth, height, width.
+WALK_COLUMNS = 3 * len(AxisWalk._fields)
+#: Columns of a row of a ``TilePlan`` after its walk, each on three axes: points of a tile, its positions of the target,
+#: tiles of a box, and taps of the filter in this walk.
+POINTS, TILE_SIZES, BOX_TILES, HELD_TAPS = (slice(WALK_COLUMNS + 3 * i, WALK_COLUMNS + 3 * i + 3) for i in range(4))
+#: The last two columns: consecutive walks whose sums are added, and siblings.
+ADDED, SIBLINGS = HELD_TAPS.stop, HELD_TAPS.stop + 1
 #: Mark in a row of ``Plan.steps``: the row only packs the filter for the rows that follow.
 PACKS = -1
 
 
 class WindowAxis(NamedTuple):
-    """One axis of a window (pyx/copy/window.pxd): position p and tap t are at ``p * step + t * tap + begin``."""
+    """One axis of a window (pyx/copy/window.pxd): position p and tap t are at ``p * step + t * tap + begin``.
 
-    positions: int
-    extent: int
-    apart: bool
+    Usually taps share the elements of a window, and ``step`` and ``tap`` are the steps of the walk. A window ``apart``
+    has a copy of its own for each tap, one copy after the other: ``step`` is 1 and ``tap`` is the length of a copy.
+    """
+
+    positions: int  # of a box
+    extent: int  # elements along the axis
+    apart: bool  # each tap has its own copy of its elements
     step: int
     tap: int
     begin: int
 
 
 class Blocks(NamedTuple):
-    """Block sizes and flags of the loops of ``pyx/``. The struct ``Blocks`` there has the same fields in this order.
+    """Block sizes and flags of the loops of ``pyx/``. The struct ``Blocks`` there has the same fields in this order."""
 
-    ``lanewise``: small groups; a block of outputs is a block of lanes. ``positions_across``: the columns of a tile are
-    positions of a row, not output channels. ``images``: batch extent of a box. ``chunk``: channels of a window.
-    ``outputs``: output channels of a block. ``slices``: in wgrad, tasks that share the boxes of one block of the
-    filter. ``nontemporal``: whole lines of the target are written with non-temporal stores. ``prefetch``: small groups
-    prefetch the source: 1, for later positions of a row; 2, for the next row. ``packs``: each task packs its part of
-    the filter. ``pairs``: the tile multiplies pairs of bfloat16. ``groups``: neighbouring groups that a task takes,
-    with all their channels in one window. ``phases``: walks that a task computes together. ``target_in_memory``: wgrad
-    reads its target from memory, not from the cache. ``pack_channels``: channels of the filter that one packing task
-    packs, at most a chunk. ``spreads``: small groups of several channels use the spreading tile, on copies (1), or on
-    source and target themselves, whose lanes are adjacent (2). ``heights``: in wgrad of small groups, rows of positions
-    that are summed for one vector of lanes before the next vector. ``bands``: boxes, one below the other, that always
-    belong to one slice.
-    """
-
-    threads: int
-    lanewise: bool
-    positions_across: bool
-    images: int
-    chunk: int
-    outputs: int
-    slices: int
-    nontemporal: bool
-    prefetch: int
-    packs: bool
-    pairs: bool
-    groups: int = 1
-    phases: int = 1
-    target_in_memory: bool = False
-    pack_channels: int = 0
-    spreads: int = 0
-    heights: int = 1
-    bands: int = 1
+    threads: int  # of the call
+    lanewise: bool  # small groups: a block of outputs is a block of lanes
+    positions_across: bool  # fprop and dgrad: the columns of a tile are positions of a row, not output channels
+    images: int  # batch extent of a box
+    chunk: int  # channels of a window
+    outputs: int  # output channels of a task; in small groups, lanes
+    slices: int  # wgrad: tasks that share the boxes of one block of the filter
+    nontemporal: bool  # whole lines of the target are written with non-temporal stores
+    prefetch: int  # small groups prefetch the source: 0, not; 1, for later positions of a row; 2, for the next row
+    packs: bool  # fprop and dgrad: each task packs its part of the filter
+    pairs: bool  # the tile multiplies pairs of bfloat16
+    groups: int = 1  # neighbouring groups that a task takes, with all their channels in one window
+    phases: int = 1  # dgrad: walks (stride phases) that a task computes together
+    target_in_memory: bool = False  # wgrad reads its target from memory, not from the cache
+    pack_channels: int = 0  # fprop and dgrad: channels of the filter that one packing task packs, at most a chunk
+    spreads: int = 0  # small groups use the spreading tile: 0, not; 1, on copies; 2, on source and target in place
+    heights: int = 1  # wgrad of small groups: rows of positions that are summed for a vector of lanes before the next
+    bands: int = 1  # wgrad of small groups: boxes, one below the other, that stay in one slice (small_groups/boxes.py)
 
 
 class TileBlocks(NamedTuple):
@@ -89,8 +88,8 @@ class Reads(NamedTuple):
     """The choices of a step about its reads. The struct ``Reads`` of ``pyx/`` has the same fields.
 
     ``copies``: a window is faster than the source itself. ``channels_inside``: in wgrad of a channels-last source,
-    neighbours in the window are channels, not positions. ``strips``: if tasks pack the filter, tiles read whole vectors
-    of the unpacked filter where this is possible.
+    neighbours in the window are channels, not positions. ``strips``: tiles read the filter in place, without
+    packing, where its outputs are whole adjacent vectors. Only plans whose tasks pack the filter use it.
     """
 
     copies: bool = False
@@ -126,15 +125,16 @@ class Outline(NamedTuple):
 
     Attributes
     ----------
-    every : walks.Walks
+    all_walks : walks.Walks
     rows : list
-        The rows of each shape class. Numbers of rows in them count from the walk's first row.
+        The rows of each shape class. Their last column, the row that packs the filter, counts from the walk's first
+        row.
     blocks : Blocks
     form, refusals
         As in ``Plan``.
     """
 
-    every: Any
+    all_walks: Any
     rows: list
     blocks: Any
     form: str | None = None
@@ -142,8 +142,8 @@ class Outline(NamedTuple):
 
     def plan(self):
         """The plan, with the rows of all walks."""
-        steps, first = self.every.rows(self.rows)
-        if len(self.every) > 1:
+        steps, first = self.all_walks.rows(self.rows)
+        if len(self.all_walks) > 1:
             steps[:, -1] += np.where(steps[:, -1] == PACKS, 0, first)
         return Plan(steps, np.array(self.blocks, np.int64), self.form, self.refusals)
 
@@ -166,7 +166,7 @@ def whole_rows(parts, windows, reads=_AS_IS):
     return [[_row(part, next(windows), reads, i) for i, part in enumerate(own)] for own in parts]
 
 
-def cut_rows(walks, parts, windows, reads):
+def split_rows(walks, parts, windows, reads):
     """Rows of the parts of each shape class, after one row that packs the filter of the walk for all of its parts."""
     rows, windows = [], iter(windows)
     for walk, own in zip(walks, parts, strict=True):

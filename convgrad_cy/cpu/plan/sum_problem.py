@@ -19,8 +19,8 @@ class _Fields(NamedTuple):
     groups: int
     channels: int  # of the source, in a group
     outputs: int  # channels of the target, in a group
-    every: Walks
-    walks: list  # one walk of each shape class, or its parts; the parts of the last walk come last
+    all_walks: Walks  # of all stride phases, not split
+    walks: list  # one walk of each shape class; if walks are split, their parts
     counts: list  # number of walks like each of these
     multiplications: int
     filter_bytes: int
@@ -59,6 +59,14 @@ class SumProblem(_Fields):
     @once
     def positions(self):
         return self.batch * max([prod([axis.positions for axis in walk]) for walk in self.walks])
+
+    @property
+    def typical_walk(self):
+        """The last walk. On each axis, the positions of stride phases differ by at most one.
+
+        Parts of split walks may differ more. All choices take the same walk, so they agree.
+        """
+        return self.walks[-1]
 
     @once
     def tuning(self):
@@ -99,9 +107,9 @@ def sum_problem_of(operation, problem, dtype, tile, backward):
     """The ``SumProblem``; ``backward``: y is the source and x the target, as in dgrad and mirrored wgrad."""
     channels, outputs = problem.channels(backward)
     filter_bytes = problem.groups * channels * outputs * prod(problem.kernel) * dtype.compute_itemsize
-    every = walks_of(problem, backward)
+    all_walks = walks_of(problem, backward)
     sizes = problem.batch, problem.groups, channels, outputs
-    walks = every, every.shapes, every.counts
+    walks = all_walks, all_walks.shapes, all_walks.counts
     mirrored = backward and operation == WGRAD
     most = most_scratch(problem, dtype.itemsize, tile) if operation == WGRAD else 0
     return SumProblem(operation, mirrored, *sizes, *walks, problem.multiplications, filter_bytes, dtype, tile, most)

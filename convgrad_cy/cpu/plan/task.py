@@ -13,7 +13,8 @@ class Task(NamedTuple):
     """One operation on three tensors. The written tensor is not empty.
 
     ``operands``: x, w and y as six-dimensional views, x and y (N, G, C, D, H, W) and w (G, O, C, D, H, W). A task holds
-    for any arrays that lie in memory like these.
+    for any arrays that lie in memory like these. The task of a ``Job`` has them as source, filter and target, which
+    differs in dgrad and in mirrored wgrad (``turned``).
     """
 
     operation: str  # FPROP, DGRAD or WGRAD of convgrad_cy.problem
@@ -34,6 +35,9 @@ class Task(NamedTuple):
         return self._replace(operands=tuple([own.seen(view) for own, view in each]))
 
     def turned(self):
-        """This task with x and y exchanged, as dgrad takes them: y is the source, x the target."""
+        """This task with its operands as source y, filter and target x, as kernels take dgrad and mirrored wgrad.
+
+        The problem stays as it is: only the operands change places, and the axes O and C of the filter.
+        """
         source, filter, target = self.operands
         return self._replace(operands=(target, filter.seen(filter.view.swapaxes(1, 2)), source))

@@ -16,7 +16,7 @@ from ...problem import AxisWalk, empty_axis
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
 _COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
 
-#: Not tuned for speed: more walks would take a second to plan and a gigabyte to run.
+#: More walks would take a second to plan and a gigabyte to run.
 MOST_WALKS = 1 << 18
 #: Up to FEW_WALKS walks are planned one by one, which is faster than finding shape classes. No plan depends on it.
 FEW_WALKS = 8
@@ -32,7 +32,7 @@ class Axis:
     Attributes
     ----------
     shapes : list
-        The last walk of each shape class, in the order of the walks. The choices need the last walk of all to be last.
+        The last walk of each shape class, in the order of the walks. So the last entry is the last walk of the axis.
     numbers : numpy.ndarray
         The number of each walk's shape class.
     shifts : numpy.ndarray
@@ -63,12 +63,14 @@ def _keys(rows):
 
 
 class Walks:
-    """The walks of an operation: an optional first walk, then all combinations of the walks of the three axes.
+    """The walks of an operation: all combinations of the walks of the three axes.
+
+    If no tap reaches some positions of dx, a walk without taps comes first. It writes their zeros.
 
     Attributes
     ----------
     shapes : list
-        One walk of each shape class; the shape class of the last walk comes last.
+        One walk of each shape class. The last one is the last walk (see ``SumProblem.typical_walk``).
     counts : list
         Number of walks of each shape class.
     extents : list
@@ -140,7 +142,10 @@ def _joined(of_shapes):
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def walks_of(problem, backward):
-    """The walks of dgrad, from y as the source to x as the target; or, not backward, of the other operations."""
+    """The walks of an operation.
+
+    ``backward``: the source is y and the target is x, as in dgrad and mirrored wgrad. Otherwise the source is x.
+    """
     if not backward:
         return Walks.of_one(problem.forward_walk())
     phases = problem.count_backward_phases()

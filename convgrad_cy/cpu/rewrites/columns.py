@@ -9,7 +9,8 @@ each position a *column*: one value for each tap of each channel of x. Each valu
 These are y * kernel products for each pair of channels. The direct sum has x * kernel: at each position of x it takes
 all taps, and most of them lie outside a small y. For few positions, the product reads the filter in place and once.
 
-The elements of a column have the order of the filter's memory: (c, t), or (t, c) for a filter of the format XIO.
+The elements of a column have the order of the filter's memory: (c, t), or (t, c) for a filter of the format
+(spatial..., in, out).
 """
 
 from dataclasses import replace
@@ -43,12 +44,12 @@ def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
     axes = zip(problem.x, problem.y, problem.stride, strict=True)
     fewer = prod(truediv(x, positions * stride) for x, positions, stride in axes)
     if fewer < tuning.least_column_gain:
-        few = "the sum itself has {:.2f} times as many products, less than {}"
+        few = "direct has {:.2f} times as many products, less than {}"
         return Reason(few, fewer, tuning.least_column_gain)
     of_others = 2 * lanes if pairs else lanes  # a step with pairs takes half as long
-    others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.of_itself, dgrad_costs.exchanged))
-    own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widened(problem, tuning) if widens else 0)
-    slower = "it takes {:.2f} times as long as the sum itself, or exchanged"
+    others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.direct, dgrad_costs.exchanged))
+    own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widening(problem, tuning) if widens else 0)
+    slower = "it takes {:.2f} times as long as direct, or exchanged"
     return None if own < others else Reason(slower, Ratio(own, others))
 
 
@@ -124,7 +125,9 @@ def _columns(task, rest, machine):
     problem, (x, filter, y), tuning = task.problem, task.operands, task.machine.tuning
     images, channels = part_of(problem, task.dtype.itemsize, tuning)
     if layout(filter.view) == ColumnLayout(True, False) and prod(problem.y) <= problem.y_channels:
-        channels = problem.x_channels  # all columns are no larger than the filter, which parts would have to copy
+        # One part: the columns of all channels are no larger than the filter, which several parts would have to copy.
+        # No bit depends on this: with one tap, the channels of y are added one by one in any part.
+        channels = problem.x_channels
     found, threads = layout(filter.view[:, :, :channels]), task.machine.threads
     adder = Adder(
         np.ascontiguousarray(np.transpose(np.array(_axes_of(problem), np.int64))),

@@ -139,9 +139,10 @@ def on_copies(task, wanted, plan):
 
 
 def widened(task):
-    """x, w and y in the type of the task's sums, on new operands of the same memory order; its own if it has the type.
+    """(type, operands): the type of the task's sums, and x, w and y in this type.
 
-    The first value is this type.
+    The operands are the task's own if they have this type already. Otherwise they are new ones of the same memory
+    order: templates for copies that ``on_copies`` makes at run time.
     """
     dtype = lookup(np.dtype(task.dtype.compute))
     if dtype is task.dtype:

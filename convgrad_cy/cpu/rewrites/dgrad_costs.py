@@ -1,8 +1,8 @@
-"""Costs of a data gradient whose filter is large compared with y, in three ways: direct sum, exchanged, columns.
+"""Costs of a data gradient whose filter is large compared with y, in three ways: direct, exchanged, columns.
 
-Products for each pair of channels: the direct sum takes all taps at each position of x, x * kernel products; with the
-filter and y exchanged there are x * y; columns have y * kernel, and each product is added to x. A model gives the
-cycles of one thread.
+Products for each pair of channels: direct takes all taps at each position of x, x * kernel products. With the filter
+and y exchanged there are x * y. Columns have y * kernel, and each product is added to x. A model gives the cycles of
+one thread.
 """
 
 from math import inf, prod
@@ -17,8 +17,8 @@ def lanes_of(dtype):
     return _FITTED_BYTES // dtype.compute_itemsize
 
 
-def of_itself(problem, tuning, lanes):
-    """Cycles of the direct sum. Each stride phase has only a part of the taps."""
+def direct(problem, tuning, lanes):
+    """Cycles of direct. Each stride phase has only a part of the taps."""
     phases = _product(problem.x, problem.kernel) / prod(problem.stride)
     fill = max(_filled(problem.x_channels, lanes), tuning.row_fill * _filled(_row(problem, problem.stride), lanes))
     products = tuning.sum_cycles * _pairs(problem) * phases / (lanes * fill)
@@ -52,7 +52,7 @@ def by_columns(problem, tuning, lanes):
     return problem.multiplications / lanes + added + tuning.column_call_cycles
 
 
-def widened(problem, tuning):
+def widening(problem, tuning):
     """Cycles to convert all arrays to float, and x back."""
     filter = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
     y = problem.batch * problem.groups * problem.y_channels * prod(problem.y)

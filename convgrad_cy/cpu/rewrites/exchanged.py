@@ -29,7 +29,7 @@ from ..plan.sum_problem import sum_problem_of
 from ..small_groups.limits import has_table, suits_last
 from . import dgrad_costs
 from .copies import on_copies
-from .folded_taps import is_whole
+from .folded_taps import is_dense
 
 _OPERATIONS = {FPROP: WGRAD, WGRAD: FPROP, DGRAD: DGRAD}
 _REVERSED = (..., *[slice(None, None, -1)] * 3)
@@ -97,11 +97,12 @@ def _is_slower(task, taps, positions):
     operation, problem, tuning = task.operation, task.problem, task.machine.tuning
     if operation == DGRAD:
         if prod(problem.x) <= tuning.most_parts:
-            few = "x has at most {} positions: of few, the sum itself leaves out the taps beyond y"
+            few = "x has at most {} positions, so direct skips the taps outside y"
             return Reason(few, tuning.most_parts)
-        # Only every stride-th tap meets a position, and every dilation-th position a tap.
+        # A position of x meets every stride-th tap, and with y as the filter every dilation-th position of y. So the
+        # ratio of products is (taps / stride) / (positions / dilation); both sides are multiplied out.
         taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
-    elif problem.groups == 1 and positions == 1 and (operation == FPROP or is_whole(problem)):
+    elif problem.groups == 1 and positions == 1 and (operation == FPROP or is_dense(problem)):
         return "y has one position: taps are channels then"
     else:
         most = max(stride / kernel for stride, kernel in zip(problem.stride, problem.kernel, strict=True) if kernel > 1)
@@ -110,8 +111,8 @@ def _is_slower(task, taps, positions):
             return Reason("the filter is less than {} times as large as the stride", overlap)
     if operation == DGRAD and problem.groups == 1:
         lanes = dgrad_costs.lanes_of(task.dtype)
-        own, itself = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.of_itself))
-        slower = "it takes {:.2f} times as long as the sum itself"
+        own, itself = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.direct))
+        slower = "it takes {:.2f} times as long as direct"
         return None if own < itself else Reason(slower, Ratio(own, itself))
     if _is_left_to_small_groups(task):
         return "small groups fill their vectors"

@@ -11,13 +11,13 @@ import numpy as np
 
 from .views import nested
 
-#: Not tuned for speed: up to these numbers of images, and of images * taps, wgrad has one box, whether or not taps are
-#: channels. So every layout adds in the same order. A batch of one image is never cut.
+#: Up to these numbers of images, and of images * taps, wgrad has one box with and without folded taps. So folding,
+#: which only some layouts allow, changes no bit. A batch of one image is never cut.
 MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
-def is_cut(problem, axis):
-    """Whether the kernel cuts an axis of x into patches, one for each position of y, without padding or rest."""
+def has_patches_on(problem, axis):
+    """Whether an axis of x consists of patches, one for each position of y, without padding or rest."""
     size, positions, kernel = problem.x[axis], problem.y[axis], problem.kernel[axis]
     return (
         size == positions * kernel
@@ -27,16 +27,16 @@ def is_cut(problem, axis):
     )
 
 
-def is_dense(problem):
-    """Whether y has one position, as in a dense layer, and wgrad has one box: it then sums over images alone."""
+def folds_in_wgrad(problem):
+    """Whether wgrad may fold taps: y has one position and wgrad one box, so each sum runs over images alone."""
     taps, images = prod(problem.kernel), problem.batch
     few = images == 1 or (images <= MOST_DENSE_IMAGES and images * taps <= MOST_DENSE_TAPS)
     return problem.y == (1, 1, 1) and few and taps > 1
 
 
-def is_whole(problem):
-    """Whether an image is one patch, as in a dense layer."""
-    return problem.y == (1, 1, 1) and all(is_cut(problem, axis) for axis in range(3))
+def is_dense(problem):
+    """Whether the filter covers x exactly and y has one position: a dense layer, whose image is one patch."""
+    return problem.y == (1, 1, 1) and all(has_patches_on(problem, axis) for axis in range(3))
 
 
 def _joined(array, channels, taps, taps_outside):
@@ -55,7 +55,7 @@ def taps_as_channels(problem, filter, x):
     """
     for axis in (2, 1, 0, 2, 1, 0):  # twice: an axis may merge only after another one has become channels
         kernel, positions = problem.kernel[axis], problem.y[axis]
-        if kernel == 1 or problem.groups > 1 or not is_cut(problem, axis):
+        if kernel == 1 or problem.groups > 1 or not has_patches_on(problem, axis):
             continue
         cut = x.reshape(*x.shape[: 3 + axis], positions, kernel, *x.shape[4 + axis :])
         for taps_outside in (True, False):

@@ -1,17 +1,17 @@
 """Data gradients of few channels with kernels at least as large as their stride: patches of x touch or overlap.
 
-The elements of x within one stride become the channels of a *block* (space to depth). On blocks, the gradient is the
-gradient of a convolution of unit stride, and each tap reaches all elements of a block (one axis is written)::
+The elements of x within one stride become the channels of a *cell* (space-to-depth). On cells, the gradient is the
+gradient of a convolution of unit stride, and each tap reaches all elements of a cell (one axis is written)::
 
-    blocks[n, b, (c, r)] = sum over o, m of  dy[n, o, b - m] * w[o, c, m * stride + r]
-    dx[n, c, b * stride + r - pad] = blocks[n, b, (c, r)]
+    cells[n, b, (c, r)] = sum over o, m of  dy[n, o, b - m] * w[o, c, m * stride + r]
+    dx[n, c, b * stride + r - pad] = cells[n, b, (c, r)]
 
 Elements r < kernel % stride have one tap more than the others. So each axis has up to two *parts*, and each combination
 of parts is one gradient. No term is added that does not exist. A strided sum has few channels for each tap; this one
 has prod(stride) times as many, and costs a copy of x and usually one of the filter.
 
-If the kernel cuts x into patches, one for each position of y, a block is a patch, and its gradient is a matrix product.
-Then the filter is often read in place. The elements of a block have the order (c, r) or (r, c). It affects no bit.
+If x consists of patches, one for each position of y, a cell is a patch, and its gradient is a matrix product.
+Then the filter is often read in place. The elements of a cell have the order (c, r) or (r, c). It affects no bit.
 """
 
 from dataclasses import replace
@@ -28,12 +28,15 @@ from ..plan.operand import Operand
 from ..plan.pipeline import joined
 from ..plan.reasons import Reason
 from .copies import Copy, Zeros
-from .folded_taps import is_cut
+from .folded_taps import has_patches_on
 from .views import nested
 
+#: Axes of cells (n, b, b, b, c, r, r, r), and (n, b, b, b, r, r, r, c), in the order (n, c, b, r, b, r, b, r).
+_CHANNELS_FIRST, _CHANNELS_LAST = (0, 4, 1, 5, 2, 6, 3, 7), (0, 7, 1, 4, 2, 5, 3, 6)
 
-class BlockPart(NamedTuple):
-    """Elements ``begin`` to ``end`` of a block along one axis, and the number of taps that reach each."""
+
+class CellPart(NamedTuple):
+    """Elements ``begin`` to ``end`` of a cell along one axis, and the number of taps that reach each."""
 
     begin: int
     end: int
@@ -47,16 +50,16 @@ class BlockPart(NamedTuple):
 def parts_of(kernel, stride):
     """The parts of an axis."""
     taps, rest = divmod(kernel, stride)
-    return [BlockPart(0, rest, taps + 1)] * (rest > 0) + [BlockPart(rest, stride, taps)]
+    return [CellPart(0, rest, taps + 1)] * (rest > 0) + [CellPart(rest, stride, taps)]
 
 
-def cuts(problem):
-    """Whether the kernel cuts x into patches, one for each position of y."""
-    return all(is_cut(problem, axis) for axis in range(3))
+def has_patches(problem):
+    """Whether x consists of patches, one for each position of y."""
+    return all(has_patches_on(problem, axis) for axis in range(3))
 
 
 def problem_refusal(problem, tuning):
-    """The reason why a data gradient is not formed from blocks, or None."""
+    """The reason why a data gradient is not formed from cells, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
@@ -65,7 +68,7 @@ def problem_refusal(problem, tuning):
         return Reason("x has more than {} channels", tuning.most_patch_channels)
     if problem.dilation != (1, 1, 1):
         return "the filter is dilated"
-    return _refusal_of_patches(problem, tuning) if cuts(problem) else _refusal_of_overlaps(problem, tuning)
+    return _refusal_of_patches(problem, tuning) if has_patches(problem) else _refusal_of_overlaps(problem, tuning)
 
 
 def _refusal_of_patches(problem, tuning):
@@ -82,9 +85,9 @@ def _refusal_of_overlaps(problem, tuning):
     if problem.y_channels * prod(problem.kernel) < products * prod(problem.stride):
         return Reason("an element has fewer than {} products", products)
     most, least = (problem.x_channels * prod(end(part.size for part in parts) for parts in axes) for end in (max, min))
-    wanted, everywhere = tuning.least_block_elements, tuning.least_elements_of_all_parts
+    wanted, everywhere = tuning.least_cell_elements, tuning.least_elements_of_all_parts
     if most < wanted and least < everywhere:
-        return Reason("a block has parts of fewer than {} elements, and none of {}", everywhere, wanted)
+        return Reason("a cell has parts of fewer than {} elements, and none of {}", everywhere, wanted)
     return None
 
 
@@ -99,8 +102,8 @@ def refusal(task):
 
 
 def stepped(problem):
-    """The same problem with blocks as large as its patches, if the kernel cuts x: one position has any stride."""
-    return replace(problem, stride=problem.kernel) if cuts(problem) else problem
+    """The same problem with cells as large as its patches, if x consists of patches: one position has any stride."""
+    return replace(problem, stride=problem.kernel) if has_patches(problem) else problem
 
 
 def combinations(problem):
@@ -109,46 +112,46 @@ def combinations(problem):
 
 
 def _copied(task):
-    """Bytes of the blocks and taps of all combinations."""
+    """Bytes of the cells and taps of all combinations."""
     problem = stepped(task.problem)
     every = [inner_problem(problem, parts) for parts in combinations(problem)]
     elements = [prod(shape) for inner in every for shape in inner_shapes(inner)]
     return sum(elements) * task.dtype.itemsize
 
 
-def pipeline(task, rest, cut=None):
-    """The gradients on blocks, planned by the families in ``rest``, between copies of the filter and of x.
+def pipeline(task, rest, patches=None):
+    """The gradients on cells, planned by the families in ``rest``, between copies of the filter and of x.
 
-    ``cut``: whether blocks are patches, if the task's own problem does not decide it.
+    ``patches``: whether cells are patches, if the task's own problem does not decide it.
     """
-    cut = cuts(task.problem) if cut is None else cut
-    problem, (x, filter, y) = stepped(task.problem) if cut else task.problem, task.operands
+    patches = has_patches(task.problem) if patches is None else patches
+    problem, (x, filter, y) = stepped(task.problem) if patches else task.problem, task.operands
     task, threads = task._replace(machine=scratch.left_by(task, _copied(task))), task.machine.threads
     last = abs(x.view.strides[2]) < abs(x.view.strides[5])
     inside, after = [], [Zeros(x.seen(x.view[:, 0][behind])) for behind in unreached(problem)]
     for parts in combinations(problem):
         inner = inner_problem(problem, parts)
-        taps, last = taps_in_place(inner, filter) if cut else (None, last)
+        taps, last = taps_in_place(inner, filter) if patches else (None, last)
         shapes = inner_shapes(inner)
         elements = elements_of(problem.x_channels, [part.size for part in parts], last)
-        blocks = Operand.new((inner.batch, *inner.x, *elements), y.view.dtype)
+        cells = Operand.new((inner.batch, *inner.x, *elements), y.view.dtype)
         copies = []
         if taps is None:
             made = Operand.new((inner.y_channels, *inner.kernel, *elements), y.view.dtype)
-            copies = [Copy(filter.seen(in_blocks(filter.view, problem, parts, last)), made, threads)]
+            copies = [Copy(filter.seen(in_cells(filter.view, problem, parts, last)), made, threads)]
             taps = made.seen(np.moveaxis(made.view.reshape(shapes[1]), -1, 2))
-        six = blocks.seen(np.moveaxis(blocks.view.reshape(shapes[0]), -1, 2))
+        six = cells.seen(np.moveaxis(cells.view.reshape(shapes[0]), -1, 2))
         inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
-        after += stores(problem, parts, inner, blocks, x, last, threads)
-    of_x = "x from patches" if cut else "x from blocks"
+        after += stores(problem, parts, inner, cells, x, last, threads)
+    of_x = "x from patches" if patches else "x from cells"
     notes = {"copied": of_x + ", and the filter" if copies else of_x}
     if len(inside) > 1:
-        notes["parts_of_a_block"] = len(inside)
+        notes["parts_of_a_cell"] = len(inside)
     return joined(inside).around((), after, **notes)
 
 
 def inner_problem(problem, parts):
-    """The problem of unit stride that computes ``parts`` of all blocks; its x has blocks as positions."""
+    """The problem of unit stride that computes ``parts`` of all cells; its x has cells as positions."""
     taps = tuple(part.taps for part in parts)
     return replace(
         problem,
@@ -161,12 +164,12 @@ def inner_problem(problem, parts):
 
 
 def elements_of(channels, spatial, last):
-    """The axes of a block's elements in their memory order; ``last``: channels last."""
+    """The axes of a cell's elements in their memory order; ``last``: channels last."""
     return (*spatial, channels) if last else (channels, *spatial)
 
 
 def inner_shapes(inner):
-    """Shapes of blocks and taps for kernels, but with the channels last: (N, 1, blocks, C), (1, O, taps, C)."""
+    """Shapes of cells and taps for kernels, but with the channels last: (N, 1, cells, C), (1, O, taps, C)."""
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
@@ -184,20 +187,23 @@ def taps_in_place(problem, filter):
     return None, False
 
 
-def in_blocks(filter, problem, parts, last):
-    """A view (o, taps, elements) of the filter (G, O, C, D, H, W): the taps that reach ``parts`` of a block."""
+def in_cells(filter, problem, parts, last):
+    """A view (o, taps, elements) of the filter (G, O, C, D, H, W): the taps that reach ``parts`` of a cell.
+
+    The view stays within the filter: a part has only taps that exist.
+    """
     by_out, by_channel, *by_tap = filter.strides[1:]
     begins = tuple(slice(part.begin, None) for part in parts)
-    by_block = [step * stride for step, stride in zip(by_tap, problem.stride, strict=True)]
+    by_cell = [step * stride for step, stride in zip(by_tap, problem.stride, strict=True)]
     elements = elements_of(problem.x_channels, [part.size for part in parts], last)
     shape = (problem.y_channels, *(part.taps for part in parts), *elements)
-    return as_strided(filter[(0, ..., *begins)], shape, (by_out, *by_block, *elements_of(by_channel, by_tap, last)))
+    return as_strided(filter[(0, ..., *begins)], shape, (by_out, *by_cell, *elements_of(by_channel, by_tap, last)))
 
 
 def regions(part, count, size, stride, pad):
-    """Regions of a part of ``count`` blocks on an axis of x: slices of blocks and of elements, the first index in x.
+    """Regions of a part of ``count`` cells on an axis of x: slices of cells and of elements, the first index in x.
 
-    Blocks at both ends may lie partly outside x. So elements are divided where their first or last block changes.
+    Cells at both ends may lie partly outside x. So elements are divided where their first or last cell changes.
     """
     cuts = {part.begin, part.end, pad % stride, (size + pad) % stride}
     for begin, end in pairwise(sorted(cut for cut in cuts if part.begin <= cut <= part.end)):
@@ -224,13 +230,13 @@ def unreached(problem):
     return found
 
 
-def stores(problem, parts, inner, blocks, x, last, threads):
-    """Copies of the blocks of ``parts`` to x, one for each region."""
+def stores(problem, parts, inner, cells, x, last, threads):
+    """Copies of the cells of ``parts`` to x, one for each region."""
     by_image, _, by_channel, *by_position = x.view.strides
     pairs = ((step * stride, step) for step, stride in zip(by_position, problem.stride, strict=True))
     strides = (by_image, by_channel, *sum(pairs, ()))
-    for of_blocks, of_elements, begins in regions_of(problem, parts, inner):
-        source = blocks.view[(slice(None), *of_blocks, *elements_of(slice(None), of_elements, last))]
-        source = source.transpose((0, 7, 1, 4, 2, 5, 3, 6) if last else (0, 4, 1, 5, 2, 6, 3, 7))
+    for of_cells, of_elements, begins in regions_of(problem, parts, inner):
+        source = cells.view[(slice(None), *of_cells, *elements_of(slice(None), of_elements, last))]
+        source = source.transpose(_CHANNELS_LAST if last else _CHANNELS_FIRST)
         corner = x.view[(..., *(slice(begin, None) for begin in begins))]
-        yield Copy(blocks.seen(source), x.seen(as_strided(corner, source.shape, strides)), threads)
+        yield Copy(cells.seen(source), x.seen(as_strided(corner, source.shape, strides)), threads)

@@ -10,7 +10,7 @@ from math import prod
 from ...problem import WGRAD
 
 
-def reached(task, whole=None):
+def without_unreached_taps(task, whole=None):
     """The task without the outer taps that meet no element of x; unchanged if these are only few.
 
     ``whole``: the problem whose taps decide, if the task's problem is a part of it.

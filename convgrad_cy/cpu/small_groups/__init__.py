@@ -1,7 +1,8 @@
 """Many small groups side by side: the lanes of a vector are outputs of different groups (``pyx/small_groups/``).
 
-Each channel needs a vector of lanes. It is made from vectors of the source: in registers by permutation if the machine
-has suitable instructions, else by a copy.
+For each channel c of a group, the kernels need a vector whose lanes hold channel c of the source, each lane for the
+group of its output. With one channel and one output per group, the source itself has such vectors. Otherwise they are
+made by a permutation in registers, or by a copy if the machine has no suitable instructions.
 """
 
 from functools import partial
@@ -11,13 +12,13 @@ from ..direct.details import details
 from ..plan.job import Job
 from ..plan.pipeline import Pipeline
 from ..rewrites.views import are_positions_adjacent, merged
-from .plan import found
 from .plan import most_shared as most_shared
+from .plan import outline_or_reason
 from .plan import plan as make_plan
 
 
 def _seen(task):
-    """The task as a kernel views it, and the arguments of ``found``."""
+    """The task as a kernel views it, and the arguments of ``outline_or_reason``."""
     seen = task.turned() if task.operation == DGRAD else task
     source, filter, target = seen.tensors
     problem, source, target = merged(seen.problem, source, target)
@@ -29,7 +30,7 @@ def refusal(task):
     """The reason why this family does not take a task, or None."""
     if task.algorithm == "winograd":
         return "the call asks for the algorithm 'winograd'"
-    return "there is one group" if task.problem.groups == 1 else found(*_seen(task)[1]).reason
+    return "there is one group" if task.problem.groups == 1 else outline_or_reason(*_seen(task)[1]).reason
 
 
 def pipeline(task, rest=None):

@@ -17,8 +17,8 @@ def lanes_bytes(sums, spread, block, taps):
     return elements * taps * words * sums.itemsize
 
 
-class Cut(NamedTuple):
-    """The sizes of a task: the extents of a box, and fields as in ``Blocks``."""
+class TaskSizes(NamedTuple):
+    """The sizes of a task: the extents of a box, and the fields of ``Blocks`` with the same names."""
 
     extents: list  # depth, height, width
     outputs: int  # lanes of a task
@@ -34,6 +34,7 @@ def _lane_bytes(sums, extents, seen, lanes):
     for i, extent in enumerate(extents):
         axes = [walk[i] for walk in walks]
         read *= min(axes[0].source_size, span(axes, extent)[1])
+        # A box has the targets of all stride phases. They begin at different positions: a phase may reach one further.
         made *= (extent + 1) * axes[0].target_step
     return (read * seen + made * lanes) * sums.itemsize
 
@@ -76,7 +77,7 @@ def _copying(sums, spread, positions_adjacent):
         block = min(width // outputs * outputs, total)
         lanes = _whole(sums, block)
         extents = _lane_extents(sums, sums.channels * lanes, lanes)
-        if extents == [axis.positions for axis in sums.walks[-1]]:
+        if extents == [axis.positions for axis in sums.typical_walk]:
             break
     return extents, block
 
@@ -98,7 +99,7 @@ def _lines(sums, threads):
     extents = _lane_extents(sums, lanes, lanes)
     if extents is None:
         return None
-    boxes = prod(-(-axis.positions // n) for axis, n in zip(sums.walks[-1], extents, strict=True))
+    boxes = prod(-(-axis.positions // n) for axis, n in zip(sums.typical_walk, extents, strict=True))
     tasks = sums.batch * boxes * -(-sums.groups // block)
     return (extents, block) if tasks >= max(sums.tuning.wanted_tasks, threads) else None
 
@@ -106,7 +107,7 @@ def _lines(sums, threads):
 def _in_place(sums):
     """(extents of boxes, lanes of a task) of fprop or dgrad if source and target are used in place."""
     # Neighbouring tasks should not write to the same cache line, and processors fetch lines in pairs.
-    walk, line, tuning = sums.walks[-1], LINE_BYTES // sums.itemsize, sums.tuning
+    walk, line, tuning = sums.typical_walk, LINE_BYTES // sums.itemsize, sums.tuning
     if walk[0].taps * walk[1].taps > 1:
         lanes = tuning.row_bytes // (walk[2].positions * walk[2].source_step * sums.itemsize)
     else:
@@ -116,7 +117,7 @@ def _in_place(sums):
 
 
 def cut_correlation(sums, spread, positions_adjacent, in_place, threads):
-    """The ``Cut`` of fprop or dgrad, or None if a copy would be too large."""
+    """The ``TaskSizes`` of fprop or dgrad, or None if a copy would be too large."""
     alone = sums.channels == sums.outputs == 1
     extents, block = _copying(sums, spread, positions_adjacent)
     if extents is None:
@@ -125,11 +126,11 @@ def cut_correlation(sums, spread, positions_adjacent, in_place, threads):
         extents, block = _in_place(sums)
     elif alone and not positions_adjacent and (lines := _lines(sums, threads)) is not None:
         extents, block = lines
-    return Cut(extents, block)
+    return TaskSizes(extents, block)
 
 
 def _heights(sums, spread):
-    """Rows of positions that are summed for a vector of lanes before the next, which finds its lines in the cache."""
+    """Rows of positions that are summed for a vector of lanes before the next vector, which finds its lines cached."""
     _, height, width = sums.walks[0]
     position = sums.tuning.position_bytes if spread is None else sums.tuning.spread_bytes
     position = min(sums.groups * sums.outputs * sums.itemsize, position)
@@ -138,21 +139,22 @@ def _heights(sums, spread):
 
 
 def _banded(sums, cut, threads):
-    """The ``Cut`` of depthwise wgrad, channels last, with lanes of whole cache lines of channels if possible.
+    """The ``TaskSizes`` of depthwise wgrad, channels last, with lanes of whole cache lines of channels if possible.
 
-    Boxes of more lanes have fewer rows. The bands of a former box are summed one below the other, in one slice, so the
-    order of sums does not change.
+    With more lanes, the copies of a box need more memory, so the box of ``cut`` is divided into *bands* of fewer rows.
+    All bands of a box belong to one slice, which sums them from top to bottom. So the order of sums stays the order of
+    ``cut``, and the number of threads may decide whether there are bands.
     """
     extents, wide = cut.extents, _line_block(sums)
     _, height, width = sums.walks[0]
-    tasks = cut.slices * -(-sums.groups // wide)  # tasks are alike, so half as many as usual suffice
+    tasks = cut.slices * -(-sums.groups // wide)  # they take equal times, so half of the usual number suffices
     if wide <= cut.outputs or tasks < max(sums.tuning.wanted_tasks // 2, threads):
         return cut
     if extents[0] > 1 or extents[2] < width.positions:
         return cut
     whole = extents[1] == height.positions
     for rows in range(extents[1], 0, -1):
-        # The same rows must be summed together as before, and the next former box must begin at the same row.
+        # The same rows must be summed together as in ``cut``, and its next box must begin at the same row.
         ends = rows == extents[1] or (rows % cut.heights == 0 and (whole or extents[1] % rows == 0))
         lower, lanes = [1, rows, extents[2]], _whole(sums, wide)
         if ends and _lane_bytes(sums, lower, lanes, lanes) <= sums.tuning.lane_bytes:
@@ -161,10 +163,10 @@ def _banded(sums, cut, threads):
 
 
 def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
-    """The ``Cut`` of wgrad, or None if a copy would be too large.
+    """The ``TaskSizes`` of wgrad, or None if a copy would be too large.
 
-    All of it but ``outputs`` and ``bands`` affects the order of sums. Each lane is summed by itself, so the other lanes
-    of a task do not matter.
+    Extents times bands, slices and heights affect the order of sums. ``outputs`` does not: each lane is summed by
+    itself, so the other lanes of a task do not matter.
     """
     total, line, tuning = sums.groups * sums.outputs, LINE_BYTES // sums.itemsize, sums.tuning
     extents, block = _copying(sums, spread, positions_adjacent)
@@ -177,7 +179,7 @@ def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
     widths = {block, wide, _line_block(sums) if sums.channels == sums.outputs == 1 else block}
     room = sums.most_scratch // max(lanes_bytes(sums, spread, width, sums.taps) for width in widths)
     slices = max(1, min(-(-tuning.wanted_tasks // -(-total // wide)), boxes, room))
-    cut = Cut(extents, wide if in_place else block, slices, _heights(sums, spread))
+    cut = TaskSizes(extents, wide if in_place else block, slices, _heights(sums, spread))
     cut = cut._replace(outputs=_for_threads(sums, cut, threads, spread))
     lines = sums.channels == sums.outputs == 1 and not in_place and not positions_adjacent
     return _banded(sums, cut, threads) if lines else cut

@@ -7,13 +7,17 @@ from ..machine.register_tile import tile_cycles
 from ..plan.reasons import Reason
 from .spread import spread_of
 
-#: Not tuned for speed: most entries, of 8 bytes, in the kernel's tables of taps for all runs
+#: Most entries, of 8 bytes, in the kernel's tables of taps for all runs
 #: (pyx/small_groups/runs.pxd).
 MOST_TABLE = 1 << 18
 
 
 def table_entries(height, width):
-    """Entries of the table for height * width taps of one channel."""
+    """Most entries of the table for height * width taps of one channel.
+
+    A run is a range of positions of a row with the same taps of the width in the source. Taps appear one by one at one
+    end of a row and disappear one by one at the other, so there are at most 2 * width + 1 runs. Each lists its taps.
+    """
     return (2 * width + 1) * width * height
 
 
@@ -23,8 +27,8 @@ def has_table(problem):
     return problem.groups > 1 and table_entries(height, width) <= MOST_TABLE
 
 
-def _own(sums, positions_adjacent, spread):
-    """The reason to decline in one layout, or None."""
+def _reason(sums, positions_adjacent, spread):
+    """The reason to decline in a layout whose positions are, or are not, adjacent; or None."""
     sums_positions = sums.operation == WGRAD
     walks, channels = sums.walks, sums.channels
     half = max(1, sums.lanes // 2)
@@ -34,7 +38,7 @@ def _own(sums, positions_adjacent, spread):
         if spread is None:
             return Reason("the source has more than {} channels in a group", sums.tuning.most_group_channels)
         if sums.multiplies_pairs or 2 * sums.outputs == sums.lanes:
-            return "others multiply bfloat16 in pairs of positions, or fill halves of vectors"
+            return "direct multiplies bfloat16 in pairs of positions, or fills halves of vectors"
     # A copy with a vector for each channel may cost more than direct; but not in wgrad, and not if the stride phases of
     # a dgrad share it.
     shared = sums.count > 1 and not (positions_adjacent and channels > sums.tuning.most_group_channels)
@@ -52,7 +56,7 @@ def _expands_well(sums, positions_adjacent):
     The tile of small groups needs two loads for each product of vectors. Direct's tile across positions has extra work
     for each sum, and short rows leave many of its lanes empty.
     """
-    channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.walks[-1][2].positions
+    channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.typical_walk[2].positions
     tile, terms = sums.tile.unsplit(), sums.channels * max(sums.taps, 1)
     # Making a vector of lanes takes too long with too many channels, or if groups cross the ends of vectors. Groups of
     # one output gain nevertheless, because direct would use few rows of a tile for them.
@@ -65,22 +69,22 @@ def _expands_well(sums, positions_adjacent):
 
 def suits_last(sums):
     """Whether small groups take a problem with channels last: a rule that no layout affects."""
-    return _own(sums, False, spread_of(sums)) is None
+    return _reason(sums, False, spread_of(sums)) is None
 
 
-def refusal(sums, placement, spread):
+def reason_not_faster(sums, placement, spread):
     """The reason to decline, or None.
 
-    Small groups add all terms one by one. If direct would add in another order, all layouts must take the same family,
-    so the decision for channels last holds for all, without the part that depends on the cache. The spreading tile also
-    serves all layouts alike.
+    Small groups add all terms one by one. If direct would add them in another order, all layouts must take the same
+    family: the family of channels last, by ``_reason`` alone. The rule of ``takes_halves`` is then left out, because it
+    depends on the size of the cache. The spreading tile serves all layouts alike.
     """
-    own = last = _own(sums, False, spread)
+    reason = channels_last_reason = _reason(sums, False, spread)
     if spread is not None:
-        return last
+        return reason
     if placement.positions_adjacent:
-        own = _own(sums, True, spread)
-    elif last is None and sums.operation != WGRAD and takes_halves(sums, placement):
-        own = "the output channels fill half of a vector"
-    differ = (own is None) != (last is None)
-    return last if differ and not order_of(sums).is_plain(sums) else own
+        reason = _reason(sums, True, spread)
+    elif reason is None and sums.operation != WGRAD and takes_halves(sums, placement):
+        reason = "the output channels fill half of a vector"
+    differ = (reason is None) != (channels_last_reason is None)
+    return channels_last_reason if differ and not order_of(sums).is_plain(sums) else reason

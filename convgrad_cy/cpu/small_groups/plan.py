@@ -12,14 +12,14 @@ from ..plan.reasons import Reason
 from ..plan.steps import Blocks, Outline, WindowAxis, whole_rows
 from ..plan.sum_problem import placement_of, sum_problem_of
 from .boxes import cut_accumulation, cut_correlation, lanes_bytes
-from .limits import refusal
+from .limits import reason_not_faster
 from .spread import serve_as_they_are, spread_of
 
-#: Size of the lru_cache: ``refusal`` and ``job`` need the same outline.
+#: Size of the lru_cache: ``refusal`` and ``pipeline`` need the same outline.
 _LATEST_CALLS = 4
 
 
-class Found(NamedTuple):
+class OutlineOrReason(NamedTuple):
     """An outline, or the reason why small groups decline a problem."""
 
     reason: Any
@@ -27,17 +27,20 @@ class Found(NamedTuple):
 
 
 @lru_cache(maxsize=_LATEST_CALLS)
-def found(operation, problem, dtype, positions_adjacent, machine):
-    """The ``Found`` of an operation; ``positions_adjacent``: positions are adjacent in the source's memory."""
+def outline_or_reason(operation, problem, dtype, positions_adjacent, machine):
+    """The ``OutlineOrReason`` of an operation.
+
+    ``positions_adjacent``: positions are adjacent in the source's memory.
+    """
     if problem.groups == 1:
-        return Found("there is one group")
+        return OutlineOrReason("there is one group")
     backward = operation == DGRAD
     sums = sum_problem_of(operation, problem, dtype, machine.tile, backward)
     placement = placement_of(problem, dtype, positions_adjacent, machine, backward)
     spread = spread_of(sums)
-    reason = refusal(sums, placement, spread)
+    reason = reason_not_faster(sums, placement, spread)
     if reason is not None:
-        return Found(reason)
+        return OutlineOrReason(reason)
     worth = 8 * sums.multiplications >= sums.tuning.serial_products
     threads = machine.threads if worth else placement.threads(sums)
     in_place = serve_as_they_are(sums, spread) and not positions_adjacent and dtype.itemsize == sums.itemsize
@@ -46,15 +49,17 @@ def found(operation, problem, dtype, positions_adjacent, machine):
     cut = cut_accumulation if operation == WGRAD else cut_correlation
     cut = cut(sums, spread, positions_adjacent, in_place, threads)
     if cut is None:
-        return Found(Reason("a copy would take more than {} bytes", sums.tuning.most_lane_bytes))
+        return OutlineOrReason(Reason("a copy would take more than {} bytes", sums.tuning.most_lane_bytes))
     nontemporal, prefetch, _ = memory_ways(problem, dtype, machine, backward)
+    # Small groups have no window. They use only one field of ``WindowAxis``: ``positions``, the size of a box.
     windows = [[WindowAxis(extent, 0, False, 0, 0, 0) for extent in cut.extents]] * len(sums.walks)
     blocks = Blocks(
-        threads, True, False, 1, sums.channels, cut.outputs, cut.slices, nontemporal, prefetch, False,
-        spread is not None and spread.pairs, spreads=0 if spread is None else 2 if in_place else 1,
+        threads, lanewise=True, positions_across=False, images=1, chunk=sums.channels, outputs=cut.outputs,
+        slices=cut.slices, nontemporal=nontemporal, prefetch=prefetch, packs=False,
+        pairs=spread is not None and spread.pairs, spreads=0 if spread is None else 2 if in_place else 1,
         heights=cut.heights, bands=cut.bands,
     )  # fmt: skip
-    return Found(None, Outline(sums.every, whole_rows([[walk] for walk in sums.walks], windows), blocks))
+    return OutlineOrReason(None, Outline(sums.all_walks, whole_rows([[walk] for walk in sums.walks], windows), blocks))
 
 
 @lru_cache(maxsize=_LATEST_CALLS)
@@ -70,5 +75,5 @@ def most_shared(operation, problem, dtype, tile):
 
 @bounded(PLANS_BYTES)
 def plan(*arguments):
-    """The plan of the outline that ``found`` gives for the same arguments."""
-    return found(*arguments).outline.plan()
+    """The plan of the outline that ``outline_or_reason`` gives for the same arguments."""
+    return outline_or_reason(*arguments).outline.plan()

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ...problem import WGRAD
 
-#: Not tuned for speed: most taps along the width for the spreading tile, as in pyx/tile/spread.h.
+#: Most taps along the width for the spreading tile, as in pyx/tile/spread.h.
 SPREAD_PARTS = 16
 
 
@@ -31,7 +31,8 @@ def spread_of(sums):
     alike = sums.operation != WGRAD and sums.count == 1 and rows[0].source_step == 1
     if alike and max(channels, outputs) > sums.tuning.most_spread_channels:
         return None
-    if sums.operation == WGRAD and channels % 2 and channels != 3:  # channels one by one have too few sums
+    # Other odd numbers of channels are taken one at a time (SPREAD_TOGETHER of pyx/tile/slide.c): too few sums.
+    if sums.operation == WGRAD and channels % 2 and channels != 3:
         return None
     if max(row.positions for row in rows) < sums.tuning.spread_positions:
         return None

@@ -13,14 +13,13 @@ from .details import details
 from .layout import gathered, reorders
 from .plan import choose
 from .plan import plan as make_plan
-from .tilings import decide
-from .tilings import refusal as cannot
+from .tilings import decide, tiling_refusal
 
 
 def decide_for(task):
     """The ``Decision`` of the model about a task; it does not depend on threads."""
-    operation, problem, dtype, algorithm, _, here = task
-    return decide(operation, problem, dtype, algorithm == "winograd", here.tile)
+    operation, problem, dtype, algorithm, _, machine = task
+    return decide(operation, problem, dtype, algorithm == "winograd", machine.tile)
 
 
 def refusal(task):
@@ -38,7 +37,7 @@ def refusal(task):
 
 def problem_refusal(operation, problem, dtype, tile):
     """The reason to refuse a call with ``algorithm="winograd"``, or None."""
-    reason = cannot(operation, problem, dtype)
+    reason = tiling_refusal(operation, problem, dtype)
     if reason is not None or tile.scratch_bytes is None:
         return reason
     return _excess(operation, problem, decide(operation, problem, dtype, True, tile).tiling, dtype, "winograd", tile)
@@ -63,29 +62,31 @@ def _copied(operation, problem, dtype):
 
 def _room(task):
     """Most bytes of the memory that tasks share, or None if there is no limit."""
-    operation, problem, dtype, algorithm, _, here = task
-    if algorithm == "winograd" and here.scratch_bytes is None:
+    operation, problem, dtype, algorithm, _, machine = task
+    if algorithm == "winograd" and machine.scratch_bytes is None:
         return None
-    return scratch.most_scratch(problem, dtype.itemsize, here.tile) - _copied(operation, problem, dtype)
+    return scratch.most_scratch(problem, dtype.itemsize, machine.tile) - _copied(operation, problem, dtype)
 
 
 def pipeline(task, rest):
     """The job, on operands in a suitable memory order, with the direct sum as fallback for values out of range."""
     operation, problem, *_ = task
-    (tiling, _, seconds), here = decide_for(task), task.machine
-    steps = make_plan(operation, problem, tiling, here, _room(task))
-    wanted = gathered(operation, problem, task.operands, steps.chosen.filters_kept > 0, here.tuning.most_filter_reads)
+    (tiling, _, seconds), machine = decide_for(task), task.machine
+    steps = make_plan(operation, problem, tiling, machine, _room(task))
+    wanted = gathered(
+        operation, problem, task.operands, steps.chosen.filters_kept > 0, machine.tuning.most_filter_reads
+    )
     # This job and its fallback may hold their memory at the same time.
-    if here.scratch_bytes is not None:
-        taken = choose(operation, problem, tiling, here.tile).memory + _copied(operation, problem, task.dtype)
-        here = scratch.left_by(task, taken)
+    if machine.scratch_bytes is not None:
+        taken = choose(operation, problem, tiling, machine.tile).memory + _copied(operation, problem, task.dtype)
+        machine = scratch.left_by(task, taken)
     # The fallback must not use pairs of bfloat16, like "direct": they flush subnormal numbers to zero.
-    here = here._replace(multiplies_pairs=False)
+    machine = machine._replace(multiplies_pairs=False)
 
     def plan(ordered):
-        (instead,) = rest(ordered._replace(algorithm="direct", machine=here)).steps
+        (fallback,) = rest(ordered._replace(algorithm="direct", machine=machine)).steps
         kernel = "winograd_wgrad" if operation == WGRAD else "winograd_correlate"
         seen = ordered.turned() if operation == DGRAD else ordered
-        return Pipeline((Job(kernel, steps, seen, partial(details, task, tiling, seconds), instead),))
+        return Pipeline((Job(kernel, steps, seen, partial(details, task, tiling, seconds), fallback),))
 
     return on_copies(task, wanted, plan)

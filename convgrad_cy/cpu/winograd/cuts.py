@@ -1,4 +1,4 @@
-"""Cuts of Winograd's plans for many threads (``plan/cuts.py``): smaller boxes and blocks.
+"""Smaller boxes and blocks of Winograd's plans for many threads (``plan/cuts.py``).
 
 The cuts keep everything that affects a bit: tiles, the chunks of fprop and dgrad, the boxes and slices of wgrad.
 """
@@ -14,8 +14,8 @@ from .costs import costs_of
 from .walks import points_and_outputs, tile_walks
 
 
-def _tiles(extents, box):
-    """Number of boxes of an image; ``extents``, ``box``: tiles of an image and of a box, on three axes."""
+def _boxes_of_image(extents, box):
+    """Number of boxes of an image; ``extents``, ``box``: tiles of the image and of a box, on three axes."""
     return prod(-(-extent // n) for extent, n in zip(extents, box, strict=True))
 
 
@@ -34,11 +34,11 @@ class Cutting:
     def __init__(self, operation, problem, tiling, tile):
         parts, lanes = tile_walks(operation, problem).parts, tile.vector_bytes // 4
         self.walks, self.tile, self.groups = [part.walk for part in parts], tile, problem.groups
-        points, self.given = points_and_outputs(tiling, self.walks)
+        points, self.tile_sizes = points_and_outputs(tiling, self.walks)
         self.points, self.each = max(map(prod, points)), costs_of(tile).each
         extents = [
             [-(-axis.positions // m) for axis, m in zip(*each, strict=True)]
-            for each in zip(self.walks, self.given, strict=True)
+            for each in zip(self.walks, self.tile_sizes, strict=True)
         ]
         self.parts = [
             LikeParts(part.alike, prod(own), tiles, 1 if operation == WGRAD else part.added)
@@ -54,7 +54,7 @@ class Cutting:
 
     def boxes(self, images, box, part=None):
         """Number of boxes of a part; without ``part``, of the part with most boxes."""
-        most = max(_tiles(each.extents, box) for each in ([part] if part else self.parts))
+        most = max(_boxes_of_image(each.extents, box) for each in ([part] if part else self.parts))
         return -(-self.batch // images) * most
 
     def value_bytes(self, images, box):

@@ -10,7 +10,8 @@ from ..machine import LINE_BYTES
 from ..plan.shared import whole
 from .walks import points_and_outputs, tile_walks
 
-#: Elements of a cache line, float32. Such a line follows the values of each point.
+#: Elements of a cache line, float32. The values of each point are followed by one unused line: without it, points would
+#: often be a power of two apart, and would share sets of the cache.
 LINE = LINE_BYTES // 4
 #: Channels of wgrad's result that are transformed back together (pyx/winograd/wgrad_tasks.pxd).
 FINISHED_CHANNELS = 16

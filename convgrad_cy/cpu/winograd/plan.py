@@ -1,12 +1,14 @@
 """Plans of Winograd's algorithm: tiles, boxes of tiles and blocks of channels, as integers for the kernels.
 
-``choose`` makes all decisions that affect a bit; it receives neither threads nor caches nor layout. ``plan`` adds the
-decisions that depend on these. Both are pure functions.
+``tilings.py`` decides the tiling. ``choose`` makes all further decisions that affect a bit; it receives neither threads
+nor caches nor layout. ``plan`` adds the decisions that depend on these. Both are pure functions.
+
+In these files *outputs* are output channels. A tile of F(m, r) makes m positions of the target: its *size*.
 """
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,21 @@ from ..plan.steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
 from .memory import shared_bytes
 from .walks import points_and_outputs, tile_rows, tile_walks
+
+#: Bytes of a transformed value and of a sum.
+FLOAT_BYTES = 4
+
+
+class Sizes(NamedTuple):
+    """The sizes of a problem, and of the register tile, that blocks are chosen from."""
+
+    groups: int
+    channels: int  # of the source, in a group
+    outputs: int  # channels of the target, in a group
+    batch: int  # each sibling counts as images of its own
+    lanes: int  # of a vector
+    strip: int  # output channels of a register tile
+    tuning: Any
 
 
 class TileChoice(NamedTuple):
@@ -49,8 +66,8 @@ class TilePlan(NamedTuple):
     ----------
     steps : numpy.ndarray
         One int64 row for each walk of each part of the result, siblings included, in the order of ``tile_rows``. After
-        the fields of the walk: points, outputs, tiles of a box and taps of the filter, each on three axes; the number
-        of consecutive walks whose sums are added; the number of siblings.
+        the fields of the walk: points of a tile, its positions of the target, tiles of a box, and taps of the filter,
+        each on three axes. Then the number of consecutive walks whose sums are added, and the number of siblings.
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
     chosen : TileBlocks
@@ -67,9 +84,12 @@ def _half(block, strip):
     return -(-(block // strip) // 2) * strip
 
 
-def _box(walks, outputs, batch, most, most_row):
-    """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width; whole rows first."""
-    extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, outputs, strict=True)) for i in range(3)]
+def _box(walks, tile_sizes, batch, most, most_row):
+    """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width; whole rows first.
+
+    ``tile_sizes``: for each walk, the positions of a tile on three axes.
+    """
+    extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, tile_sizes, strict=True)) for i in range(3)]
     box = [even(extents[2], min(most, most_row))]
     for extent in (extents[1], extents[0], batch):
         most = max(1, most // box[-1])
@@ -77,11 +97,11 @@ def _box(walks, outputs, batch, most, most_row):
     return box[::-1]
 
 
-def _boxes(walks, given, batch, images, box):
+def _boxes(walks, tile_sizes, batch, images, box):
     """Number of boxes of ``images`` images and ``box`` tiles, for the walk with most boxes."""
     return -(-batch // images) * max(
         prod(-(-axis.positions // (m * n)) for axis, m, n in zip(walk, row, box, strict=True))
-        for walk, row in zip(walks, given, strict=True)
+        for walk, row in zip(walks, tile_sizes, strict=True)
     )
 
 
@@ -108,42 +128,47 @@ def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
     return blocks, -(-groups // count) * tasks // groups
 
 
-def _correlation(walks, given, added, points, groups, channels, outputs, batch, lanes, strip, tuning):
-    """(blocks, tiles of a box, tasks) of fprop and dgrad; ``added``: number of walks whose sums are added."""
-    filters = 4 * points * channels * groups * added
-    tiles = _boxes(walks, given, batch, 1, (1, 1, 1))
+def _correlation(walks, tile_sizes, added, points, sizes):
+    """(blocks, tiles of a box, tasks) of fprop and dgrad.
+
+    ``added``: number of walks whose sums are added. ``points``: most points of a tile. ``sizes``: the ``Sizes``.
+    """
+    groups, channels, outputs, batch, lanes, strip, tuning = sizes
+    filters = FLOAT_BYTES * points * channels * groups * added  # bytes of the transformed filters of one output
+    tiles = _boxes(walks, tile_sizes, batch, 1, (1, 1, 1))
     most = tuning.kept_bytes if tiles >= tuning.many_tiles else tuning.small_filter_bytes
     few_points = points <= tuning.few_points
-    inside = few_points and filters * outputs > most
-    if inside:
+    own_filter = few_points and filters * outputs > most  # each task transforms its own filters, of one group
+    if own_filter:
         block = tuning.own_filter_outputs
     else:
         block = tuning.tile_outputs if few_points else tuning.tile_outputs_of_many_points
     block = min(-(-outputs // strip) * strip, max(strip, block // strip * strip))
-    bundle = 0 if inside else _bundle_channels(channels, outputs, lanes, False, tuning)  # inside: one group
+    bundle = 0 if own_filter else _bundle_channels(channels, outputs, lanes, False, tuning)
     most = tuning.full_box_tiles if bundle and groups > 1 else tuning.box_tiles
-    if inside:
+    if own_filter:
         most = tuning.own_filter_sums // block
     sums_bytes = tuning.tile_sums_bytes if few_points else tuning.tile_sums_bytes_of_many_points
-    most = min(most, sums_bytes // (4 * points * block))
-    images, *box = _box(walks, given, batch, max(1, most), tuning.row_tiles)
+    most = min(most, sums_bytes // (FLOAT_BYTES * points * block))
+    images, *box = _box(walks, tile_sizes, batch, max(1, most), tuning.row_tiles)
     count = images * prod(box)
-    if inside:
+    if own_filter:
         chunk = tuning.own_filter_more_channels
-        if 4 * points * block * added * chunk > tuning.own_filter_bytes:
+        if FLOAT_BYTES * points * block * added * chunk > tuning.own_filter_bytes:
             chunk = tuning.own_filter_channels
     else:
-        chunk = min(tuning.tile_channels, tuning.tile_values_bytes // (4 * points * count) // lanes * lanes)
+        chunk = min(tuning.tile_channels, tuning.tile_values_bytes // (FLOAT_BYTES * points * count) // lanes * lanes)
     chunk = -(-even(channels, max(lanes, chunk)) // lanes) * lanes
-    boxes = groups * _boxes(walks, given, batch, images, box)
+    boxes = groups * _boxes(walks, tile_sizes, batch, images, box)
     while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
-    values = 4 * points * count * chunk * -(-channels // chunk) * added * boxes
+    values = FLOAT_BYTES * points * count * chunk * -(-channels // chunk) * added * boxes
     most = tuning.kept_bytes if outputs > 2 * block else tuning.kept_tiles_bytes_of_two
     tiles_kept = outputs > block and values <= most
-    kept = 0 if inside else max(block, tuning.kept_bytes // filters // block * block)
+    kept = 0 if own_filter else max(block, tuning.kept_bytes // filters // block * block)
     chunks = added * -(-channels // chunk)
-    chunks_at_once = 1 if inside else max(1, min(chunks, tuning.span_bytes // (4 * points * count * chunk)))
+    values_bytes = FLOAT_BYTES * points * count * chunk
+    chunks_at_once = 1 if own_filter else max(1, min(chunks, tuning.span_bytes // values_bytes))
     blocks = TileBlocks(1, images, chunk, block, kept, tiles_kept, 1, chunks_at_once, 1)
     tasks = boxes * -(-outputs // block)
     if bundle:
@@ -151,18 +176,19 @@ def _correlation(walks, given, added, points, groups, channels, outputs, batch, 
     return blocks, box, tasks
 
 
-def _accumulation(walks, given, count, points, groups, channels, outputs, batch, lanes, strip, tuning):
+def _accumulation(walks, tile_sizes, count, points, sizes):
     """(blocks, tiles of a box, tasks) of wgrad; ``count``: number of parts of its result."""
+    groups, channels, outputs, batch, lanes, strip, tuning = sizes
     wanted, most = tuning.wanted_tile_tasks, max(lanes, tuning.tile_channels // lanes * lanes)
     block = min(-(-outputs // strip) * strip, most)
-    chunk = min(most, tuning.wgrad_tile_sums_bytes // (4 * points * block) // lanes * lanes)
+    chunk = min(most, tuning.wgrad_tile_sums_bytes // (FLOAT_BYTES * points * block) // lanes * lanes)
     chunk = min(max(lanes, chunk), -(-channels // lanes) * lanes)
-    images, *box = _box(walks, given, batch, tuning.full_box_tiles, tuning.row_tiles)
+    images, *box = _box(walks, tile_sizes, batch, tuning.full_box_tiles, tuning.row_tiles)
     parts = groups * -(-channels // chunk) * -(-outputs // block)
-    boxes = _boxes(walks, given, batch, images, box)
+    boxes = _boxes(walks, tile_sizes, batch, images, box)
     slices = max(1, min(-(-wanted // parts), boxes // 2))
     tiles = groups * images * prod(box) * boxes
-    values = 4 * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
+    values = FLOAT_BYTES * points * tiles * (-(-channels // chunk) * chunk + -(-outputs // block) * block)
     if slices == 1 and values <= tuning.kept_bytes:
         wanted = tuning.wanted_tile_tasks_unsliced
     while parts * slices < wanted and block > max(strip, tuning.wgrad_least_tile_outputs):
@@ -185,17 +211,18 @@ def choose(operation, problem, tiling, tile):
     """
     parts = tile_walks(operation, problem).parts
     walks = [part.walk for part in parts]
-    points, given = points_and_outputs(tiling, walks)
+    points, tile_sizes = points_and_outputs(tiling, walks)
     channels, outputs = problem.channels(operation == DGRAD)
     lanes = tile.vector_bytes // 4
     strip = min(tile.tile_column_bytes // 4, -(-outputs // lanes) * lanes)
-    batch = problem.batch * max([part.siblings for part in parts])  # each sibling counts as images of its own
-    most_points, sizes = max(map(prod, points)), (problem.groups, channels, outputs, batch, lanes, strip, tile.tuning)
+    batch = problem.batch * max([part.siblings for part in parts])
+    sizes = Sizes(problem.groups, channels, outputs, batch, lanes, strip, tile.tuning)
+    most_points = max(map(prod, points))
     if operation == WGRAD:
-        blocks, box, tasks = _accumulation(walks, given, sum([part.alike for part in parts]), most_points, *sizes)
+        blocks, box, tasks = _accumulation(walks, tile_sizes, sum([part.alike for part in parts]), most_points, sizes)
     else:
         added = max([part.added for part in parts])
-        blocks, box, tasks = _correlation(walks, given, added, most_points, *sizes)
+        blocks, box, tasks = _correlation(walks, tile_sizes, added, most_points, sizes)
     memory = shared_bytes(operation, problem, tiling, tile, blocks, box)
     return TileChoice(blocks, box, blocks.images * prod(box), memory, tasks)
 
@@ -212,7 +239,7 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
         return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_bytes, has_room), box
 
     def box_of(most):
-        images, *own = _box(cutting.walks, cutting.given, cutting.batch, most, tuning.row_tiles)
+        images, *own = _box(cutting.walks, cutting.tile_sizes, cutting.batch, most, tuning.row_tiles)
         return images, own
 
     together = cutting.parts_together(chosen, box)
@@ -256,8 +283,8 @@ def plan(operation, problem, tiling, machine, most_bytes=None):
         filter_strips=strips,
         filter_channels=channels,
     )
-    every, shapes, _ = tile_walks(operation, problem)
+    all_walks, shapes, _ = tile_walks(operation, problem)
     each = zip(shapes, *points_and_outputs(tiling, shapes), strict=True)
-    steps, _ = every.rows([tile_rows(operation, shape, (*n, *m, *box)) for shape, n, m in each])
+    steps, _ = all_walks.rows([tile_rows(operation, shape, (*n, *m, *box)) for shape, n, m in each])
     count(steps.nbytes)
     return TilePlan(steps, np.array(chosen, np.int64), chosen)

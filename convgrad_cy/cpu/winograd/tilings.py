@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from ...problem import DGRAD, WGRAD
 from ..machine.register_tile import fits_half
 from ..plan.reasons import Ratio, Reason
-from . import plan as winograd
 from .costs import FEW_TILES, costs_of, is_small
+from .plan import choose
 from .walks import most_added, points_of, tile_walks
 from .work import counted_parts, direct_work, least_work, tiled_work
 
@@ -37,11 +37,11 @@ LARGEST_TILES, MOST_ACCURATE_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
 
 _SAVES_LITTLE = "it saves too few products, {:.2f} to 1"
 
-#: Not tuned for speed: most bytes that a call may allocate in addition to its arrays.
+#: Under "auto", Winograd's algorithm is not taken if its tasks share more bytes, whatever the scratch limit of a call.
 SCRATCH_BYTES = 64 << 20
 
 
-def refusal(operation, problem, dtype):
+def tiling_refusal(operation, problem, dtype):
     """The reason why Winograd's algorithm cannot compute this, or None."""
     if dtype.compute != "float32":
         return Reason("the dtype {}", dtype.name)
@@ -61,7 +61,7 @@ def tiled_seconds(operation, problem, tiling, tile):
     """Modelled seconds of Winograd's algorithm on one thread."""
     costs, walks = costs_of(tile), [part.walk for part in tile_walks(operation, problem).parts]
     factor = max([costs.large_tiles.get(tuple(sorted(points)), 1.0) for points in points_of(tiling, walks)])
-    if operation != WGRAD and winograd.choose(operation, problem, tiling, tile).tiles < FEW_TILES:
+    if operation != WGRAD and choose(operation, problem, tiling, tile).tiles < FEW_TILES:
         factor *= costs.few_tiles
     return factor * _seconds(tiled_work(operation, problem, tiling, tile), costs)
 
@@ -128,7 +128,7 @@ def decide(operation, problem, dtype, forced, tile):
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
         return Decision(None, Reason("there are fewer than {} products", tuning.least_tiled_products))
-    refused = refusal(operation, problem, dtype)
+    refused = tiling_refusal(operation, problem, dtype)
     if refused is not None:
         return Decision(None, Reason("it cannot compute {}", refused))
     defined, costs = _defined(operation, problem), costs_of(tile)
@@ -150,7 +150,7 @@ def decide(operation, problem, dtype, forced, tile):
     times = {
         tiling: tiled_seconds(operation, problem, tiling, tile)
         for tiling in counted
-        if forced or winograd.choose(operation, problem, tiling, tile).tiles >= least_tiles
+        if forced or choose(operation, problem, tiling, tile).tiles >= least_tiles
     }
     if not times:
         few = "no tiles are accurate enough, or too few make a box"
@@ -161,7 +161,7 @@ def decide(operation, problem, dtype, forced, tile):
     saving = _saving(problem, defined, counted[best])
     if saving < tuning.least_saving:
         return Decision(None, Reason(_SAVES_LITTLE, saving), (times[best],))
-    plan = winograd.choose(operation, problem, best, tile)
+    plan = choose(operation, problem, best, tile)
     if plan.memory > SCRATCH_BYTES:
         return Decision(None, Reason("it would take {} scratch bytes", plan.memory), (times[best],))
     full = saving >= tuning.full_saving

@@ -1,8 +1,8 @@
 """The walks of Winograd's algorithm: few taps, which are as far apart as positions.
 
-Other walks are cut into such walks. Walks that differ only in positions are *siblings*: one product computes the tiles
-of all siblings, as if each had images of its own. The sums of walks that differ in taps are added; in wgrad, each of
-them gives a part of the result.
+Other walks are split into such walks. Walks that differ only in positions are *siblings*: one product computes the
+tiles of all siblings, as if each had images of its own. The sums of walks that differ in taps are added; in wgrad, each
+of them gives a part of the result.
 
 There may be thousands of walks that differ only in their begin. Costs are computed for one of them, and only the rows
 of a plan contain all.
@@ -17,42 +17,43 @@ from typing import NamedTuple
 import numpy as np
 
 from ...problem import DGRAD, WGRAD, AxisWalk
+from ..plan.steps import BOX_TILES
 from ..plan.walks import Walks, walks_of
 
-#: Not tuned for speed: most taps of a tile on an axis (``tilings.TILES_8``). Longer filters are cut into pieces of
-#: PIECE_TAPS.
+#: Most taps of a tile on an axis (``tilings.TILES_8``). Longer filters are split into
+#: pieces of PIECE_TAPS.
 MOST_TAPS, PIECE_TAPS = 5, 4
-#: Not tuned for speed: a plan of more walks would take too much memory.
+#: A plan of more walks would take too much memory.
 MOST_TILE_WALKS = 4096
 
 
 class TileAxis(NamedTuple):
-    """An axis cut into axes on which positions and taps are equally far apart: sets of positions times sets of taps.
+    """An axis split into axes on which positions and taps are equally far apart: sets of positions times sets of taps.
 
     Attributes
     ----------
     whole : problem.AxisWalk
-        The axis before the cut, with its taps in ascending order.
-    apart : int
-        Positions of a dilated axis form sets by their remainder modulo ``apart``.
-    phases : int
-        Taps of a strided axis form sets by their remainder modulo ``phases``.
+        The axis before the split, with its taps in ascending order.
+    position_phases : int
+        Positions of a dilated axis form sets by their remainder modulo ``position_phases``.
+    tap_phases : int
+        Taps of a strided axis form sets by their remainder modulo ``tap_phases``.
     taps : int
-        Taps of a set. Many taps would need too many points, so the taps of a phase may be cut into pieces.
+        Taps of a set. Many taps would need too many points, so the taps of a phase may be split into pieces.
     siblings, sets : int
         Number of sets of positions, and of sets of taps.
     """
 
     whole: AxisWalk
-    apart: int
-    phases: int
+    position_phases: int
+    tap_phases: int
     taps: int
     siblings: int
     sets: int
 
     def walk(self, first=0, tap=0):
         """The walk from position ``first`` and tap ``tap``, integers or arrays; the default has the most positions."""
-        whole, apart, phases = self.whole, self.apart, self.phases
+        whole, apart, phases = self.whole, self.position_phases, self.tap_phases
         return AxisWalk(
             positions=-(-(whole.positions - first) // apart),
             taps=self.taps,
@@ -68,17 +69,17 @@ class TileAxis(NamedTuple):
 
     def first_taps(self):
         """The first tap of each set: all pieces of the first phase, then all pieces of the next."""
-        pieces = self.sets // self.phases
-        return (np.arange(self.phases)[:, None] + np.arange(pieces) * (PIECE_TAPS * self.phases)).ravel()
+        pieces = self.sets // self.tap_phases
+        return (np.arange(self.tap_phases)[:, None] + np.arange(pieces) * (PIECE_TAPS * self.tap_phases)).ravel()
 
     def held(self, tap):
         """Taps of the filter in the set that begins at ``tap``. A walk's further taps are zeros."""
-        left = self.whole.taps // self.phases - tap // self.phases
+        left = self.whole.taps // self.tap_phases - tap // self.tap_phases
         return left if self.sets == 1 else np.minimum(self.taps, left)
 
 
 def _tile_axis(walk):
-    """The ``TileAxis`` of an axis, or None if it cannot be cut so."""
+    """The ``TileAxis`` of an axis, or None if it cannot be split so."""
     step, apart, phases = walk.source_step, 1, 1
     if walk.taps < 1 or walk.positions < 1:
         return None
@@ -125,18 +126,18 @@ class WalkPart(NamedTuple):
 
 
 class TileWalks(NamedTuple):
-    """The walks of an operation, cut so that taps and positions are equally far apart.
+    """The walks of an operation, split so that taps and positions are equally far apart.
 
     Attributes
     ----------
-    every : walks.Walks
+    all_walks : walks.Walks
         The walks of the definition.
     shapes : list
-        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be cut so.
+        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be split so.
     parts : list of WalkPart
     """
 
-    every: Walks
+    all_walks: Walks
     shapes: list
     parts: list
 
@@ -150,19 +151,19 @@ def tile_walks(operation, problem):
     """The ``TileWalks`` of an operation; empty if there are more than ``MOST_TILE_WALKS`` walks."""
     if operation == DGRAD and problem.count_backward_phases() > MOST_TILE_WALKS:
         return TileWalks(None, [], [])
-    every = walks_of(problem, operation == DGRAD)
-    shapes = _tile_axes(every)
-    return TileWalks(every, shapes, _parts(operation, shapes, every.counts))
+    all_walks = walks_of(problem, operation == DGRAD)
+    shapes = _tile_axes(all_walks)
+    return TileWalks(all_walks, shapes, _parts(operation, shapes, all_walks.counts))
 
 
-def _tile_axes(every):
+def _tile_axes(all_walks):
     """The ``shapes`` of ``TileWalks``."""
-    axes = {axis: _tile_axis(axis) for walk in every.shapes for axis in walk}
+    axes = {axis: _tile_axis(axis) for walk in all_walks.shapes for axis in walk}
     if not all(axes.values()):
         return []
-    shapes = [tuple([axes[axis] for axis in walk]) for walk in every.shapes]
+    shapes = [tuple([axes[axis] for axis in walk]) for walk in all_walks.shapes]
     sizes = [prod([axis.siblings * axis.sets for axis in walk]) for walk in shapes]
-    return shapes if sum(map(mul, sizes, every.counts)) <= MOST_TILE_WALKS else []
+    return shapes if sum(map(mul, sizes, all_walks.counts)) <= MOST_TILE_WALKS else []
 
 
 def _parts(operation, shapes, counts):
@@ -174,7 +175,7 @@ def _parts(operation, shapes, counts):
         alike[key] += count
     parts = []
     for key, shape in first.items():
-        siblings, sets = (prod([axis[i] for axis in shape]) for i in (-2, -1))
+        siblings, sets = prod([axis.siblings for axis in shape]), prod([axis.sets for axis in shape])
         added, count = (1, sets) if operation == WGRAD else (sets, alike[key])
         parts.append(WalkPart(tuple([axis.walk() for axis in shape]), siblings, added, count))
     return parts
@@ -183,10 +184,10 @@ def _parts(operation, shapes, counts):
 def tile_rows(operation, shape, ends):
     """The rows of all walks of a shape class: [fields of the axes, *ends, taps of the filter, walks added, siblings].
 
-    ``ends``: points, outputs and tiles of a box, each on three axes. The rows are sorted by siblings, then by the walks
-    that are added; in wgrad by parts of the result, then by siblings.
+    ``ends``: points of a tile, its positions of the target, and tiles of a box, each on three axes. The rows are sorted
+    by siblings, then by the walks that are added; in wgrad by parts of the result, then by siblings.
     """
-    siblings, sets = ([axis[i] for axis in shape] for i in (-2, -1))
+    siblings, sets = [axis.siblings for axis in shape], [axis.sets for axis in shape]
     extents = sets + siblings if operation == WGRAD else siblings + sets
     of_positions, of_taps = (3, 0) if operation == WGRAD else (0, 3)
     counts = [1 if operation == WGRAD else prod(sets), prod(siblings)]
@@ -228,7 +229,7 @@ def has_parts_of_filter(operation, problem):
 
 def tiles_of_box(made):
     """Tiles of a box of a ``TilePlan``, on the axes depth, height, width."""
-    return made.steps[0, 36:39].tolist()
+    return made.steps[0, BOX_TILES].tolist()
 
 
 def points_of(tiling, walks):
@@ -237,7 +238,7 @@ def points_of(tiling, walks):
 
 
 def points_and_outputs(tiling, walks):
-    """Points and outputs of a tile, on the axes of each walk."""
+    """Points of a tile and its positions of the target (m of F(m, r)), on the axes of each walk."""
     points = points_of(tiling, walks)
     each = zip(points, walks, strict=True)
     return points, [[n + 1 - axis.taps for n, axis in zip(row, walk, strict=True)] for row, walk in each]

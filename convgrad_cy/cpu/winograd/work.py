@@ -6,10 +6,12 @@ from math import prod
 from ...problem import DGRAD, WGRAD
 from ..machine.caches import operand_bytes
 from ..machine.register_tile import tile_cycles
-from . import plan as winograd
 from .costs import is_small
+from .plan import choose
 from .walks import points_of, skips, tile_walks
 
+#: Rows of an average block of positions, in the model. A multiple of six, the usual rows of a register tile.
+ROWS = 60
 #: The share of products with padding that boxes skip (pyx/direct/zones.pxd). With 0.5 or 1 the model chooses worse.
 LEFT_OUT = 0.7
 
@@ -33,7 +35,7 @@ def _left(operation, problem, dtype, tile):
     """The share of the products that the model assumes the direct algorithm to form; it skips products with padding.
 
     The costs of large problems were fitted to all products, so their share is 1. Exceptions are pairs of bfloat16 and
-    dilated walks, which are cut at padding.
+    dilated walks, which are split at padding.
     """
     left, pairs, tuning = _without_padding(problem), tile.pairs(dtype), tile.tuning
     if (pairs and operation != WGRAD) or (not pairs and max(problem.dilation) > 1 and left <= tuning.left_products):
@@ -61,15 +63,15 @@ def direct_work(operation, problem, dtype, tile):
     # Cycles of whole tiles, the better of two: columns are channels, or columns are positions of a row. In wgrad
     # without groups, the second is mirrored: x and y change roles.
     steps = _steps(operation, problem, dtype, tile)
-    column = steps * tile_cycles(60, outputs, tile, 4) / 60
+    column = steps * tile_cycles(ROWS, outputs, tile, 4) / ROWS
     if operation != WGRAD or problem.groups == 1:
-        row = min(60, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
+        row = min(ROWS, -(-problem.x[2] // problem.stride[2]) if operation == DGRAD else problem.y[2])
         across = tile_cycles(outputs, row, tile, 4) / row
         column = min(column, steps * across if operation == WGRAD else across)
     products = problem.batch * problem.groups * prod(problem.y) * channels * prod(problem.kernel)
-    depth = products * _left(operation, problem, dtype, tile)
+    formed = products * _left(operation, problem, dtype, tile)
     name = "direct wgrad product" if operation == WGRAD else "direct product"
-    return {name: column * depth, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
+    return {name: column * formed, "direct filter": problem.groups * channels * outputs * prod(problem.kernel)}
 
 
 def counted_parts(operation, problem, tiling):
@@ -92,7 +94,7 @@ def _gathered(operation, problem):
 def tiled_work(operation, problem, tiling, tile):
     """The work of Winograd's algorithm."""
     channels, outputs = problem.channels(operation == DGRAD)
-    plan = winograd.choose(operation, problem, tiling, tile)
+    plan = choose(operation, problem, tiling, tile)
     chosen = plan.chosen
     tile, lanes, bundle = tile.unsplit(), tile.vector_bytes // 4, chosen.groups
     wide = -(-bundle * outputs // lanes) * lanes / bundle

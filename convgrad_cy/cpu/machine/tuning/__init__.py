@@ -1,7 +1,8 @@
-"""The numbers that decide what is faster: one row for each, in a table for each family and one for all of them.
+"""The tuned numbers, which decide which choice is faster: a table for each family, and ``machine.py`` for all of them.
 
-None says what is legal or how something lies in memory: such numbers stay with the code that they limit. What a step of
-Winograd's algorithm or of the direct one costs is fitted for all at once: ``winograd/costs.py``.
+No number here is a limit of legal problems, a fact about memory order, or a bound of a cache of plans. These are
+constants next to the code that uses them. ``winograd/costs.py`` has the costs of Winograd's algorithm and of direct,
+which were fitted together.
 """
 
 from collections import namedtuple
@@ -42,7 +43,7 @@ class Tuning(namedtuple("Tuning", [number.name for number in TABLE])):
     __slots__ = ()
 
     def __hash__(self):
-        """A plan's caches ask for it often: one value tells the tables of both widths apart."""
+        """A cheap hash, because caches of plans ask for it often: one value tells the tables of both widths apart."""
         return hash(self.row_bytes)
 
 

@@ -5,7 +5,7 @@ from .number import same
 TABLE = (
     same(
         "tuned_threads", 2, "threads",
-        "The other numbers were tuned for these: plans for no more are not cut.",
+        "The other numbers were tuned with this many, so plans for at most this many threads are not cut.",
     ),
     same(
         "cut_gain", 0.96, "of the time",
@@ -21,15 +21,15 @@ TABLE = (
     ),
     same(
         "least_cut_positions", 6, "positions of a box",
-        "Smaller ones leave rows of a tile empty.",
+        "Smaller boxes leave rows of a tile empty.",
     ),
     same(
         "least_cut_tiles", 4, "tiles of a box",
-        "Smaller ones leave rows of a tile empty and read all filters.",
+        "Smaller boxes leave rows of a tile empty and read all filters.",
     ),
     same(
         "least_packed_bytes", 16384, "bytes of a filter",
-        "One task packs a smaller filter before the products: it is done before a second thread has begun.",
+        "A smaller filter is packed by one task, which ends before a second thread has begun.",
     ),
     same(
         "copied_cycles", 0.25, "cycles of an element",

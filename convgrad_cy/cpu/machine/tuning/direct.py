@@ -62,19 +62,19 @@ TABLE = (
     ),
     same(
         "least_positions", 32, "positions",
-        "Fewer give too few products for each read of the filter. It limits boxes that become smaller to make tasks, "
-        "parts that padding cuts from a walk, and rows that are halved to save halo.",
+        "Fewer positions give too few products for each read of the filter. It limits boxes that become smaller to "
+        "make tasks, parts into which a walk is split at padding, and rows that are halved to save halo.",
     ),
     same(
         "few_products", 16384, "products of a position",
-        "Up to these the work for each box counts, and boxes are larger.",
+        "Up to this number, the work for each box counts, and boxes are larger.",
     ),
     same(
         "many_positions", 1024, "positions of a box",
-        "Boxes of few products have up to these.",
+        "Boxes with few products for each position have up to this many.",
     ),
     same(
-        "much_rim", 4, "elements of a position",
+        "much_halo", 4, "elements of a position",
         "With more, as for 7 x 7 taps, boxes are larger: small boxes would copy most of the source several times.",
     ),
     same(
@@ -93,11 +93,11 @@ TABLE = (
     ),
     Number(
         "wgrad_pointwise_positions", 256, 128, "positions of a box",
-        "The box of wgrad of one tap, for the same reason.",
+        "The box of wgrad of one tap, for the reason of `wgrad_pointwise_depth_bytes`.",
     ),
     same(
         "wgrad_outputs", 128, "outputs of a block",
-        "More read the source less often, but their sums are held.",
+        "Larger blocks read the source less often, but a task holds the sums of its block.",
     ),
     same(
         "larger_positions", 512, "positions of a box",
@@ -106,22 +106,24 @@ TABLE = (
     ),
     same(
         "transposed_channels", 16, "channels of a source",
-        "By narrow vectors, from these on it is transposed for several taps: positions are then adjacent in a window.",
+        "With narrow vectors and several taps, a source of at least this many channels is transposed: positions are "
+        "then adjacent in a window.",
     ),
     same(
         "larger_sums_bytes", 256 << 10, "bytes of a task",
-        "Sums of a task with large boxes: in wgrad, and if each task packs its part of the filter, so that it copies "
-        "a window once for all its outputs.",
+        "Sums of a task with large boxes: in wgrad, and if each task packs its part of the filter, so that it copies a "
+        "window once for all its outputs.",
     ),
     same(
         "gathered_bytes", 1024, "bytes of a position",
-        "Channels of a chunk, and outputs of a block, whose window is gathered from more lines than it has: fewer "
-        "blocks of outputs gather it.",
+        "For wgrad of one strided tap, channels first: blocks and chunks are this wide, because each block of outputs "
+        "gathers the strided window again.",
     ),
-    # wgrad with x and y in each other's place (direct/mirrored.py).
+    # Mirrored wgrad: x and y change roles (direct/mirrored.py).
     same(
         "mirrored_outputs", 4, "channels of y",
-        "Up to these y leaves most of a vector empty, and x takes its place as columns of the tile.",
+        "Up to these y leaves most of a vector empty, so wgrad is mirrored: the columns of the tile are channels of x. "
+        "x must have this many times as many channels as y.",
     ),
     same(
         "mirrored_cycles", 0.9, "of the cycles",
@@ -129,7 +131,8 @@ TABLE = (
     ),
     same(
         "mirrored_padding", 1.5, "positions of x for one of y",
-        "With several taps each x is seen with padding of y; with more of it, too much is multiplied.",
+        "With several taps, mirrored wgrad sums over the positions of x. With more of them, too many products are "
+        "padding.",
     ),
     # Tiles across positions (direct/choices.py).
     same(
@@ -154,13 +157,13 @@ TABLE = (
     ),
     same(
         "kept_rows_channels", 4, "channels of a source",
-        "Up to these sums are so short that transposing their result would count.",
+        "Up to this number, sums are so short that transposing the result would count.",
     ),
     same(
         "joined_terms", 32, "terms of a stride phase",
-        "Up to these transposing the sums of whole rows would count.",
+        "Up to this number, transposing the sums of whole rows would count.",
     ),
-    # Who packs the filter, what is read in place, and what stride phases share (direct/choices.py).
+    # Packing of the filter, operands read in place, and joined stride phases (direct/choices.py, direct/reads.py).
     same(
         "few_positions", 24, "positions of a box",
         "Up to this size, each task packs a filter of any size, and the cache holds a source of several taps without a "
@@ -169,30 +172,31 @@ TABLE = (
     ),
     same(
         "strip_reads", 3, "tiles of a box",
-        "Up to these a box reads the filter itself where it can: more would find too little of it in the cache.",
+        "Up to this size, a box reads the filter in place where it can. Larger boxes would find too little of it "
+        "cached.",
     ),
     same("most_packed_taps", 64, "taps", "With more, no task packs: each copies all of them."),
     same(
         "few_tasks", 4, "tasks",
-        "Fewer that pack have to be about equal, for no thread to wait.",
+        "Fewer tasks that pack must take about equal times, so that no thread waits.",
     ),
-    same("filled_blocks", 0.75, "of the outputs of blocks", "Blocks filled so far are about equal."),
+    same("filled_blocks", 0.75, "of the outputs of blocks", "Blocks that are at least this full count as equal."),
     same(
         "window_outputs", 128, "outputs",
         "A window pays from this number on, because it is read again for each strip of outputs.",
     ),
     same(
         "window_reads", 2, "taps for each element of a window",
-        "Above it copying a window pays: its elements are read so often for each strip.",
+        "Above this, copying a window pays, because its elements are read often for each strip.",
     ),
     same(
         "stored_phases", 8, "stride phases of a task",
         "With more, the sums of a tile's outputs leave the cache before whole rows are stored.",
     ),
-    # Walks cut where taps lie in padding (direct/padding.py).
+    # Walks split where taps lie in padding (direct/padding.py).
     same(
         "left_products", 0.82, "of the products",
-        "A dilated walk is cut if at most this part is left. Each part has windows and a filter of its own.",
+        "A dilated walk is split if at most this part is left. Each part has windows and a filter of its own.",
     ),
     same(
         "left_products_undilated", 0.5, "of the products",
@@ -201,8 +205,8 @@ TABLE = (
     ),
     same(
         "most_parts", 64, "walks",
-        "Padding cuts a walk into at most this many parts: more take longer to begin than they save. Winograd's "
-        "algorithm computes at most this many stride phases in the same loops.",
+        "A walk is split at padding into at most this many parts: more parts take longer to begin than they save. "
+        "Winograd's algorithm computes at most this many stride phases in the same loops.",
     ),
     same(
         "least_reach", 0.25, "of the positions of an axis",

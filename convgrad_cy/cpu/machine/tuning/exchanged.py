@@ -1,4 +1,4 @@
-"""When the filter and y exchange places (rewrites/exchanged.py): how many times as large as y the filter is."""
+"""When the filter and y are exchanged (rewrites/exchanged.py): how much larger than y the filter must be."""
 
 from .number import same
 
@@ -13,19 +13,22 @@ TABLE = (
         "The limit if small_groups has a table for the taps: it computes them without an exchange.",
     ),
     same(
-        "larger_filter", 10, "taps for each position, of the others",
-        "Channels, or small groups side by side, fill the vectors then, and rows count for less.",
+        "larger_filter", 10, "taps for each position, of fprop and wgrad",
+        "The limit without groups, and for fprop with a table for the taps. Channels, or small groups side by side, "
+        "fill the vectors then, and rows count for less.",
     ),
     same(
         "most_group_terms", 1000, "taps and channels of a group",
         "With more, the sums of small groups leave the cache, and the exchange is faster for several images, too.",
     ),
     same(
-        "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, of the others without groups",
-        "A stride is dilation in the exchange: a window has a part for each tap where taps share little.",
+        "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, without groups",
+        "The limit of fprop and wgrad. The exchange turns stride into dilation. If taps then share few elements, a "
+        "window has a copy for each tap.",
     ),
     same(
-        "least_exchanged_overlap_of_groups", 6, "taps for each step of the stride on an axis, of others of groups",
-        "As `least_exchanged_overlap`. (16 groups of one channel, 30 x 30 taps 20 apart: 134 ms, not 0.1.)",
+        "least_exchanged_overlap_of_groups", 6, "taps for each step of the stride on an axis, with groups",
+        "As `least_exchanged_overlap`. (16 groups of one channel, 30 x 30 taps, a stride of 20: 134 ms exchanged, 0.1 "
+        "ms otherwise.)",
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ TABLE = (
     ),
     same(
         "least_long_terms_of_groups", 256, "terms of a sum, for each output of a group",
-        "As `least_long_terms`, for groups: other families multiply them one by one, too.",
+        "As `least_long_terms`, for groups, which other families also multiply one by one.",
     ),
     same(
         "least_long_terms_of_outputs", 1536, "terms of a sum, for each output",
@@ -24,11 +24,12 @@ TABLE = (
         "least_copied_long_products", 100_000, "products of an image",
         "As `least_long_products`, if every layout needs such copies.",
     ),
-    same("most_long_positions", 1024, "positions of y", "More fill vectors by themselves."),
-    same("most_long_outputs", 16, "channels of y in a group", "More fill vectors by themselves."),
+    same("most_long_positions", 1024, "positions of y", "More positions fill vectors."),
+    same("most_long_outputs", 16, "channels of y in a group", "More outputs fill vectors."),
     same(
         "most_long_sums", 128, "channels and positions of y",
-        "Outputs may be more where so few positions have no use for a packed filter.",
+        "Up to this product, y may have more than `most_long_outputs` channels: a packed filter would not pay for so "
+        "few sums.",
     ),
     same(
         "least_longest_terms", 16384, "terms of a sum",
@@ -41,7 +42,7 @@ TABLE = (
     same("most_lone_reads", 12, "products of an element of x", "As `most_long_reads`, for groups of one channel."),
     same(
         "least_long_fill", 0.75, "of the vectors",
-        "Less would multiply as many empty lanes as other families have.",
+        "With less, as many lanes would be empty as in other families.",
     ),
     same(
         "long_fill", 0.9, "of the vectors",
@@ -49,6 +50,6 @@ TABLE = (
     ),
     same(
         "long_slice_bytes", 128 << 10, "bytes of a task",
-        "The filter of a task is read for all positions, so it should stay in the L2 cache with their inputs.",
+        "The filter of a task is read for all positions, so it should stay in the L2 cache together with their inputs.",
     ),
 )  # fmt: skip

@@ -6,8 +6,8 @@ TABLE = (
     # Threads (plan/sum_problem.py).
     same(
         "serial_products", 4_000_000, "products",
-        "Below this many, starting a second thread costs more than it saves; below an eighth, where each element takes "
-        "part in few of them, as in a depthwise problem.",
+        "Below this many, starting a second thread costs more than it saves. Small groups use an eighth of it "
+        "(small_groups/plan.py), because their time goes into reading elements rather than into products.",
     ),
     same(
         "large_filter_bytes", 1 << 20, "bytes of a group",
@@ -17,7 +17,8 @@ TABLE = (
     # Taps that meet padding alone (rewrites/reached.py).
     same(
         "most_reached_taps", 0.5, "of the taps",
-        "A part of the filter has its taps apart in memory, where some families read it as it is.",
+        "At most this part must be left for the filter to be cut: the taps of a cut filter are not adjacent in memory, "
+        "and some families read the filter in place.",
     ),
     # The last cache, whose size is read (caches.py).
     same(

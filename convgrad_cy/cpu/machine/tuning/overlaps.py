@@ -1,19 +1,19 @@
-"""When a data gradient is formed from patches that overlap (rewrites/overlaps.py)."""
+"""When a data gradient is formed from cells, if patches overlap (rewrites/overlaps.py)."""
 
 from .number import same
 
 TABLE = (
     same(
-        "least_block_elements", 64, "elements of the largest part of a block",
-        "Fewer leave most of a tile empty, as stride phases do.",
+        "least_cell_elements", 64, "elements of the largest part of a cell",
+        "Fewer elements leave most of a tile empty, as stride phases do.",
     ),
     same(
-        "least_elements_of_all_parts", 32, "elements of the smallest part of a block",
+        "least_elements_of_all_parts", 32, "elements of the smallest part of a cell",
         "This smaller number is enough if every part has it.",
     ),
     same(
         "least_overlapped_products", 48, "products of an element of x for each of its channels",
-        "Strided sums have as many products at a time as x has channels: fewer save less time than the copy of the "
-        "element takes.",
+        "With fewer products, the copy of x takes longer than the cells save. A strided sum forms one product for each "
+        "channel of x at a time, so the limit grows with the channels.",
     ),
 )  # fmt: skip

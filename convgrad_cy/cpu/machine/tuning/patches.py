@@ -1,4 +1,4 @@
-"""When a data gradient is formed from patches."""
+"""When a data gradient is formed from cells, if patches do not overlap (rewrites/overlaps.py)."""
 
 from .number import same
 

@@ -9,7 +9,7 @@ TABLE = (
     ),
     same(
         "most_lane_bytes", 4 << 20, "bytes of a task",
-        "Where even the copies of one position have more, direct computes the call.",
+        "If even the copies of one position are larger, direct computes the call.",
     ),
     same(
         "in_place_bytes", 64 << 10, "bytes of a task",
@@ -17,27 +17,28 @@ TABLE = (
     ),
     Number(
         "row_bytes", 8 << 10, 48 << 10, "bytes of a task",
-        "What its lanes have of a row of positions then: more are longer pieces of memory, but a row should stay in "
-        "the L1 cache for all taps; narrow vectors walk along a line more than once.",
+        "A task in place: one row of positions, for all lanes of the task. More lanes are longer pieces of memory, but "
+        "a row should stay in the L1 cache for all taps. Narrow vectors read a cache line more than once.",
     ),
     same(
         "lone_row_bytes", 2048, "bytes of a position",
-        "What its lanes have where no row is seen twice: fewer would touch a page of memory for a line or two.",
+        "As `row_bytes`, if no row is read twice: one position, for all lanes of a task. With fewer lanes, a task "
+        "would touch a page of memory for a line or two.",
     ),
     same(
-        "position_bytes", 1024, "bytes of a task",
-        "What its lanes have of a position in wgrad, and in copies, channels last: more are longer pieces of memory, "
-        "but fewer tasks.",
+        "position_bytes", 1024, "bytes of a position",
+        "One position, for all lanes of a task: in wgrad, and in copies with channels last. More lanes are longer "
+        "pieces of memory, but fewer tasks.",
     ),
     same(
-        "summed_copies_bytes", 512, "bytes of a task",
-        "What its lanes have of a position in wgrad where it copies for the spreading tile: channels last, more are "
-        "longer pieces of memory, channels first they are shorter ones.",
+        "summed_copies_bytes", 512, "bytes of a position",
+        "As `position_bytes`, in wgrad with copies for the spreading tile. More lanes are longer pieces of memory with "
+        "channels last, and shorter ones with channels first.",
     ),
     same(
         "summed_rows_bytes", 128 << 10, "bytes of a source",
-        "What the rows have that wgrad sums for a vector of lanes before the next: that one should find its lines in "
-        "the cache.",
+        "The rows of positions that wgrad sums for one vector of lanes before the next one, which should find its "
+        "lines in the cache.",
     ),
     same(
         "spread_bytes", 256, "bytes of a position",
@@ -46,12 +47,13 @@ TABLE = (
     ),
     same(
         "spread_in_place_part", 0.25, "of the last cache",
-        "Up to such a source and target the spreading tile reads and stores them as they are; a copy reads what is "
-        "farther away in the order in which it lies.",
+        "Up to this size of source and target together, the spreading tile uses them in place. A copy reads larger "
+        "ones, which come from memory, in the order of their addresses.",
     ),
     Number(
         "most_spread_channels", 16, 2, "channels of a group",
-        "Up to these the spreading tile has fprop and dgrad of unit stride: few narrow registers are left for sums.",
+        "The spreading tile is used for fprop and dgrad of unit stride up to this number. With more channels, too few "
+        "narrow registers are left for sums.",
     ),
     same(
         "spread_taps", 4, "taps",

@@ -6,13 +6,13 @@ TABLE = (
     # A task of fprop and dgrad.
     same(
         "tile_values_bytes", 448 << 10, "bytes of a task",
-        "Transformed tiles of a chunk should stay in the L2 cache together with a part of the sums. Longer chunks "
-        "load the sums less often.",
+        "Transformed tiles of a chunk should stay in the L2 cache together with a part of the sums. Longer chunks load "
+        "the sums less often.",
     ),
     Number(
         "tile_sums_bytes", 1300 << 10, 1040 << 10, "bytes of a task",
-        "Sums of a task. More tiles read filters less often. All sums exceed an L2 cache of 1 MiB, but a "
-        "point's, which are added to one point after the other, are some dozens of KiB.",
+        "Sums of a task. More tiles read filters less often. The sums of all points do not fit in an L2 cache of 1 "
+        "MiB, but the sums of one point do, and the points are processed one by one.",
     ),
     same(
         "tile_sums_bytes_of_many_points", 1040 << 10, "bytes of a task",
@@ -28,7 +28,7 @@ TABLE = (
     ),
     same(
         "row_tiles", 16, "tiles of a row",
-        "A row of them passes through the L1 cache while it is transformed.",
+        "A row of tiles should stay in the L1 cache while it is transformed.",
     ),
     same(
         "tile_outputs", 256, "outputs of a block",
@@ -42,8 +42,8 @@ TABLE = (
     ),
     same(
         "span_bytes", 4 << 20, "bytes of a task",
-        "Tiles of this size are transformed before they are multiplied: the sums of a point then stay in the "
-        "cache while their products are added, though tiles come from the L3 cache.",
+        "Tiles of this size are transformed before they are multiplied: the sums of a point then stay in the cache "
+        "while their products are added, though tiles come from the L3 cache.",
     ),
     same(
         "kept_bytes", 24 << 20, "bytes",
