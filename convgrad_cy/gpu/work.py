@@ -12,7 +12,7 @@ from ..memo.locks import ForkSafeLock
 from .joined import joined
 from .module import is_grouped, text
 from .plan import Device
-from .tensor_map import BYTES, can_encode, encoded
+from .tensor_map import BYTES, Encoder, can_encode
 
 _OPTIONS = ("-std=c++17",)
 
@@ -143,7 +143,7 @@ def _address(pointer):
 
 def _encoder(maps):
     """Return a function from a launch's addresses to its tensor maps, which keeps its latest results."""
-    return lru_cache(_MOST_ENCODED)(lambda *addresses: encoded(maps, addresses)) if maps else None
+    return lru_cache(_MOST_ENCODED)(Encoder(maps)) if maps else None
 
 
 def _is_captured(stream):
