@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import convgrad_cy as cg
-from convgrad_cy import calls
+from convgrad_cy import calls, gpu
 
 from .launches import watched
 
@@ -245,9 +245,10 @@ def _backward(x, w, y, case, begins, groups, kernel):
 
 
 def release():
-    """Free the memory of a row: calls remember the workspaces of their graphs."""
+    """Free the memory of a row, whose graphs nobody keeps."""
     calls.forget()
     gc.collect()
+    gpu.release_captured()
     cupy.get_default_memory_pool().free_all_blocks()
     torch.cuda.empty_cache()
 

@@ -8,6 +8,7 @@ from .plan import task_of as task_of
 from .tensor_map import Encoder
 from .work import Work
 from .work import device_of as device_of
+from .work import release_captured as release_captured
 
 
 def _accepted_plan(task, addresses):

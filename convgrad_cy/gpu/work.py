@@ -31,6 +31,9 @@ _LEGACY_STREAM = (0, 1)
 #: (source, macros, device) -> compiled module.
 _MODULES = {}
 
+#: Workspaces of captured calls. Each launch of a graph uses them, and nothing tells when the graph is destroyed.
+_CAPTURED = []
+
 #: Bytes of a launch in Python, without its arguments.
 _LAUNCH_BYTES = 1 << 10
 
@@ -151,6 +154,11 @@ def _is_captured(stream):
     return stream.ptr not in _LEGACY_STREAM and stream.is_capturing()
 
 
+def release_captured():
+    """Free the workspaces of all captured calls. The caller has destroyed all graphs."""
+    _CAPTURED.clear()
+
+
 class Work:
     """The launches of a call on one device, for arrays of one layout and alignment.
 
@@ -163,7 +171,6 @@ class Work:
         plan = joined(parts, arrays)
         self._cupy, self._device = cupy, device
         *self._offsets, self._size = accumulate((-(-size // _SPACE) * _SPACE for size in plan.workspaces), initial=0)
-        self._captured = []
         with cupy.cuda.Device(device):
             _compile(plan.launches, device)
             self._launches = [self._prepared(launch) for launch in plan.launches]
@@ -198,5 +205,5 @@ class Work:
         cuda = self._cupy.cuda
         memory = cuda.alloc(self._size)
         if _is_captured(cuda.get_current_stream()):
-            self._captured.append(memory)  # a graph uses it at each launch
+            _CAPTURED.append(memory)
         return [memory + offset for offset in self._offsets]

@@ -86,17 +86,20 @@ def test_workspaces_do_not_share_memory(kernels):
     )
 
 
-def test_a_captured_call_keeps_its_workspaces(kernels):
+def test_a_captured_call_keeps_its_workspaces(kernels, monkeypatch):
     """The workspaces must be kept: a graph uses them again at each launch."""
+    monkeypatch.setattr(work, "_CAPTURED", [])
     made = work.Work([(Plan((launch("k", 0, WORKSPACE, 2),), (8,)), (0, 1, 2))], 3, 0)
     made.run(None, None, None)
-    assert made._captured == []
+    assert work._CAPTURED == []
     with fake_cupy.Stream() as stream:
         stream.begin_capture()
         made.run(None, None, None)
         made.run(None, None, None)
-    kept = {memory.ptr for memory in made._captured}
+    kept = {memory.ptr for memory in work._CAPTURED}
     assert kept == {call[2][1] for call in kernels["k"].calls[1:]} and len(kept) == 2
+    work.release_captured()
+    assert work._CAPTURED == []
 
 
 def test_much_shared_memory_is_asked_for(kernels):
