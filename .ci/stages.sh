@@ -263,7 +263,8 @@ mutants() {
 
 gpu() { # in the checkout, where the CPU's kernels are built
     once build
-    CONVGRAD_CY_NVRTCS=$scratch/nvrtcs "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --whole-share "$WHOLE_SHARE" \
+    export CONVGRAD_CY_NVRTCS=$scratch/nvrtcs
+    "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --whole-share "$WHOLE_SHARE" \
         --share "$SHARE" ${MORE:+"$MORE"} -rs tests/gpu
 }
 
