@@ -76,6 +76,10 @@ get_gpu() { # the extra [ctk] has more than the headers, which CuPy needs, and N
     python3 -m venv "$scratch/gpu"
     "$scratch/gpu/bin/pip" install numpy pytest pytest-xdist hypothesis threadpoolctl 'ml_dtypes>=0.4' 'cupy-cuda13x>=14' \
         'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cuda-runtime==13.0.*' nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
+    local version
+    for version in 12.4 12.8 12.9; do # PyTorch for CUDA 12 pins one of these
+        "$scratch/gpu/bin/pip" install --no-deps --target "$scratch/nvrtcs/$version" "nvidia-cuda-nvrtc-cu12==$version.*"
+    done
 }
 
 get_site() {
@@ -308,6 +312,7 @@ mutants() {
 
 gpu() { # in the checkout, where the CPU's kernels are built
     once build
+    export CONVGRAD_CY_NVRTCS=$scratch/nvrtcs
     "$scratch/gpu/bin/python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --whole-share "$WHOLE_SHARE" \
         --share "$SHARE" ${MORE:+"$MORE"} -rs tests/gpu
 }

@@ -18,6 +18,15 @@
 # ratio      against cuDNN (bench/gpu/ratio.py)
 # sanitize   every variant under memcheck and racecheck
 #
+# A machine that is lent for fifteen minutes has two plans instead of steps. Run them at once, one after the other:
+#
+#   bash bench/gpu/all.sh FOLDER first      560 s: environment, smoke 75, tests 100, and the rest for ratio
+#   bash bench/gpu/all.sh FOLDER second     165 s: sanitize, for the kernels with TMA
+#
+# "first" smokes 16-bit variants on tensor cores, tests arrays of CuPy, and times rows in this order: channels first,
+# forward, layers and types of the groups that were added last, and all others. Should it show a wrong row, call ratio
+# with that row instead of "second": RATIO="--match ROW" LIMIT=150 bash bench/gpu/all.sh FOLDER ratio
+#
 # More or other arguments: VARIANTS for bench.gpu.variants, RATIO for bench.gpu.ratio, TESTS for pytest.
 #
 # Needs Python with NumPy, CuPy, PyTorch, ml_dtypes, pytest and hypothesis (with pytest-xdist, tests are faster), cython,
@@ -27,6 +36,17 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-${OUT:-.gpu/results}}
 shift || true
+if [ "$*" = first ]; then
+    set -- environment smoke tests ratio
+    LIMIT=${LIMIT:-545} SMOKE_SECONDS=${SMOKE_SECONDS:-75} TESTS_SECONDS=${TESTS_SECONDS:-100}
+    VARIANTS=${VARIANTS:-"--family mma --dtype bfloat16 --dtype float16"}
+    TESTS=${TESTS:-tests/gpu/test_device_cupy.py}
+    RATIO=${RATIO:-"--match first --match fprop --match other --match small --match depthwise, --match both --match _"}
+elif [ "$*" = second ]; then
+    set -- sanitize
+    LIMIT=${LIMIT:-150}
+    VARIANTS=${VARIANTS:-"--family mma --dtype bfloat16 --match engine"}
+fi
 LIMIT=${LIMIT:-$(($# ? 570 : 1680))}
 [ $# -gt 0 ] || set -- environment smoke tests ratio sanitize
 python=${PYTHON:-python3}
@@ -87,8 +107,8 @@ build() {
 smoke() {
     local status file=$folder/gpu_variants.json
     # shellcheck disable=SC2086
-    CUDA_LAUNCH_BLOCKING=1 within 150 "$python" -m bench.gpu.variants \
-        --jobs 20 --seconds "$(($(seconds 150) - 25))" --out "$file" $VARIANTS
+    CUDA_LAUNCH_BLOCKING=1 within "${SMOKE_SECONDS:-150}" "$python" -m bench.gpu.variants \
+        --jobs 20 --seconds "$(($(seconds "${SMOKE_SECONDS:-150}") - 25))" --out "$file" $VARIANTS
     status=$?
     [ ! -e "$file" ] || cp "$file" "$CUPY_CACHE_DIR"
     return $status
@@ -107,7 +127,7 @@ tests() {
     "$python" -c "import xdist" 2> /dev/null && parallel=(-n "$(($(nproc) < 12 ? $(nproc) : 12))")
     if [ -n "${TESTS:-}" ]; then
         # shellcheck disable=SC2086
-        device_tests 320 "${parallel[@]}" $TESTS
+        device_tests "${TESTS_SECONDS:-320}" "${parallel[@]}" $TESTS
         return
     fi
     device_tests 200 "${parallel[@]}" ${here}_values.py || status=1

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 import convgrad_cy as cg
-from convgrad_cy import calls
+from convgrad_cy import calls, gpu
 
+from . import exact
 from .launches import watched
 
 TORCH = {
@@ -102,13 +103,15 @@ class Measurement:
     def _operands(self):
         case, kernel = self.case, self.row.kernel
         x, w, y = (_draw(shape, case) for shape in (case.x, case.w, case.y))
-        result = torch.empty_like(x if kernel == "dgrad" else w)
+        like = {"fprop": (y,), "dgrad": (x,), "wgrad": (w,), "both": (x, w)}[kernel]
+        results = tuple(map(torch.empty_like, like))
         return {
             "x": x,
             "w": w,
             "y": y,
-            "result": result,
-            "cupy": {k: as_cupy(t) for k, t in zip("xwyr", (x, w, y, result), strict=True)},
+            "results": results,
+            "cupy": {name: as_cupy(tensor) for name, tensor in zip("xwy", (x, w, y), strict=True)},
+            "outs": tuple(map(as_cupy, results)),
         }
 
     def _ours(self, operands):
@@ -119,16 +122,20 @@ class Measurement:
             "dilation": case.dilation,
             "groups": case.groups,
             "precision": self.row.group.precision,
-            "out": arrays["r"],
         }
+        outs = operands["outs"]
+        if self.row.kernel == "both":
+            return cg.conv_backward(arrays["y"], arrays["x"], arrays["w"], **keywords, out=outs)
+        keywords["out"] = outs[0]
+        if self.row.kernel == "fprop":
+            return cg.conv(arrays["x"], arrays["w"], **keywords)
         if self.row.kernel == "dgrad":
             return cg.conv_backward_data(arrays["y"], arrays["w"], case.x, **keywords)
         return cg.conv_backward_filter(arrays["x"], arrays["y"], case.w, **keywords)
 
     def _cudnn(self, operands):
-        begins = [begin for begin, _ in self.case.padding]
-        return _backward(
-            operands["x"], operands["w"], operands["y"], self.case, begins, self.case.groups, self.row.kernel
+        return exact.convolved(
+            operands["x"], operands["w"], operands["y"], self.case, self.case.groups, self.row.kernel
         )
 
     def _capture_ours(self):
@@ -169,85 +176,81 @@ class Measurement:
 
     def checked(self):
         """The error of our result, and whether a second call has equal bits. Results are poisoned first."""
-        results = []
+        found = []
         for _ in range(2):
-            result = self.sets[0]["result"]
-            result.fill_(77 if self.case.dtype == "int32" else float("nan"))
+            results = self.sets[0]["results"]
+            for result in results:
+                result.fill_(77 if self.case.dtype == "int32" else float("nan"))
             torch.cuda.synchronize()
             with self.stream:
                 self._ours(self.sets[0])
             self.stream.synchronize()
-            results.append(result.clone())
-        same = torch.equal(*(result.contiguous().view(torch.uint8) for result in results))
-        return {"error": self._error(results[0]), "bitwise": same}
+            found.append([result.clone() for result in results])
+        same = all(
+            torch.equal(*(result.contiguous().view(torch.uint8) for result in pair))
+            for pair in zip(*found, strict=True)
+        )
+        return {"error": self._error(found[0]), "bitwise": same}
 
-    def _error(self, result):
-        """Error relative to the greatest element, on the first image or on the first filters; infinite for NaN."""
-        exact, part = self._exact(result)
-        error = (part.double() - exact).abs().max().item() / max(exact.abs().max().item(), 1e-300)
-        return error if error == error else float("inf")
+    def _error(self, results):
+        """The greatest error of the results."""
+        kernels = ("dgrad", "wgrad") if self.row.kernel == "both" else (self.row.kernel,)
+        operands = [self.sets[0][name] for name in "xwy"]
+        return max(
+            exact.error(self.case, kernel, *operands, result) for kernel, result in zip(kernels, results, strict=True)
+        )
 
-    def _exact(self, result):
-        """A part of the result in float64, and the corresponding part of ``result``."""
-        case, operands = self.case, self.sets[0]
-        begins = [begin for begin, _ in case.padding]
-        x, w, y = (operands[name] for name in "xwy")
-        if self.row.kernel == "dgrad":
-            one = _backward(x[:1].double(), w.double(), y[:1].double(), case, begins, case.groups, "dgrad")
-            return one, result[:1]
-        ins, outs = case.w[1], min(4, case.y[1] // case.groups)
-        x, w, y = x[:, :ins].double(), w[:outs].double(), y[:, :outs].double()
-        return _backward(x, w, y, case, begins, 1, "wgrad"), result[:outs]
+    def _deterministic(self):
+        """cuDNN's graph of deterministic algorithms."""
+        torch.backends.cudnn.deterministic = True
+        try:
+            return self._capture_cudnn()
+        finally:
+            torch.backends.cudnn.deterministic = False
 
-    def run(self):
-        """All numbers of the row."""
+    def run(self, deterministic=False):
+        """All numbers of the row. ``deterministic`` also times cuDNN's deterministic algorithms."""
         torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark_limit = 0  # try all algorithms, not only the first ten
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         with watched():
             found = self.checked()
         ours = self._capture_ours()
-        sides = [ours]
+        sides = {"ours": ours}
         torch.backends.cudnn.allow_tf32 = self.row.group.tf32
         try:
             if self.case.dtype == "int32":
                 raise NotImplementedError("cuDNN has no convolution of integers")
-            sides.append(self._capture_cudnn())
+            sides["cudnn"] = self._capture_cudnn()
             found["cudnn_error"] = self._error(self._cudnn(self.sets[0]))
+            if deterministic:
+                sides["cudnn_deterministic"] = self._deterministic()
         except (RuntimeError, NotImplementedError) as error:
             found["cudnn_refuses"] = str(error).splitlines()[0]
             torch.cuda.synchronize()
         replays = []
-        for side in sides:
+        for side in sides.values():
             side.sample(self.torch_stream, 3)
             torch.cuda.synchronize()
             seconds = side.microseconds() * 1e-6 * len(self.sets)
             replays.append(max(1, int(SAMPLE_SECONDS / seconds)))
             side.samples.clear()
-        turns = list(zip(sides, replays, strict=True))
+        turns = list(zip(sides.values(), replays, strict=True))
         for _ in range(ROUNDS):
             for side, count in (*turns, *turns[::-1]):
                 side.sample(self.torch_stream, count)
         torch.cuda.synchronize()
-        for name, side in zip(("ours", "cudnn"), sides, strict=False):
+        for name, side in sides.items():
             found[f"{name}_us"] = side.microseconds()
             found[f"{name}_eager_us"] = side.eager_microseconds()
         return {**found, "sets": len(self.sets), "samples": 2 * ROUNDS}
 
 
-def _backward(x, w, y, case, begins, groups, kernel):
-    """One gradient alone, by PyTorch."""
-    mask = [kernel == "dgrad", kernel == "wgrad", False]
-    none = [0] * case.rank
-    gradients = torch.ops.aten.convolution_backward(
-        y, x, w, None, case.stride, begins, case.dilation, False, none, groups, mask
-    )
-    return gradients[0] if kernel == "dgrad" else gradients[1]
-
-
 def release():
-    """Free the memory of a row: calls remember the workspaces of their graphs."""
+    """Free the memory of a row, whose graphs nobody keeps."""
     calls.forget()
     gc.collect()
+    gpu.release_captured()
     cupy.get_default_memory_pool().free_all_blocks()
     torch.cuda.empty_cache()
 

@@ -42,7 +42,7 @@ def description(row):
         "layout": case.layout,
         "precision": group.precision,
         "tf32": group.tf32,
-        "flop": case.flop,
+        "flop": case.flop * (2 if row.kernel == "both" else 1),
         "bytes": case.bytes,
     }
 
@@ -58,10 +58,10 @@ class Worker:
     def about(self):
         return {"about": self.machine.about(), "ceilings": self.machine.ceilings()}
 
-    def row(self, name):
+    def row(self, name, deterministic):
         self.measure.release()  # the memory of the row before, even if that one failed
         (row,) = (row for row in gpu_rows.rows(name) if row.name == name)
-        found = self.measure.Measurement(row).run()
+        found = self.measure.Measurement(row).run(deterministic)
         return {**found, "right": self.measure.is_right(row, found)}
 
 
@@ -79,7 +79,7 @@ def line(found, name):
     return f"{times} {'-' if value is None else format(value, '.2f'):>6} {name} {report.remark(found)}{launch}"
 
 
-def measure(rows, end, path, child):
+def measure(rows, end, path, child, deterministic=False):
     """The result, in a file after each row. Rows that would begin after ``end`` are left out."""
     about = child.ask("about")
     if "failed" in about:
@@ -91,7 +91,7 @@ def measure(rows, end, path, child):
         if time.monotonic() > end:
             data["left_out"].append(row.name)
             continue
-        found = finished(row, child.ask("row", PATIENCE, name=row.name))
+        found = finished(row, child.ask("row", PATIENCE, name=row.name, deterministic=deterministic))
         data["rows"].append(found)
         results.write(data, path)
         print(line(found, row.name), flush=True)
@@ -103,12 +103,19 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for JSON, table, plot")
     parser.add_argument("--name", default="gpu_ratio", help="of these files")
     parser.add_argument("--minutes", type=float, default=7.5, help="rows that would begin later are left out")
-    parser.add_argument("--match", default="", help="rows with this in layer, gradient or group")
+    parser.add_argument(
+        "--match",
+        action="append",
+        default=[],
+        help="rows with this in layer, gradient or group; several: in this order",
+    )
+    parser.add_argument("--deterministic", action="store_true", help="time cuDNN's deterministic algorithms, too")
     parser.add_argument("--list", action="store_true", help="print the rows that would be measured")
     options = parser.parse_args(argv)
-    rows = gpu_rows.rows(options.match)
-    if not rows:
-        parser.error(f"--match must be part of a row's name, was {options.match!r}")
+    for match in options.match:
+        if not gpu_rows.rows(match):
+            parser.error(f"--match must be part of a row's name, was {match!r}")
+    rows = gpu_rows.rows(*options.match)
     if options.list:
         print(*(row.name for row in rows), sep="\n")
         return
@@ -119,7 +126,7 @@ def main(argv=None):
     end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
         child = gpu_child.Child("ratio", Path(folder))
-        data = measure(rows, end, options.out / f"{options.name}.json", child)
+        data = measure(rows, end, options.out / f"{options.name}.json", child, options.deterministic)
         child.end()
     report.write(data, options.out, options.name)
     print(report.by_group(data))

@@ -10,7 +10,7 @@ from ..summary import geometric_mean, grouped
 from ..table import number
 from .rows import GROUPS
 
-COLOURS = {"dgrad": "#ee6677", "wgrad": "#228833"}
+COLOURS = {"dgrad": "#ee6677", "wgrad": "#228833", "fprop": "#4477aa", "both": "#ccbb44"}
 
 
 def ratio(row):
@@ -63,6 +63,7 @@ def by_row(data):
                 row["group"],
                 number(row.get("ours_us"), ".1f"),
                 number(row.get("cudnn_us"), ".1f"),
+                number(row.get("cudnn_deterministic_us"), ".1f"),
                 number(ratio(row), ".2f"),
                 f"{floor:.1f}",
                 number(row.get("ours_us") and floor / row["ours_us"], ".0%"),
@@ -73,7 +74,7 @@ def by_row(data):
                 remark(row),
             ]
         )
-    header = ["layer", "gradient", "group", "ours, us", "cuDNN, us", "ratio", "floor, us", "of floor"]
+    header = ["layer", "gradient", "group", "ours, us", "cuDNN, us", "deterministic", "ratio", "floor, us", "of floor"]
     return markdown_table([*header, "eager", "cuDNN eager", "error", "cuDNN's", ""], cells)
 
 

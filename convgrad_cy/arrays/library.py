@@ -35,7 +35,7 @@ class Foreign(NamedTuple):
     view: Callable  # (name, array, like, first) -> the NumPy or CuPy array; TypeError if there is none
     view_out: Callable  # (name, array, like, first) -> the same for an array that the call may write
     around: Callable | None  # (name, first) -> the context of the whole call, if it needs one
-    empty: Callable | None  # (shape, dtype, like) -> an array for a result on a CPU, if it needs special memory
+    empty: Callable | None  # (shape, dtype, like) -> an array for a result, if it needs special memory
     returned: Callable  # (result, out, first) -> the caller's result: ``out``, or this library's array
 
 
@@ -92,6 +92,11 @@ def check_cupy(name, kind):
     """Check that CuPy is installed for the array ``name``, which is on a GPU."""
     if "cupy" not in sys.modules and find_spec("cupy") is None:
         raise ImportError(f"{name} is on a GPU, a {kind}, which takes CuPy: pip install 'cupy-cuda13x[ctk]'")
+
+
+def refuse_rocm(name, package):
+    """Raise the error for the array ``name`` of a package that was built for AMD's GPUs."""
+    raise TypeError(f"{name} must be on the CPU or on an NVIDIA GPU, but this {package} is for ROCm")
 
 
 def refuse(library, name, array, like):

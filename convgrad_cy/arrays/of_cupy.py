@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from .library import Library, refuse
+from .library import Library, refuse, refuse_rocm
 
 
 def _cupy():
@@ -13,7 +13,10 @@ def _cupy():
 
 
 def _plain(name, array, like):
-    kind = _cupy().ndarray
+    cupy = _cupy()
+    if cupy.cuda.runtime.is_hip:
+        refuse_rocm(name, "CuPy")
+    kind = cupy.ndarray
     if type(array) is kind:
         return array
     if not isinstance(array, kind):

@@ -2,20 +2,21 @@
 
 import sys
 from contextlib import contextmanager
+from functools import cache
 
-import numpy as np
-
-from .library import Foreign, check_cupy
+from .library import Foreign, check_cupy, refuse_rocm
 from .torch_refusals import check_plain, check_without_gradient, check_writeable, note_change, refusal
 
 
 @contextmanager
 def _around(name, tensor):
     """The context in which CuPy works on a tensor's device, in PyTorch's current stream."""
+    torch, device = sys.modules["torch"], tensor.device
+    if torch.version.hip is not None:
+        refuse_rocm(name, "PyTorch")
     check_cupy(name, "torch.Tensor")
     import cupy
 
-    torch, device = sys.modules["torch"], tensor.device
     stream = torch.cuda.current_stream(device).cuda_stream
     with cupy.cuda.Device(device.index), cupy.cuda.ExternalStream(stream, device.index):
         yield
@@ -45,14 +46,37 @@ def _view_out(name, out, like, first):
     return seen
 
 
-def _returned(result, out, first):
+@cache
+def _memory_class():
+    """A class of CuPy's memory that is a tensor's. The caller has imported CuPy."""
+    import cupy
+
+    class TensorMemory(cupy.cuda.UnownedMemory):
+        def __init__(self, tensor):
+            super().__init__(tensor.data_ptr(), tensor.nbytes, tensor, tensor.device.index)
+            self.tensor = tensor
+
+    return TensorMemory
+
+
+def _empty(shape, dtype, like):
+    """A new array in the memory of a new tensor.
+
+    PyTorch's allocator knows the streams that use its memory (``record_stream``). It knows nothing of CuPy's memory.
+    """
+    import cupy
+
     torch = sys.modules["torch"]
+    device = torch.device("cuda", like.data.device_id)
+    tensor = torch.empty(shape, dtype=getattr(torch, dtype.name), device=device)
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(_memory_class()(tensor), 0))
+
+
+def _returned(result, out, first):
     if out is not None:
-        note_change(torch, out)
+        note_change(sys.modules["torch"], out)
         return out
-    if first.dtype is torch.bfloat16:
-        return torch.from_dlpack(result.view(np.int16)).view(torch.bfloat16)
-    return torch.from_dlpack(result)
+    return result.data.mem.tensor
 
 
-TORCH_CUDA = Foreign("torch.Tensor", _view, _view_out, _around, None, _returned)
+TORCH_CUDA = Foreign("torch.Tensor", _view, _view_out, _around, _empty, _returned)

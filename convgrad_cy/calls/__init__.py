@@ -32,8 +32,8 @@ def call(function, first, second, asked, keywords, out, empty=new_array):
     """Run one of the functions of ``checks.functions`` and return its result.
 
     ``asked`` has the values of the keywords that only this function has, ``keywords`` has the fields of
-    ``keywords.Options``. A refused call has allocated no result and has not touched ``out``. On a CPU, ``empty``
-    allocates the result.
+    ``keywords.Options``. A refused call has allocated no result and has not touched ``out``. ``empty`` allocates the
+    result; its default stands for the library's own memory.
     """
     number = threads()  # read once: the key and the plan must use the same number
     key = call_key(function, first, second, out, asked, keywords, number)

@@ -175,6 +175,11 @@ def on_cpu(parts, geometries, arrays, targets, threads):
     return ones[0] if len(ones) == 1 else Nested(ones)
 
 
+def _on_gpu(empty):
+    """The function that makes a result on a GPU. The caller's default makes one on the CPU."""
+    return CUPY.empty if empty is new_array else empty
+
+
 class OnGpu:
     """The prepared form of a call on a GPU."""
 
@@ -189,7 +194,7 @@ class OnGpu:
     def run(self, first, second, out, before, empty):
         """``results`` for a call with one result."""
         if out is None:
-            out = CUPY.empty(self.shapes[0], first.dtype, first)
+            out = _on_gpu(empty)(self.shapes[0], first.dtype, first)
         if self.copied:
             first, second = addressable(CUPY, first), addressable(CUPY, second)
         if self.work is not None:
@@ -197,9 +202,9 @@ class OnGpu:
         return out
 
     def results(self, arrays, outs, empty):
-        first = arrays[0]
+        first, made = arrays[0], _on_gpu(empty)
         targets = [
-            CUPY.empty(shape, first.dtype, first) if out is None else out
+            made(shape, first.dtype, first) if out is None else out
             for shape, out in zip(self.shapes, outs, strict=True)
         ]
         if self.copied:

@@ -41,6 +41,8 @@ def runtimes(maps="/proc/self/maps"):
 
 def _devices(cupy):
     """Yield (description, device) of each GPU; plans depend on the device."""
+    if cupy.cuda.runtime.is_hip:
+        raise RuntimeError("it is for ROCm, and the kernels are for NVIDIA GPUs")
     for number in range(cupy.cuda.runtime.getDeviceCount()):
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         device = gpu.device_of(number)

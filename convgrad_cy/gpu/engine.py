@@ -87,10 +87,15 @@ def _nearest_first(channels, axes, strides, kind):
     return (channels, *reversed(axes)), steps[::-1]
 
 
+def _every_element(axis):
+    """A walk with one tap over all elements of an axis. Its corners are zero, so each tensor map can have it."""
+    return axis._replace(positions=axis.source_size, taps=1, source_begin=0, source_step=1)
+
+
 def _pixels(pointer, kind, packed, batch, walk, axes, pixels):
     """The map of a data operand for the positions of a walk."""
     if not all(axis.taps for axis in walk):  # no box is copied
-        walk = [axis._replace(positions=1, taps=1, source_begin=0) for axis in walk]
+        walk = [_every_element(axis) for axis in walk]
     walk = walk[3 - axes :]
     by_batch, _, _, *by_space = packed.strides
     sizes = (batch, *(axis.source_size for axis in walk))

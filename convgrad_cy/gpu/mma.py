@@ -168,7 +168,10 @@ def _wgrad(task, join):
 
 
 #: Devices that differ in architecture and shared memory of a block.
-_DEVICES = (Device(80, 108, 163 << 10), Device(86, 84, 99 << 10), Device(90, 132, 227 << 10, engine=True))
+_DEVICES = (
+    *(Device(80, 108, 163 << 10), Device(86, 84, 99 << 10)),
+    Device(90, 132, 227 << 10, grouped=True, engine=True),
+)
 
 
 def variants(devices=_DEVICES):

@@ -23,7 +23,8 @@ class Device(NamedTuple):
     processors: int  # multiprocessors
     shared_bytes: int  # the most shared memory that a block may ask for
     memory_bytes: float | None = None  # bytes of memory traffic per clock and multiprocessor; None: unknown
-    engine: bool = False  # whether TMA can be used
+    grouped: bool = False  # whether warpgroups can multiply: sm_90a, and a compiler that can be asked for it
+    engine: bool = False  # whether TMA can be used, too
 
 
 class Operand(NamedTuple):

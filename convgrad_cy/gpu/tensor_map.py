@@ -55,29 +55,50 @@ def _numbers(kind, values):
     return (kind * len(values))(*values)
 
 
-def _encode(driver, place, wanted, address):
-    """Let the driver write one map, and return its status."""
+def _call(wanted):
+    """The name of the driver's function for a map, and its arguments before and after the tensor's address."""
     rank, no_interleave, zeros = len(wanted.sizes), 0, 0
-    tensor = (ctypes.c_void_p(place), _TYPES[wanted.element], ctypes.c_uint32(rank), ctypes.c_void_p(address))
-    tensor += (_numbers(ctypes.c_uint64, wanted.sizes), _numbers(ctypes.c_uint64, wanted.strides))
+    before = (_TYPES[wanted.element], ctypes.c_uint32(rank))
+    after = (_numbers(ctypes.c_uint64, wanted.sizes), _numbers(ctypes.c_uint64, wanted.strides))
     how = (no_interleave, _SWIZZLED, _PROMOTED, zeros)
     if not wanted.steps:
         box, steps = (_numbers(ctypes.c_uint32, values) for values in (wanted.box, (1,) * rank))
-        return driver.cuTensorMapEncodeTiled(*tensor, box, steps, *how)
+        return "cuTensorMapEncodeTiled", before, (*after, box, steps, *how)
     steps = _numbers(ctypes.c_uint32, (1, *wanted.steps, 1))
     corners = (_numbers(ctypes.c_int, wanted.lower), _numbers(ctypes.c_int, wanted.upper))
     channels, pixels = (ctypes.c_uint32(size) for size in wanted.box)
-    return driver.cuTensorMapEncodeIm2col(*tensor, *corners, channels, pixels, steps, *how)
+    return "cuTensorMapEncodeIm2col", before, (*after, *corners, channels, pixels, steps, *how)
 
 
-def encoded(maps, addresses):
-    """The maps of a launch with these addresses, one after another, in a scalar that CuPy passes by value."""
-    driver, size = _driver(), BYTES * len(maps)
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    skip = -memory.ctypes.data % _ALIGNMENT
-    for number, wanted in enumerate(maps):
-        place = memory.ctypes.data + skip + BYTES * number
-        status = _encode(driver, place, wanted, addresses[wanted.pointer])
-        if status:
-            raise RuntimeError(f"CUDA error {status}: the driver must make a tensor map of {wanted}")
-    return memory[skip : skip + size].view(f"V{size}")
+class Encoder:
+    """The maps of a launch, without its addresses. Equal maps are written once."""
+
+    def __init__(self, maps):
+        self._distinct = tuple(dict.fromkeys(maps))
+        self._order = [self._distinct.index(wanted) for wanted in maps]
+        self._calls = [(wanted.pointer, *_call(wanted)) for wanted in self._distinct]
+
+    def _written(self, addresses):
+        """The distinct maps as rows of bytes, and the driver's status for each."""
+        driver, count = _driver(), len(self._calls)
+        memory = np.empty(BYTES * count + _ALIGNMENT, np.uint8)
+        begin = memory.ctypes.data
+        skip = -begin % _ALIGNMENT
+        places = range(begin + skip, begin + skip + BYTES * count, BYTES)
+        statuses = [
+            getattr(driver, name)(ctypes.c_void_p(place), *before, ctypes.c_void_p(addresses[pointer]), *after)
+            for place, (pointer, name, before, after) in zip(places, self._calls, strict=True)
+        ]
+        return memory[skip : skip + BYTES * count].reshape(count, BYTES), statuses
+
+    def refuses(self, addresses):
+        """Whether the driver refuses one of the maps."""
+        return any(self._written(addresses)[1])
+
+    def __call__(self, *addresses):
+        """The maps with these addresses, one after another, in a scalar that CuPy passes by value."""
+        rows, statuses = self._written(addresses)
+        for wanted, status in zip(self._distinct, statuses, strict=True):
+            if status:
+                raise RuntimeError(f"CUDA error {status}: the driver must make a tensor map of {wanted}")
+        return rows[self._order].reshape(-1).view(f"V{BYTES * len(self._order)}")

@@ -93,7 +93,6 @@ _BY_DEPTH = {
 #: with 64 columns, warps are as fast.
 _GROUPED = (Tile(128, 256, 1, 2), Tile(256, 128, 1, 2), Tile(128, 128, 2, 1))
 _GROUPED_BY_DEPTH = (Tile(256, 64, 1, 2), Tile(128, 64, 2, 1), Tile(64, 128, 2, 1))
-_GROUPED_ARCH = 90
 
 #: Tiles with TMA. 192 rows or columns fill the last wave of some layers, or divide their extents.
 _BY_ENGINE = (
@@ -109,7 +108,7 @@ _BY_ENGINE_BY_DEPTH = (
 def tiles(kind, device, by_depth=False):
     """The tiles that are compiled for a kind and a device."""
     grouped = ()
-    if device.arch == _GROUPED_ARCH and kind.size == 2 and kind.planes == 1:
+    if device.grouped and kind.size == 2 and kind.planes == 1:
         grouped = _GROUPED
         if by_depth:
             grouped += _GROUPED_BY_DEPTH + (_BY_ENGINE_BY_DEPTH if device.engine else ())

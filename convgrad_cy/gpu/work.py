@@ -12,7 +12,7 @@ from ..memo.locks import ForkSafeLock
 from .joined import joined
 from .module import is_grouped, text
 from .plan import Device
-from .tensor_map import BYTES, can_encode, encoded
+from .tensor_map import BYTES, Encoder, can_encode
 
 _OPTIONS = ("-std=c++17",)
 
@@ -31,14 +31,18 @@ _LEGACY_STREAM = (0, 1)
 #: (source, macros, device) -> compiled module.
 _MODULES = {}
 
+#: Workspaces of captured calls. Each launch of a graph uses them, and nothing tells when the graph is destroyed.
+_CAPTURED = []
+
 #: Bytes of a launch in Python, without its arguments.
 _LAUNCH_BYTES = 1 << 10
 
 #: Number of address sets for which a launch keeps its tensor maps. Equal layers of a network share the launch.
 _MOST_ENCODED = 64
 
-#: The architecture whose TMA is used.
-_ENGINE_ARCH = 90
+#: The architecture whose warpgroups and TMA are used, and the oldest NVRTC that lets us ask for sm_90a. An older one
+#: refuses a second -arch, and CuPy passes the first.
+_GROUPED_ARCH, _GROUPED_NVRTC = 90, (12, 9)
 
 #: Workspaces of a call are one allocation; each begins at a multiple of this.
 _SPACE = 512
@@ -50,18 +54,30 @@ def device_of(number):
     import cupy
 
     device = cupy.cuda.Device(number)
-    arch = int(device.compute_capability)
-    return described(arch, device.attributes, arch == _ENGINE_ARCH and can_encode())
+    return described(int(device.compute_capability), device.attributes, _nvrtc(cupy), can_encode())
 
 
-def described(arch, attributes, engine):
-    """The `Device` of this architecture with CuPy's ``attributes``. ``engine`` says whether TMA can be used."""
+def _nvrtc(cupy):
+    """The version of CuPy's NVRTC; (0, 0) if there is none, which the first compilation reports."""
+    try:
+        return cupy.cuda.nvrtc.getVersion()
+    except Exception:  # CuPy raises errors of several kinds
+        return 0, 0
+
+
+def described(arch, attributes, nvrtc, encodes):
+    """The `Device` of this architecture with CuPy's ``attributes``.
+
+    ``nvrtc`` is the version of NVRTC. ``encodes`` says whether the driver makes tensor maps.
+    """
+    grouped = arch == _GROUPED_ARCH and nvrtc >= _GROUPED_NVRTC
     return Device(
         arch,
         attributes["MultiProcessorCount"],
         attributes["MaxSharedMemoryPerBlockOptin"],
         _memory_bytes(attributes),
-        engine,
+        grouped,
+        grouped and encodes,
     )
 
 
@@ -83,13 +99,17 @@ def _is_without_compiler(error):
     return "CUDA headers" in str(error) or type(error).__name__ == "DynamicLibNotFoundError"
 
 
+def options_of(macros):
+    """Our options for the compiler. CuPy adds its own after them."""
+    return _GROUPED_OPTIONS if is_grouped(macros) else _OPTIONS
+
+
 def _compiled(key):
     """The compiled module of a text on the current device. CuPy also keeps the binary in its cache on disk."""
     import cupy
 
     source, macros, _ = key
-    options = _GROUPED_OPTIONS if is_grouped(macros) else _OPTIONS
-    module = cupy.RawModule(code=text(source, macros), options=options)
+    module = cupy.RawModule(code=text(source, macros), options=options_of(macros))
     try:
         module.compile()
     except RuntimeError as error:
@@ -143,12 +163,17 @@ def _address(pointer):
 
 def _encoder(maps):
     """Return a function from a launch's addresses to its tensor maps, which keeps its latest results."""
-    return lru_cache(_MOST_ENCODED)(lambda *addresses: encoded(maps, addresses)) if maps else None
+    return lru_cache(_MOST_ENCODED)(Encoder(maps)) if maps else None
 
 
 def _is_captured(stream):
     """Whether a graph is being captured from this stream."""
     return stream.ptr not in _LEGACY_STREAM and stream.is_capturing()
+
+
+def release_captured():
+    """Free the workspaces of all captured calls. The caller has destroyed all graphs."""
+    _CAPTURED.clear()
 
 
 class Work:
@@ -163,7 +188,6 @@ class Work:
         plan = joined(parts, arrays)
         self._cupy, self._device = cupy, device
         *self._offsets, self._size = accumulate((-(-size // _SPACE) * _SPACE for size in plan.workspaces), initial=0)
-        self._captured = []
         with cupy.cuda.Device(device):
             _compile(plan.launches, device)
             self._launches = [self._prepared(launch) for launch in plan.launches]
@@ -198,5 +222,5 @@ class Work:
         cuda = self._cupy.cuda
         memory = cuda.alloc(self._size)
         if _is_captured(cuda.get_current_stream()):
-            self._captured.append(memory)  # a graph uses it at each launch
+            _CAPTURED.append(memory)
         return [memory + offset for offset in self._offsets]

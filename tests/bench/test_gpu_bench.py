@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,12 +41,13 @@ def test_rows():
     rows = gpu_rows.rows()
     assert len({row.name for row in rows}) == len(rows)
     assert len([row for row in rows if row.group.name == "bfloat16, channels last"]) == 38
-    assert {row.kernel for row in rows} == {"dgrad", "wgrad"}
+    assert {row.kernel for row in rows} == {"fprop", "dgrad", "wgrad", "both"}
     for row in rows:
         case = row.case
-        axes = zip(case.x[2:], case.y[2:], case.kernel, case.stride, case.padding, strict=True)
-        assert all((x + 2 * begin - kernel) // stride + 1 == y for x, y, kernel, stride, (begin, _) in axes), case.name
-        assert case.flop > 0 and set(case.dilation) == {1}
+        axes = zip(case.x[2:], case.y[2:], case.kernel, case.stride, case.dilation, case.padding, strict=True)
+        for x, y, kernel, stride, dilation, (begin, _) in axes:
+            assert (x + 2 * begin - dilation * (kernel - 1) - 1) // stride + 1 == y, case.name
+        assert case.flop > 0
     assert {layer.suite for layer in gpu_rows.LAYERS} == {group.suite for group in gpu_rows.GROUPS}
     assert set(gpu_rows.FEW) <= {layer.name for layer in gpu_rows.LAYERS}
     assert [row.kernel for row in gpu_rows.rows("resnet50_3x3_512 dgrad float64")] == ["dgrad"]
@@ -94,7 +96,7 @@ class Asked:
     def __init__(self, path):
         self.path, self.time, self.done, self.saved = path, 0.0, 0, []
 
-    def ask(self, do, patience=None, name=None):
+    def ask(self, do, patience=None, name=None, deterministic=False):
         if do == "about":
             return {"about": dict(ABOUT), "ceilings": CEILINGS}
         self.time += 1
@@ -136,6 +138,13 @@ def test_list(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "vgg16_64 wgrad bfloat16, channels last",
         "vgg16_64 wgrad bfloat16, channels first",
+    ]
+    first = ["--match", "batch_1_3x3_128 dgrad", "--match", "3x3_128 fprop"]
+    gpu_ratio.main(["--list", *first, "--match", "batch_1_3x3_128"])
+    assert capsys.readouterr().out.splitlines() == [
+        "batch_1_3x3_128 dgrad small batches and odd strides, bfloat16, channels last",
+        "resnet50_3x3_128 fprop forward, bfloat16, channels last",
+        "batch_1_3x3_128 wgrad small batches and odd strides, bfloat16, channels last",
     ]
 
 
@@ -210,3 +219,31 @@ def test_variants_without_a_gpu(capsys):
         variants.main([])
     assert stopped.value.code == 2
     assert f"python -m bench.gpu.variants: {gpu_child.missing()}" in capsys.readouterr().err
+
+
+# ---- errors of results ----
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kernel", ("fprop", "dgrad", "wgrad"))
+@pytest.mark.parametrize("layer", ("resnext50_4_a_group", "depthwise_3x3_144", "dcgan_128_64"))
+def test_a_wrong_element_anywhere_in_the_compared_parts_is_seen(kernel, layer):
+    """The last image, the last filter and NaN anywhere must be seen; the results of PyTorch itself are right."""
+    import torch
+
+    from bench.gpu import exact
+
+    (found,) = (one for one in gpu_rows.LAYERS if one.name == layer)
+    case = found.case("NCX", "float32")
+    case = replace(case, x=(3, *case.x[1:]), y=(3, *case.y[1:]))
+    torch.manual_seed(0)
+    x, w, y = (torch.randn(shape) for shape in (case.x, case.w, case.y))
+    (result,) = exact.convolved(x, w, y, case, case.groups, kernel)
+    assert exact.error(case, kernel, x, w, y, result) < 1e-5
+    for index in (0, -1):
+        wrong = result.clone()
+        wrong[index].view(-1)[-1] += 1000
+        assert exact.error(case, kernel, x, w, y, wrong) > 0.1
+    unwritten = result.clone()
+    unwritten[result.shape[0] // 2].view(-1)[3] = float("nan")
+    assert exact.error(case, kernel, x, w, y, unwritten) == float("inf")

@@ -29,6 +29,18 @@ class MemoryPointer:
         return MemoryPointer(self.mem, self.ptr + offset, self.device_id)
 
 
+class UnownedMemory:
+    """Memory that another library owns."""
+
+    def __init__(self, ptr, size, owner, device_id):
+        self.ptr, self.size, self.device_id, self._owner = ptr, size, device_id, owner
+
+
+def pointer_to(memory, offset):
+    """``cupy.cuda.MemoryPointer``, whose arguments differ."""
+    return MemoryPointer(memory, memory.ptr + offset, memory.device_id)
+
+
 def _address(host):
     return host.__array_interface__["data"][0]
 
@@ -204,9 +216,12 @@ def _module():
         Device=Device,
         Stream=Stream,
         alloc=alloc,
+        MemoryPointer=pointer_to,
+        UnownedMemory=UnownedMemory,
         device=SimpleNamespace(get_device_id=current_device),
         get_current_stream=get_current_stream,
         runtime=SimpleNamespace(
+            is_hip=False,
             getDeviceCount=lambda: DEVICES,
             getDeviceProperties=lambda number: properties,
             streamCaptureModeGlobal=GLOBAL,

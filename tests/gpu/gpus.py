@@ -23,5 +23,5 @@ ATTRIBUTES = {
     100: _attributes(148, 227, 3996, 8192, 1965),  # B200
     120: _attributes(170, 99, 14001, 512, 2407),  # RTX 5090
 }
-DEVICES = {arch: described(arch, attributes, arch == 90) for arch, attributes in ATTRIBUTES.items()}
+DEVICES = {arch: described(arch, attributes, (13, 0), True) for arch, attributes in ATTRIBUTES.items()}
 H200 = DEVICES[90]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 #: The version that CI installs, and the version of the measured machine.
 VERSION = (13, 0)
 _SITE = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
-#: CuPy 14's additions to the options of a RawModule, for an environment without CuPy.
+#: CuPy 14's options for a RawModule, for an environment without CuPy. It passes the first ones if the module has none.
 _RECORDED = ("--std=c++17",)
 _LAST = ("-ftz=true", "-arch={arch}", "--device-as-default-execution-space")
 _REPORT = re.compile(
@@ -45,8 +45,9 @@ class CompileError(Exception):
 
 
 @cache
-def _library():
-    found = sorted(_SITE.glob("*/lib/libnvrtc.so.*[0-9]"))
+def _library(site=_SITE):
+    """NVRTC in the folder ``nvidia`` of some installed wheels, or None."""
+    found = sorted(site.glob("*/lib/libnvrtc.so.*[0-9]"))
     if not found:
         return None
     for builtins in found[0].parent.glob("libnvrtc-builtins.so.*[0-9]"):
@@ -59,11 +60,24 @@ def why_missing():
     """The reason why there is no NVRTC of the right version, or None."""
     if _library() is None:
         return "the wheel nvidia-cuda-nvrtc is not installed"
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    if (major.value, minor.value) != VERSION:
-        return f"NVRTC is {major.value}.{minor.value} and not the {VERSION[0]}.{VERSION[1]} of CI"
+    major, minor = version(_SITE)
+    if (major, minor) != VERSION:
+        return f"NVRTC is {major}.{minor} and not the {VERSION[0]}.{VERSION[1]} of CI"
     return None
+
+
+def version(site):
+    """The version of NVRTC in a folder, as two numbers."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _library(site).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
+def others():
+    """Folders with NVRTC of other versions: ``CONVGRAD_CY_NVRTCS`` has a folder of pip's --target for each."""
+    if (folder := os.environ.get("CONVGRAD_CY_NVRTCS")) is None:
+        return []
+    return sorted(path / "nvidia" for path in Path(folder).iterdir())
 
 
 def disassembler():
@@ -73,20 +87,20 @@ def disassembler():
 
 
 @cache
-def options(arch):
-    """All options that NVRTC gets when CuPy compiles a RawModule for a GPU of this architecture."""
-    first = _RECORDED
+def options(arch, ours=()):
+    """All options that NVRTC gets when CuPy compiles a RawModule with ``ours`` for a GPU of this architecture."""
+    first = ours or _RECORDED
     if find_spec("cupy"):
         from cupy._core import core
 
-        first = core.assemble_cupy_compiler_options(())
+        first = core.assemble_cupy_compiler_options(ours)
     return (*first, *(option.format(arch=arch) for option in _LAST))
 
 
-def compile(text, arch):
-    """A cubin, and the report of ptxas for each kernel in it."""
-    nvrtc, program = _library(), ctypes.c_void_p()
-    arguments = [option.encode() for option in (*options(arch), "--ptxas-options=-v")]
+def compile(text, arch, site=_SITE, ours=()):
+    """A cubin, and the report of ptxas for each kernel in it. ``ours`` are the options of the RawModule."""
+    nvrtc, program = _library(site), ctypes.c_void_p()
+    arguments = [option.encode() for option in (*options(arch, ours), "--ptxas-options=-v")]
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kern.cu", 0, None, None)
     try:
         failed = nvrtc.nvrtcCompileProgram(program, len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))

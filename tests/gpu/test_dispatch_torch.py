@@ -12,7 +12,7 @@ from sim.executor import COMPILER
 
 import convgrad_cy as cg
 from convgrad_cy import arrays
-from convgrad_cy.arrays import library
+from convgrad_cy.arrays import library, of_torch_cuda
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++ to compile kernels for the simulator")
 
@@ -35,6 +35,13 @@ class Tensor:
 
     def view(self, dtype):
         return Tensor(self.held.view(dtype_of(dtype)))
+
+    def data_ptr(self):
+        return self.held.data.ptr
+
+    @property
+    def nbytes(self):
+        return self.held.nbytes
 
     def is_neg(self):
         return False
@@ -76,9 +83,15 @@ def from_dlpack(tensor):
     return tensor.held
 
 
-def tensor_from_dlpack(held):
-    assert held.dtype.name != "bfloat16" and Stream.entered[-1] is not None
-    return Tensor(held)
+#: Tensors that PyTorch's allocator made.
+ALLOCATED = []
+
+
+def empty(shape, *, dtype, device):
+    assert Stream.entered[-1] == (1000 + device.index, device.index)
+    with fake_cupy.Device(device.index):
+        ALLOCATED.append(Tensor(fake_cupy.empty(shape, dtype_of(dtype))))
+    return ALLOCATED[-1]
 
 
 @pytest.fixture(autouse=True)
@@ -87,8 +100,11 @@ def torch(monkeypatch):
     cupy = sys.modules["cupy"]
     cupy.from_dlpack, cupy.cuda.ExternalStream = from_dlpack, Stream
     module = ModuleType("torch")
-    module.Tensor, module.strided, module.from_dlpack = Tensor, Tensor.layout, tensor_from_dlpack
-    module.bfloat16, module.int16 = "bfloat16", "int16"
+    module.Tensor, module.strided, module.empty = Tensor, Tensor.layout, empty
+    module.device = lambda kind, index: Device(index)
+    for name in (*DTYPES, "int16"):
+        setattr(module, name, name)
+    module.version = SimpleNamespace(hip=None)
     module.nn = SimpleNamespace(Parameter=None)
     module.autograd = SimpleNamespace(
         forward_ad=SimpleNamespace(unpack_dual=lambda tensor: SimpleNamespace(tangent=None)),
@@ -99,7 +115,10 @@ def torch(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "torch", module)
     monkeypatch.setattr(arrays, "_OF_CLASS", {})
-    return module
+    of_torch_cuda._memory_class.cache_clear()
+    ALLOCATED.clear()
+    yield module
+    of_torch_cuda._memory_class.cache_clear()
 
 
 def tensor(array):
@@ -120,12 +139,15 @@ def test_functions(operation, dtype):
     expected = operation.expected(SAME, tensors)
     with fake_cupy.Device(1):
         on_another = [operation.call(SAME, tensors, layout=tensor) for _ in range(2)]
+    assert all(one is other for one, other in zip(on_another, ALLOCATED, strict=True))
     for result in on_another:
         assert result.device.index == 1
         check(result, expected, dtype)
+    ALLOCATED.clear()
     out = tensor(np.full(expected.shape, 77, dtype_of(dtype)))
     assert operation.call(SAME, tensors, layout=tensor, out=out) is out and out.version == 1
     check(out, expected, dtype)
+    assert ALLOCATED == []
 
 
 def test_both_gradients():
@@ -134,6 +156,7 @@ def test_both_gradients():
     out = [tensor(np.zeros_like(tensors.x)), None]
     dx, dw = cg.conv_backward(dy, x, w, out=out, **SAME.keywords)
     assert dx is out[0]
+    assert [dw] == ALLOCATED
     check(dx, expected["dgrad"], "float32")
     check(dw, expected["wgrad"], "float32")
 
@@ -158,3 +181,18 @@ def test_refused(monkeypatch):
         cg.conv(x, w)
     assert str(caught.value) == "x is on a GPU, a torch.Tensor, which takes CuPy: pip install 'cupy-cuda13x[ctk]'"
     assert fake_cupy.launches == []
+
+
+@pytest.mark.parametrize("package", ("PyTorch", "CuPy"))
+def test_arrays_of_amd_gpus_are_refused(torch, monkeypatch, package):
+    tensors, _ = integer_tensors(SAME, "float32")
+    x, w = tensor(tensors.x), tensor(tensors.w)
+    if package == "PyTorch":
+        torch.version.hip = "6.4"
+    else:
+        monkeypatch.setattr(sys.modules["cupy"].cuda.runtime, "is_hip", True)
+        x, w = x.held, w.held
+    with pytest.raises(TypeError) as caught:
+        cg.conv(x, w)
+    assert str(caught.value) == f"x must be on the CPU or on an NVIDIA GPU, but this {package} is for ROCm"
+    assert fake_cupy.launches == fake_cupy.compiled == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,6 +10,10 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+
+sys.path.append(str(Path(__file__).parents[2]))
+
+from bench.gpu import rows as gpu_rows
 
 ROOT = Path(__file__).parents[2]
 DRILL = Path(__file__).with_name("drill")
@@ -183,3 +188,26 @@ def test_steps_of_the_script(tmp_path):
     assert "a step must be one of environment, smoke, tests, ratio, sanitize, was all" in done.stderr
     done = run("bash", "bench/gpu/all.sh", tmp_path, "environment", "ratio", **here, LIMIT="1")
     assert done.returncode == 1 and "no time is left for: " in done.stdout
+
+
+def test_the_plans_of_fifteen_minutes(tmp_path):
+    """Without time, the plans must still name their steps and commands; each --match must have rows, new ones first."""
+    here = {"CUPY_CACHE_DIR": str(tmp_path / "cache"), "LIMIT": "1"}
+    first = run("bash", "bench/gpu/all.sh", tmp_path, "first", **here)
+    steps = re.findall(r"^=== (\w+) \(", first.stdout, re.MULTILINE)
+    assert steps == ["environment", "smoke", "tests", "ratio"], first.stdout + first.stderr
+    assert "bench.gpu.variants --jobs 20" in first.stdout and "test_device_cupy.py" in first.stdout
+    (command,) = re.findall(r"bench\.gpu\.ratio .*", first.stdout)
+    matches = re.findall(r"--match (\S+)", command)
+    assert all(map(gpu_rows.rows, matches))
+    ordered = gpu_rows.rows(*matches)
+    assert len(ordered) == len(gpu_rows.rows())
+    assert ordered[0].group.layout == "NCX" and ordered[-1].group.name == "int32, which cuDNN has not"
+    second = run("bash", "bench/gpu/all.sh", tmp_path, "second", **here)
+    assert re.findall(r"^=== (\w+) \(", second.stdout, re.MULTILINE) == ["sanitize"], second.stdout + second.stderr
+
+
+def test_the_plan_for_sanitizers_names_rows_with_tma():
+    arguments = ["--family", "mma", "--dtype", "bfloat16", "--match", "engine", "--list"]
+    listed = run(sys.executable, "-m", "bench.gpu.variants", *arguments)
+    assert listed.stdout == "mma bfloat16\n", listed.stderr

@@ -1,5 +1,6 @@
 """The model of the driver for tests of launches: its refusals, and calls that obey its rules."""
 
+import gc
 import sys
 from functools import partial
 
@@ -13,6 +14,7 @@ from problems import PROBLEMS
 from sim.executor import POISON
 
 import convgrad_cy as cg
+from convgrad_cy import calls
 from convgrad_cy.gpu import mma, tiles, work
 from convgrad_cy.gpu.module import text
 from convgrad_cy.gpu.plan import Launch
@@ -195,6 +197,44 @@ def test_a_graph_of_a_call(cupy, on_tensor_cores, mode):
             np.testing.assert_array_equal(outs[0].get(), expected["dgrad"])
             np.testing.assert_array_equal(outs[1].get(), expected["wgrad"])
             assert all((memory.mem.block == POISON["ascending"]).all() for memory in others)
+
+
+def changed_setting():
+    cg.set_default_algorithm("direct")
+    cg.set_default_algorithm("auto")
+
+
+def evicted():
+    """Other calls, until those that are known are dropped."""
+    calls._KNOWN.most = calls._KNOWN.bytes
+    x, w = (fake_cupy.array(np.ones((1, 1, size), np.float32)) for size in (9, 3))
+    for padding in range(1, 12):
+        cg.conv(x, w, padding=padding)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("forgotten", (changed_setting, evicted))
+def test_a_graph_outlives_the_prepared_call(cupy, forgotten):
+    """A graph must write to no other array after its call was forgotten: its workspaces must stay allocated."""
+    problem = PROBLEMS["2d_depthwise_many"]
+    tensors, expected = integer_tensors(problem, "float32")
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        x, w, dy = map(cupy.array, tensors)
+        dw = cupy.empty(w.shape, w.dtype)
+        call = partial(cg.conv_backward_filter, x, dy, w.shape, **problem.keywords, out=dw)
+        call()
+        stream.begin_capture()
+        call()
+        graph = stream.end_capture()
+        (size,) = (known.work._size for known in calls._KNOWN.entries.values())
+        forgotten()
+        gc.collect()
+        others = [cupy.empty((count,), np.uint8) for count in (size, size // 2, 1 << 16)]
+        for other in others:
+            other.host[...] = 170
+        graph.launch()
+    assert [int((other.host != 170).sum()) for other in others] == [0, 0, 0]
+    np.testing.assert_array_equal(dw.get(), expected["wgrad"])
 
 
 @pytest.mark.simulator

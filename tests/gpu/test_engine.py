@@ -198,16 +198,43 @@ def test_a_machine_without_the_driver(monkeypatch):
     tensor_map._driver.cache_clear()
 
 
+class Counting:
+    """The driver, which counts its calls by the address of the tensor."""
+
+    def __init__(self):
+        self.addresses = []
+
+    def __getattr__(self, name):
+        def call(place, kind, rank, address, *rest):
+            self.addresses.append(address.value)
+            return getattr(tensor_maps.LIBRARY, name)(place, kind, rank, address, *rest)
+
+        return call
+
+
 def test_maps_are_made_anew_for_other_addresses(monkeypatch):
-    made = []
-    monkeypatch.setattr(work, "encoded", lambda maps, addresses: made.append(addresses) or np.zeros(1, "V128"))
-    encoder = work._encoder((GOOD,))
-    for addresses in ((16, 32), (16, 48), (16, 32)):
-        encoder(*addresses)
-    assert made == [(16, 32), (16, 48)]
+    driver = Counting()
+    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    encoder = work._encoder((GOOD, TILED._replace(pointer=1)))
+    made = [encoder(*addresses).tobytes() for addresses in ((16, 32), (16, 48), (16, 32))]
+    assert driver.addresses == [16, 32, 16, 48]
+    assert made[0] == made[2] != made[1]
     assert work._encoder(()) is None
 
 
+@kernels
+def test_equal_maps_are_made_once(kernel, monkeypatch):
+    """A launch has nine maps for a correlation. The driver must write each distinct one once."""
+    driver = Counting()
+    monkeypatch.setattr(tensor_map, "_driver", lambda: driver)
+    (launch,) = (launch for launch in mma.launches(of(kernel, DENSE)).launches if launch.maps)
+    addresses = [16 * number + 16 for number in launch.pointers]
+    found = work._encoder(launch.maps)(*addresses)
+    assert len(driver.addresses) == 2
+    each = [work._encoder((one,))(*addresses).tobytes() for one in launch.maps]
+    assert found.tobytes() == b"".join(each)
+
+
 def test_devices():
-    assert work.described(90, ATTRIBUTES[90], True).engine
+    assert not work.described(90, ATTRIBUTES[90], (13, 0), False).engine
     assert [arch for arch, device in DEVICES.items() if device.engine] == [90]

@@ -38,3 +38,11 @@ def test_nothing_can_be_compiled(monkeypatch):
 
     monkeypatch.setattr(fake_cupy.RawModule, "compile", compile)
     assert info.gpu_lines()[0] == ("CuPy", "14, compiler: none: no headers anywhere")
+
+
+def test_a_cupy_for_amd_gpus(monkeypatch):
+    fake_cupy.install(monkeypatch)
+    monkeypatch.setattr(info, "find_spec", lambda name: name)
+    monkeypatch.setattr(sys.modules["cupy"].cuda.runtime, "is_hip", True)
+    said = "none: CuPy is installed, but it is for ROCm, and the kernels are for NVIDIA GPUs"
+    assert info.gpu_lines() == [("GPU", said)]

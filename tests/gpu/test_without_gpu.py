@@ -117,6 +117,8 @@ class cuda:
         attributes = {"MultiProcessorCount": 132, "MaxSharedMemoryPerBlockOptin": 232448}
     class device:
         get_device_id = staticmethod(lambda: 0)
+    class runtime:
+        is_hip = False
 class RawModule:
     def __init__(self, code, options=()):
         pass

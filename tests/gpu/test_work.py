@@ -1,15 +1,21 @@
 """The joining, compilation and execution of plans, seen from the launches."""
 
+import sys
 from threading import Barrier, Thread, get_ident
 from types import SimpleNamespace
 
 import fake_cupy
 import pytest
 from gpus import ATTRIBUTES
+from problems import parse
+from simulated import CHANNELS_LAST, OPERATIONS, task_without_memory
 
-from convgrad_cy.gpu import work
+from convgrad_cy.gpu import families, work
 from convgrad_cy.gpu.joined import joined
+from convgrad_cy.gpu.module import is_grouped
 from convgrad_cy.gpu.plan import WORKSPACE, Device, Launch, Plan
+
+DENSE = parse('mb8ic256ih28oc256kh3ph1n"dense"')
 
 
 def launch(kernel, *pointers, shared=0, macros=()):
@@ -86,17 +92,20 @@ def test_workspaces_do_not_share_memory(kernels):
     )
 
 
-def test_a_captured_call_keeps_its_workspaces(kernels):
+def test_a_captured_call_keeps_its_workspaces(kernels, monkeypatch):
     """The workspaces must be kept: a graph uses them again at each launch."""
+    monkeypatch.setattr(work, "_CAPTURED", [])
     made = work.Work([(Plan((launch("k", 0, WORKSPACE, 2),), (8,)), (0, 1, 2))], 3, 0)
     made.run(None, None, None)
-    assert made._captured == []
+    assert work._CAPTURED == []
     with fake_cupy.Stream() as stream:
         stream.begin_capture()
         made.run(None, None, None)
         made.run(None, None, None)
-    kept = {memory.ptr for memory in made._captured}
+    kept = {memory.ptr for memory in work._CAPTURED}
     assert kept == {call[2][1] for call in kernels["k"].calls[1:]} and len(kept) == 2
+    work.release_captured()
+    assert work._CAPTURED == []
 
 
 def test_much_shared_memory_is_asked_for(kernels):
@@ -223,4 +232,28 @@ def test_a_device_that_does_not_tell_its_memory(name, said):
     attributes = {**ATTRIBUTES[90], name: said}
     if said == "nothing":
         del attributes[name]
-    assert work.described(90, attributes, True) == Device(90, 132, 227 << 10, None, True)
+    assert work.described(90, attributes, (13, 0), True) == Device(90, 132, 227 << 10, None, True, True)
+
+
+@pytest.mark.parametrize("nvrtc, grouped", [((12, 4), False), ((12, 8), False), ((12, 9), True), ((13, 0), True)])
+def test_a_compiler_that_cannot_be_asked_for_warpgroups(nvrtc, grouped):
+    """NVRTC below 12.9 refuses a second -arch. The plans must use kernels of sm_90 with it."""
+    device = work.described(90, ATTRIBUTES[90], nvrtc, True)
+    assert (device.grouped, device.engine) == (grouped, grouped)
+    for kernel in OPERATIONS:
+        task = task_without_memory(kernel, DENSE, "bfloat16", formats=CHANNELS_LAST, device=device)
+        launches = families.plan(task).launches
+        assert any(launch.source.startswith("mma") for launch in launches)
+        assert any(is_grouped(launch.macros) for launch in launches) == grouped
+
+
+def test_no_compiler_for_a_device(monkeypatch):
+    """A device must be described without NVRTC, too. The first compilation reports that it is missing."""
+    fake_cupy.install(monkeypatch)
+
+    def missing():
+        raise OSError("libnvrtc.so.12")
+
+    monkeypatch.setattr(sys.modules["cupy"].cuda.nvrtc, "getVersion", missing)
+    assert not work.device_of(0).grouped
+    assert work.device_of(0).arch == 90

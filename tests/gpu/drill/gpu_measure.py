@@ -12,9 +12,10 @@ def release():
 class Measurement:
     def __init__(self, row):
         formats = FORMATS[row.case.channels_last]
-        self.small = Row("", row.case.dtype, row.kernel, formats, ("sum_of_72",))
+        kernel = "dgrad" if row.kernel == "both" else row.kernel
+        self.small = Row("", row.case.dtype, kernel, formats, ("sum_of_72",))
 
-    def run(self):
+    def run(self, deterministic):
         with watched():
             wrong = list(differences(self.small))
         return {"error": float(bool(wrong)), "bitwise": True, "ours_us": 50.0, "cudnn_us": 100.0}

@@ -102,4 +102,4 @@ def encoded(maps, addresses):
     if not maps:
         return b""
     with patch.object(tensor_map, "_driver", lambda: LIBRARY):
-        return tensor_map.encoded(maps, addresses).tobytes()
+        return tensor_map.Encoder(maps)(*addresses).tobytes()
