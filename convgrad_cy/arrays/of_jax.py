@@ -33,7 +33,7 @@ def _view(name, array, like, first):
     if not isinstance(array.dtype, np.dtype):  # for example the dtype of random keys
         raise dtypes.refusal(name, array.dtype)
     if array.dtype == np.float64 and not jax.config.jax_enable_x64:
-        raise TypeError(f"{name} must not be of float64, of which JAX makes no results without jax_enable_x64")
+        raise TypeError(f"{name} must not be of float64, because JAX has no float64 without jax_enable_x64")
     return np.asarray(array)
 
 

@@ -171,5 +171,5 @@ def _named_paddings(rank):
 
 def _pair(value, members, name):
     if members is None or len(members) != 2:
-        raise ValueError(f"{name} must be a (begin, end) pair like those of the other axes, not {shown(value)}")
+        raise ValueError(f"{name} must be a (begin, end) pair like the other axes have, not {shown(value)}")
     return tuple([integer(member, f"{name}[{i}]", 0) for i, member in enumerate(members)])

@@ -97,7 +97,7 @@ def add_arguments(command):
     group = command.add_argument_group("keywords that have no letters")
     group.add_argument("--data-format", metavar="NCX", help="of x and y: NCX, NXC or the like, NHWC too (NCX)")
     group.add_argument("--filter-format", metavar="OIX", help="of w: OIX, XIO or the like, HWIO too (OIX)")
-    group.add_argument("--algorithm", choices=ALGORITHMS, help="(that of calls that name none)")
+    group.add_argument("--algorithm", choices=ALGORITHMS, help="(the default of the process)")
     group.add_argument("--precision", choices=PRECISIONS, help="of float32 on a GPU; no CPU asks for it (high)")
     command.add_argument("--dtype", choices=dtypes.NAMES, default="float32", help="(%(default)s)")
     command.add_argument("--json", action="store_true", help="print an object, not a report")

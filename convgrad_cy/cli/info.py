@@ -102,7 +102,7 @@ def caches():
 def _scratch_limit():
     limit = cg.get_scratch_limit()
     most = "4 times the bytes of its arrays, or 64 MiB if that is more" if limit is None else f"{limit} bytes"
-    return f"a call takes at most {most}, beside its arrays and what each thread has"
+    return f"a call takes at most {most}, without its arrays and the memory of each thread"
 
 
 def _threads():

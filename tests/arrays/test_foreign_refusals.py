@@ -196,7 +196,7 @@ def test_rejected_arrays_of_jax():
     check((x, w.astype("bfloat16")), {}, TypeError, "w must have the dtype of x, float32, not bfloat16")
     check((x.astype("int8"), w), {}, TypeError, f"x must have a dtype among {DTYPES}, not int8")
     check((jax.random.key(0), w), {}, TypeError, f"x must have a dtype among {DTYPES}, not key<fry>")
-    check((wide, w), {}, TypeError, "x must not be of float64, of which JAX makes no results without jax_enable_x64")
+    check((wide, w), {}, TypeError, "x must not be of float64, because JAX has no float64 without jax_enable_x64")
     for function, kind in (
         (jax.jit(lambda x: cg.conv(x, w)), "DynamicJaxprTracer"),
         (jax.vmap(lambda x: cg.conv(x, w)), "BatchTracer"),

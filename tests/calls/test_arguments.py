@@ -112,12 +112,12 @@ KEYWORDS = [
     (
         {"padding": (0, (0, 0))},
         ValueError,
-        "padding[0] must be a (begin, end) pair like those of the other axes, not 0",
+        "padding[0] must be a (begin, end) pair like the other axes have, not 0",
     ),
     (
         {"padding": ((0, 0), (0, 0, 0))},
         ValueError,
-        "padding[1] must be a (begin, end) pair like those of the other axes, not (0, 0, 0)",
+        "padding[1] must be a (begin, end) pair like the other axes have, not (0, 0, 0)",
     ),
     ({"padding": "full"}, ValueError, f"padding must be one of {PADDINGS}, not 'full'"),
     ({"padding": ""}, ValueError, f"padding must be one of {PADDINGS}, not ''"),

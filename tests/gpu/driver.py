@@ -226,6 +226,6 @@ class Kernel:
         most = UNASKED - static if self._asked is None else self._asked
         if launch.shared > most:
             _refuse(
-                f"{launch.kernel}: {launch.shared} bytes of dynamic shared memory beside {static} static ones, "
+                f"{launch.kernel}: {launch.shared} bytes of dynamic shared memory in addition to {static} static ones, "
                 f"where {most} are allowed"
             )

@@ -41,7 +41,7 @@ def refused(name="CUDA_ERROR_INVALID_VALUE", reason=""):
 )
 def test_shared_memory_beyond_48_kb_is_asked_for(static, unasked):
     check(kernel(static), shared=unasked)
-    with refused(reason=f"{unasked + 16} bytes of dynamic shared memory beside {static} static"):
+    with refused(reason=f"{unasked + 16} bytes of dynamic shared memory in addition to {static} static"):
         check(kernel(static), shared=unasked + 16)
     for size in (unasked + 16, 100 * KB, 227 * KB - static):
         asking = kernel(static)

@@ -81,7 +81,7 @@ TINY = {
     "second, but one channel": lambda one, other: (
         but_one_channel(one * np.float32(1e36), 1), but_one_channel(subnormal(other), 1)
     ),
-    "second, beside negative ones": lambda one, other: (
+    "second, with negative ones": lambda one, other: (
         negative_behind_zeros(one) * np.float32(1e36), subnormal(other)
     ),
     "second, of one tap": lambda one, other: (one * np.float32(1e30), one_tap(other)),
