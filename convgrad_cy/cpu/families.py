@@ -11,7 +11,8 @@ from .rewrites import columns, exchanged, overlaps
 
 #: A family has two functions. ``refusal(task)`` is None, or the reason why the family does not take the task.
 #: ``pipeline(task, rest)`` gives the ``Pipeline`` that computes the task. With ``rest(other)`` a family has an
-#: inner task or a fallback planned by the families after it. The last family never refuses.
+#: inner task or a fallback planned by the families after it; a family without these needs no ``rest``. The last
+#: family never refuses.
 PREFERENCE = (columns, overlaps, long_sums, exchanged, winograd, small_groups, direct)
 
 

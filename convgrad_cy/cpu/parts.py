@@ -28,13 +28,13 @@ def _pipeline(task, whole):
     def order(problem):
         return order_of(sum_problem_of(task.operation, problem, task.dtype, task.machine.tile, task.operation == DGRAD))
 
-    # A part of one position has lost its stride, which decides how overlaps divides the taps.
+    # The problem of a part of one position has stride 1, but the stride decides how overlaps divides the taps.
     task = task._replace(problem=replace(task.problem, stride=whole.stride))
     _, family = families.chosen(task._replace(problem=whole))
     if family is long_sums or (family is small_groups and small_groups.refusal(task) is None):
         return family.pipeline(task)
-    if family is small_groups:  # it adds all terms one by one
-        return direct.pipeline(task, order=Order(whole.channels(task.operation == DGRAD)[0], False))
+    if family is small_groups:  # it refuses the part. Direct adds the terms in its order then, one by one.
+        return direct.pipeline(task, order=Order(whole.channels(task.operation == DGRAD)[0], pairs=False))
     if family is overlaps:
         cells = overlaps.stepped(whole)
         orders = [order(overlaps.inner_problem(cells, parts)) for parts in overlaps.combinations(cells)]

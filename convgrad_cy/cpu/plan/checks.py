@@ -1,4 +1,4 @@
-"""Bounds checks of plans: each plan is checked once, before a kernel receives it.
+"""Bounds checks of plans: each job is checked when it is made ready.
 
 A kernel trusts its plan and reads and writes at the addresses that it gives. So a mistake of the planner raises a
 RuntimeError here, before any memory is touched. The checks cover addresses, not the correctness of a result:
@@ -289,7 +289,7 @@ def check_long(walk, blocks, views, most_threads):
 
 @lru_cache(maxsize=256)
 def _checked_rows(kernel, steps, columns, blocks, shapes, *sizes):
-    """Check a plan of few rows, given as bytes. Kept plans come here again, so the last checks are remembered."""
+    """Check a plan of few rows, given as bytes. A kept plan serves several jobs, so the last checks are remembered."""
     rows = np.frombuffer(steps, np.int64).reshape(-1, columns)
     _check(kernel, rows, np.frombuffer(blocks, np.int64).tolist(), shapes, *sizes)
 

@@ -3,8 +3,8 @@
 A step has ``operands``, ``moved(distances)`` and ``ready(numbers)``. The last gives an object with ``run_on(memories,
 before)``: ``memories`` are the addresses of the call's two inputs, of its result, and of the pipeline's buffers.
 
-Only steps from the last kernel on may write the result. All memory is allocated by then. So this kernel receives the
-``before`` of a call, which must run between the last allocation and the first store.
+No step before the last one that allocates may write the result. That step (the first one, if none allocates) receives
+the ``before`` of a call. It calls it after its own allocations and before its first store.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The scratch limit: bytes that a call may allocate in addition to its arrays. Memory of single threads is not counted.
+"""The scratch limit: bytes that a call may allocate in addition to its arrays. Memory of each thread is not counted.
 
 The limit decides between families and limits the number of slices, so it affects bits. It therefore depends on the
 problem and on ``set_scratch_limit`` alone, never on a layout or on threads. A family's need is the need in its worst

@@ -2,7 +2,7 @@
 
 A convolution commutes. Position p of y and tap t meet x at ``p * stride + t * dilation - pad``, and this formula is
 symmetric in p and t. So the filter and y can be exchanged, if stride and dilation are exchanged too. The channels of x
-then become the batch, and the batch becomes the channels of x (one axis is written)::
+then become the batch, and the batch becomes the channels of x (shown for one axis)::
 
     dx[n, i, q] = sum over o, p, t of  dy[n, o, p] * w[o, i, t]    dgrad stays dgrad
      y[n, o, p] = sum over i, t of     x[n, i, .] * w[o, i, t]     fprop is wgrad, which sums over the batch i
@@ -111,9 +111,9 @@ def _is_slower(task, taps, positions):
             return Reason("the filter is less than {} times as large as the stride", overlap)
     if operation == DGRAD and problem.groups == 1:
         lanes = dgrad_costs.lanes_of(task.dtype)
-        own, itself = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.direct))
+        own, other = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.direct))
         slower = "it takes {:.2f} times as long as direct"
-        return None if own < itself else Reason(slower, Ratio(own, itself))
+        return None if own < other else Reason(slower, Ratio(own, other))
     if _is_left_to_small_groups(task):
         return "small groups fill their vectors"
     least = _least(task)

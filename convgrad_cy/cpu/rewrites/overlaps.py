@@ -1,7 +1,7 @@
 """Data gradients of few channels with kernels at least as large as their stride: patches of x touch or overlap.
 
 The elements of x within one stride become the channels of a *cell* (space-to-depth). On cells, the gradient is the
-gradient of a convolution of unit stride, and each tap reaches all elements of a cell (one axis is written)::
+gradient of a convolution of unit stride, and each tap reaches all elements of a cell (shown for one axis)::
 
     cells[n, b, (c, r)] = sum over o, m of  dy[n, o, b - m] * w[o, c, m * stride + r]
     dx[n, c, b * stride + r - pad] = cells[n, b, (c, r)]
@@ -102,7 +102,10 @@ def refusal(task):
 
 
 def stepped(problem):
-    """The same problem with cells as large as its patches, if x consists of patches: one position has any stride."""
+    """The problem with its kernel as the stride, if x consists of patches, otherwise unchanged.
+
+    On an axis of one position the stride may be another one. It has no effect, but cells would have another size.
+    """
     return replace(problem, stride=problem.kernel) if has_patches(problem) else problem
 
 
