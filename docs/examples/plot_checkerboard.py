@@ -22,8 +22,9 @@ for taps, axis in zip((2, 3, 4, 5), axes, strict=True):
 figure.colorbar(picture, ax=axes, label="terms of an output element")
 
 # %%
-# The two gradients of this layer are a convolution and a filter gradient. A constant output gradient tells each
-# element of the filter how many terms it takes part in: all have the same number.
+# The gradient of the filter
+# --------------------------
+# A constant output gradient tells each element of the filter how many terms it takes part in. All have the same number.
 
 dy = np.ones_like(y)[None, None]
 print(cg.conv_transpose_backward_filter(x, dy, w.shape, stride=2)[0, 0])

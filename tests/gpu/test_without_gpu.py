@@ -29,7 +29,7 @@ class Tensor:
 
 def run(code, *path, **environment):
     """The output of a new process, with folders before its path."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(info.__file__)))
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(info.__file__))))
     path = os.pathsep.join([*map(str, path), here, os.environ.get("PYTHONPATH", "")])
     environment = os.environ | environment | {"PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)

@@ -4,11 +4,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from convgrad_cy._repeat import address_of
 from layouts import INPUTS, OUTPUTS
 from operations import OPERATIONS, bits, real_tensors
 from problems import PROBLEMS, parse
 
+from convgrad_cy import _repeat
 from convgrad_cy.cpu.plan.operand import Operand
 from convgrad_cy.cpu.plan.pipeline import Sequence
 from convgrad_cy.cpu.rewrites import copies
@@ -42,7 +42,7 @@ def counted(monkeypatch):
 
 def copy(array, target, threads):
     step = copies.Copy(Operand(0, 0, array), Operand(1, 0, target), threads)
-    step.ready({}).run_on((address_of(array), address_of(target)))
+    step.ready({}).run_on((_repeat.address_of(array), _repeat.address_of(target)))
 
 
 @pytest.mark.parametrize("threads", (1, 2))

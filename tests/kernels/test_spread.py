@@ -48,13 +48,13 @@ operations = pytest.mark.parametrize("operation", KERNELS)
 
 def spreads(monkeypatch, operation, text, dtype, data_format="NXC"):
     """``Blocks.spreads`` of the call; 0 if another family takes it."""
-    seen, problem, job = [0], parse(f'{text}"spread"'), small_groups.job
-    monkeypatch.setattr(small_groups, "job", lambda *task: seen.append(job(*task)) or seen[-1])
+    seen, problem, pipeline = [0], parse(f'{text}"spread"'), small_groups.pipeline
+    monkeypatch.setattr(small_groups, "pipeline", lambda *task: seen.append(pipeline(*task)) or seen[-1])
     tensors, _ = integer_tensors(problem, dtype)
     calls.forget()
     OPERATIONS[operation].call(problem, tensors, data_format, "OIX", layout=np.ascontiguousarray)
     monkeypatch.undo()
-    return seen[-1] and Blocks(*seen[-1].plan.blocks.tolist()).spreads
+    return seen[-1] and Blocks(*seen[-1].steps[0].plan.blocks.tolist()).spreads
 
 
 @operations

@@ -229,9 +229,9 @@ def test_no_mismatch_of_a_team(geometry, monkeypatch):
     threads = set()
     ready = Job.ready
 
-    def noted(job):
+    def noted(job, numbers):
         threads.add(int(job.plan.blocks[0]))
-        return ready(job)
+        return ready(job, numbers)
 
     monkeypatch.setattr(Job, "ready", noted)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())

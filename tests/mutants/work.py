@@ -23,12 +23,17 @@ WORK_MUTANTS = [
         "test_orders.py test_columns.py",
         ("an array's axes in the order of its shape", "elements.transpose(inverse)", "elements.transpose(order)"),
         ("a view begins where its memory does", "self.offset + distance(self.view, view)", "self.offset"),
-        ("operands of other parts stay", "self.offset + further", "self.offset"),
     ),
     *mutants_of(
         "convgrad_cy/cpu/plan/pipeline.py",
         "test_columns.py test_conv_backward.py",
-        ("the first step says that all memory is allocated", "number == self.last", "number == 0"),
+        (
+            "the first step says that all memory is allocated",
+            "number == self.last",
+            "number == 0",
+            "before if number == self.last",
+        ),
+        ("a loop's other rounds have the operands of the first", "moved[number] += size", DROPPED),
     ),
     *mutants_of(
         "convgrad_cy/cpu/rewrites/folded_taps.py",
@@ -49,7 +54,7 @@ WORK_MUTANTS = [
     *mutants_of(
         "convgrad_cy/cpu/rewrites/columns.py",
         "test_columns.py",
-        ("a copied filter is not filled", "made.append(Pipeline((Copy(whole, own, threads),)))", DROPPED),
+        ("a copied filter is not filled", "(Copy(whole, own, threads),)", "()"),
         (
             "elements of any order are (channel, tap)",
             "self.channels_last",
@@ -58,13 +63,13 @@ WORK_MUTANTS = [
         ),
         (
             "parts have the first images",
-            "y.view[of_images]",
-            "y.view[: of_images.stop - of_images.start]",
+            "y.view[images]",
+            "y.view[: images.stop - images.start]",
         ),
         (
             "parts are added where the first is",
-            "added.view[of_images, :, of_channels]",
-            "added.view[: of_images.stop - of_images.start, :, : of_channels.stop - of_channels.start]",
+            "x.view[images, :, channels]",
+            "x.view[: images.stop - images.start, :, : channels.stop - channels.start]",
         ),
         ("parts are not stored", "made.append(Pipeline((Copy(added, x, threads),)))", DROPPED),
     ),

@@ -40,7 +40,8 @@ def test_best(first, others, threads):
     """The best choice must never end later, and must be the first unless another ends much earlier."""
 
     def ends(one):  # one loop after the other
-        return cycles_until_end([Tasks(*one)], threads, WIDE.late_part) + cycles_until_end([Tasks(1, 0.0)], threads, 0)
+        late_part = WIDE.late_part if threads > WIDE.tuned_threads else 0
+        return cycles_until_end([Tasks(*one)], threads, late_part) + cycles_until_end([Tasks(1, 0.0)], threads, 0)
 
     best = best_cut(first, others, lambda one: [[Tasks(*one)], [Tasks(1, 0.0)]], threads, WIDE)
     assert best == first or ends(best) <= WIDE.cut_gain * ends(first)

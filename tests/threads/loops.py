@@ -11,7 +11,7 @@ def _reals(*shape):
 
 _X, _W, _Y = _reals(2, 32, 26, 26), _reals(32, 32, 3, 3), _reals(2, 32, 24, 24)
 _LANES, _LANES_W, _LANES_Y = _reals(4, 64, 26, 26), _reals(64, 1, 3, 3), _reals(4, 64, 24, 24)
-_PATCHES, _PATCHES_W = _reals(4, 96, 8, 8), _reals(96, 3, 8, 8)
+_PATCHES, _PATCHES_W = _reals(4, 512, 8, 8), _reals(512, 3, 8, 8)
 
 #: The kernel, with "lanes" if vectors run along the groups -> the call.
 CALLS = {

@@ -123,9 +123,9 @@ def test_other_plans_have_the_same_bits(monkeypatch, data_format, algorithm):
     """Other plans of a layer with several chunks, boxes and slices, cut for many threads, must have equal bits."""
     seen, usual = set(), Job.ready
 
-    def ready(job):
+    def ready(job, numbers):
         seen.add((job.kernel, *job.plan.blocks[1:].tolist(), job.plan.steps.tobytes()))
-        return usual(job)
+        return usual(job, numbers)
 
     monkeypatch.setattr(Job, "ready", ready)
     geometry = {"batch": 4, "groups": 1, "x_channels": 130, "y_channels": 130, "extent": [20, 24], "kernel": 3}

@@ -31,10 +31,10 @@ def test_calls_have_a_team(monkeypatch):
     """The calls of ``loops`` must have the loops and teams of their names: the tests of teams depend on them."""
     seen = []
 
-    def ready(job):
+    def ready(job, numbers):
         lanes = " lanes" if not job.kernel.startswith("winograd") and job.plan.blocks[1] else ""
         seen.append((f"{job.kernel}{lanes}", int(job.plan.blocks[0])))
-        return usual_ready(job)
+        return usual_ready(job, numbers)
 
     def rearrange(source, target, number):
         seen.append(("rearrange", number))

@@ -46,7 +46,7 @@ LIMITED = (
     "mb8ic1ih128oc64kh3ph1",
     "mb32g64ic64ih56oc64kh3ph1",
     "mb16ic64ih56oc64kh4sh2ph1",
-    "mb32ic3ih224oc96kh16sh16",
+    "mb8ic3ih224oc512kh16sh16",
     "mb2ic1iw90000oc300kw400sw160",
     "mb64ic512ih7oc2kh7",
     "mb64ic64ih9oh3oc64kh5sh2",

@@ -94,7 +94,7 @@ def _cases():
     yield Case("phases", parse('mb2ic24ih25oc40kh3sh2ph1n"phases"'))
     yield Case("slices", parse('mb5ic3ih17oc2kh3ph1n"slices"'))
     yield Case("wide_slices", parse('mb4ic16ih40oc16kh3ph1n"wide"'))
-    patches = parse('mb8ic3ih64oc64oh16kh4sh4n"patches"')
+    patches = parse('mb1ic3ih64oc512oh16kh4sh4n"patches"')
     yield Case("patches", patches, strided=True)
     yield Case("patches_copied_filter", patches, formats=("NXC", "OIX"), strided=True)
     yield Case("overlaps", parse('mb2ic1iw4128oc200ow64kw160sw64pw32n"overlaps"'), strided=True)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import reference
 from fillings import LEAST, MODES, filled
 from operations import FLOATS, OPERATIONS, Tensors, dtype_of, reference_kernel
 from problems import PROBLEMS, parse
+
+from convgrad_cy.cli.check import reference as definition
 
 modes = pytest.mark.parametrize("mode", MODES)
 NAMES = ("conv", "conv_backward_data", "conv_backward_filter")
@@ -42,7 +43,7 @@ def exact_for(monkeypatch):
         if dtype == "float64":
             if np.finfo(np.longdouble).eps == np.finfo(np.float64).eps:
                 pytest.skip("long double is double here")
-            monkeypatch.setattr(reference, "_wide", lambda array: np.array(array, np.longdouble))
+            monkeypatch.setattr(definition, "_wide", lambda array: np.array(array, np.longdouble))
 
     return prepare
 

@@ -27,7 +27,7 @@ LARGER = [
         'mb1ic21ih12iw19oc35kh5ph2n"tiles_5x5"',
         'mb2ic19ih15oc37kh3sh2ph1n"tiles_stride2"',
         'mb1g5ic40ih13oc40kh3ph1n"groups_of_eight"',
-        'mb8ic3ih96oc35oh24kh4sh4n"patches"',
+        'mb1ic3ih96oc512oh24kh4sh4n"patches"',
         'mb2ic1iw4128oc200ow64kw160sw64pw32n"overlaps"',
         'mb3g6ic18ih14oc12oh2kh13n"exchanged"',
         'mb2g8ic16ih5oc24oh6kh12ph6n"reversed"',

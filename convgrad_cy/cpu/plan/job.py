@@ -24,10 +24,8 @@ class Job(NamedTuple):
     def operands(self):
         return self.task.operands
 
-    def moved(self, distances):
-        """This job on operands that are ``distances[memory]`` bytes further in their memories."""
-        task = self.task._replace(operands=tuple([operand.moved(distances) for operand in self.operands]))
-        return self._replace(task=task, fallback=self.fallback and self.fallback.moved(distances))
+    def kernels(self):
+        return [self]
 
     def ready(self, numbers):
         """The work, for any arrays that lie in memory like the task's. Raises if the plan would leave its tensors.

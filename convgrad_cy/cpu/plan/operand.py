@@ -38,8 +38,3 @@ class Operand(NamedTuple):
     def seen(self, view):
         """The operand of ``view``, which shares the memory of this operand's view."""
         return Operand(self.memory, self.offset + distance(self.view, view), view)
-
-    def moved(self, distances):
-        """This operand, ``distances[memory]`` bytes further in its memory."""
-        further = distances.get(self.memory, 0)
-        return self._replace(offset=self.offset + further) if further else self

@@ -1,7 +1,7 @@
 """A pipeline: the steps that compute a task, as data. Copies in, kernels, copies out.
 
-A step has ``operands``, ``moved(distances)`` and ``ready(numbers)``. The last gives an object with ``run_on(memories,
-before)``: ``memories`` are the addresses of the call's two inputs, of its result, and of the pipeline's buffers.
+A step has ``operands``, ``allocates``, ``kernels()`` and ``ready(numbers)``. The last gives an object with
+``run_on(memories, before)``: ``memories`` are the addresses of the call's two inputs, its result and the buffers.
 
 No step before the last one that allocates may write the result. That step (the first one, if none allocates) receives
 the ``before`` of a call. It calls it after its own allocations and before its first store.
@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from ..._repeat import Work, address_of
 from ...arrays import NUMPY
-from .job import Job
 from .operand import Buffer
 from .reasons import Reason
 from .scratch import SCRATCH
@@ -35,13 +34,9 @@ class Pipeline(NamedTuple):
         """This pipeline between the steps ``before`` and ``after``."""
         return self._replace(steps=(*before, *self.steps, *after)).noted(**notes)
 
-    def moved(self, distances):
-        """This pipeline on operands that are ``distances[memory]`` bytes further in their memories."""
-        return self._replace(steps=tuple([step.moved(distances) for step in self.steps]))
-
     def kernels(self):
         """The jobs among the steps."""
-        return [step for step in self.steps if isinstance(step, Job)]
+        return list(chain.from_iterable(step.kernels() for step in self.steps))
 
     def details(self, names):
         """Names and values for ``explain``: the kernel with the most products, and the notes.
@@ -50,7 +45,7 @@ class Pipeline(NamedTuple):
         """
         main = max(self.kernels(), key=lambda kernel: kernel.task.problem.multiplications)
         own, notes = dict(main.describe(main)), self.notes
-        others = [operand.memory for step in self.steps if not isinstance(step, Job) for operand in step.operands]
+        others = [operand.memory for step in self.steps if not step.kernels() for operand in step.operands]
         copied = [name for memory, name in names.items() if memory in others]
         if copied and "copied" not in notes:
             notes = notes | {"copied": ", ".join(copied)}
@@ -63,8 +58,8 @@ class Pipeline(NamedTuple):
         most = live = 0
         for step, makes, drops in _lives(self.steps):
             live += sum(buffer.elements.nbytes for buffer in makes)
-            own = dict(step.describe(step))[SCRATCH] if isinstance(step, Job) else 0
-            most = max(most, live + own)
+            own = [dict(kernel.describe(kernel))[SCRATCH] for kernel in step.kernels()]
+            most = max(most, live + max(own, default=0))
             live -= sum(buffer.elements.nbytes for buffer in drops)
         return most
 
@@ -85,8 +80,12 @@ class Pipeline(NamedTuple):
             )
             for step, makes, drops in lives
         ]
-        last = max((number for number, step in enumerate(self.steps) if step.allocates), default=0)
-        return Sequence(steps, len(buffers), last)
+        return Sequence(steps, len(buffers), last_that_allocates(self.steps))
+
+
+def last_that_allocates(steps):
+    """The number of the last step that allocates memory; 0 if none does."""
+    return max((number for number, step in enumerate(steps) if step.allocates), default=0)
 
 
 def joined(pipelines):
@@ -107,6 +106,47 @@ def _lives(steps):
         makes[first].append(buffer)
         drops[last].append(buffer)
     return zip(steps, makes, drops, strict=True)
+
+
+class Loop(NamedTuple):
+    """A step that runs other steps several times, each time further in some memories.
+
+    ``distances``: for each time, pairs of a memory and the bytes by which its operands are further.
+    """
+
+    steps: tuple
+    distances: tuple
+
+    allocates = True
+
+    @property
+    def operands(self):
+        return [operand for step in self.steps for operand in step.operands]
+
+    def kernels(self):
+        return list(chain.from_iterable(step.kernels() for step in self.steps))
+
+    def ready(self, numbers):
+        steps = [step.ready(numbers) for step in self.steps]
+        distances = [[(numbers.get(memory, memory), size) for memory, size in each] for each in self.distances]
+        return Looping(steps, last_that_allocates(self.steps), distances)
+
+
+class Looping(NamedTuple):
+    """A ``Loop``, ready to run."""
+
+    steps: list
+    last: int  # the last step that allocates
+    distances: list  # for each time, pairs of the number of a memory and bytes
+
+    def run_on(self, memories, before=None):
+        for time, distances in enumerate(self.distances, 1):
+            moved = list(memories)
+            for number, size in distances:
+                moved[number] += size
+            for number, step in enumerate(self.steps):
+                is_last = time == len(self.distances) and number == self.last
+                step.run_on(tuple(moved), before if is_last else None)
 
 
 class Sequence:

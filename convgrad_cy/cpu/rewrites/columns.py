@@ -28,7 +28,7 @@ from ..machine import LINE_BYTES
 from ..machine.kernels import compiled
 from ..plan import scratch
 from ..plan.operand import Operand
-from ..plan.pipeline import Pipeline, joined
+from ..plan.pipeline import Loop, Pipeline, joined
 from ..plan.reasons import Ratio, Reason
 from . import dgrad_costs
 from .copies import Copy, on_copies, widened
@@ -143,29 +143,46 @@ def _columns(task, rest, machine):
     columns = Operand.new((prod(_shape(problem, images, channels)),), y.view.dtype)
     copy = Operand.new((filter.view[:, :, :channels].size,), y.view.dtype) if found.copied else None
     added = Operand.new(x.view.shape, x.view.dtype) if len(parts) > 1 else x
-    products, made = {}, []
-    for of_images, of_channels in parts:
-        own, read = filter.seen(filter.view[:, :, of_channels]), y.seen(y.view[of_images])
+    parts_of_sizes = {}  # parts of equal sizes differ in the begin of their operands alone
+    for part in parts:
+        parts_of_sizes.setdefault(tuple([each.stop - each.start for each in part]), []).append(part)
+    made = []
+    for sizes, alike in parts_of_sizes.items():
+        each = [_operands_of(part, added, filter, y) for part in alike]
+        target, whole, read = each[0]
+        shape = _shape(problem, *sizes)
+        own_columns, own, copies = columns.view[: prod(shape)].reshape(shape), whole, ()
         if copy is not None:
-            whole, own = own, copy.seen(copy.view[: own.view.size].reshape(own.view.shape))
-            made.append(Pipeline((Copy(whole, own, threads),)))
-        sizes = of_images.stop - of_images.start, of_channels.stop - of_channels.start
-        if sizes not in products:  # other parts of these sizes differ in their offsets alone
-            shape = _shape(problem, *sizes)
-            own_columns = columns.view[: prod(shape)].reshape(shape)
-            taps = own.seen(found.operand(own.view))
-            operands = columns.seen(np.moveaxis(own_columns, (-2, -1), (1, 2))), taps, read
-            inner = task._replace(problem=pointwise(problem, *sizes), operands=operands, machine=machine)
-            products[sizes] = rest(inner), own.offset, read.offset
-        product, at_filter, at_y = products[sizes]
-        made.append(product.moved({own.memory: own.offset - at_filter, read.memory: read.offset - at_y}))
-        target = added.seen(added.view[of_images, :, of_channels])
-        made.append(Pipeline((Addition(columns, target, adder, task.dtype.code),)))
+            own = copy.seen(copy.view[: whole.view.size].reshape(whole.view.shape))
+            copies = (Copy(whole, own, threads),)
+        taps = own.seen(found.operand(own.view))
+        operands = columns.seen(np.moveaxis(own_columns, (-2, -1), (1, 2))), taps, read
+        inner = task._replace(problem=pointwise(problem, *sizes), operands=operands, machine=machine)
+        product = rest(inner).around(copies, (Addition(columns, target, adder, task.dtype.code),))
+        if len(alike) > 1:
+            distances = tuple([_distances(each[0], other) for other in each])
+            product = product._replace(steps=(Loop(product.steps, distances),))
+        made.append(product)
     if len(parts) > 1:  # x is written after the last product, which still allocates memory
         made.append(Pipeline((Copy(added, x, threads),)))
     notes = {"parts": len(parts), "channels_of_x_that_are_added_at_a_time": adder.block}
     copied = "x, which is added from columns" + (", and the filter" if found.copied else "")
     return joined(made).noted(**notes, copied=copied)
+
+
+def _operands_of(part, x, filter, y):
+    """The operands of a part (images, channels of x): of x, of the filter and of y."""
+    images, channels = part
+    return (
+        x.seen(x.view[images, :, channels]),
+        filter.seen(filter.view[:, :, channels]),
+        y.seen(y.view[images]),
+    )
+
+
+def _distances(first, other):
+    """Pairs of a memory and the bytes by which the operands of another part are further in it."""
+    return tuple([(one.memory, two.offset - one.offset) for one, two in zip(first, other, strict=True)])
 
 
 def _axes_of(problem):
@@ -232,8 +249,8 @@ class Addition(NamedTuple):
     def operands(self):
         return self.columns, self.target
 
-    def moved(self, distances):
-        return self._replace(columns=self.columns.moved(distances), target=self.target.moved(distances))
+    def kernels(self):
+        return []
 
     def ready(self, numbers):
         ends = [(numbers.get(memory, memory), offset, view) for memory, offset, view in self.operands]
