@@ -253,20 +253,20 @@ class Addition(NamedTuple):
         return []
 
     def ready(self, numbers):
-        ends = [(numbers.get(memory, memory), offset, view) for memory, offset, view in self.operands]
+        ends = [
+            (numbers.get(memory, memory), offset, (view.shape, view.strides, view.dtype))
+            for memory, offset, view in self.operands
+        ]
         return Adding(ends, self.adder, self.code)
 
 
 class Adding(NamedTuple):
     """An ``Addition``, ready to run."""
 
-    ends: list  # of columns and target: number of the memory, offset, view
+    ends: list  # of columns and target: number of the memory, offset, layout. A view would keep its memory.
     adder: Adder
     code: int
 
     def run_on(self, memories, before=None):
-        arrays = [
-            array_at(memories[number] + offset, view.shape, view.strides, view.dtype)
-            for number, offset, view in self.ends
-        ]
+        arrays = [array_at(memories[number] + offset, *layout) for number, offset, layout in self.ends]
         compiled.add_columns(self.code, *arrays, *self.adder, before)

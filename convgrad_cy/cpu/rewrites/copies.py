@@ -102,7 +102,8 @@ class Zeros(NamedTuple):
         return []
 
     def ready(self, numbers):
-        return Filling(numbers.get(self.target.memory, self.target.memory), self.target.offset, self.target.view)
+        memory, offset, view = self.target
+        return Filling(numbers.get(memory, memory), offset, (view.shape, view.strides, view.dtype))
 
 
 class Filling(NamedTuple):
@@ -110,13 +111,12 @@ class Filling(NamedTuple):
 
     number: int  # of the memory
     offset: int
-    view: Any
+    layout: tuple  # shape, strides and dtype. A view would keep its memory.
 
     def run_on(self, memories, before=None):
         if before is not None:
             before()
-        begin, view = memories[self.number] + self.offset, self.view
-        array_at(begin, view.shape, view.strides, view.dtype)[...] = 0
+        array_at(memories[self.number] + self.offset, *self.layout)[...] = 0
 
 
 def on_copies(task, wanted, plan):
