@@ -6,6 +6,7 @@ small enough, too.
 
 import re
 import sys
+import sysconfig
 import zipfile
 import zlib
 from pathlib import Path
@@ -20,7 +21,8 @@ def main(chosen, wheel):
     stray = [name for name in names if re.search(r"\.(c|pyx|pxd|o)$|^(tests|bench|pyx|build)/", name)]
     assert not stray, f"the wheel holds {stray}"
     built = {name.split("/")[1].split(".")[0] for name in names if name.endswith(".so")}
-    in_place = {path.name.split(".")[0]: path for path in Path("convgrad_cy").glob("*.so")}
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")  # not the modules for arm64, which the stage arm builds there, too
+    in_place = {path.name.removesuffix(suffix): path for path in Path("convgrad_cy").glob(f"*{suffix}")}
     expected = {name for name in in_place if not name.startswith("_kernels_") or name == f"_kernels_{chosen}"}
     assert built == expected and len(built) == 6, f"the wheel holds the modules {built}, not {expected}"
     package_files = {"convgrad_cy/include/convgrad/problem.h", "convgrad_cy/data/digits.npz", "convgrad_cy/py.typed"}

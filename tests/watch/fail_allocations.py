@@ -32,7 +32,7 @@ ROWS = {KERNELS: (1, 1 << 40), NUMPY: (1, 1 << 40), PYTHON: (1, 5)}
 #: A first call, which is planned, has thousands of allocations by Python. Only the first WHOLE all fail in turn.
 WHOLE = 40
 #: Messages of NumPy instead of MemoryError if it finds no memory for an object while a call is planned.
-OF_NUMPY = ("invalid field name", "error return without exception set")
+OF_NUMPY = ("invalid field name", "error return without exception set", "returned NULL without setting an exception")
 #: Rounds in which the same allocations fail: lost memory is lost in each of them. (Not for Python: it loses arguments
 #: itself if it finds no memory for a frame.) This program itself keeps less than MOST_BLOCKS of Python's blocks.
 ROUNDS, MOST_BLOCKS = 3, 100
