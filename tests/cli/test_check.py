@@ -283,6 +283,9 @@ def test_gpu_needs_ml_dtypes_for_bfloat16(monkeypatch):
 @pytest.mark.checkout
 @pytest.mark.parametrize("template", ["wrong_result", "installation", "slow"])
 def test_the_issue_templates_ask_for_it(template):
-    text = (Path(__file__).parents[2] / f".github/ISSUE_TEMPLATE/{template}.yml").read_text(encoding="utf-8")
+    folder = Path(__file__).parents[2] / ".github/ISSUE_TEMPLATE"
+    if not folder.exists():
+        pytest.skip("a source distribution has no templates of issues")
+    text = (folder / f"{template}.yml").read_text(encoding="utf-8")
     assert "label: Output of `python -m convgrad_cy check`" in text and "render: text" in text
     assert "{" not in text and "\t" not in text  # plain YAML, which needs no parser to be read
