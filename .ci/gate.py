@@ -38,9 +38,9 @@ class Stage(NamedTuple):
 
 #: In the order in which they run.
 STAGES = [
-    Stage("lint", 35, "ruff, cython-lint, clang-format, zizmor; words, commit subjects, the size of the repository"),
-    Stage("demo", 175, "README's first command: builds this machine's best instruction set, trains a small network"),
-    Stage("suite", 360, "README's second command: the whole suite with all cores"),
+    Stage("lint", 20, "ruff, cython-lint, clang-format, zizmor; words, commit subjects, the size of the repository"),
+    Stage("demo", 150, "README's first command: builds this machine's best instruction set, trains a small network"),
+    Stage("suite", 345, "README's second command: the whole suite with all cores"),
     Stage("fast", 60, "each test with a few of its parameters", None, "SHARE=0.02"),
     Stage("threads", 75, "kernels with one thread", "SHARE=0.03", "SHARE=1"),
     Stage("isas", 285, "the other instruction sets: build, kernels", "SHARE=0.03", "SHARE=1"),

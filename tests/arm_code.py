@@ -11,7 +11,7 @@ from typing import NamedTuple
 #: Function -> the instruction that adds its products.
 TILES = {"tile_f32": "fmla", "tile_pairs": "bfdot"}
 ROWS, VECTORS = 6, 4
-MOST_INSTRUCTIONS = 1.8  # for each of those that add products
+MOST_INSTRUCTIONS = 1.8  # of a loop, for each instruction that adds products
 
 BRANCH = re.compile(r"(?:b|b\.\w+|bl|blr|br|ret|cbn?z|tbn?z)\b")
 #: An instruction that takes an element of its last vector, such as "fmla v5.4s, v0.4s, v4.s[0]".

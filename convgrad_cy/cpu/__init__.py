@@ -2,13 +2,14 @@
 
 A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) turns it
 into a ``Pipeline`` (plan/pipeline.py): copies in, kernels, copies out. Each kernel is a ``Job`` (plan/job.py): the name
-of a kernel, a plan of integers, and the operands. ``Pipeline.ready`` gives the work, which
-runs on any arrays that lie in memory like the call's.
+of a kernel, a plan of integers, and the operands. ``Pipeline.ready`` gives the work, which runs on any arrays that lie
+in memory like the call's.
 
 - ``machine/``: the register tile, the caches, the kernels, and the tuned numbers that decide which choice is faster.
 - ``plan/``: the parts of planning that all families share.
 - ``rewrites/``: families that turn a task into a task for another problem, with copies around it.
 - ``direct/``, ``winograd/``, ``small_groups/``, ``long_sums/``: families that plan a kernel of ``pyx/``.
+- ``parts.py``: a part of a problem, planned so that it has the bits of the whole.
 """
 
 from ..settings.without_openmp import warn_if_serial

@@ -205,7 +205,7 @@ def changed_setting():
 
 
 def evicted():
-    """Other calls, until those that are known are dropped."""
+    """Other calls, until the known calls are dropped."""
     calls._KNOWN.most = calls._KNOWN.bytes
     x, w = (fake_cupy.array(np.ones((1, 1, size), np.float32)) for size in (9, 3))
     for padding in range(1, 12):

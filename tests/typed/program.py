@@ -13,7 +13,7 @@ from convgrad_cy.typing import Keywords
 F4 = NDArray[np.float32]
 
 
-# Arrays of libraries that are not installed, with the members by which the types know them.
+# Arrays of libraries that are not installed. They have the members that the protocols of convgrad_cy.typing name.
 
 
 class Tensor:

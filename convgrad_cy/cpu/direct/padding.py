@@ -9,9 +9,9 @@ from math import prod
 from operator import mul
 
 
-def _ranges(axis, taps=None):
-    """For each tap, or each of ``taps``, the range (begin, end) of positions at which it lies inside the source."""
-    for tap in range(axis.taps) if taps is None else taps:
+def _ranges(axis):
+    """For each tap, the range (begin, end) of positions at which it lies inside the source."""
+    for tap in range(axis.taps):
         first = axis.source_begin + tap * axis.source_tap
         begin = min(max(0, -(first // axis.source_step)), axis.positions)
         end = min(axis.positions, -((first - axis.source_size) // axis.source_step))

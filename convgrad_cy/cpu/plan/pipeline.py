@@ -12,8 +12,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..._repeat import Work, address_of
+from ..._repeat import address_of
 from ...arrays import NUMPY
+from .job import Job
 from .operand import Buffer
 from .reasons import Reason
 from .scratch import SCRATCH
@@ -66,10 +67,8 @@ class Pipeline(NamedTuple):
     def ready(self):
         """The work of the pipeline: a ``Work``, or a ``Sequence``, which has the same ``run``."""
         lives = list(_lives(self.steps))
-        if len(lives) == 1 and not lives[0][1]:
-            work = self.steps[0].ready({})
-            if type(work) is Work:
-                return work
+        if len(lives) == 1 and isinstance(self.steps[0], Job):  # one kernel on the call's arrays needs no buffers
+            return self.steps[0].ready({})
         buffers = [buffer for _, makes, _ in lives for buffer in makes]
         numbers = {buffer: number for number, buffer in enumerate(buffers, 3)}
         steps = [
@@ -109,9 +108,9 @@ def _lives(steps):
 
 
 class Loop(NamedTuple):
-    """A step that runs other steps several times, each time further in some memories.
+    """A step that runs other steps in several rounds. The operands of a round begin elsewhere in their memories.
 
-    ``distances``: for each time, pairs of a memory and the bytes by which its operands are further.
+    ``distances``: for each round, pairs (memory, bytes). The bytes are added to the address of the memory.
     """
 
     steps: tuple
@@ -137,15 +136,15 @@ class Looping(NamedTuple):
 
     steps: list
     last: int  # the last step that allocates
-    distances: list  # for each time, pairs of the number of a memory and bytes
+    distances: list  # for each round, pairs (number of a memory, bytes)
 
     def run_on(self, memories, before=None):
-        for time, distances in enumerate(self.distances, 1):
+        for rounds, distances in enumerate(self.distances, 1):
             moved = list(memories)
             for number, size in distances:
                 moved[number] += size
             for number, step in enumerate(self.steps):
-                is_last = time == len(self.distances) and number == self.last
+                is_last = rounds == len(self.distances) and number == self.last
                 step.run_on(tuple(moved), before if is_last else None)
 
 

@@ -181,7 +181,7 @@ def _operands_of(part, x, filter, y):
 
 
 def _distances(first, other):
-    """Pairs of a memory and the bytes by which the operands of another part are further in it."""
+    """Pairs (memory, bytes): added to the addresses, the bytes turn the first part's operands into another's."""
     return tuple([(one.memory, two.offset - one.offset) for one, two in zip(first, other, strict=True)])
 
 

@@ -17,14 +17,12 @@ from . import (
     long_sums,
     machine,
     overlaps,
-    patches,
     small_groups,
     winograd,
 )
 
 TABLE = (
     *machine.TABLE,
-    *patches.TABLE,
     *overlaps.TABLE,
     *dgrad_costs.TABLE,
     *columns.TABLE,

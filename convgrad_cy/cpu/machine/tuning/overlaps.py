@@ -1,8 +1,16 @@
-"""When a data gradient is formed from cells, if patches overlap (rewrites/overlaps.py)."""
+"""When a data gradient is formed from cells (rewrites/overlaps.py)."""
 
 from .number import same
 
 TABLE = (
+    same(
+        "most_patch_channels", 16, "channels of x",
+        "With more, the usual kernels fill most of a vector for each tap or stride phase.",
+    ),
+    same(
+        "least_patch_products", 512, "products of an element of x",
+        "If patches do not overlap. With fewer, the copies of x and of the filter take more time than the phases lose.",
+    ),
     same(
         "least_cell_elements", 64, "elements of the largest part of a cell",
         "Fewer elements leave most of a tile empty, as stride phases do.",
