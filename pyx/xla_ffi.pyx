@@ -4,15 +4,34 @@ The structs of xla/ffi/api/c_api.h are declared here up to the last field that i
 jaxlib. XLA promises that a handler of an older minor version keeps working; jaxlib 0.7 has version 0.1.
 """
 
+from time import sleep
+
 cimport cython
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t
+
+cdef extern from *:
+    """
+    /* The number of threads in the handler, and whether it refuses calls. */
+    static int inside, closed;
+    static void enter(void) { __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST); }
+    static void leave(void) { __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST); }
+    static int is_busy(void) { return __atomic_load_n(&inside, __ATOMIC_SEQ_CST); }
+    static void refuse(void) { __atomic_store_n(&closed, 1, __ATOMIC_SEQ_CST); }
+    static int is_closed(void) { return __atomic_load_n(&closed, __ATOMIC_SEQ_CST); }
+    """
+    void enter() noexcept nogil
+    void leave() noexcept nogil
+    bint is_busy() noexcept nogil
+    void refuse() noexcept nogil
+    bint is_closed() noexcept nogil
 
 cdef enum:
     API_MAJOR = 0
     API_MINOR = 1
     EXTENSION_METADATA = 1
     STAGE_EXECUTE = 3
+    ERROR_CANCELLED = 1
     ERROR_INTERNAL = 13
     ERROR_RESOURCE_EXHAUSTED = 8
 
@@ -127,6 +146,16 @@ def computed():
     return computed_calls
 
 
+def close():
+    """Refuse later calls, and wait until the present ones end.
+
+    While Python shuts down, it ends each thread that asks for the GIL. XLA would wait for such a thread for ever.
+    """
+    refuse()
+    while is_busy():
+        sleep(0.001)
+
+
 def handler():
     """The handler as the capsule that ``jax.ffi.register_ffi_target`` takes."""
     return PyCapsule_New(<void *>handle, "xla._CUSTOM_CALL_TARGET", NULL)
@@ -141,23 +170,38 @@ cdef Error *handle(CallFrame *frame) noexcept nogil:
         return NULL
     if frame.stage != STAGE_EXECUTE:
         return NULL
-    with gil:
-        try:
-            run(frame)
-            return NULL
-        except MemoryError as error:
-            return failed(frame, error, ERROR_RESOURCE_EXHAUSTED)
-        except BaseException as error:
-            return failed(frame, error, ERROR_INTERNAL)
+    cdef Error *error
+    enter()
+    if is_closed():
+        error = error_of(frame, b"convgrad_cy: Python is shutting down", ERROR_CANCELLED)
+    else:
+        error = run_with_gil(frame)
+    leave()
+    return error
+
+
+cdef Error *run_with_gil(CallFrame *frame) noexcept with gil:
+    try:
+        run(frame)
+        return NULL
+    except MemoryError as error:
+        return failed(frame, error, ERROR_RESOURCE_EXHAUSTED)
+    except BaseException as error:
+        return failed(frame, error, ERROR_INTERNAL)
 
 
 cdef Error *failed(CallFrame *frame, error, int code) noexcept:
-    """The exception as an error of XLA, which copies the text."""
-    cdef ErrorArguments arguments
+    """The exception as an error of XLA."""
     try:
         text = f"convgrad_cy: {type(error).__name__}: {error}".encode("utf-8", "replace")
     except BaseException:
         text = b"convgrad_cy: an exception without a text"
+    return error_of(frame, text, code)
+
+
+cdef Error *error_of(CallFrame *frame, const char *text, int code) noexcept nogil:
+    """An error of XLA, which copies the text."""
+    cdef ErrorArguments arguments
     arguments.struct_size, arguments.extension = sizeof(ErrorArguments), NULL
     arguments.message, arguments.code = text, code
     return frame.api.create_error(&arguments)

@@ -1,5 +1,6 @@
 """The rule that lowers ``conv_general_dilated`` to a call of our handler, or passes it on to JAX's own rule."""
 
+import atexit
 import logging
 from collections import Counter
 
@@ -10,7 +11,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
-from .._xla_ffi import handler
+from .._xla_ffi import close, handler
 from ..dtypes import BFLOAT16_BITS
 from ..settings.threads import get_num_threads
 from . import plans
@@ -123,6 +124,7 @@ def _call(ctx, reading, text, lhs, rhs, numbers):
 
 
 jax.ffi.register_ffi_target(TARGET, handler(), platform="cpu")
+atexit.register(close)  # a program whose result nobody awaits may still run
 
 
 def rule_of_jax():

@@ -119,6 +119,28 @@ def test_the_persistent_cache(tmp_path):
     assert scripts.run(tmp_path, CACHED) == [f"{float(total)} 1 True"]
 
 
+PENDING = """
+import jax, convgrad_cy.jax
+convgrad_cy.jax.enable()
+jnp = jax.numpy
+x, w = jnp.ones((8, 3, 128, 128)), jnp.ones((3, 3, 3, 3))
+convolve = jax.jit(lambda x, w: jax.lax.conv(x, w, (1, 1), "SAME"))
+slow = jax.jit(lambda x, a: (x + a[0, 0], jnp.sin(a @ a)))
+jax.block_until_ready(convolve(x, w))
+a = jnp.ones((512, 512))
+for _ in range(50):  # XLA computes a program on its own thread if the operands are not computed yet
+    x, a = slow(x, a)
+for _ in range(20):
+    x = convolve(x, w)
+print(x.shape, flush=True)
+"""
+
+
+def test_exit_while_a_program_runs(tmp_path):
+    """Python must exit while XLA's threads want to compute convolutions."""
+    assert scripts.run(tmp_path, PENDING, timeout=60) == ["(8, 3, 128, 128)"]
+
+
 VERSIONS = """
 import convgrad_cy
 try:
