@@ -9,7 +9,10 @@ REASONS = (
         r"resnext50_4_stride2",
         "16 channels per group, stride 2: sums of 16 to 64 terms are too short for the register tile",
     ),
-    (r"deeplab_aspp.*", "dilation 12: the filter (19 MB) and a part of the input for each tap are copied, for few positions of y"),
+    (
+        r"deeplab_aspp.*",
+        "dilation 12: the filter (19 MB) and a part of the input for each tap are copied, for few positions of y",
+    ),
     (
         r"mobilenet_.*|mamba_conv1d",
         "bound by memory: few products for each byte, and the input is read more slowly than by a plain copy",
