@@ -130,7 +130,7 @@ def layers_by_layout():
     ]
     groups = [parted(data["rows"], "layout")(layout) for data in runs.values() for layout in LAYOUTS]
     cells.append(["**all**", *map(mean_of, groups)])
-    cells.append([f"rows at {AS_FAST} or more", *map(fast_rows, groups)])
+    cells.append([f"speedup of {AS_FAST} or more", *map(fast_rows, groups)])
     return markdown_table(["layers", *by_layout(runs)], cells)
 
 
@@ -194,7 +194,7 @@ def memory():
         most = max(row["results"][name]["memory"] for row in measured)
         marks = shares[len(shares) // 2], shares[len(shares) * 9 // 10], shares[-1]
         cells.append([title, len(shares), *(f"{mark:.2f}" for mark in marks), f"{most / 2**20:.0f} MiB"])
-    return markdown_table(["library", "rows", "median", "90 % of rows at most", "maximum", "largest"], cells)
+    return markdown_table(["library", "cases", "median", "90th percentile", "maximum", "largest amount"], cells)
 
 
 def cores():
@@ -216,7 +216,7 @@ def many_threads():
     groups = parted(read("emerald_rapids-x86_64_v4-16threads")["rows"], "kernel", "layout")
     cells = [[title, *(mean_of(groups(kernel, layout)) for layout in LAYOUTS)] for kernel, title in OPERATIONS.items()]
     everything = [[row for kernel in OPERATIONS for row in groups(kernel, layout)] for layout in LAYOUTS]
-    cells += [["**all**", *map(mean_of, everything)], [f"rows at {AS_FAST} or more", *map(fast_rows, everything)]]
+    cells += [["**all**", *map(mean_of, everything)], [f"speedup of {AS_FAST} or more", *map(fast_rows, everything)]]
     return markdown_table(["ResNet-50", *LAYOUTS.values()], cells)
 
 
