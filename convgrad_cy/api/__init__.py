@@ -1,4 +1,4 @@
-"""The functions: check the arguments, run the kernel, return the result."""
+"""The public functions: convolution, transposed convolution and their gradients."""
 
 from .both import conv_backward as conv_backward
 from .both import conv_transpose_backward as conv_transpose_backward

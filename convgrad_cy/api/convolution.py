@@ -10,9 +10,11 @@ def conv(
 ):  # fmt: skip
     """Convolution (cross-correlation) over one, two or three spatial axes.
 
-    For each group, with ``t`` over the taps of the filter, and no term where the position is outside ``x``::
+    For each group, with item n, input channel i, output channel o, position p and tap t::
 
         y[n, o, p] = sum over i, t of  x[n, i, p * stride + t * dilation - pad_begin] * w[o, i, t]
+
+    Terms whose index into ``x`` is out of range are omitted (zero padding).
 
     Parameters
     ----------
@@ -21,36 +23,38 @@ def conv(
     w : array
         Filter, of shape ``(O, C // groups, *kernel)``.
     stride : int or sequence of int, default 1
-        One value, or one for each spatial axis; at least 1. A sequence has a length and is indexed: a tuple, a list, a
-        range, an array of one axis, the shape type of another library.
+        One int, or one for each spatial axis; at least 1. A sequence may be a tuple, a list, a range or a 1-D array.
     padding : int, sequence or str, default 0
         One int, or for each spatial axis one int or one (begin, end) pair, such as ((2, 0),) for a causal 1-D
-        convolution. "valid": no padding. "same" or "same_upper": the output's extent is ceil(input / stride), and an
-        odd element of padding is at the end. "same_lower": an odd element is at the beginning. Names may be in any
-        case.
+        convolution. "valid": no padding. "same" or "same_upper": the output size is ceil(input size / stride). If the
+        total padding is odd, the extra element is at the end. "same_lower": it is at the beginning. Case is ignored.
     dilation : int or sequence of int, default 1
-        Distance between two taps of the filter: one value, or one for each spatial axis, as for `stride`; at least 1.
+        Distance between neighbouring taps of the filter: one int, or one for each spatial axis; at least 1.
     groups : int, default 1
         Number of independent convolutions, each with an equal share of the channels.
     data_format : str, default "NCX"
-        "NCX" (the shapes given here), "NXC" (channels last), or the spelling for a number of axes, such as "NHWC"; in
-        any case.
+        "NCX": channels first, as in the shapes given here. "NXC": channels last. Names with spatial letters, such as
+        "NHWC", also work. Case is ignored.
     filter_format : str, default "OIX"
-        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or the spelling for a number of
-        axes, such as "HWIO"; in any case.
+        "OIX": the axes in the order given here. "XIO": the spatial axes, then I, then O. Names with spatial letters,
+        such as "HWIO", also work. Case is ignored. For a transposed convolution, O stands for its input channels, I for
+        its output channels.
     algorithm : str, optional
         "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 this may be Winograd's.
-        The error of every element is then at most 2e-5 times the largest magnitude in the result, so small elements can
-        lose all digits, and subnormal bfloat16 may count as zero. float64 and int32 are always computed directly.
-        "direct": each element is the sum of its own products, and an item has the same bits alone and in a batch.
-        "winograd": Winograd's algorithm, on a CPU only.
+        Before an element is rounded to its dtype, its error is then at most 2e-5 times the largest magnitude in the
+        result; if all sums cancel, 2e-5 times the largest sum of absolute products. So small elements can lose all
+        digits. Subnormal bfloat16 may count as zero.
+        "direct": the error of an element depends on its own products only. Except in filter gradients, an item has the
+        same bits alone and in any batch.
+        "winograd": Winograd's algorithm, on a CPU only. A ValueError is raised if it does not support the call.
         The default is the setting of `set_default_algorithm`, which is "auto" at first.
     precision : str, default "high"
-        Products of float32 on a GPU. "ieee": float32 products. "high": bfloat16 products that are as exact together.
-        "medium": fewer bfloat16 products, exact to 1e-5 of the result's largest element. A CPU always computes "ieee".
+        Affects float32 on a GPU only. "ieee": float32 products. "high": sums of six bfloat16 products, as accurate as
+        "ieee". "medium": sums of three bfloat16 products, with errors of at most 1e-5 times the result's largest
+        magnitude.
     out : array, optional
-        Receives the result. It has the result's shape and dtype, and shares no memory with the inputs. jax.Array is
-        immutable, so it is not accepted.
+        Receives the result. It must have the result's shape, dtype and device, and share no memory with the inputs. It
+        cannot be a jax.Array, which is immutable.
 
     Returns
     -------
@@ -60,15 +64,15 @@ def conv(
     Raises
     ------
     TypeError
-        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in dtype or device.
+        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in type, dtype or device.
     ValueError
-        A shape, size or keyword is impossible, or `out` cannot be written.
+        Shapes do not agree, a keyword's value is not allowed, or `out` cannot be written.
     MemoryError
         There is too little memory. On a CPU the message names the function and the result's shape and dtype. `out` is
         unchanged after this and the two errors above.
-    Exception
-        An exception of a signal handler, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
-        times a second. The content of `out` is undefined afterwards.
+    BaseException
+        Raised by a signal handler, such as KeyboardInterrupt. During a call in Python's main thread, handlers run about
+        ten times a second. After the exception, `out` has undefined content.
 
     See Also
     --------
@@ -79,11 +83,11 @@ def conv(
 
     Notes
     -----
-    All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU, and the result has
-    the same type. No gradients are recorded. All arrays have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. Inputs may have any byte order; `out` and results have the machine's.
-    float16 and bfloat16 are summed in float32 and rounded once. int32 wraps. The same inputs give the same bits for any
-    number of threads.
+    The arrays of a call are all numpy.ndarray, all torch.Tensor, all jax.Array (on a CPU) or all cupy.ndarray, and so
+    is the result. They are on one device. Automatic differentiation does not record the call. All arrays have one
+    dtype: float16, bfloat16 (of ml_dtypes in numpy.ndarray), float32, float64 or int32. Inputs may have any byte order;
+    `out` and results have the machine's. float16 and bfloat16 are summed in float32 and then rounded once. int32 wraps.
+    On one model of processor, with the same settings, the same inputs give the same bits for any number of threads.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def conv_backward_data(
 ):  # fmt: skip
     """Gradient of `conv` with respect to its input.
 
-    For each group::
+    For each group, with item n, input channel i, output channel o, positions p and q and tap t::
 
         dx[n, i, q] = sum over o, p, t with p * stride + t * dilation - pad_begin == q of  dy[n, o, p] * w[o, i, t]
 
@@ -115,39 +119,41 @@ def conv_backward_data(
     w : array
         Filter, of shape ``(O, C // groups, *kernel)``.
     x_shape : sequence of int
-        Shape of the input of `conv`, with all axes, in `data_format`. Several input sizes can have the same output
-        size, so it is needed.
+        Shape of the input of `conv`, with all axes, in `data_format`. With a stride, several input sizes give the same
+        output size, so it is needed.
     stride : int or sequence of int, default 1
-        One value, or one for each spatial axis; at least 1. A sequence has a length and is indexed: a tuple, a list, a
-        range, an array of one axis, the shape type of another library.
+        One int, or one for each spatial axis; at least 1. A sequence may be a tuple, a list, a range or a 1-D array.
     padding : int, sequence or str, default 0
         One int, or for each spatial axis one int or one (begin, end) pair, such as ((2, 0),) for a causal 1-D
-        convolution. "valid": no padding. "same" or "same_upper": the output's extent is ceil(input / stride), and an
-        odd element of padding is at the end. "same_lower": an odd element is at the beginning. Names may be in any
-        case.
+        convolution. "valid": no padding. "same" or "same_upper": the output size is ceil(input size / stride). If the
+        total padding is odd, the extra element is at the end. "same_lower": it is at the beginning. Case is ignored.
     dilation : int or sequence of int, default 1
-        Distance between two taps of the filter: one value, or one for each spatial axis, as for `stride`; at least 1.
+        Distance between neighbouring taps of the filter: one int, or one for each spatial axis; at least 1.
     groups : int, default 1
         Number of independent convolutions, each with an equal share of the channels.
     data_format : str, default "NCX"
-        "NCX" (the shapes given here), "NXC" (channels last), or the spelling for a number of axes, such as "NHWC"; in
-        any case.
+        "NCX": channels first, as in the shapes given here. "NXC": channels last. Names with spatial letters, such as
+        "NHWC", also work. Case is ignored.
     filter_format : str, default "OIX"
-        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or the spelling for a number of
-        axes, such as "HWIO"; in any case.
+        "OIX": the axes in the order given here. "XIO": the spatial axes, then I, then O. Names with spatial letters,
+        such as "HWIO", also work. Case is ignored. For a transposed convolution, O stands for its input channels, I for
+        its output channels.
     algorithm : str, optional
         "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 this may be Winograd's.
-        The error of every element is then at most 2e-5 times the largest magnitude in the result, so small elements can
-        lose all digits, and subnormal bfloat16 may count as zero. float64 and int32 are always computed directly.
-        "direct": each element is the sum of its own products, and an item has the same bits alone and in a batch.
-        "winograd": Winograd's algorithm, on a CPU only.
+        Before an element is rounded to its dtype, its error is then at most 2e-5 times the largest magnitude in the
+        result; if all sums cancel, 2e-5 times the largest sum of absolute products. So small elements can lose all
+        digits. Subnormal bfloat16 may count as zero.
+        "direct": the error of an element depends on its own products only. Except in filter gradients, an item has the
+        same bits alone and in any batch.
+        "winograd": Winograd's algorithm, on a CPU only. A ValueError is raised if it does not support the call.
         The default is the setting of `set_default_algorithm`, which is "auto" at first.
     precision : str, default "high"
-        Products of float32 on a GPU. "ieee": float32 products. "high": bfloat16 products that are as exact together.
-        "medium": fewer bfloat16 products, exact to 1e-5 of the result's largest element. A CPU always computes "ieee".
+        Affects float32 on a GPU only. "ieee": float32 products. "high": sums of six bfloat16 products, as accurate as
+        "ieee". "medium": sums of three bfloat16 products, with errors of at most 1e-5 times the result's largest
+        magnitude.
     out : array, optional
-        Receives the result. It has the result's shape and dtype, and shares no memory with the inputs. jax.Array is
-        immutable, so it is not accepted.
+        Receives the result. It must have the result's shape, dtype and device, and share no memory with the inputs. It
+        cannot be a jax.Array, which is immutable.
 
     Returns
     -------
@@ -157,15 +163,15 @@ def conv_backward_data(
     Raises
     ------
     TypeError
-        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in dtype or device.
+        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in type, dtype or device.
     ValueError
-        A shape, size or keyword is impossible, or `out` cannot be written.
+        Shapes do not agree, a keyword's value is not allowed, or `out` cannot be written.
     MemoryError
         There is too little memory. On a CPU the message names the function and the result's shape and dtype. `out` is
         unchanged after this and the two errors above.
-    Exception
-        An exception of a signal handler, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
-        times a second. The content of `out` is undefined afterwards.
+    BaseException
+        Raised by a signal handler, such as KeyboardInterrupt. During a call in Python's main thread, handlers run about
+        ten times a second. After the exception, `out` has undefined content.
 
     See Also
     --------
@@ -178,11 +184,11 @@ def conv_backward_data(
     Also known as torch.nn.grad.conv2d_input, TensorFlow conv2d_backprop_input, oneDNN ConvolutionBackwardData and cuDNN
     dgrad.
 
-    All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU, and the result has
-    the same type. No gradients are recorded. All arrays have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. Inputs may have any byte order; `out` and results have the machine's.
-    float16 and bfloat16 are summed in float32 and rounded once. int32 wraps. The same inputs give the same bits for any
-    number of threads.
+    The arrays of a call are all numpy.ndarray, all torch.Tensor, all jax.Array (on a CPU) or all cupy.ndarray, and so
+    is the result. They are on one device. Automatic differentiation does not record the call. All arrays have one
+    dtype: float16, bfloat16 (of ml_dtypes in numpy.ndarray), float32, float64 or int32. Inputs may have any byte order;
+    `out` and results have the machine's. float16 and bfloat16 are summed in float32 and then rounded once. int32 wraps.
+    On one model of processor, with the same settings, the same inputs give the same bits for any number of threads.
 
     Examples
     --------
@@ -203,9 +209,11 @@ def conv_backward_filter(
 ):  # fmt: skip
     """Gradient of `conv` with respect to its filter.
 
-    For each group, with no term where the position is outside ``x``::
+    For each group, with item n, input channel i, output channel o, position p and tap t::
 
         dw[o, i, t] = sum over n, p of  x[n, i, p * stride + t * dilation - pad_begin] * dy[n, o, p]
+
+    Terms whose index into ``x`` is out of range are omitted (zero padding).
 
     Parameters
     ----------
@@ -216,36 +224,38 @@ def conv_backward_filter(
     w_shape : sequence of int
         Shape of the filter with all axes, in `filter_format`: ``(O, C // groups, *kernel)``.
     stride : int or sequence of int, default 1
-        One value, or one for each spatial axis; at least 1. A sequence has a length and is indexed: a tuple, a list, a
-        range, an array of one axis, the shape type of another library.
+        One int, or one for each spatial axis; at least 1. A sequence may be a tuple, a list, a range or a 1-D array.
     padding : int, sequence or str, default 0
         One int, or for each spatial axis one int or one (begin, end) pair, such as ((2, 0),) for a causal 1-D
-        convolution. "valid": no padding. "same" or "same_upper": the output's extent is ceil(input / stride), and an
-        odd element of padding is at the end. "same_lower": an odd element is at the beginning. Names may be in any
-        case.
+        convolution. "valid": no padding. "same" or "same_upper": the output size is ceil(input size / stride). If the
+        total padding is odd, the extra element is at the end. "same_lower": it is at the beginning. Case is ignored.
     dilation : int or sequence of int, default 1
-        Distance between two taps of the filter: one value, or one for each spatial axis, as for `stride`; at least 1.
+        Distance between neighbouring taps of the filter: one int, or one for each spatial axis; at least 1.
     groups : int, default 1
         Number of independent convolutions, each with an equal share of the channels.
     data_format : str, default "NCX"
-        "NCX" (the shapes given here), "NXC" (channels last), or the spelling for a number of axes, such as "NHWC"; in
-        any case.
+        "NCX": channels first, as in the shapes given here. "NXC": channels last. Names with spatial letters, such as
+        "NHWC", also work. Case is ignored.
     filter_format : str, default "OIX"
-        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or the spelling for a number of
-        axes, such as "HWIO"; in any case.
+        "OIX": the axes in the order given here. "XIO": the spatial axes, then I, then O. Names with spatial letters,
+        such as "HWIO", also work. Case is ignored. For a transposed convolution, O stands for its input channels, I for
+        its output channels.
     algorithm : str, optional
         "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 this may be Winograd's.
-        The error of every element is then at most 2e-5 times the largest magnitude in the result, so small elements can
-        lose all digits, and subnormal bfloat16 may count as zero. float64 and int32 are always computed directly.
-        "direct": each element is the sum of its own products, and an item has the same bits alone and in a batch.
-        "winograd": Winograd's algorithm, on a CPU only.
+        Before an element is rounded to its dtype, its error is then at most 2e-5 times the largest magnitude in the
+        result; if all sums cancel, 2e-5 times the largest sum of absolute products. So small elements can lose all
+        digits. Subnormal bfloat16 may count as zero.
+        "direct": the error of an element depends on its own products only. Except in filter gradients, an item has the
+        same bits alone and in any batch.
+        "winograd": Winograd's algorithm, on a CPU only. A ValueError is raised if it does not support the call.
         The default is the setting of `set_default_algorithm`, which is "auto" at first.
     precision : str, default "high"
-        Products of float32 on a GPU. "ieee": float32 products. "high": bfloat16 products that are as exact together.
-        "medium": fewer bfloat16 products, exact to 1e-5 of the result's largest element. A CPU always computes "ieee".
+        Affects float32 on a GPU only. "ieee": float32 products. "high": sums of six bfloat16 products, as accurate as
+        "ieee". "medium": sums of three bfloat16 products, with errors of at most 1e-5 times the result's largest
+        magnitude.
     out : array, optional
-        Receives the result. It has the result's shape and dtype, and shares no memory with the inputs. jax.Array is
-        immutable, so it is not accepted.
+        Receives the result. It must have the result's shape, dtype and device, and share no memory with the inputs. It
+        cannot be a jax.Array, which is immutable.
 
     Returns
     -------
@@ -255,15 +265,15 @@ def conv_backward_filter(
     Raises
     ------
     TypeError
-        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in dtype or device.
+        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in type, dtype or device.
     ValueError
-        A shape, size or keyword is impossible, or `out` cannot be written.
+        Shapes do not agree, a keyword's value is not allowed, or `out` cannot be written.
     MemoryError
         There is too little memory. On a CPU the message names the function and the result's shape and dtype. `out` is
         unchanged after this and the two errors above.
-    Exception
-        An exception of a signal handler, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
-        times a second. The content of `out` is undefined afterwards.
+    BaseException
+        Raised by a signal handler, such as KeyboardInterrupt. During a call in Python's main thread, handlers run about
+        ten times a second. After the exception, `out` has undefined content.
 
     See Also
     --------
@@ -276,11 +286,11 @@ def conv_backward_filter(
     Also known as torch.nn.grad.conv2d_weight, TensorFlow conv2d_backprop_filter, oneDNN ConvolutionBackwardWeights and
     cuDNN wgrad.
 
-    All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU, and the result has
-    the same type. No gradients are recorded. All arrays have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. Inputs may have any byte order; `out` and results have the machine's.
-    float16 and bfloat16 are summed in float32 and rounded once. int32 wraps. The same inputs give the same bits for any
-    number of threads.
+    The arrays of a call are all numpy.ndarray, all torch.Tensor, all jax.Array (on a CPU) or all cupy.ndarray, and so
+    is the result. They are on one device. Automatic differentiation does not record the call. All arrays have one
+    dtype: float16, bfloat16 (of ml_dtypes in numpy.ndarray), float32, float64 or int32. Inputs may have any byte order;
+    `out` and results have the machine's. float16 and bfloat16 are summed in float32 and then rounded once. int32 wraps.
+    On one model of processor, with the same settings, the same inputs give the same bits for any number of threads.
 
     Examples
     --------

@@ -10,7 +10,7 @@ def conv_transpose(
 ):  # fmt: skip
     """Transposed convolution: the data gradient of a convolution, used as a layer.
 
-    For each group::
+    For each group, with item n, input channel i, output channel o, positions p and q and tap t::
 
         y[n, o, q] = sum over i, p, t with p * stride + t * dilation - pad_begin == q of  x[n, i, p] * w[i, o, t]
 
@@ -19,42 +19,46 @@ def conv_transpose(
     x : array
         Input, of shape ``(N, C, *spatial)``.
     w : array
-        Filter, of shape ``(C, O // groups, *kernel)``, like the filter of the convolution whose data gradient this is.
+        Filter, of shape ``(C, O // groups, *kernel)``, as in the convolution whose data gradient this is.
     stride : int or sequence of int, default 1
-        One value, or one for each spatial axis; at least 1. A sequence has a length and is indexed: a tuple, a list, a
-        range, an array of one axis, the shape type of another library.
+        One int, or one for each spatial axis; at least 1. A sequence may be a tuple, a list, a range or a 1-D array.
     padding : int, sequence or str, default 0
-        Number of elements that are cut off the output: one int, or for each spatial axis one int or one (begin, end)
-        pair, such as ((2, 0),). "valid": none. "same" or "same_upper": the output's extent is input * stride, and an
-        odd element is cut off at the end. "same_lower": an odd element is cut off at the beginning. Names may be in any
-        case.
-    output_padding : int or sequence of int, default 0
-        Number of elements added to the output at its end; less than max(stride, dilation).
+        Elements removed from the output: one int, or for each spatial axis one int or one (begin, end) pair, such as
+        ((2, 0),). "valid": none. "same" or "same_upper": the output size is input size * stride, unless `output_shape`
+        is given. If an odd number is removed, the extra element is at the end. "same_lower": it is at the beginning.
+        Case is ignored.
+    output_padding : int, sequence of int or None, default 0
+        Elements added to the output at its end: one int, or one for each spatial axis. It must be less than max(stride,
+        dilation), and 0 with "same" padding or with `output_shape`. None stands for 0.
     output_shape : sequence of int, optional
-        Shape of the output with all axes, in `data_format`, instead of `output_padding`.
+        Shape of the output with all axes, in `data_format`. It replaces `output_padding`.
     dilation : int or sequence of int, default 1
-        Distance between two taps of the filter: one value, or one for each spatial axis, as for `stride`; at least 1.
+        Distance between neighbouring taps of the filter: one int, or one for each spatial axis; at least 1.
     groups : int, default 1
         Number of independent convolutions, each with an equal share of the channels.
     data_format : str, default "NCX"
-        "NCX" (the shapes given here), "NXC" (channels last), or the spelling for a number of axes, such as "NHWC"; in
-        any case.
+        "NCX": channels first, as in the shapes given here. "NXC": channels last. Names with spatial letters, such as
+        "NHWC", also work. Case is ignored.
     filter_format : str, default "OIX"
-        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or the spelling for a number of
-        axes, such as "HWIO"; in any case.
+        "OIX": the axes in the order given here. "XIO": the spatial axes, then I, then O. Names with spatial letters,
+        such as "HWIO", also work. Case is ignored. For a transposed convolution, O stands for its input channels, I for
+        its output channels.
     algorithm : str, optional
         "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 this may be Winograd's.
-        The error of every element is then at most 2e-5 times the largest magnitude in the result, so small elements can
-        lose all digits, and subnormal bfloat16 may count as zero. float64 and int32 are always computed directly.
-        "direct": each element is the sum of its own products, and an item has the same bits alone and in a batch.
-        "winograd": Winograd's algorithm, on a CPU only.
+        Before an element is rounded to its dtype, its error is then at most 2e-5 times the largest magnitude in the
+        result; if all sums cancel, 2e-5 times the largest sum of absolute products. So small elements can lose all
+        digits. Subnormal bfloat16 may count as zero.
+        "direct": the error of an element depends on its own products only. Except in filter gradients, an item has the
+        same bits alone and in any batch.
+        "winograd": Winograd's algorithm, on a CPU only. A ValueError is raised if it does not support the call.
         The default is the setting of `set_default_algorithm`, which is "auto" at first.
     precision : str, default "high"
-        Products of float32 on a GPU. "ieee": float32 products. "high": bfloat16 products that are as exact together.
-        "medium": fewer bfloat16 products, exact to 1e-5 of the result's largest element. A CPU always computes "ieee".
+        Affects float32 on a GPU only. "ieee": float32 products. "high": sums of six bfloat16 products, as accurate as
+        "ieee". "medium": sums of three bfloat16 products, with errors of at most 1e-5 times the result's largest
+        magnitude.
     out : array, optional
-        Receives the result. It has the result's shape and dtype, and shares no memory with the inputs. jax.Array is
-        immutable, so it is not accepted.
+        Receives the result. It must have the result's shape, dtype and device, and share no memory with the inputs. It
+        cannot be a jax.Array, which is immutable.
 
     Returns
     -------
@@ -64,15 +68,15 @@ def conv_transpose(
     Raises
     ------
     TypeError
-        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in dtype or device.
+        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in type, dtype or device.
     ValueError
-        A shape, size or keyword is impossible, or `out` cannot be written.
+        Shapes do not agree, a keyword's value is not allowed, or `out` cannot be written.
     MemoryError
         There is too little memory. On a CPU the message names the function and the result's shape and dtype. `out` is
         unchanged after this and the two errors above.
-    Exception
-        An exception of a signal handler, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
-        times a second. The content of `out` is undefined afterwards.
+    BaseException
+        Raised by a signal handler, such as KeyboardInterrupt. During a call in Python's main thread, handlers run about
+        ten times a second. After the exception, `out` has undefined content.
 
     See Also
     --------
@@ -85,11 +89,11 @@ def conv_transpose(
     -----
     Also known as torch ConvTranspose and, in MATLAB, Keras and older texts, deconvolution.
 
-    All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU, and the result has
-    the same type. No gradients are recorded. All arrays have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. Inputs may have any byte order; `out` and results have the machine's.
-    float16 and bfloat16 are summed in float32 and rounded once. int32 wraps. The same inputs give the same bits for any
-    number of threads.
+    The arrays of a call are all numpy.ndarray, all torch.Tensor, all jax.Array (on a CPU) or all cupy.ndarray, and so
+    is the result. They are on one device. Automatic differentiation does not record the call. All arrays have one
+    dtype: float16, bfloat16 (of ml_dtypes in numpy.ndarray), float32, float64 or int32. Inputs may have any byte order;
+    `out` and results have the machine's. float16 and bfloat16 are summed in float32 and then rounded once. int32 wraps.
+    On one model of processor, with the same settings, the same inputs give the same bits for any number of threads.
 
     Examples
     --------
@@ -110,9 +114,11 @@ def conv_transpose_backward_data(
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its input.
 
-    For each group, with no term where the position is outside ``dy``::
+    For each group, with item n, input channel i, output channel o, position p and tap t::
 
         dx[n, i, p] = sum over o, t of  dy[n, o, p * stride + t * dilation - pad_begin] * w[i, o, t]
+
+    Terms whose index into ``dy`` is out of range are omitted (zero padding).
 
     Parameters
     ----------
@@ -121,40 +127,43 @@ def conv_transpose_backward_data(
     w : array
         Filter, of shape ``(C, O // groups, *kernel)``.
     stride : int or sequence of int, default 1
-        One value, or one for each spatial axis; at least 1. A sequence has a length and is indexed: a tuple, a list, a
-        range, an array of one axis, the shape type of another library.
+        One int, or one for each spatial axis; at least 1. A sequence may be a tuple, a list, a range or a 1-D array.
     padding : int, sequence or str, default 0
-        Number of elements that are cut off the output: one int, or for each spatial axis one int or one (begin, end)
-        pair, such as ((2, 0),). "valid": none. "same" or "same_upper": the output's extent is input * stride, and an
-        odd element is cut off at the end. "same_lower": an odd element is cut off at the beginning. Names may be in any
-        case.
+        Elements removed from the output: one int, or for each spatial axis one int or one (begin, end) pair, such as
+        ((2, 0),). "valid": none. "same" or "same_upper": the output size is input size * stride, unless `output_shape`
+        is given. If an odd number is removed, the extra element is at the end. "same_lower": it is at the beginning.
+        Case is ignored.
     output_padding : int or sequence of int, optional
-        The keyword of `conv_transpose`. `dy` must have the resulting shape. By default the shapes decide.
+        The `output_padding` given to `conv_transpose`; `dy` must have the resulting shape. None: this is not checked.
     output_shape : sequence of int, optional
-        The keyword of `conv_transpose`: the shape of `dy`.
+        The `output_shape` given to `conv_transpose`: the shape of `dy`.
     dilation : int or sequence of int, default 1
-        Distance between two taps of the filter: one value, or one for each spatial axis, as for `stride`; at least 1.
+        Distance between neighbouring taps of the filter: one int, or one for each spatial axis; at least 1.
     groups : int, default 1
         Number of independent convolutions, each with an equal share of the channels.
     data_format : str, default "NCX"
-        "NCX" (the shapes given here), "NXC" (channels last), or the spelling for a number of axes, such as "NHWC"; in
-        any case.
+        "NCX": channels first, as in the shapes given here. "NXC": channels last. Names with spatial letters, such as
+        "NHWC", also work. Case is ignored.
     filter_format : str, default "OIX"
-        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or the spelling for a number of
-        axes, such as "HWIO"; in any case.
+        "OIX": the axes in the order given here. "XIO": the spatial axes, then I, then O. Names with spatial letters,
+        such as "HWIO", also work. Case is ignored. For a transposed convolution, O stands for its input channels, I for
+        its output channels.
     algorithm : str, optional
         "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 this may be Winograd's.
-        The error of every element is then at most 2e-5 times the largest magnitude in the result, so small elements can
-        lose all digits, and subnormal bfloat16 may count as zero. float64 and int32 are always computed directly.
-        "direct": each element is the sum of its own products, and an item has the same bits alone and in a batch.
-        "winograd": Winograd's algorithm, on a CPU only.
+        Before an element is rounded to its dtype, its error is then at most 2e-5 times the largest magnitude in the
+        result; if all sums cancel, 2e-5 times the largest sum of absolute products. So small elements can lose all
+        digits. Subnormal bfloat16 may count as zero.
+        "direct": the error of an element depends on its own products only. Except in filter gradients, an item has the
+        same bits alone and in any batch.
+        "winograd": Winograd's algorithm, on a CPU only. A ValueError is raised if it does not support the call.
         The default is the setting of `set_default_algorithm`, which is "auto" at first.
     precision : str, default "high"
-        Products of float32 on a GPU. "ieee": float32 products. "high": bfloat16 products that are as exact together.
-        "medium": fewer bfloat16 products, exact to 1e-5 of the result's largest element. A CPU always computes "ieee".
+        Affects float32 on a GPU only. "ieee": float32 products. "high": sums of six bfloat16 products, as accurate as
+        "ieee". "medium": sums of three bfloat16 products, with errors of at most 1e-5 times the result's largest
+        magnitude.
     out : array, optional
-        Receives the result. It has the result's shape and dtype, and shares no memory with the inputs. jax.Array is
-        immutable, so it is not accepted.
+        Receives the result. It must have the result's shape, dtype and device, and share no memory with the inputs. It
+        cannot be a jax.Array, which is immutable.
 
     Returns
     -------
@@ -164,15 +173,15 @@ def conv_transpose_backward_data(
     Raises
     ------
     TypeError
-        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in dtype or device.
+        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in type, dtype or device.
     ValueError
-        A shape, size or keyword is impossible, or `out` cannot be written.
+        Shapes do not agree, a keyword's value is not allowed, or `out` cannot be written.
     MemoryError
         There is too little memory. On a CPU the message names the function and the result's shape and dtype. `out` is
         unchanged after this and the two errors above.
-    Exception
-        An exception of a signal handler, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
-        times a second. The content of `out` is undefined afterwards.
+    BaseException
+        Raised by a signal handler, such as KeyboardInterrupt. During a call in Python's main thread, handlers run about
+        ten times a second. After the exception, `out` has undefined content.
 
     See Also
     --------
@@ -182,15 +191,14 @@ def conv_transpose_backward_data(
 
     Notes
     -----
-    This is `conv` of `dy` with the same filter. The exception is an `output_padding` of at least the stride, which
-    needs a dilation greater than the stride. Then `output_padding` determines the extent of dx, and `output_shape`
-    cannot.
+    This is `conv` of `dy` with the same filter, unless `output_padding` is at least the stride, which a larger dilation
+    allows. Then the size of dx depends on `output_padding`, and `output_shape` cannot replace it.
 
-    All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU, and the result has
-    the same type. No gradients are recorded. All arrays have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. Inputs may have any byte order; `out` and results have the machine's.
-    float16 and bfloat16 are summed in float32 and rounded once. int32 wraps. The same inputs give the same bits for any
-    number of threads.
+    The arrays of a call are all numpy.ndarray, all torch.Tensor, all jax.Array (on a CPU) or all cupy.ndarray, and so
+    is the result. They are on one device. Automatic differentiation does not record the call. All arrays have one
+    dtype: float16, bfloat16 (of ml_dtypes in numpy.ndarray), float32, float64 or int32. Inputs may have any byte order;
+    `out` and results have the machine's. float16 and bfloat16 are summed in float32 and then rounded once. int32 wraps.
+    On one model of processor, with the same settings, the same inputs give the same bits for any number of threads.
 
     Examples
     --------
@@ -211,9 +219,11 @@ def conv_transpose_backward_filter(
 ):  # fmt: skip
     """Gradient of `conv_transpose` with respect to its filter.
 
-    For each group, with no term where the position is outside ``dy``::
+    For each group, with item n, input channel i, output channel o, position p and tap t::
 
         dw[i, o, t] = sum over n, p of  x[n, i, p] * dy[n, o, p * stride + t * dilation - pad_begin]
+
+    Terms whose index into ``dy`` is out of range are omitted (zero padding).
 
     Parameters
     ----------
@@ -224,40 +234,43 @@ def conv_transpose_backward_filter(
     w_shape : sequence of int
         Shape of the filter with all axes, in `filter_format`: ``(C, O // groups, *kernel)``.
     stride : int or sequence of int, default 1
-        One value, or one for each spatial axis; at least 1. A sequence has a length and is indexed: a tuple, a list, a
-        range, an array of one axis, the shape type of another library.
+        One int, or one for each spatial axis; at least 1. A sequence may be a tuple, a list, a range or a 1-D array.
     padding : int, sequence or str, default 0
-        Number of elements that are cut off the output: one int, or for each spatial axis one int or one (begin, end)
-        pair, such as ((2, 0),). "valid": none. "same" or "same_upper": the output's extent is input * stride, and an
-        odd element is cut off at the end. "same_lower": an odd element is cut off at the beginning. Names may be in any
-        case.
+        Elements removed from the output: one int, or for each spatial axis one int or one (begin, end) pair, such as
+        ((2, 0),). "valid": none. "same" or "same_upper": the output size is input size * stride, unless `output_shape`
+        is given. If an odd number is removed, the extra element is at the end. "same_lower": it is at the beginning.
+        Case is ignored.
     output_padding : int or sequence of int, optional
-        The keyword of `conv_transpose`. `dy` must have the resulting shape. By default the shapes decide.
+        The `output_padding` given to `conv_transpose`; `dy` must have the resulting shape. None: this is not checked.
     output_shape : sequence of int, optional
-        The keyword of `conv_transpose`: the shape of `dy`.
+        The `output_shape` given to `conv_transpose`: the shape of `dy`.
     dilation : int or sequence of int, default 1
-        Distance between two taps of the filter: one value, or one for each spatial axis, as for `stride`; at least 1.
+        Distance between neighbouring taps of the filter: one int, or one for each spatial axis; at least 1.
     groups : int, default 1
         Number of independent convolutions, each with an equal share of the channels.
     data_format : str, default "NCX"
-        "NCX" (the shapes given here), "NXC" (channels last), or the spelling for a number of axes, such as "NHWC"; in
-        any case.
+        "NCX": channels first, as in the shapes given here. "NXC": channels last. Names with spatial letters, such as
+        "NHWC", also work. Case is ignored.
     filter_format : str, default "OIX"
-        "OIX" (the shapes given here), "XIO" (spatial axes first, output channels last), or the spelling for a number of
-        axes, such as "HWIO"; in any case.
+        "OIX": the axes in the order given here. "XIO": the spatial axes, then I, then O. Names with spatial letters,
+        such as "HWIO", also work. Case is ignored. For a transposed convolution, O stands for its input channels, I for
+        its output channels.
     algorithm : str, optional
         "auto": the algorithm with the lowest predicted time. In float32, float16 and bfloat16 this may be Winograd's.
-        The error of every element is then at most 2e-5 times the largest magnitude in the result, so small elements can
-        lose all digits, and subnormal bfloat16 may count as zero. float64 and int32 are always computed directly.
-        "direct": each element is the sum of its own products, and an item has the same bits alone and in a batch.
-        "winograd": Winograd's algorithm, on a CPU only.
+        Before an element is rounded to its dtype, its error is then at most 2e-5 times the largest magnitude in the
+        result; if all sums cancel, 2e-5 times the largest sum of absolute products. So small elements can lose all
+        digits. Subnormal bfloat16 may count as zero.
+        "direct": the error of an element depends on its own products only. Except in filter gradients, an item has the
+        same bits alone and in any batch.
+        "winograd": Winograd's algorithm, on a CPU only. A ValueError is raised if it does not support the call.
         The default is the setting of `set_default_algorithm`, which is "auto" at first.
     precision : str, default "high"
-        Products of float32 on a GPU. "ieee": float32 products. "high": bfloat16 products that are as exact together.
-        "medium": fewer bfloat16 products, exact to 1e-5 of the result's largest element. A CPU always computes "ieee".
+        Affects float32 on a GPU only. "ieee": float32 products. "high": sums of six bfloat16 products, as accurate as
+        "ieee". "medium": sums of three bfloat16 products, with errors of at most 1e-5 times the result's largest
+        magnitude.
     out : array, optional
-        Receives the result. It has the result's shape and dtype, and shares no memory with the inputs. jax.Array is
-        immutable, so it is not accepted.
+        Receives the result. It must have the result's shape, dtype and device, and share no memory with the inputs. It
+        cannot be a jax.Array, which is immutable.
 
     Returns
     -------
@@ -267,15 +280,15 @@ def conv_transpose_backward_filter(
     Raises
     ------
     TypeError
-        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in dtype or device.
+        An argument has the wrong type, an array has an unsupported dtype, or arrays differ in type, dtype or device.
     ValueError
-        A shape, size or keyword is impossible, or `out` cannot be written.
+        Shapes do not agree, a keyword's value is not allowed, or `out` cannot be written.
     MemoryError
         There is too little memory. On a CPU the message names the function and the result's shape and dtype. `out` is
         unchanged after this and the two errors above.
-    Exception
-        An exception of a signal handler, such as KeyboardInterrupt. A call of Python's main thread handles signals ten
-        times a second. The content of `out` is undefined afterwards.
+    BaseException
+        Raised by a signal handler, such as KeyboardInterrupt. During a call in Python's main thread, handlers run about
+        ten times a second. After the exception, `out` has undefined content.
 
     See Also
     --------
@@ -287,11 +300,11 @@ def conv_transpose_backward_filter(
     -----
     Also known as oneDNN ConvTransposeBackwardWeights.
 
-    All arrays are numpy.ndarray, or torch.Tensor, or jax.Array on a CPU, or cupy.ndarray on one GPU, and the result has
-    the same type. No gradients are recorded. All arrays have one dtype: float16, bfloat16 (of ml_dtypes in
-    numpy.ndarray), float32, float64 or int32. Inputs may have any byte order; `out` and results have the machine's.
-    float16 and bfloat16 are summed in float32 and rounded once. int32 wraps. The same inputs give the same bits for any
-    number of threads.
+    The arrays of a call are all numpy.ndarray, all torch.Tensor, all jax.Array (on a CPU) or all cupy.ndarray, and so
+    is the result. They are on one device. Automatic differentiation does not record the call. All arrays have one
+    dtype: float16, bfloat16 (of ml_dtypes in numpy.ndarray), float32, float64 or int32. Inputs may have any byte order;
+    `out` and results have the machine's. float16 and bfloat16 are summed in float32 and then rounded once. int32 wraps.
+    On one model of processor, with the same settings, the same inputs give the same bits for any number of threads.
 
     Examples
     --------
