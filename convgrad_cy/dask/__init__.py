@@ -18,7 +18,7 @@ def conv(
 ):  # fmt: skip
     """Convolution of a Dask array (cross-correlation: the filter is not flipped).
 
-    For each group, with no term where the position is outside ``x``::
+    For each group, without the terms whose index into ``x`` is out of range::
 
         y[n, o, p] = sum over i, t of  x[n, i, p * stride + t * dilation - pad_begin] * w[o, i, t]
 

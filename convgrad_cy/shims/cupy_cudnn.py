@@ -35,7 +35,7 @@ def convolution_forward(
 ):  # fmt: skip
     """Convolution of `x` with `W`, written to `y`.
 
-    For each group, and no term where the position is outside `x`::
+    For each group, without the terms whose index into `x` is out of range::
 
         y[n, o, p] = sum over i, t of  x[n, i, p * stride + t * dilation - pad] * W[o, i, t]  + b[o]
 
@@ -165,7 +165,7 @@ def convolution_backward_filter(
 ):  # fmt: skip
     """Gradient of a convolution with respect to its filter, written to `gW`.
 
-    For each group, and no term where the position is outside `x`::
+    For each group, without the terms whose index into `x` is out of range::
 
         gW[o, i, t] = sum over n, p of  x[n, i, p * stride + t * dilation - pad] * gy[n, o, p]
 

@@ -72,8 +72,8 @@ class Conv2DBackpropInput:
     kernel_size : int or tuple of int
         (kh, kw). It is checked, but the weight's shape decides.
     pad_mode : str
-        "valid", "same" (Hout is ``ceil(Hin / stride)``, and an odd element of padding is at the end) or "pad", in upper
-        or lower case.
+        "valid", "same" (Hout is ``ceil(Hin / stride)``, and the extra element of an odd total is at the end) or "pad".
+        Case is ignored.
     pad : int or tuple of int
         Padding under "pad": one number for all sides, or (top, bottom, left, right).
     pad_list : tuple or list of int, optional
@@ -219,8 +219,8 @@ class Conv2DTranspose(Conv2DBackpropInput):
     kernel_size : int or tuple of int
         (kh, kw). It is checked, but the weight's shape decides.
     pad_mode : str
-        "valid", "same" (Hout is ``ceil(Hin / stride)``, and an odd element of padding is at the end) or "pad", in upper
-        or lower case.
+        "valid", "same" (Hout is ``ceil(Hin / stride)``, and the extra element of an odd total is at the end) or "pad".
+        Case is ignored.
     pad : int or tuple of int
         Padding under "pad": one number for all sides, or (top, bottom, left, right).
     pad_list : tuple or list of int, optional

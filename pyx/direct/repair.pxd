@@ -102,22 +102,28 @@ cdef inline bint position_has_nan(
 
 
 cdef inline real filter_sum(
-    const conv_walk *walk, const scalar *source, const Tensor *x, const int64_t *position,
-    const scalar *filter, const Tensor *w, int64_t channels, real kind,
+    const Convolution *conv, const int64_t *position, const scalar *source, const scalar *filter, real kind
 ) noexcept nogil:
-    """target(position, o), term by term. ``source`` points at the group, ``filter`` at output channel o."""
-    cdef int64_t t, c, offset, tap_offset
+    """target(position, o), in the order of the kernel: chunk by chunk, and within a chunk tap by tap.
+
+    ``source`` points at the group, ``filter`` at output channel o.
+    """
+    cdef const Tensor *x = &conv.x
+    cdef const Tensor *w = &conv.w
+    cdef int64_t begin = 0, t, c, offset, tap_offset
     cdef int64_t tap[3]
     cdef real total = 0
-    for t in range(count_taps(walk)):
-        find_tap(walk, t, tap)
-        if not find_source(walk, x, position, tap, &offset):
-            continue
-        tap_offset = filter_offset(w, walk, t)
-        for c in range(channels):
-            total += widen(source[offset + c * x.channel], kind) * widen(filter[tap_offset + c * w.channel], kind)
-            if total != total:
-                return total
+    while begin < conv.channels:
+        for t in range(conv.taps):
+            find_tap(&conv.walk, t, tap)
+            if not find_source(&conv.walk, x, position, tap, &offset):
+                continue
+            tap_offset = filter_offset(w, &conv.walk, t)
+            for c in range(begin, min(begin + conv.blocks.chunk, conv.channels)):
+                total += widen(source[offset + c * x.channel], kind) * widen(filter[tap_offset + c * w.channel], kind)
+                if total != total:
+                    return total
+        begin += conv.blocks.chunk
     return total
 
 
@@ -144,7 +150,7 @@ cdef inline void repair_position(
         if not asked and position_has_nan(&conv.walk, source, &conv.x, position, conv.channels, sum[0]):
             return
         asked = True
-        sum[0] = filter_sum(&conv.walk, source, &conv.x, position, of, &conv.w, conv.channels, sum[0])
+        sum[0] = filter_sum(conv, position, source, of, sum[0])
 
 
 cdef inline void repair(

@@ -124,3 +124,20 @@ def test_twice_the_same():
     """Two calls in a row must agree: no result may depend on the old contents of a scratch buffer."""
     first, second = as_bytes(), as_bytes()
     assert differing(first, second) == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("taps", [1, 3])
+def test_infinite_weights(dtype, taps):
+    """An infinite weight makes sums next to padding NaN, and the kernel computes these again, in its own order."""
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(shape).astype(dtype_of(dtype)) for shape in [(2, 512, 14, 14), (64, 512, taps, 3)])
+    w[:, 0, 0, 0] = np.inf
+    results = set()
+    for threads in (1, 2, 8):
+        with convgrad_cy.num_threads(threads):
+            for images in (1, 2):
+                result = convgrad_cy.conv(x[:images], w, padding=(taps // 2, 1), algorithm="direct")[0]
+                assert np.isfinite(result.astype(np.float32)).any()
+                results.add(bits(result))
+    assert len(results) == 1

@@ -34,7 +34,7 @@ class ConvolutionBackpropData(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"
@@ -102,7 +102,7 @@ class Convolution(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"
@@ -136,7 +136,7 @@ class ConvolutionBackwardData(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"
@@ -177,7 +177,7 @@ class ConvolutionBackwardWeights(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"

@@ -34,7 +34,7 @@ class ConvTransposeBackpropFilters(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"
@@ -100,7 +100,7 @@ class ConvTranspose(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"
@@ -138,7 +138,7 @@ class ConvTransposeBackwardData(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"
@@ -174,7 +174,7 @@ class ConvTransposeBackwardWeights(
         Distance of two taps along each spatial axis; positive.
     auto_pad : str, default "none"
         Replaces the pads. "valid": no padding. "same_upper" and "same_lower": output and input differ by the strides
-        only, and an odd element is at the end or at the beginning. oneDNN v3's spellings work, too.
+        only; the extra element of an odd total is at the end or at the beginning. oneDNN v3's spellings work, too.
     groups : int, default 1
         Number of groups of channels; positive.
     data_format : str, default "NXC"

@@ -74,7 +74,7 @@ def conv2d(
 ):  # fmt: skip
     """Convolution of four-dimensional `input` with `filter`.
 
-    With ``g`` the group of output channel ``o``, and no term where the position is outside ``input``::
+    With ``g`` the group of output channel ``o``, without the terms whose index into ``input`` is out of range::
 
         y[n, i, j, o] = sum over a, b, c of
             input[n, i * stride + a * dilation - pad, j * stride + b * dilation - pad, g * in_channels + c]
@@ -90,8 +90,8 @@ def conv2d(
     strides : list of int
         One for each dimension of `data_format`; 1 for batch and channels.
     padding : str
-        "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
-        the end. "EXPLICIT": `explicit_paddings`.
+        "VALID": no padding. "SAME": the output's extent is ceil(input / stride); the extra element of an odd total is
+        at the end. "EXPLICIT": `explicit_paddings`.
     use_cudnn_on_gpu : bool, optional
         Not used.
     explicit_paddings : list of int, optional
@@ -154,8 +154,8 @@ def conv2d_backprop_input(
     strides : list of int
         One for each dimension of `data_format`; 1 for batch and channels.
     padding : str
-        "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
-        the end. "EXPLICIT": `explicit_paddings`.
+        "VALID": no padding. "SAME": the output's extent is ceil(input / stride); the extra element of an odd total is
+        at the end. "EXPLICIT": `explicit_paddings`.
     use_cudnn_on_gpu : bool, optional
         Not used.
     explicit_paddings : list of int, optional
@@ -220,8 +220,8 @@ def conv2d_backprop_filter(
     strides : list of int
         One for each dimension of `data_format`; 1 for batch and channels.
     padding : str
-        "VALID": no padding. "SAME": the output's extent is ceil(input / stride), and an odd element of padding is at
-        the end. "EXPLICIT": `explicit_paddings`.
+        "VALID": no padding. "SAME": the output's extent is ceil(input / stride); the extra element of an odd total is
+        at the end. "EXPLICIT": `explicit_paddings`.
     use_cudnn_on_gpu : bool, optional
         Not used.
     explicit_paddings : list of int, optional
