@@ -180,7 +180,7 @@ def test_a_setting_that_changes_during_planning(monkeypatch):
 def maker(monkeypatch):
     """A function that returns the ``make`` of a kernel with another planner."""
     monkeypatch.setattr(kernels, "_KNOWN", [])
-    return lambda plan: kernels._kernel("_convolution", lambda known, make, *rest: make, plan)
+    return lambda plan: kernels.kernel("_convolution", lambda known, make, *rest: make, plan)
 
 
 def test_a_plan_is_made_for_the_threads_of_its_key(monkeypatch, maker):
