@@ -131,7 +131,7 @@ tests() {
         return
     fi
     device_tests 200 "${parallel[@]}" ${here}_values.py || status=1
-    device_tests 60 ${here}_cupy.py ${here}_cupy_cudnn.py || status=1
+    device_tests 90 ${here}_cupy.py ${here}_cupy_cudnn.py ${here}_torch.py || status=1
     device_tests 60 ${here}_large.py || status=1
     return $status
 }

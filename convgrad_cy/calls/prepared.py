@@ -216,8 +216,6 @@ class OnGpu:
 
 def on_gpu(parts, geometries, arrays, targets):
     """The prepared form of a call on CuPy arrays. Each of ``targets`` takes a result, or is None for a new one."""
-    from .. import gpu
-
     first, shapes = arrays[0], [geometry.shape for geometry in geometries]
     targets = [
         CUPY.empty(shape, first.dtype, first) if target is None else target
@@ -227,15 +225,24 @@ def on_gpu(parts, geometries, arrays, targets):
     read = [addressable(CUPY, array) for array in arrays]
     copied = any(one is not other for one, other in zip(read, arrays, strict=True))
     operands = [CUPY.seen(array) for array in (*read, *targets)]
-    viewed = []
+    return OnGpu(shapes, copied, gpu_work(parts, geometries, operands, first.data.device_id), reaches)
+
+
+def gpu_work(parts, geometries, operands, device):
+    """The work of a call on a GPU, or None if all its results are empty.
+
+    ``operands`` are NumPy views of the call's arrays, and then of the result of each part. Nobody reads their memory.
+    """
+    from .. import gpu
+
+    viewed, inputs = [], len(operands) - len(parts)
     for i, (part, geometry) in enumerate(zip(parts, geometries, strict=True)):
         if 0 not in geometry.shape:
             operation, _, places = part_of(part.function, geometry)
-            numbers = (part.first, part.second, len(arrays) + i)
+            numbers = (part.first, part.second, inputs + i)
             places = [numbers[place] for place in places]
             viewed.append((operation, geometry, places, tensors_of(geometry, places, operands)))
-    work = gpu.prepare(viewed, len(operands), first.data.device_id) if viewed else None
-    return OnGpu(shapes, copied, work, reaches)
+    return gpu.prepare(viewed, len(operands), device) if viewed else None
 
 
 def gpu_key(function, arrays, asked, keywords):

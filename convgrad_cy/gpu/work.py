@@ -157,8 +157,8 @@ def _ask_for_shared(function, size):
 
 
 def _address(pointer):
-    """The address of an array, or of memory from CuPy's pool."""
-    return getattr(pointer, "data", pointer).ptr
+    """The address of an array or of memory from CuPy's pool. An address is a number already."""
+    return pointer if type(pointer) is int else getattr(pointer, "data", pointer).ptr
 
 
 def _encoder(maps):
@@ -179,7 +179,8 @@ def release_captured():
 class Work:
     """The launches of a call on one device, for arrays of one layout and alignment.
 
-    ``parts`` are pairs of a plan and the numbers of its source, filter and target among the call's arrays.
+    ``parts`` are pairs of a plan and the numbers of its source, filter and target among the call's arrays. ``size`` is
+    the number of bytes of all workspaces.
     """
 
     def __init__(self, parts, arrays, device):
@@ -187,7 +188,7 @@ class Work:
 
         plan = joined(parts, arrays)
         self._cupy, self._device = cupy, device
-        *self._offsets, self._size = accumulate((-(-size // _SPACE) * _SPACE for size in plan.workspaces), initial=0)
+        *self._offsets, self.size = accumulate((-(-size // _SPACE) * _SPACE for size in plan.workspaces), initial=0)
         with cupy.cuda.Device(device):
             _compile(plan.launches, device)
             self._launches = [self._prepared(launch) for launch in plan.launches]
@@ -204,14 +205,21 @@ class Work:
     def run(self, *arrays):
         """Write the results on CuPy's current stream of the arrays' device."""
         if self._cupy.cuda.device.get_device_id() == self._device:
-            self._launch(arrays)
+            self._launch((*arrays, *self._workspaces()))
         else:
             with self._cupy.cuda.Device(self._device):
-                self._launch(arrays)
+                self._launch((*arrays, *self._workspaces()))
+
+    def run_at(self, addresses, workspace, stream):
+        """Write the results of the arrays at these addresses on the stream with the handle ``stream``.
+
+        ``workspace`` is the address of ``size`` bytes. It is a multiple of ALIGNMENT. Nothing is allocated here.
+        """
+        cuda = self._cupy.cuda
+        with cuda.Device(self._device), cuda.ExternalStream(stream, self._device):
+            self._launch((*addresses, *(workspace + offset for offset in self._offsets)))
 
     def _launch(self, arrays):
-        if self._size:
-            arrays = (*arrays, *self._workspaces())
         for function, grid, block, numbers, maps_of, arguments, shared in self._launches:
             pointers = [arrays[number] for number in numbers]
             by_value = (maps_of(*map(_address, pointers)), arguments) if maps_of else (arguments,)
@@ -219,8 +227,10 @@ class Work:
 
     def _workspaces(self):
         """Memory from CuPy's pool, which may reuse it for later work of the same stream."""
+        if not self.size:
+            return ()
         cuda = self._cupy.cuda
-        memory = cuda.alloc(self._size)
+        memory = cuda.alloc(self.size)
         if _is_captured(cuda.get_current_stream()):
             _CAPTURED.append(memory)
         return [memory + offset for offset in self._offsets]

@@ -1,4 +1,4 @@
-"""The two kernels for PyTorch's dispatcher. They plan new calls, and pass on the calls that we do not support."""
+"""The kernels for PyTorch's dispatcher. They plan new calls, and pass on the calls that we do not support."""
 
 import logging
 from collections import Counter
@@ -38,9 +38,9 @@ def _keys(name):
     return torch._C.DispatchKeySet(torch._C.DispatchKey.__members__[name])
 
 
-def previous(operator):
-    """The kernel that computes an operator on the CPU before ours is registered."""
-    registered = torch.library.get_kernel(f"aten::{operator}", "CPU")
+def previous(operator, key):
+    """The kernel that computes an operator at this dispatch key ("CPU" or "CUDA") before ours is registered."""
+    registered = torch.library.get_kernel(f"aten::{operator}", key)
     # ``registered.call_boxed`` would hold Python's lock during the whole convolution. This does not.
     own = partial(getattr(torch.ops.aten, operator).default._handle.redispatch_boxed, _keys(_SHARED))
     if str(registered) == str(torch.library.get_kernel(f"aten::{operator}", _SHARED)):
@@ -49,7 +49,7 @@ def previous(operator):
     def others(*call):
         """Call the kernel of another package, or PyTorch's own if that package has removed its kernel."""
         try:
-            return registered.call_boxed(_keys("CPU"), *call)
+            return registered.call_boxed(_keys(key), *call)
         except RuntimeError as error:
             if "has been invalidated" not in str(error):
                 raise
@@ -58,8 +58,13 @@ def previous(operator):
     return Untraced(others)
 
 
-def _kernel(operator, kind, plan):
-    """A kernel of class ``kind`` whose new calls the function ``plan`` plans."""
+def _threads_of(key):
+    """The context in which a call with this key is planned: its number of threads."""
+    return num_threads(key[-1])
+
+
+def kernel(operator, kind, plan, within=_threads_of):
+    """A kernel of class ``kind``. The function ``plan`` plans its new calls, in the context ``within(key)``."""
     known = Bounded()
     _KNOWN.append(known)
 
@@ -67,7 +72,7 @@ def _kernel(operator, kind, plan):
         generation = known.generation  # before any setting is read
         counted()  # earlier counts of this thread belong to no call
         try:
-            with num_threads(key[-1]):
+            with within(key):
                 planned = plan(*call)
         except plans.Unreadable as reason:  # the next call with this key may be readable
             return str(reason)
@@ -100,8 +105,8 @@ def _kernel(operator, kind, plan):
     return kind(known.entries, make, fail, count, torch.get_num_threads)
 
 
-#: Operator -> our kernel.
+#: Operator -> our kernel for the CPU.
 KERNELS = {
-    "_convolution": _kernel("_convolution", Forward, plans.forward),
-    "convolution_backward": _kernel("convolution_backward", Backward, plans.backward),
+    "_convolution": kernel("_convolution", Forward, plans.forward),
+    "convolution_backward": kernel("convolution_backward", Backward, plans.backward),
 }

@@ -15,9 +15,12 @@ from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
 from .processor import left_to_pytorch
 
-#: The types of the kernels, except int32: PyTorch has no convolution of int32 on a CPU.
+#: The types of the kernels, except int32: PyTorch has no convolution of int32.
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
+
+#: The classes of tensors whose memory may be read.
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 #: The algorithm of `enable`, or None for the default algorithm.
 algorithm = None
@@ -54,7 +57,7 @@ def check_tensors(*tensors):
     """Decline tensors that are not plain, have no elements, or have other types than ours."""
     first = tensors[0]
     for tensor in tensors:
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        if type(tensor) not in PLAIN:
             raise Declined(f"a subclass of Tensor, {type(tensor).__name__}")
         if tensor.layout is not torch.strided:
             raise Declined(f"a tensor of the layout {tensor.layout}")
@@ -64,7 +67,11 @@ def check_tensors(*tensors):
             raise Declined(f"tensors of {first.dtype} and {tensor.dtype}")
         if tensor.numel() == 0:
             raise Declined("a tensor without elements")
-    reason = left_to_pytorch(first.dtype)
+
+
+def check_processor(dtype):
+    """Decline the types that PyTorch multiplies faster on this processor."""
+    reason = left_to_pytorch(dtype)
     if reason is not None:
         raise Declined(reason)
 
@@ -98,11 +105,23 @@ class Call(NamedTuple):
     checked: Any  # the geometry of the core
 
 
-def checked(function, first, second, asked, geometry):
-    """The call, if it is legal. This check precedes PyTorch's functions, which crash on some illegal arguments."""
-    keywords = (geometry.stride, geometry.padding, geometry.dilation, geometry.groups, "NCX", "OIX", algorithm, "high")
+def checked(function, first, second, asked, geometry, library=NUMPY, view=array_of, precision="high"):
+    """The call, if it is legal. This check precedes PyTorch's functions, which crash on some illegal arguments.
+
+    ``view`` gives the array of ``library`` for a tensor.
+    """
+    keywords = (
+        geometry.stride,
+        geometry.padding,
+        geometry.dilation,
+        geometry.groups,
+        "NCX",
+        "OIX",
+        algorithm,
+        precision,
+    )
     try:
-        found = calls.checked(NUMPY, function, array_of(first), array_of(second), asked, keywords)
+        found = calls.checked(library, function, view(first), view(second), asked, keywords)
     except (TypeError, ValueError) as error:
         raise Declined(str(error)) from error
     if 0 in found.shape:
@@ -114,6 +133,8 @@ def format_of(x, w, geometry, **bias):
     """The memory format of the results, if PyTorch accepts the call."""
     try:
         return memory_format(x, w, *geometry, **bias)
+    except torch.OutOfMemoryError:  # this says nothing about the next call
+        raise
     except RuntimeError as error:  # PyTorch's kernel raises it, too
         raise Declined(str(error).partition("\n")[0]) from error
 
@@ -146,38 +167,54 @@ def result_of(call, format, like=None):
     )
 
 
-def forward(x, w, bias, *geometry):
-    """The result y of ``aten::_convolution``, without the bias."""
-    check_tensors(x, w, *([] if bias is None else [bias]))
-    geometry = geometry_of(x, *geometry)
+def forward_call(check, x, w, bias, geometry):
+    """The call for the result y of ``aten::_convolution`` without the bias, and the memory format of y.
+
+    ``check`` is the function ``checked`` or a variant of it.
+    """
     if geometry.transposed:
-        call = checked(functions.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry)
+        call = check(functions.CONV_TRANSPOSE, x, w, (geometry.output_padding, None), geometry)
     else:
-        call = checked(functions.CONV, x, w, (), geometry)
+        call = check(functions.CONV, x, w, (), geometry)
     channels = call.checked.shape[1]
     if bias is not None and bias.shape != (channels,):
         raise Declined(f"a bias of the shape {tuple(bias.shape)} for {channels} channels")
-    return result_of(call, format_of(x, w, geometry, bias=bias))
+    return call, format_of(x, w, geometry, bias=bias)
 
 
-def backward(dy, x, w, bias_sizes, *geometry_and_mask):
-    """The results (dx, dw) of ``aten::convolution_backward``, None where the mask has False."""
-    *geometry, mask = geometry_and_mask
-    check_tensors(x, w, dy)
-    geometry = geometry_of(x, *geometry)
+def backward_calls(check, dy, x, w, bias_sizes, geometry, mask):
+    """The calls for the results (dx, dw) of ``aten::convolution_backward``, and the memory format of both.
+
+    ``check`` has the same meaning as in ``forward_call``. A call is None where the mask has False.
+    """
     if geometry.transposed:
-        data = checked(functions.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,), geometry)
-        filter = checked(functions.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (None, None, w.shape), geometry)
+        data = check(functions.CONV_TRANSPOSE_BACKWARD_DATA, dy, w, (geometry.output_padding,), geometry)
+        filter = check(functions.CONV_TRANSPOSE_BACKWARD_FILTER, x, dy, (None, None, w.shape), geometry)
     else:
-        data = checked(functions.CONV_BACKWARD_DATA, dy, w, (x.shape,), geometry)
-        filter = checked(functions.CONV_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
+        data = check(functions.CONV_BACKWARD_DATA, dy, w, (x.shape,), geometry)
+        filter = check(functions.CONV_BACKWARD_FILTER, x, dy, (w.shape,), geometry)
     if data.checked.shape != x.shape:
         raise Declined(f"a dy that belongs to the shape {data.checked.shape}, where x has {tuple(x.shape)}")
     sizes = bias_sizes if mask[2] else None
     if sizes is not None and tuple(sizes) != dy.shape[1:2]:
         raise Declined(f"a bias of the shape {tuple(sizes)} for {dy.shape[1]} channels")
     format = format_of(x, w, geometry, bias=None, bias_sizes=sizes)
+    return [call if wanted else None for call, wanted in ((data, mask[0]), (filter, mask[1]))], format
+
+
+def forward(x, w, bias, *geometry):
+    """The plan of the result y of ``aten::_convolution``, without the bias."""
+    check_tensors(x, w, *([] if bias is None else [bias]))
+    check_processor(x.dtype)
+    return result_of(*forward_call(checked, x, w, bias, geometry_of(x, *geometry)))
+
+
+def backward(dy, x, w, bias_sizes, *geometry_and_mask):
+    """The plans of the results (dx, dw) of ``aten::convolution_backward``, None where the mask has False."""
+    *geometry, mask = geometry_and_mask
+    check_tensors(x, w, dy)
+    check_processor(x.dtype)
+    planned, format = backward_calls(checked, dy, x, w, bias_sizes, geometry_of(x, *geometry), mask)
     return tuple(
-        result_of(call, format, like) if wanted else None
-        for call, like, wanted in ((data, x, mask[0]), (filter, w, mask[1]))
+        None if call is None else result_of(call, format, like) for call, like in zip(planned, (x, w), strict=True)
     )

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from .. import cpu
+from .._aten import Untraced
 from ..settings.algorithm import get_default_algorithm
 from ..settings.wishes import Wishes
 from . import plans
@@ -19,63 +20,87 @@ if "allow_override" not in inspect.signature(torch.library.Library.impl).paramet
     _OVERRIDING = {}
 
 _library = None  # set once: it keeps the kernels registered
+_cuda = None  # the module with the kernels for CUDA, after the first request for them
 
 
-def _register():
-    """Register our kernels above the present ones, once.
+def _register(key, kernels):
+    """Register our kernels at a dispatch key above the present ones, once.
 
     They stay registered. Removing a kernel while another thread calls it would crash the process.
     """
     global _library
-    if _library is None:
-        library = torch.library.Library("aten", "IMPL")
-        for operator, kernel in KERNELS.items():
-            kernel.previous = previous(operator)
-            library.impl(operator, kernel, "CPU", **_OVERRIDING)
-        _library = library
+    library = _library or torch.library.Library("aten", "IMPL")
+    for operator, kernel in kernels.items():
+        kernel.previous = previous(operator, key)
+        library.impl(operator, kernel if key == "CPU" else Untraced(kernel.__call__), key, **_OVERRIDING)
+    _library = library
 
 
-def _switch(wanted, algorithm):
+def _switch(wanted, algorithm=None, cuda=False):
+    global _cuda
     if algorithm != plans.algorithm:
         plans.algorithm = algorithm
         forget()
-    if wanted:
-        _register()
+    if wanted and _library is None:
+        _register("CPU", KERNELS)
     for kernel in KERNELS.values():
         kernel.active = wanted
+    if cuda and _cuda is None:
+        from . import cuda as module
+
+        _register("CUDA", module.KERNELS)
+        _cuda = module
+    if _cuda is not None:
+        _cuda.switch(cuda)
+
+
+def _checked(cuda):
+    """The value of the argument ``cuda`` for a request, which is None for the default."""
+    if cuda is False:
+        return None
+    from . import cuda as module
+
+    return module.check(cuda)
 
 
 _wishes = Wishes(_switch)
 
 
-def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
+def enable(algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | Literal["all"] = False) -> None:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
     It holds for all threads from the next call on, forward and backward, also in models that exist already. A second
-    call changes the algorithm at most. Other threads may compute meanwhile.
+    call replaces the arguments of the first one. Other threads may compute meanwhile.
 
-    The first switch of a process puts two kernels into PyTorch's dispatcher, where they stay. PyTorch does not promise
-    that this is safe while another thread computes a convolution, so the first switch should come earlier. A kernel
-    that another package puts there later lies above ours, and decides which calls reach ours.
+    The first switch of a process puts two kernels into PyTorch's dispatcher, where they stay, and the first one with
+    `cuda` two more. PyTorch does not promise that this is safe while another thread computes a convolution, so the
+    first switch should come earlier. A kernel that another package puts there later lies above ours, and decides which
+    calls reach ours.
 
     Parameters
     ----------
     algorithm : str, optional
         "auto" or "direct", as in the functions of this package. The default is the setting of
         `convgrad_cy.set_default_algorithm`.
+    cuda : bool or str, optional
+        With True, convgrad_cy also computes tensors on NVIDIA's GPUs. It takes the kinds of gradients that were timed
+        and were faster than cuDNN, and PyTorch computes all others. "all" takes every call that the kernels support,
+        for measurements.
 
     Raises
     ------
     TypeError
         `algorithm` is no string.
     ValueError
-        `algorithm` is neither "auto" nor "direct".
+        `algorithm` is neither "auto" nor "direct", `cuda` is not False, True or "all", or PyTorch or CuPy is for ROCm.
+    ImportError
+        `cuda` is not False, and CuPy is not installed.
 
     See Also
     --------
     enabled : Switch it on for a block of code.
     """
-    _wishes.add("enable", algorithm)
+    _wishes.add("enable", algorithm, cuda=_checked(cuda))
 
 
 def disable() -> None:
@@ -88,16 +113,21 @@ def disable() -> None:
 
 
 @contextmanager
-def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None]:
+def enabled(
+    algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | Literal["all"] = False
+) -> Iterator[None]:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU within a ``with`` block.
 
     Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
-    that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts.
-    Other threads may compute meanwhile, except at the first switch of a process: see `enable`.
+    that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts, and
+    so does the last `cuda` that is not False. Other threads may compute meanwhile, except at the first switch of a
+    process: see `enable`.
 
     Parameters
     ----------
     algorithm : str, optional
+        The same as for `enable`.
+    cuda : bool or str, optional
         The same as for `enable`.
 
     Yields
@@ -106,7 +136,7 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
         PyTorch's convolutions are computed here until the block ends.
     """
     key = object()
-    _wishes.add(key, algorithm)
+    _wishes.add(key, algorithm, cuda=_checked(cuda))
     try:
         yield
     finally:
@@ -114,7 +144,7 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
 
 
 def is_enabled() -> bool:
-    """Whether convgrad_cy computes PyTorch's convolutions on the CPU now.
+    """Whether convgrad_cy computes PyTorch's convolutions now.
 
     Returns
     -------
@@ -140,7 +170,8 @@ class Status(NamedTuple):
     threads : int
         Number of threads that a large call would use now: ``torch.get_num_threads()``.
     computed : dict
-        Operator -> number of calls that were computed here.
+        Operator -> number of calls that were computed here. After the first ``enable(cuda=True)``, "_convolution on
+        CUDA" and "convolution_backward on CUDA" count the calls on GPUs.
     passed_on : dict
         (operator, reason) -> number of calls that went to PyTorch's own kernel while ours were enabled.
     """
@@ -168,6 +199,6 @@ def status() -> Status:
         cpu.isa,
         plans.algorithm or get_default_algorithm(),
         torch.get_num_threads(),
-        {operator: kernel.computed for operator, kernel in KERNELS.items()},
+        {operator: kernel.computed for operator, kernel in KERNELS.items()} | (_cuda.computed() if _cuda else {}),
         dict(PASSED_ON),
     )

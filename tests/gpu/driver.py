@@ -59,6 +59,7 @@ class Driver:
         self._lost = None
         self._captures = {}  # by stream
         self._arenas = defaultdict(list)  # free blocks by device and stream
+        self._placed = []  # (block, device) of memory that another library allocated
 
     def check(self):
         """Begin a call: after a wrong kernel, no call succeeds any more."""
@@ -119,6 +120,18 @@ class Driver:
         memory = np.empty(size + SPACE, np.uint8)
         begin = -memory.__array_interface__["data"][0] % SPACE
         return Memory(memory[begin : begin + size], arena)
+
+    def place(self, block, device):
+        """Let a device have the memory of another library's allocator."""
+        self._placed.append((block, device))
+
+    def device_at(self, address):
+        """The device of an address in memory of another library, which must be there."""
+        for block, device in self._placed:
+            begin = block.__array_interface__["data"][0]
+            if begin <= address < begin + block.nbytes:
+                return device
+        self.lose("CUDA_ERROR_ILLEGAL_ADDRESS", f"no memory is at {address}")
 
     # ---- launches ----
 

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 from driver import GLOBAL, RELAXED, THREAD_LOCAL, Attributes, Driver, DriverError, Kernel, most_registers
-from fake_streams import Device, Stream, current_device, get_current_stream, process
+from fake_streams import Device, Stream, current_device, external_stream, get_current_stream, process
 from sim import tensor_maps
 from sim.executor import POISON, SimulationError, is_sanitized, load, run_launch, taken
 
@@ -162,6 +162,14 @@ def _attributes(code, name):
     return Attributes(shared, most_registers(threads), threads)
 
 
+def _place(pointer):
+    """The device and the address of an array, of memory, or of an address."""
+    if isinstance(pointer, int):
+        return process.driver.device_at(pointer), pointer
+    memory = getattr(pointer, "data", pointer)
+    return memory.device_id, memory.ptr
+
+
 class Function(Kernel):
     """A kernel, compiled by g++ and run by the simulator."""
 
@@ -177,7 +185,7 @@ class Function(Kernel):
         launch = Launch("", (), self._name, grid, block, shared_mem, (), numbers)
         self.check_launch(launch, Device(), 8 * len(pointers) + len(maps) + arguments.nbytes)
         # Addresses, since a graph keeps no memory.
-        places = [(pointer.device_id, pointer.ptr) for pointer in (getattr(p, "data", p) for p in pointers)]
+        places = [_place(pointer) for pointer in pointers]
         launches.append(self._name)
         number = len(launches)
 
@@ -215,6 +223,7 @@ def _module():
     cupy.cuda = SimpleNamespace(
         Device=Device,
         Stream=Stream,
+        ExternalStream=external_stream,
         alloc=alloc,
         MemoryPointer=pointer_to,
         UnownedMemory=UnownedMemory,

@@ -2,6 +2,7 @@
 
 import threading
 from itertools import count
+from weakref import WeakValueDictionary
 
 from driver import RELAXED, Driver
 from gpus import ATTRIBUTES
@@ -54,9 +55,12 @@ class Stream:
     """A stream of the current device, and the context in which it is the current one."""
 
     _handles = count(1 << 10)
+    of_handle = WeakValueDictionary()  # noqa: RUF012
 
     def __init__(self, null=False, non_blocking=False):
         self.ptr = 0 if null else next(self._handles)
+        if not null:
+            self.of_handle[self.ptr] = self
         self.non_blocking, self.device_id = non_blocking, _here.device
 
     def __enter__(self):
@@ -77,6 +81,16 @@ class Stream:
 
     def synchronize(self):
         process.driver.check()
+
+
+def external_stream(ptr, device_id):
+    """``cupy.cuda.ExternalStream``: the stream with this handle, which must be of this device."""
+    if ptr == 0:
+        with Device(device_id):
+            return Stream(null=True)
+    stream = Stream.of_handle[ptr]
+    assert stream.device_id == device_id, "a stream of another device"
+    return stream
 
 
 _LEGACY = Stream(null=True)

@@ -226,7 +226,7 @@ def test_a_graph_outlives_the_prepared_call(cupy, forgotten):
         stream.begin_capture()
         call()
         graph = stream.end_capture()
-        (size,) = (known.work._size for known in calls._KNOWN.entries.values())
+        (size,) = (known.work.size for known in calls._KNOWN.entries.values())
         forgotten()
         gc.collect()
         others = [cupy.empty((count,), np.uint8) for count in (size, size // 2, 1 << 16)]

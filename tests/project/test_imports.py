@@ -25,7 +25,10 @@ ALLOWED = {
     "dask": {"api", "arrays", "blocks", "calls", "checks", "checks.keywords", "dtypes", "problem"},
     "blocks": {"api", "arrays", "calls", "checks", "cpu", "dtypes", "problem", "settings"},
     "jax": {"_repeat", "_xla_ffi", "arrays", "calls", "checks", "cpu", "dtypes", "memo", "settings"},
-    "torch": {"_aten", "_cpu_features", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
+    "torch": {
+        *("_aten", "_cpu_features", "_repeat", "arrays", "calls", "checks", "cpu", "gpu", "memo", "problem"),
+        "settings",
+    },
     "": {"api", "explanation", "settings"},
     "explanation": {"arrays", "calls", "checks", "checks.keywords", "cpu"},
     "api": {"calls", "checks"},
@@ -62,6 +65,7 @@ OPTIONAL = {
     "gpu": {"cupy", "cupyx"},
     "arrays": {"cupy", "ml_dtypes"},  # for PyTorch's tensors on a GPU
     "cli": {"cupy", "jax", "matplotlib", "ml_dtypes", "torch"},
+    "torch": {"cupy"},  # for tensors on a GPU
 }
 #: Imports of a module at its own import. Nobody else imports such a module.
 ENTRANCES = {"torch": {"torch"}, "jax": {"jax"}, "dask": {"dask"}}

@@ -81,7 +81,9 @@ def test_an_error_of_a_planner(monkeypatch, caplog, error):
     monkeypatch.undo()
     with override.enabled():
         step()
-    assert all(count == before.computed[name] + 1 for name, count in override.status().computed.items())
+    assert all(
+        count == before.computed[name] + ("CUDA" not in name) for name, count in override.status().computed.items()
+    )
 
 
 class Broken:
@@ -180,7 +182,7 @@ def test_a_setting_that_changes_during_planning(monkeypatch):
 def maker(monkeypatch):
     """A function that returns the ``make`` of a kernel with another planner."""
     monkeypatch.setattr(kernels, "_KNOWN", [])
-    return lambda plan: kernels._kernel("_convolution", lambda known, make, *rest: make, plan)
+    return lambda plan: kernels.kernel("_convolution", lambda known, make, *rest: make, plan)
 
 
 def test_a_plan_is_made_for_the_threads_of_its_key(monkeypatch, maker):
@@ -221,7 +223,9 @@ def test_types_that_the_processor_multiplies(monkeypatch, units):
         used = FOUND[units].get(dtype)
         if used is None:
             after = override.status()
-            assert all(count == before.computed[name] + 2 for name, count in after.computed.items())
+            assert all(
+                count == before.computed[name] + 2 * ("CUDA" not in name) for name, count in after.computed.items()
+            )
             assert after.passed_on == before.passed_on
         else:
             reason = f"tensors of {dtype}, which PyTorch multiplies with {used} here"

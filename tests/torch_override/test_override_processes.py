@@ -49,7 +49,7 @@ def fork(work):
 def counted():
     before = override.status().computed
     step()
-    return all(count == before[name] + 1 for name, count in override.status().computed.items())
+    return all(count == before[name] + ("CUDA" not in name) for name, count in override.status().computed.items())
 
 expected = step()
 print(fork(lambda: same(step(), expected)))

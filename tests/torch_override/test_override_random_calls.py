@@ -66,7 +66,7 @@ def test_random_calls(first):
         messages = [*places_wrong(call, results), *numbers_wrong(call, results)]
         if after.passed_on != before.passed_on:
             messages.append(f"passed on: {set(after.passed_on.items()) - set(before.passed_on.items())}")
-        elif after.computed != {name: count + 1 for name, count in before.computed.items()}:
+        elif after.computed != {name: count + ("CUDA" not in name) for name, count in before.computed.items()}:
             messages.append("not counted")
         wrong += [f"CONVGRAD_CY_TORCH_CALLS=1 CONVGRAD_CY_SEED={seed}: {message}" for message in messages]
     assert wrong == []

@@ -61,7 +61,7 @@ def test_storages_of_a_training_step(monkeypatch, shapes, dtype):
             resize_all({"x": x, "w": w, "b": b, "y": y, "dy": dy, "dx": dx, "dw": dw, "db": db})
     after = override.status()
     assert after.passed_on == before.passed_on
-    assert all(count == before.computed[name] + 2 for name, count in after.computed.items())
+    assert all(count == before.computed[name] + 2 * ("CUDA" not in name) for name, count in after.computed.items())
     assert len(made) == 3 and any(made) == takes_arrays
 
 

@@ -19,8 +19,8 @@ def right(x: torch.Tensor, layer: torch.nn.Conv2d, a: jax.Array, b: jax.Array) -
     assert_type(cg.conv_transpose(a, b, stride=2), jax.Array)
     assert_type(cg.conv_transpose_backward(a, a, b), tuple[jax.Array, jax.Array])
     cg.explain(cg.conv, [x, w], padding=1)
-    convgrad_cy.torch.enable("direct")
-    with convgrad_cy.torch.enabled(), convgrad_cy.jax.enabled(algorithm="auto"):
+    convgrad_cy.torch.enable("direct", cuda=True)
+    with convgrad_cy.torch.enabled(cuda="all"), convgrad_cy.jax.enabled(algorithm="auto"):
         assert_type(convgrad_cy.torch.status().passed_on, dict[tuple[str, str], int])
         assert_type(convgrad_cy.jax.status().lowered, dict[str, int])
 
@@ -33,4 +33,6 @@ def wrong(x: torch.Tensor, a: jax.Array, n: NDArray[np.float32]) -> None:
     cg.conv(x, x, out=n)  # wrong
     cg.conv_backward(x, x, x, out=x)  # wrong
     convgrad_cy.torch.enable("winograd")  # wrong
+    convgrad_cy.torch.enable(cuda="some")  # wrong
+    convgrad_cy.torch.enable("auto", True)  # wrong
     convgrad_cy.jax.enable(1)  # wrong
