@@ -150,7 +150,7 @@ def reversed_problem(problem):
 def reversed_fprop(task):
     """A fprop of unit stride as the dgrad of ``reversed_problem``."""
     x, filter, y = task.operands
-    operands = y, filter.seen(filter.view.swapaxes(1, 2)[_REVERSED]), x
+    operands = y, filter.with_view(filter.view.swapaxes(1, 2)[_REVERSED]), x
     return task._replace(operation=DGRAD, problem=reversed_problem(task.problem), operands=operands)
 
 
@@ -174,9 +174,9 @@ def exchanged(task):
         operation=_OPERATIONS[task.operation],
         problem=exchanged_problem(task.problem),
         operands=(
-            x.seen(x.view.swapaxes(0, 2)),
-            y.seen(y.view.transpose(1, 2, 0, 3, 4, 5)),
-            filter.seen(filter.view.transpose(2, 0, 1, 3, 4, 5)),
+            x.with_view(x.view.swapaxes(0, 2)),
+            y.with_view(y.view.transpose(1, 2, 0, 3, 4, 5)),
+            filter.with_view(filter.view.transpose(2, 0, 1, 3, 4, 5)),
         ),
     )
 

@@ -131,7 +131,7 @@ def pipeline(task, rest, patches=None):
     problem, (x, filter, y) = stepped(task.problem) if patches else task.problem, task.operands
     task, threads = task._replace(machine=scratch.left_by(task, _copied(task))), task.machine.threads
     last = abs(x.view.strides[2]) < abs(x.view.strides[5])
-    inside, after = [], [Zeros(x.seen(x.view[:, 0][behind])) for behind in unreached(problem)]
+    inside, after = [], [Zeros(x.with_view(x.view[:, 0][behind])) for behind in unreached(problem)]
     for parts in combinations(problem):
         inner = inner_problem(problem, parts)
         taps, last = taps_in_place(inner, filter) if patches else (None, last)
@@ -141,16 +141,16 @@ def pipeline(task, rest, patches=None):
         copies = []
         if taps is None:
             made = Operand.new((inner.y_channels, *inner.kernel, *elements), y.view.dtype)
-            copies = [Copy(filter.seen(in_cells(filter.view, problem, parts, last)), made, threads)]
-            taps = made.seen(np.moveaxis(made.view.reshape(shapes[1]), -1, 2))
-        six = cells.seen(np.moveaxis(cells.view.reshape(shapes[0]), -1, 2))
-        inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
+            copies = [Copy(filter.with_view(in_cells(filter.view, problem, parts, last)), made, threads)]
+            taps = made.with_view(np.moveaxis(made.view.reshape(shapes[1]), -1, 2))
+        six = cells.with_view(np.moveaxis(cells.view.reshape(shapes[0]), -1, 2))
+        inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).between(copies))
         after += stores(problem, parts, inner, cells, x, last, threads)
     of_x = "x from patches" if patches else "x from cells"
     notes = {"copied": of_x + ", and the filter" if copies else of_x}
     if len(inside) > 1:
         notes["parts_of_a_cell"] = len(inside)
-    return joined(inside).around((), after, **notes)
+    return joined(inside).between((), after, **notes)
 
 
 def inner_problem(problem, parts):
@@ -186,7 +186,7 @@ def taps_in_place(problem, filter):
         step = nested(view.shape[1:], view.strides[1:])
         if step is not None:
             shape = (1, problem.y_channels, problem.x_channels, 1, 1, 1)
-            return filter.seen(as_strided(view, shape, (0, view.strides[0], step, 0, 0, 0))), channels_last
+            return filter.with_view(as_strided(view, shape, (0, view.strides[0], step, 0, 0, 0))), channels_last
     return None, False
 
 
@@ -242,4 +242,4 @@ def stores(problem, parts, inner, cells, x, last, threads):
         source = cells.view[(slice(None), *of_cells, *elements_of(slice(None), of_elements, last))]
         source = source.transpose(_CHANNELS_LAST if last else _CHANNELS_FIRST)
         corner = x.view[(..., *(slice(begin, None) for begin in begins))]
-        yield Copy(cells.seen(source), x.seen(as_strided(corner, source.shape, strides)), threads)
+        yield Copy(cells.with_view(source), x.with_view(as_strided(corner, source.shape, strides)), threads)
