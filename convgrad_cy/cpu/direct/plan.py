@@ -21,9 +21,9 @@ from .order import (
     adjacent_order_of,
     box_order_of,
     box_positions,
-    channel_bytes,
     chunk_of,
     order_of,
+    window_itemsize,
 )
 from .reads import accumulation_reads, correlation_reads
 
@@ -65,7 +65,7 @@ def correlation(given, nontemporal):
     refusals, form = chosen(given)
     sums, parts, block, most, across, packs, phases = sizes = form.sizes(given)
     compact = across and not placement.positions_adjacent  # with adjacent positions, long rows are copied faster
-    itemsize = channel_bytes(sums, pairs)
+    itemsize = window_itemsize(sums, pairs)
     threads = placement.threads(sums)
 
     def boxes(most):

@@ -123,9 +123,10 @@ def _copied(task):
 
 
 def pipeline(task, rest, patches=None):
-    """The gradients on cells, planned by the families in ``rest``, between copies of the filter and of x.
+    """The gradients on cells, with copies of the filter before them and of x after them.
 
-    ``patches``: whether cells are patches, if the task's own problem does not decide it.
+    ``rest`` plans the gradient of each combination of parts. It is called once for each of ``combinations``, in order.
+    ``patches``: whether cells are patches; by default, the task's problem decides.
     """
     patches = has_patches(task.problem) if patches is None else patches
     problem, (x, filter, y) = stepped(task.problem) if patches else task.problem, task.operands
