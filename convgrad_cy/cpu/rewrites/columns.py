@@ -196,7 +196,10 @@ def _axes_of(problem):
 
 
 def _block(task, channels_last, images, channels):
-    """Channels of x that a task adds: their sums stay in L1, or with channels last in L2, whose latency long rows hide."""
+    """Channels of x that a task adds. Their sums stay in L1.
+
+    With channels last, they stay in L2 instead: rows of channels are long, which hides its latency.
+    """
     problem, machine, itemsize = task.problem, task.machine, task.dtype.itemsize
     size = machine.l2_bytes if channels_last else machine.l1_bytes
     most = min(channels, size // 2 // (prod(problem.x) * itemsize))
