@@ -93,7 +93,7 @@ static inline spread_vector permute(spread_vector vector, spread_order order)
 #ifdef ADD_PAIRS
 #define TARGET PAIRS_TARGET
 #define SPREAD spread_pairs
-#define ADD_SPREAD(sum, a, b) sum = (spread_vector)ADD_PAIRS_OF(sum, a, b)
+#define ADD_SPREAD(sum, a, b) sum = (spread_vector)ADD_PAIRS_LANEWISE(sum, a, b)
 #include "tile/spread_template.h"
 #undef TARGET
 #undef SPREAD
