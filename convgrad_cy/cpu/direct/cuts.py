@@ -52,20 +52,20 @@ def correlation_loop(sums, sizes, pairs, block, images, windows):
 def cut_correlation(sums, sizes, pairs, threads, cut, boxed):
     """(block, images, windows) of fprop or dgrad for ``threads`` threads.
 
-    ``cut``: the current block, images and windows. ``boxed(most)``: images and windows of boxes of at most ``most``
+    ``cut``: the current block, images and windows. ``boxed(size)``: images and windows of boxes of at most ``size``
     positions.
     """
     if threads <= sums.tuning.tuned_threads:
         return cut
     whole = cut[1] * max(prod(part.positions for part in window) for window in cut[2])
-    mosts = shrinking(whole, sums.tuning, sums.tuning.least_cut_positions)
+    box_sizes = shrinking(whole, sums.tuning, sums.tuning.least_cut_positions)
     blocks = halves(cut[0], sums.tile.tile_rows if sizes.across else sums.strip)
-    others = ((block, *boxed(most)) for block, most in product(blocks, mosts))
+    others = ((block, *boxed(size)) for block, size in product(blocks, box_sizes))
     return best_cut(cut, others, lambda one: [correlation_loop(sums, sizes, pairs, *one)], threads, sums.tuning)
 
 
 def accumulation_loop(sums, order, chunk, block):
-    """The ``Tasks`` of wgrad with blocks of ``chunk`` channels and ``block`` outputs, for the walk with most taps."""
+    """The ``Tasks`` of wgrad, for the walk with the most taps. ``chunk``, ``block``: channels and outputs of a block."""
     tasks = order.slices * sums.groups * -(-sums.channels // chunk) * -(-sums.outputs // block)
     boxes = count_boxes(sums, order.images, order.windows) / order.slices
     window = max(order.windows, key=lambda window: prod(part.positions for part in window))
