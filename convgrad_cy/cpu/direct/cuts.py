@@ -65,7 +65,7 @@ def cut_correlation(sums, sizes, pairs, threads, cut, boxed):
 
 
 def accumulation_loop(sums, order, chunk, block):
-    """The ``Tasks`` of wgrad, for the walk with the most taps. ``chunk``, ``block``: channels and outputs of a block."""
+    """The ``Tasks`` of wgrad, for the walk with the most taps. A block has ``chunk`` channels and ``block`` outputs."""
     tasks = order.slices * sums.groups * -(-sums.channels // chunk) * -(-sums.outputs // block)
     boxes = count_boxes(sums, order.images, order.windows) / order.slices
     window = max(order.windows, key=lambda window: prod(part.positions for part in window))
