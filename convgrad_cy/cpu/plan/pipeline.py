@@ -10,10 +10,9 @@ A step has the attributes ``operands`` and ``allocates`` and two methods:
 
 ``before`` is a callback without arguments, or None. A call of the pipeline calls it once: after the last allocation and
 before the first write to the result. So a MemoryError leaves the result unchanged. The last step that allocates (the
-first step, if none allocates) receives the callback, and calls it after its own allocations. Therefore:
-
-- No earlier step may write to the result.
-- No later step may be the first one that uses a buffer, because a buffer is allocated before its first use.
+first step, if none allocates) receives the callback, and calls it after its own allocations. Therefore no earlier step
+may write to the result. A buffer is allocated just before the first step that uses it, and before this step at the
+latest.
 """
 
 from collections.abc import Mapping
@@ -103,6 +102,7 @@ def joined(pipelines):
 
 def _with_buffers(steps):
     """Triples: a step, the buffers that are allocated just before it, and the buffers that are freed just after it."""
+    latest = last_that_allocates(steps)
     uses = {}  # buffer -> the indices of the first and the last step that use it
     for index, step in enumerate(steps):
         for operand in step.operands:
@@ -111,7 +111,7 @@ def _with_buffers(steps):
                 uses[operand.memory] = first, index
     allocated, freed = [[] for _ in steps], [[] for _ in steps]
     for buffer, (first, last) in uses.items():
-        allocated[first].append(buffer)
+        allocated[min(first, latest)].append(buffer)
         freed[last].append(buffer)
     return zip(steps, allocated, freed, strict=True)
 
