@@ -36,6 +36,16 @@ WORK_MUTANTS = [
         ("a loop's other rounds have the operands of the first", "moved[index] += size", DROPPED),
     ),
     *mutants_of(
+        "convgrad_cy/cpu/plan/pipeline.py",
+        "test_pipelines.py",
+        ("a buffer is allocated after the last step that allocates", "min(first, latest)", "first"),
+        (
+            "every round of a loop calls before",
+            "round_index == last_round and index == self.last",
+            "index == self.last",
+        ),
+    ),
+    *mutants_of(
         "convgrad_cy/cpu/rewrites/folded_taps.py",
         f"{PATCHES}::test_pays {PATCHES}::test_exact {PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("patches with padding", "problem.pad_begin[axis] == 0", "True"),
