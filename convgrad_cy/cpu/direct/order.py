@@ -72,8 +72,8 @@ def _positions_in_cache(sums, block, limit, sums_bytes):
 def box_positions(sums, block, phases, limit=None):
     """Maximum positions of a box of fprop or dgrad, for tasks with ``block`` outputs and ``phases`` walks.
 
-    Boxes of this size give the wanted number of tasks. But a box has at least ``least_positions``, and no more than
-    ``limit`` (by default, ``tuning.box_positions``) or than keep the sums of a task in the cache.
+    Boxes of this size give the wanted number of tasks, or have ``least_positions`` if they would be smaller. The maximum
+    is ``limit`` (by default, ``tuning.box_positions``), or fewer positions, so that a task's sums stay in the cache.
     """
     tuning = sums.tuning
     tasks = max(1, min(tuning.wanted_tasks, sums.multiplications // tuning.task_products))
