@@ -5,7 +5,7 @@ A *window* is a copy of the elements of the source that a box of positions reads
 
 from math import gcd, prod
 
-from ...problem import WGRAD, even
+from ...problem import WGRAD, balanced_size
 from ..machine import LINE_BYTES
 from ..plan.steps import WindowAxis
 
@@ -34,10 +34,10 @@ def box_of(walk, batch, size, multiple=1, max_row=None):
 
     ``max_row``: maximum positions of a row. A row is cut at a multiple of ``multiple``.
     """
-    box = [even(walk[2].positions, min(size, max_row or size), multiple)]
+    box = [balanced_size(walk[2].positions, min(size, max_row or size), multiple)]
     for extent in (walk[1].positions, walk[0].positions, batch):
         size = max(1, size // box[-1])
-        box.append(even(extent, size))
+        box.append(balanced_size(extent, size))
     return box[::-1]
 
 
@@ -115,7 +115,7 @@ def boxed(sums, chunk, min_chunk, max_positions, itemsize, across=False, paired=
         long = chunk // 2 * sums.taps >= tuning.long_sum
         few = tuning.kept_positions_of_long_sums if long else tuning.few_positions
         if chunk > min_chunk and (chunk > 4 or max_positions <= few):
-            chunk = even(sums.channels, chunk // 2, 4 if chunk > 4 else 1)
+            chunk = balanced_size(sums.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
             max_positions = max(1, max_positions // 2)
     if compact:

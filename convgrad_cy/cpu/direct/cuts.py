@@ -6,7 +6,7 @@ The cuts keep the order of sums: the chunks of fprop and dgrad, the boxes and sl
 from itertools import product
 from math import prod
 
-from ...problem import even
+from ...problem import balanced_size
 from ..machine.register_tile import tile_cycles
 from ..plan.cuts import Tasks, best_cut, halves, shrinking
 from .boxes import count_boxes
@@ -86,7 +86,7 @@ def cut_accumulation(sums, order, threads, chunk, block):
         return chunk, block
     chunks = [chunk]
     while chunks[-1] > 1 and sums.taps * chunks[-1] > sums.tile.tile_rows:
-        chunks.append(even(sums.channels, max(1, chunks[-1] // 2)))
+        chunks.append(balanced_size(sums.channels, max(1, chunks[-1] // 2)))
     every = product(chunks, halves(block, sums.lanes))
     others = (one for one in every if has_room(sums, order.slices, *one))
     return best_cut((chunk, block), others, lambda one: [accumulation_loop(sums, order, *one)], threads, sums.tuning)

@@ -7,7 +7,7 @@ and which walks a task computes. The order of sums is already decided, so the fo
 from typing import Any, NamedTuple
 
 from ...memo.once import once
-from ...problem import even
+from ...problem import balanced_size
 from .choices import (
     crosses_positions,
     joins_phases,
@@ -67,7 +67,7 @@ class Form(NamedTuple):
 
 
 def _block(sums, multiple, parts=1):
-    return even(sums.outputs, sums.tuning.most_outputs // parts, multiple)
+    return balanced_size(sums.outputs, sums.tuning.most_outputs // parts, multiple)
 
 
 def _refusal_of_few_outputs(given):
@@ -108,9 +108,9 @@ def _refusal_of_packed(given):
 def _packed(given):
     sums, parts = given.split
     tuning, max_positions = sums.tuning, sums.tuning.larger_positions
-    block = even(sums.outputs, tuning.larger_sums_bytes // (max_positions * sums.itemsize), sums.strip)
+    block = balanced_size(sums.outputs, tuning.larger_sums_bytes // (max_positions * sums.itemsize), sums.strip)
     while block > sums.strip and 2 * sums.groups * sums.count * -(-sums.outputs // block) < tuning.wanted_tasks:
-        block = even(sums.outputs, block // 2, sums.strip)
+        block = balanced_size(sums.outputs, block // 2, sums.strip)
     return Sizes(sums, parts, block, max_positions, packs=True)
 
 

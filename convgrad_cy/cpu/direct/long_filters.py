@@ -6,7 +6,7 @@ the filter, and these would not fit in the cache.
 
 from itertools import product
 
-from ...problem import even
+from ...problem import balanced_size
 
 #: Minimum channels of the source in a block of the filter, unless the source has fewer (order.chunk_of).
 LEAST_CHANNELS = 4
@@ -16,14 +16,14 @@ def most_taps(sums):
     """Maximum taps of a task."""
     tuning = sums.tuning
     tap = max(min(sums.channels, LEAST_CHANNELS), 1) * sums.itemsize
-    row = max(even(sums.outputs, tuning.wgrad_outputs, sums.strip), sums.lanes)
+    row = max(balanced_size(sums.outputs, tuning.wgrad_outputs, sums.strip), sums.lanes)
     # The elements that the taps read must leave room for positions in a window.
     return max(1, min(tuning.large_filter_bytes // (tap * row), tuning.window_bytes // (2 * tap)))
 
 
 def _split(axis, max_taps):
     """Parts of an axis with at most ``max_taps`` taps each."""
-    size = even(axis.taps, max_taps)
+    size = balanced_size(axis.taps, max_taps)
     return [axis.part(0, axis.positions, tap, min(size, axis.taps - tap)) for tap in range(0, axis.taps, size)]
 
 

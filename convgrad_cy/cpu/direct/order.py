@@ -10,7 +10,7 @@ There is one exception: for filters of one tap, ``plan.py`` chooses between two 
 
 from typing import NamedTuple
 
-from ...problem import even
+from ...problem import balanced_size
 from ..plan.shared import slice_bytes
 from .boxes import boxed, count_boxes
 from .choices import (
@@ -61,7 +61,7 @@ def chunk_of(sums, depth_bytes, itemsize):
 
     ``itemsize``: bytes of an element.
     """
-    return even(sums.channels, depth_bytes // itemsize // max(sums.taps, 1), 4)
+    return balanced_size(sums.channels, depth_bytes // itemsize // max(sums.taps, 1), 4)
 
 
 def _positions_in_cache(sums, block, limit, sums_bytes):
@@ -72,8 +72,8 @@ def _positions_in_cache(sums, block, limit, sums_bytes):
 def box_positions(sums, block, phases, limit=None):
     """Maximum positions of a box of fprop or dgrad, for tasks with ``block`` outputs and ``phases`` walks.
 
-    Boxes of this size give the wanted number of tasks, or have ``least_positions`` if they would be smaller. The maximum
-    is ``limit`` (by default, ``tuning.box_positions``), or fewer positions, so that a task's sums stay in the cache.
+    Boxes of this size give the wanted number of tasks, or have ``least_positions`` if they would be smaller. They have
+    at most ``limit`` positions (by default, ``tuning.box_positions``), and their sums stay in the cache.
     """
     tuning = sums.tuning
     tasks = max(1, min(tuning.wanted_tasks, sums.multiplications // tuning.task_products))
@@ -102,7 +102,7 @@ def _order(sums, across_is_faster):
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
         max_positions = tuning.larger_positions
     else:
-        block = even(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
+        block = balanced_size(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
         max_positions = box_positions(sums, block, phases)
     # ``boxed`` takes fewer channels if their window is too large. It is slow, so a bound is tested first: if all
     # positions fit in one box, its window has at most one element for each position and tap.
@@ -151,7 +151,7 @@ def box_order_of(sums, pieces=1):
     ``pieces``: number of blocks into which the taps of each walk were split.
     """
     tuning, pairs = sums.tuning, sums.multiplies_pairs
-    block = even(sums.outputs, tuning.wgrad_outputs, sums.strip)
+    block = balanced_size(sums.outputs, tuning.wgrad_outputs, sums.strip)
     # A slice begins and ends between boxes, so the size of boxes affects the result's bits. It must not depend on the
     # machine's caches.
     if sums.taps == 1:

@@ -7,7 +7,7 @@ This is a pure function: it reads no array and computes no result, so plans can 
 from math import prod
 
 from ...memo.bounded import bounded
-from ...problem import DGRAD, WGRAD, even
+from ...problem import DGRAD, WGRAD, balanced_size
 from ..machine import LINE_BYTES
 from ..machine.caches import memory_ways
 from ..plan.steps import Blocks, Outline, split_rows, whole_rows
@@ -103,7 +103,7 @@ def accumulation(sums, parts, placement, order, target_in_memory):
     """The outline of wgrad within the given order of its sums; ``parts``: the parts of its walks."""
     pairs, images, windows, slices, chunk, block, max_positions = order
     gathered = sums.tuning.gathered_bytes
-    wider = even(sums.outputs, gathered // sums.itemsize, sums.strip)
+    wider = balanced_size(sums.outputs, gathered // sums.itemsize, sums.strip)
     gathers = sums.taps == 1 and placement.positions_adjacent and sums.walks[0][2].source_step > 1
     if gathers and wider > block and max_positions * wider * sums.itemsize <= sums.tuning.larger_sums_bytes:
         # The slices are fixed, so chunk and block no longer affect the order of sums. They may depend on the layout.

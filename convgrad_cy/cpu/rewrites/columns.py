@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..._repeat import array_at
-from ...problem import DGRAD, even
+from ...problem import DGRAD, balanced_size
 from .. import winograd
 from ..machine import LINE_BYTES
 from ..machine.kernels import compiled
@@ -97,8 +97,8 @@ def part_of(problem, itemsize, tuning):
     channel = prod(_shape(problem, 1, 1)) * itemsize
     most = max(1, tuning.column_bytes // channel)
     if most >= problem.x_channels:
-        return even(problem.batch, most // problem.x_channels), problem.x_channels
-    return 1, even(problem.x_channels, most)
+        return balanced_size(problem.batch, most // problem.x_channels), problem.x_channels
+    return 1, balanced_size(problem.x_channels, most)
 
 
 def pointwise(problem, images, channels):
@@ -204,7 +204,7 @@ def _block(task, channels_last, images, channels):
     size = machine.l2_bytes if channels_last else machine.l1_bytes
     most = min(channels, size // 2 // (prod(problem.x) * itemsize))
     most = min(most, -(-channels * images * problem.groups // machine.threads))
-    return even(channels, most, LINE_BYTES // itemsize if channels_last else 1)
+    return balanced_size(channels, most, LINE_BYTES // itemsize if channels_last else 1)
 
 
 class ColumnLayout(NamedTuple):

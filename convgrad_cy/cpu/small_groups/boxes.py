@@ -3,7 +3,7 @@
 from math import lcm, prod
 from typing import NamedTuple
 
-from ...problem import WGRAD, even
+from ...problem import WGRAD, balanced_size
 from ..direct.boxes import box_of, span
 from ..machine import LINE_BYTES
 from ..plan.shared import side_by_side
@@ -73,7 +73,7 @@ def _copying(sums, spread, positions_adjacent):
     outputs, total = sums.outputs, sums.groups * sums.outputs
     if spread is not None:
         whole = spread.groups * outputs  # lanes of a vector
-        block = even(total, _copied_bytes(sums, positions_adjacent) // sums.itemsize // whole * whole, whole)
+        block = balanced_size(total, _copied_bytes(sums, positions_adjacent) // sums.itemsize // whole * whole, whole)
         seen = block // outputs * spread.words + sums.lanes
         return _lane_extents(sums, seen, block + sums.lanes), block
     for width in (sums.strip, sums.strip // 2, sums.lanes):
@@ -92,7 +92,7 @@ def _whole(sums, lanes):
 
 def _line_block(sums):
     """Lanes of a depthwise task, channels last, that are whole cache lines of channels."""
-    return even(sums.groups, sums.tuning.position_bytes // sums.itemsize, LINE_BYTES // sums.dtype.itemsize)
+    return balanced_size(sums.groups, sums.tuning.position_bytes // sums.itemsize, LINE_BYTES // sums.dtype.itemsize)
 
 
 def _lines(sums, threads):
@@ -115,7 +115,7 @@ def _in_place(sums):
         lanes = tuning.row_bytes // (walk[2].positions * walk[2].source_step * sums.itemsize)
     else:
         lanes = tuning.lone_row_bytes // sums.itemsize
-    block = even(sums.groups * sums.outputs, max(2 * line, lanes), line)
+    block = balanced_size(sums.groups * sums.outputs, max(2 * line, lanes), line)
     return box_of(walk, 1, tuning.in_place_bytes // (block * sums.itemsize))[1:], block
 
 
@@ -177,7 +177,7 @@ def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
         return None
     wide = block
     if serve_as_they_are(sums, spread):
-        wide = even(total, tuning.position_bytes // sums.itemsize, line)
+        wide = balanced_size(total, tuning.position_bytes // sums.itemsize, line)
     boxes = sums.batch * prod(-(-axis.positions // n) for axis, n in zip(sums.walks[0], extents, strict=True))
     widths = {block, wide, _line_block(sums) if sums.channels == sums.outputs == 1 else block}
     room = sums.most_scratch // max(lanes_bytes(sums, spread, width, sums.taps) for width in widths)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...memo.bounded import count
-from ...problem import DGRAD, WGRAD, even
+from ...problem import DGRAD, WGRAD, balanced_size
 from ..machine.caches import is_streamed, operand_bytes
 from ..plan.steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
@@ -91,10 +91,10 @@ def _box(walks, tile_sizes, batch, size, max_row):
     ``tile_sizes``: for each walk, the positions of a tile on three axes.
     """
     extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, tile_sizes, strict=True)) for i in range(3)]
-    box = [even(extents[2], min(size, max_row))]
+    box = [balanced_size(extents[2], min(size, max_row))]
     for extent in (extents[1], extents[0], batch):
         size = max(1, size // box[-1])
-        box.append(even(extent, size))
+        box.append(balanced_size(extent, size))
     return box[::-1]
 
 
@@ -159,7 +159,7 @@ def _correlation(walks, tile_sizes, added, points, sizes):
             chunk = tuning.own_filter_channels
     else:
         chunk = min(tuning.tile_channels, tuning.tile_values_bytes // (FLOAT_BYTES * points * count) // lanes * lanes)
-    chunk = -(-even(channels, max(lanes, chunk)) // lanes) * lanes
+    chunk = -(-balanced_size(channels, max(lanes, chunk)) // lanes) * lanes
     boxes = groups * _boxes(walks, tile_sizes, batch, images, box)
     while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
