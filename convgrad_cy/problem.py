@@ -288,9 +288,12 @@ def is_one_axis(view):
     return height == width * view.shape[5] and depth == height * view.shape[4]
 
 
-def even(extent, most, multiple=1):
-    """The size of nearly equal blocks of at most ``most`` elements, a multiple of ``multiple`` and at least one."""
-    count = -(-extent // max(most, multiple, 1))
+def balanced_size(extent, limit, multiple=1):
+    """The size of the nearly equal blocks of at most ``limit`` elements into which an extent is divided.
+
+    It is then rounded up to a multiple of ``multiple``, unless that exceeds the extent. It is at least one.
+    """
+    count = -(-extent // max(limit, multiple, 1))
     size = -(-extent // max(count, 1))
     return max(1, min(extent, -(-size // multiple) * multiple))
 

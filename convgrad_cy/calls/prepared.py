@@ -35,7 +35,7 @@ def cpu_arguments(function, geometry, arrays):
     """The arguments of ``cpu.prepare`` and ``cpu.task_of`` for a part. ``arrays`` are like its inputs and result."""
     operation, geometry, places = part_of(function, geometry)
     each = zip(places, tensors_of(geometry, places, arrays), strict=True)
-    operands = [cpu.Operand(place, 0, arrays[place]).seen(tensor) for place, tensor in each]
+    operands = [cpu.Operand(place, 0, arrays[place]).with_view(tensor) for place, tensor in each]
     return operation, geometry.problem, geometry.dtype, geometry.algorithm, operands
 
 

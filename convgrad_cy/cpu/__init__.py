@@ -2,14 +2,14 @@
 
 A ``Task`` (plan/task.py) is one result of one call. The first family that does not refuse it (families.py) turns it
 into a ``Pipeline`` (plan/pipeline.py): copies in, kernels, copies out. Each kernel is a ``Job`` (plan/job.py): the name
-of a kernel, a plan of integers, and the operands. ``Pipeline.ready`` gives the work, which runs on any arrays that lie
-in memory like the call's.
+of a kernel, a plan of integers, and the operands. ``Pipeline.ready`` returns the work. It runs on any arrays with the
+memory layout of the call's arrays.
 
-- ``machine/``: the register tile, the caches, the kernels, and the tuned numbers that decide which choice is faster.
+- ``machine/``: the register tile, the caches, the kernels, and the tuned numbers that predict which choice is faster.
 - ``plan/``: the parts of planning that all families share.
 - ``rewrites/``: families that turn a task into a task for another problem, with copies around it.
 - ``direct/``, ``winograd/``, ``small_groups/``, ``long_sums/``: families that plan a kernel of ``pyx/``.
-- ``parts.py``: a part of a problem, planned so that it has the bits of the whole.
+- ``parts.py``: parts of a problem, planned so that together they are bitwise identical to one call.
 """
 
 from ..settings.without_openmp import warn_if_serial
@@ -52,7 +52,7 @@ def winograd_refusal(operation, problem, dtype):
 
 
 def prepare(operation, problem, dtype, algorithm, operands, threads=None):
-    """The work that writes x (DGRAD), y (FPROP) or w (WGRAD), for any arrays that lie in memory like these.
+    """The work that writes x (DGRAD), y (FPROP) or w (WGRAD), for any arrays with this memory layout.
 
     ``operands``: x, w and y as six-dimensional views; the written one is not empty. ``threads``: the threads of the
     call, or None for the current setting.

@@ -1,7 +1,7 @@
 """The families of algorithms, in their order of preference: the first one that does not refuse a task takes it.
 
-Some families refuse a task because a later one is faster. Columns yield to Winograd's algorithm, Winograd's algorithm
-to small groups, and exchanged to small groups: their refusals ask the other family.
+Some families refuse a task because a later one is faster: ``columns`` refuses tasks that ``winograd`` takes, and
+``winograd`` and ``exchanged`` refuse tasks that ``small_groups`` takes.
 """
 
 from functools import partial
@@ -9,14 +9,15 @@ from functools import partial
 from . import direct, long_sums, small_groups, winograd
 from .rewrites import columns, exchanged, overlaps
 
-#: A family has two functions. ``refusal(task)`` is None, or the reason why the family does not take the task.
-#: ``pipeline(task, rest)`` gives the ``Pipeline`` that computes the task. With ``rest(other)`` a family has an
-#: inner task or a fallback planned by the families after it; a family without these needs no ``rest``. The last
-#: family never refuses.
+#: A family is a module with two functions. ``refusal(task)`` returns None, or the reason why the family does not take
+#: the task. ``pipeline(task, rest)`` returns the ``Pipeline`` that computes the task. A family may have an inner task,
+#: or a fallback. It calls ``rest(other)`` for the pipeline of this other task by the families after it. The last family
+#: never refuses.
 PREFERENCE = (columns, overlaps, long_sums, exchanged, winograd, small_groups, direct)
 
 
 def name_of(family):
+    """The name of the family's module, for ``explain``."""
     return family.__name__.rpartition(".")[2]
 
 

@@ -5,7 +5,7 @@
 
 from math import isqrt, prod
 
-from ..problem import DGRAD, FPROP, WGRAD, even
+from ..problem import DGRAD, FPROP, WGRAD, balanced_size
 from . import mma, reduce, simt
 from .plan import FILTER, SOURCE, TARGET, WORKSPACE, Launch, Plan, integers
 from .thread_shape import channel_stride, shape_of
@@ -90,16 +90,16 @@ def _correlate(task, walks):
     channel_bytes = taps * shape.ins * shape.channels * task.dtype.compute_itemsize
     most = max(1, _FILTER_BYTES // max(1, channel_bytes))
     if shape.channels_last:
-        across = even(blocks, min(most, _CHANNEL_THREADS))
+        across = balanced_size(blocks, min(most, _CHANNEL_THREADS))
         # Blocks are nearly square in positions, so that their halos are small.
-        along = even(strips, max(1, isqrt(_THREADS // across)))
-        down = min(even(rows, _THREADS // (across * along)), 64)
-        along = even(strips, _THREADS // (across * down))
+        along = balanced_size(strips, max(1, isqrt(_THREADS // across)))
+        down = min(balanced_size(rows, _THREADS // (across * along)), 64)
+        along = balanced_size(strips, _THREADS // (across * down))
         block = (across, along, down)
     else:
-        along = even(strips, 32 if rows > 1 else _THREADS)
-        down = even(rows, _THREADS // along)
-        across = min(even(blocks, min(most, _THREADS // (along * down))), 64)
+        along = balanced_size(strips, 32 if rows > 1 else _THREADS)
+        down = balanced_size(rows, _THREADS // along)
+        across = min(balanced_size(blocks, min(most, _THREADS // (along * down))), 64)
         block = (along, down, across)
     tiles = (-(-blocks // across), -(-strips // along), -(-rows // down))
     once = prod(tiles) * depths * prod(map(len, walks))
@@ -135,13 +135,13 @@ def _wgrad(task):
     rows = depth.taps * height.taps * -(-width.taps // shape.taps)
     blocks = channels // shape.channels
     if shape.channels_last:
-        across, down = even(blocks, _CHANNEL_THREADS), even(rows, _ROW_THREADS)
+        across, down = balanced_size(blocks, _CHANNEL_THREADS), balanced_size(rows, _ROW_THREADS)
         lanes = min(_THREADS // (across * down), strips)
         block = (across, lanes, down)
     else:
-        down = even(rows, _ROW_THREADS)
+        down = balanced_size(rows, _ROW_THREADS)
         lanes = min(_THREADS // down, strips)
-        across = min(even(blocks, _THREADS // (down * lanes)), 64)
+        across = min(balanced_size(blocks, _THREADS // (down * lanes)), 64)
         block = (lanes, down, across)
     tiles = (-(-blocks // across), -(-rows // down))
     wanted = -(-_WANTED_FILTER_THREADS * task.device.processors // (prod(tiles) * prod(block)))

@@ -1,4 +1,4 @@
-"""The rule that lowers ``conv_general_dilated`` to a call of our handler, or passes it on to JAX's own rule."""
+"""The rule that lowers ``conv_general_dilated`` to a call of our FFI handler, or passes it on to JAX's own rule."""
 
 import atexit
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger("convgrad_cy.jax")
 
 TARGET = "convgrad_cy_convolution"
 
-#: The types of the kernels. int32 is left to XLA, whose sums may have another type.
+#: Name of a type in JAX -> the type of our kernels. XLA computes int32, as it may add in another type than ours.
 _DTYPES = {
     "float16": np.dtype(np.float16),
     "bfloat16": BFLOAT16_BITS,
@@ -29,24 +29,24 @@ _DTYPES = {
     "float64": np.dtype(np.float64),
 }
 
-#: Function -> convolutions that were lowered to it, and reason -> convolutions that were left to XLA.
+#: Counts of convolutions: by the function to which they were lowered, and by the reason why XLA computes them.
 LOWERED, PASSED_ON = Counter(), Counter()
 
 
 def _check_context(context):
-    """Decline a program that does not run on one CPU in this process."""
+    """Decline a program that is exported, is for several platforms, or is partitioned between devices by XLA."""
     if len(context.platforms) != 1:
         raise Declined("a program for several platforms")
     if context.lowering_parameters.for_export:
         raise Declined("an exported program")
     axes = context.axis_context
     mesh = getattr(axes, "mesh", None)
-    if mesh is not None:  # inside shard_map, each device computes its own part
-        several = mesh.size > 1 and not set(mesh.axis_names) <= set(axes.manual_axes)
+    if mesh is not None:  # inside shard_map with all axes manual, each device runs a program for its own part
+        is_partitioned = mesh.size > 1 and not set(mesh.axis_names) <= set(axes.manual_axes)
     else:
-        several = getattr(axes, "num_devices", 1) > 1
-    if several:
-        raise Declined("a program that XLA divides between devices: shard_map divides it by hand")
+        is_partitioned = getattr(axes, "num_devices", 1) > 1
+    if is_partitioned:
+        raise Declined("a program that XLA partitions between devices: use shard_map")
 
 
 def _check_types(lhs, rhs, out, preferred):
@@ -59,7 +59,7 @@ def _check_types(lhs, rhs, out, preferred):
 
 
 def _plan(ctx, algorithm, params):
-    """The reading of a convolution, and the text of a plan that has been made once."""
+    """The ``Reading`` of a convolution, and the text of its plan. The plan is made, so that errors appear here."""
     lhs, rhs, out = *ctx.avals_in, *ctx.avals_out
     _check_context(ctx.module_context)
     _check_types(lhs, rhs, out, params["preferred_element_type"])
@@ -73,14 +73,14 @@ def _plan(ctx, algorithm, params):
 
 
 def rule(algorithm, fallback):
-    """The lowering rule for an algorithm (None: the default one); ``fallback`` is JAX's own."""
+    """The lowering rule for an algorithm (None: the default one); ``fallback``: JAX's own rule."""
 
     def lower(ctx, lhs, rhs, **params):
         try:
             reading, text = _plan(ctx, algorithm, params)
         except Declined as declined:
             reason = str(declined)
-        except Exception as error:  # a program must not fail because of a plan
+        except Exception as error:  # an error of ours must not stop a program that XLA can compile
             reason = f"an internal error, {type(error).__name__}: {error}"
             logger.exception("a convolution could not be planned; XLA computes it")
         else:
@@ -93,7 +93,8 @@ def rule(algorithm, fallback):
     return lower
 
 
-def _tensor(value, shape):
+def _type_of_shape(value, shape):
+    """The type of a tensor of this shape with the elements of ``value``."""
     return ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
 
 
@@ -102,11 +103,11 @@ def _transpose(value, order):
 
 
 def _reshape(value, shape):
-    return stablehlo.reshape(_tensor(value, shape), value)
+    return stablehlo.reshape(_type_of_shape(value, shape), value)
 
 
 def _call(ctx, reading, text, lhs, rhs, numbers):
-    """The handler's call as an operation of StableHLO, with copies around it if groups need another order."""
+    """The StableHLO operations that call the handler. With groups, operands or the result may be transposed."""
     (lhs_aval, rhs_aval), (out_aval,) = ctx.avals_in, ctx.avals_out
     result_aval = out_aval
     if reading.filter_groups > 1:
@@ -124,18 +125,19 @@ def _call(ctx, reading, text, lhs, rhs, numbers):
 
 
 jax.ffi.register_ffi_target(TARGET, handler(), platform="cpu")
-atexit.register(close)  # a program whose result nobody awaits may still run
+atexit.register(close)  # at exit, XLA's threads may still run a program that the caller has not waited for
 
 
-def rule_of_jax():
-    """The rule that lowers convolutions for the CPU now: JAX's own, or another package's."""
-    # JAX has no public function for this. In 0.7 a rule is a function, and later an object with the attribute ``rule``.
+def current_rule():
+    """The rule that lowers convolutions for the CPU now: JAX's, ours, or another package's."""
+    # JAX has no public function for this. In JAX 0.7 the table has functions; in later releases, objects with the
+    # attribute ``rule``.
     own = mlir._platform_specific_lowerings["cpu"].get(conv_general_dilated_p)
     own = own or mlir._lowerings[conv_general_dilated_p]
     return getattr(own, "rule", own)
 
 
 def register(rule):
-    """Let a rule lower convolutions for the CPU. Functions that are compiled already will be compiled again."""
+    """Make ``rule`` lower convolutions for the CPU. Functions that are compiled already will be compiled again."""
     mlir.register_lowering(conv_general_dilated_p, rule, platform="cpu")
     jax.clear_caches()

@@ -24,7 +24,7 @@ def _switch(wanted, algorithm=None):
             lowering.register(_state[0])
             _state = None
     elif _state is None or _state[1] != algorithm:
-        fallback = lowering.rule_of_jax() if _state is None else _state[0]
+        fallback = lowering.current_rule() if _state is None else _state[0]
         _state = fallback, algorithm
         lowering.register(lowering.rule(algorithm, fallback))
 

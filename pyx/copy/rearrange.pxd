@@ -127,8 +127,9 @@ cdef inline int copy_all(CopyJob *c, task_function copy, const void *source, voi
     for axis in range(5 if c.places == 1 else 4):
         tasks *= c.shape[axis]
     form_team(&all, threads)
-    all.most, all.ranges, all.scratch, all.scratch_size = min(all.threads, MOST_THREADS), ranges, NULL, 0
-    begin_listening(&all.ears)
+    all.max_workers, all.ranges = min(all.threads, MOST_THREADS), ranges
+    all.scratch, all.scratch_size = NULL, 0
+    begin_listening(&all.signals)
     c.target = target
     return run(&all, copy, c, source, 0, tasks)
 

@@ -1,5 +1,6 @@
-/* A clock around tasks, for `python -m bench.cores`. Elsewhere it is off and costs a task one test of a pointer. While
- * it is on, each call has one thread, whatever its plan says, so that tasks do not compete for memory. */
+/* A clock that measures the time of each task, for `python -m bench.cores`. Usually it is off, and a task only tests a
+ * pointer. While it is on, each call uses one thread, whatever its plan says, so that tasks do not compete for memory.
+ */
 #ifndef CONVGRAD_CLOCK_H
 #define CONVGRAD_CLOCK_H
 
@@ -7,12 +8,14 @@
 #include <time.h>
 
 typedef struct {
-    int64_t loop, task, begin, end; /* nanoseconds */
+    int64_t loop, task; /* the index of the loop in the call, and of the task in the loop */
+    int64_t begin, end; /* nanoseconds */
 } task_time;
 
 typedef struct {
-    int64_t loops, count, most; /* loops and tasks so far; length of `times`: later tasks are only counted */
-    int64_t shared;             /* bytes that tasks share, without the arrays */
+    int64_t loops, count; /* loops and tasks so far */
+    int64_t most;         /* the length of `times`; further tasks are only counted */
+    int64_t shared;       /* bytes that tasks share, without the arrays */
     task_time *times;
 } task_clock;
 

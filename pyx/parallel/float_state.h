@@ -12,7 +12,7 @@
 #include <immintrin.h>
 
 #define STANDARD_STATE 0x1F80u /* MXCSR: all exceptions masked */
-#define STATE_FLAGS 0x003Fu    /* exceptions that have occurred; they do not influence results */
+#define STATE_FLAGS 0x003Fu    /* record the exceptions that have occurred; they do not affect results */
 
 static inline uint64_t float_state(void)
 {
@@ -27,7 +27,7 @@ static inline void set_float_state(uint64_t state)
 #elif defined(__aarch64__)
 
 #define STANDARD_STATE 0u /* FPCR */
-#define STATE_FLAGS 0u    /* AArch64 has these flags in another register */
+#define STATE_FLAGS 0u    /* on AArch64, these flags are in another register */
 
 static inline uint64_t float_state(void)
 {
@@ -58,7 +58,7 @@ static inline void set_float_state(uint64_t state)
 
 #endif
 
-/* Enters the standard state. Returns the state before, the argument of leave_floats. */
+/* Enters the standard state. Returns the previous state, which leave_floats restores. */
 static inline uint64_t enter_floats(void)
 {
     const uint64_t before = float_state();

@@ -1,6 +1,6 @@
-/* Signals during long calls. The calling thread lets Python handle signals ten times a second. If a handler raises, as
- * for Ctrl-C, all threads stop. Python handles signals only in the main thread, so no other thread can do this instead.
- * */
+/* Signals during long calls. The calling thread lets Python handle signals ten times a second. If a handler raises an
+ * exception, as for Ctrl-C, all threads stop. No other thread can do this, because Python runs signal handlers only in
+ * the main thread. If the calling thread is another one, no handler runs. */
 #ifndef CONVGRAD_LISTENER_H
 #define CONVGRAD_LISTENER_H
 
@@ -9,17 +9,17 @@
 #include <stdint.h>
 #include <time.h>
 
-#define LISTENING_PERIOD 100000000 /* nanoseconds; not shorter, because each time may wait for Python's lock */
-#define LONG_CALL 50000000         /* nanoseconds after which sleeping for a millisecond costs little */
+#define LISTENING_PERIOD 100000000 /* nanoseconds; not shorter, because each look at signals may wait for the GIL */
+#define LONG_CALL 50000000         /* nanoseconds; in a longer call, a sleep of a millisecond costs little */
 
 typedef struct {
     pthread_t caller;
-    int64_t next, late; /* the time of the next look at signals, and the time at which the call becomes a long one */
-    int32_t stopped;
-    PyObject *error[3];
+    int64_t next, late; /* the time of the next look at signals, and the time from which on the call is a long one */
+    int32_t stopped;    /* whether a handler has raised an exception */
+    PyObject *error[3]; /* this exception */
 } listener;
 
-/* Nanoseconds of the coarse clock, which is read in a few nanoseconds, if the system has one. */
+/* The time in nanoseconds, by the coarse clock if the system has one. It is read in a few nanoseconds. */
 static inline int64_t nanoseconds(void)
 {
     struct timespec t;
@@ -40,6 +40,7 @@ static inline void begin_listening(listener *l)
     l->stopped = 0;
 }
 
+/* Lets Python handle signals. */
 static __attribute__((noinline)) void listen_now(listener *l)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -51,8 +52,8 @@ static __attribute__((noinline)) void listen_now(listener *l)
     l->next = nanoseconds() + LISTENING_PERIOD;
 }
 
-/* Whether to stop. Called without Python's lock, by any thread of the team, between parts of the work that take at most
- * milliseconds. */
+/* Returns whether the call must stop. In the calling thread, it first lets Python handle signals if it is time to. Any
+ * thread of the team calls it, without the GIL, after each part of the work, which takes milliseconds at most. */
 static inline int must_stop(listener *l)
 {
     if (__atomic_load_n(&l->stopped, __ATOMIC_RELAXED))
@@ -62,7 +63,7 @@ static inline int must_stop(listener *l)
     return l->stopped;
 }
 
-/* Called with Python's lock after the last task. Returns -1 and sets the handler's exception, or returns 0. */
+/* Called with the GIL after the last task. Returns 0, or sets the handler's exception and returns -1. */
 static inline int end_listening(listener *l)
 {
     if (!l->stopped)

@@ -36,25 +36,25 @@ cdef extern from "parallel/tasks.h" nogil:
     ctypedef struct listener:
         pass
     ctypedef struct team:
-        int threads, most
+        int threads, max_workers
         task_range *ranges
         char *shared
         char *scratch
         int64_t scratch_size
         void *memory
-        listener ears
+        listener signals
     int workers_of(int threads, int64_t tasks)
     int share_tasks(team *t, int64_t first, int64_t end)
     int64_t take_task(team *t, int worker)
     int64_t next_task(team *t, int worker)
     bint is_stopped(team *t)
-    void count_in(team *t)
+    void join_team(team *t)
     void leave_team(team *t)
     void raise_flag(int32_t *flag)
 
 cdef extern from "parallel/listener.h":
-    void begin_listening(listener *ears) nogil
-    int end_listening(listener *ears) except -1
+    void begin_listening(listener *l) nogil
+    int end_listening(listener *l) except -1
 
 cdef enum:  # greatest size of memory that is kept for the next call
     KEPT_BYTES = 64 << 20
@@ -68,7 +68,7 @@ ctypedef void (*task_function)(const void *context, const void *source, void *sc
 
 cdef inline void form_team(team *t, int64_t threads) noexcept nogil:
     """Set the number of threads: ``threads``, or fewer if the system cannot create them."""
-    t.threads = t.most = 1 if is_timed() else team_size(<int>threads)
+    t.threads = t.max_workers = 1 if is_timed() else team_size(<int>threads)
     t.memory = NULL
 
 
@@ -79,21 +79,21 @@ cdef inline bint begin_call(team *t, int64_t shared, int64_t tasks, int64_t scra
     loop that uses them. If the allocation fails, nothing has been written. If ``before`` returns true, the result
     exists already and the call ends.
     """
-    cdef int64_t ranges = in_lines(t.most * sizeof(task_range))
+    cdef int64_t ranges = in_lines(t.max_workers * sizeof(task_range))
     t.scratch_size = in_lines(scratch)
-    t.memory = allocate(ranges, in_lines(shared), workers_of(t.most, tasks) * t.scratch_size)
+    t.memory = allocate(ranges, in_lines(shared), workers_of(t.max_workers, tasks) * t.scratch_size)
     t.ranges = <task_range *>first_line(t.memory)
     t.shared = first_line(t.memory) + ranges
     t.scratch = t.shared + in_lines(shared)
     note_shared(shared)
     if before is not None and before():
         return False
-    begin_listening(&t.ears)
+    begin_listening(&t.signals)
     return True
 
 
 cdef inline void end_call(team *t) noexcept nogil:
-    give_memory(t.memory, KEPT_BYTES + t.most * KEPT_BYTES_OF_THREAD)
+    give_memory(t.memory, KEPT_BYTES + t.max_workers * KEPT_BYTES_OF_THREAD)
 
 
 cdef inline void work(
@@ -103,7 +103,7 @@ cdef inline void work(
     cdef void *scratch = t.scratch + worker * t.scratch_size
     cdef uint64_t state
     cdef int64_t task, begin
-    count_in(t)
+    join_team(t)
     state = enter_floats()
     task = take_task(t, worker)
     while task >= 0:
@@ -129,4 +129,4 @@ cdef inline int run(
     else:
         for worker in prange(workers, schedule="static", num_threads=t.threads, nogil=True):
             work(t, function, context, source, worker)
-    return end_listening(&t.ears)
+    return end_listening(&t.signals)

@@ -1,5 +1,5 @@
-/* The size of a team of threads that the system can create. OpenMP's runtime ends the process if a thread cannot be
- * created. */
+/* Teams of OpenMP's threads, no larger than the system allows. If a thread cannot be created, OpenMP's runtime ends the
+ * process. So the system's limit is tested before a team grows. */
 #ifndef CONVGRAD_TEAM_H
 #define CONVGRAD_TEAM_H
 
@@ -13,14 +13,15 @@
 #include <unistd.h>
 #endif
 
-/* Size of the last team of the calling thread, itself included. The runtime keeps a team for each thread that has begun
- * one. A smaller team ends the threads that it does not need, so a larger team after it creates threads again. */
+/* Size of the last team of the calling thread, including this thread. The runtime keeps one team for each thread that
+ * has begun a parallel region. A smaller region ends the threads that it does not need, so a larger region after it
+ * creates threads again. */
 extern __attribute__((visibility("hidden"))) _Thread_local int last_team; /* in shared.c */
 
-/* Held while a team grows: two callers at once could both find room for the same thread. */
+/* Held while a team grows. Otherwise two callers could both count the last thread that the system allows. */
 extern __attribute__((visibility("hidden"))) pthread_mutex_t resizing;
 
-/* A thread that is created to find out whether the system can. It lives until the gate opens. */
+/* A thread that is created only to find out whether the system can create it. It waits until the gate is unlocked. */
 typedef struct {
     pthread_t thread;
     pthread_mutex_t *gate;
@@ -38,7 +39,7 @@ static void *wait_at_gate(void *argument)
     return NULL;
 }
 
-/* Joins a thread and waits until the system no longer counts it, which on Linux is a little later. */
+/* Joins a thread, and waits until the system no longer counts it. On Linux, this is a little later than the join. */
 static void end_trial(const trial *t)
 {
     pthread_join(t->thread, NULL);
@@ -48,8 +49,8 @@ static void end_trial(const trial *t)
 #endif
 }
 
-/* Bytes of stack that the environment requests for OpenMP's threads, or 0. The syntax is a number and B, K (default), M
- * or G. */
+/* Bytes of stack that OMP_STACKSIZE or GOMP_STACKSIZE requests for OpenMP's threads, or 0. The value is a number and B,
+ * K (the default), M or G. */
 static size_t wanted_stack(void)
 {
     const char *text = getenv("OMP_STACKSIZE");
@@ -70,11 +71,11 @@ static size_t wanted_stack(void)
     }
 }
 
-/* Number of further threads that the system can create now, at most `most`. They exist all at once and have ended on
- * return. */
-static int creatable_threads(int most)
+/* Number of further threads that the system can create now, at most `limit`. For the test, all of them are created;
+ * they have ended on return. */
+static int creatable_threads(int limit)
 {
-    trial *trials = malloc(most * sizeof(trial));
+    trial *trials = malloc(limit * sizeof(trial));
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     pthread_attr_t attributes;
     const size_t stack = wanted_stack();
@@ -84,9 +85,9 @@ static int creatable_threads(int most)
         return 0;
     }
     if (stack > 0)
-        pthread_attr_setstacksize(&attributes, stack); /* refuses the same sizes as the runtime */
+        pthread_attr_setstacksize(&attributes, stack); /* like the runtime, ignores sizes that are too small */
     pthread_mutex_lock(&gate);
-    for (; count < most; count++) {
+    for (; count < limit; count++) {
         trials[count].gate = &gate;
         if (pthread_create(&trials[count].thread, &attributes, wait_at_gate, trials + count) != 0)
             break;
@@ -99,8 +100,8 @@ static int creatable_threads(int most)
     return count;
 }
 
-/* team_size for a size other than the last team's. A larger team is begun here, so that its threads exist from now on.
- * */
+/* team_size for another size than the last team's. If the team grows, an empty region is run here, so that its threads
+ * exist before the lock is released. */
 static __attribute__((noinline)) int resized_team(int threads)
 {
     if (threads > last_team) {

@@ -1,4 +1,4 @@
-/* OpenMP, or one thread if the compiler has none. */
+/* The number of threads: by OpenMP, or 1 if the compiler has no OpenMP. */
 #ifndef CONVGRAD_THREADS_H
 #define CONVGRAD_THREADS_H
 
@@ -11,8 +11,8 @@
 #include "parallel/team.h"
 #endif
 
-/* 1 in a forked child. The runtime's threads exist only in the parent, and a team in the child would wait for them
- * forever. A fork may come after the number of threads was chosen, so this is tested where the team is formed. */
+/* 1 in a forked child, otherwise 0. The runtime's threads exist only in the parent, and a team in the child would wait
+ * for them forever. The process may fork after a plan has chosen its number of threads, so team_size tests this. */
 extern __attribute__((visibility("default"))) int convgrad_is_child; /* in shared.c */
 
 static inline int has_threads(void)
@@ -24,7 +24,7 @@ static inline int has_threads(void)
 #endif
 }
 
-/* Whether the compiler had no OpenMP although the build wanted it. */
+/* Whether the compiler had no OpenMP, although the build did not turn it off. */
 static inline int lacks_threads(void)
 {
 #if defined _OPENMP || defined CONVGRAD_NO_OPENMP

@@ -12,8 +12,8 @@
 /* One CASE for each number of taps. */
 #define SLIDE_CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #define SLIDE_BLOCK(taps) SLIDE_AT_MOST_(SLIDE_ROWS, (REGISTERS - 2) / (taps))
-/* Positions of y whose products with a block of sums are formed together. Their vectors stay in registers as well. With
- * few registers, or with few taps at step 2, loading x in each product is as fast. */
+/* Positions of y whose products are added to a block of sums together. Their vectors stay in registers, too. With few
+ * registers, or with few taps at step 2, loading x for each product is as fast. */
 #define SLIDE_COLUMNS (REGISTERS > 16 ? 4 : 1)
 #define SLIDE_SHARED(step, rows, taps)                                                                                 \
     SLIDE_AT_MOST_((step) == 1  ? SLIDE_COLUMNS                                                                        \
@@ -93,7 +93,7 @@ static inline spread_vector permute(spread_vector vector, spread_order order)
 #ifdef ADD_PAIRS
 #define TARGET PAIRS_TARGET
 #define SPREAD spread_pairs
-#define ADD_SPREAD(sum, a, b) sum = (spread_vector)ADD_PAIRS_OF(sum, a, b)
+#define ADD_SPREAD(sum, a, b) sum = (spread_vector)ADD_PAIRS_LANEWISE(sum, a, b)
 #include "tile/spread_template.h"
 #undef TARGET
 #undef SPREAD

@@ -1,24 +1,24 @@
-/* The sliding tile of each compute type, compiled in slide.c. */
+/* The sliding tile of each compute type, for depthwise convolutions (slide_template.h). Compiled in slide.c. */
 #ifndef CONVGRAD_SLIDE_H
 #define CONVGRAD_SLIDE_H
 
 #include <stdint.h>
 
-/* Extents and strides of a call, in elements. */
+/* Extents and strides of a call, in elements. A lane is a channel. A column is a position of x in a row. */
 typedef struct {
     int64_t lanes;
-    int64_t heights, positions; /* of y; `heights` is only for slide_*_sums */
-    int64_t rows, taps;         /* of the filter */
-    int64_t step;               /* between positions, in taps */
-    int64_t begin, end;         /* range of columns that lie in a row of x; others are padding and are skipped */
-    int64_t new_row, new_rows;  /* rows of x that the row of y before has not read; prefetched if x is in memory */
+    int64_t heights, positions; /* rows of y (only for slide_*_sums), and positions of a row */
+    int64_t rows, taps;         /* of the filter, and taps of a row */
+    int64_t step;               /* columns from one position of y to the next */
+    int64_t begin, end;         /* range of columns that lie in x; other columns are padding and are skipped */
+    int64_t new_row, new_rows;  /* rows of x to prefetch, their first and their number: the row of y reads them first */
     int64_t ahead;              /* distance of the prefetch */
     int64_t x_height, x_position, x_row, x_tap;
     int64_t y_height, y_position;
     int64_t w_row, w_tap;
 } slide_shape;
 
-#define SLIDE_TAPS 7 /* greatest number of taps of a row */
+#define SLIDE_TAPS 7 /* maximum taps of a row */
 
 /* The functions that slide_template.h defines for one compute type. */
 #define DECLARE_SLIDE(name, type)                                                                                      \

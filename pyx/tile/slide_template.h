@@ -1,11 +1,13 @@
 /* The sliding tile for one compute type: rows of a depthwise convolution.
  *
- *     y[p][l] += sum over r, t of x[r][p * step + t][l] * w[r][t][l]        SLIDE, or = if fresh
- *     w[r][t][l] += sum over h, p of x[h, r][p, t][l] * y[h][p][l]          SLIDE_SUMS
+ *     y[p][l] += sum over r, t of x[r][p * step + t][l] * w[r][t][l]        SLIDE; with `fresh`, y begins with zeros
+ *     w[r][t][l] += sum over h, p of x[h, r][p, t][l] * y[h][p][l]          SLIDE_SUMS (wgrad)
  *
- * Neighbouring positions read the same columns of x, so SLIDE loads each column once for all of its products. The taps
- * of a row are in registers: three taps need one load, but in a register tile of lanes they would need three. The
- * products of one y are added in the order of r and t, as in all tiles. Columns in padding are skipped.
+ * r and t are rows and taps of the filter, p positions, h rows of y, l lanes (channels).
+ *
+ * Neighbouring positions read the same columns of x. SLIDE keeps the taps of a row in registers, and loads each column
+ * once for all of its products. So three taps need one load; in the channelwise register tile, they would need three.
+ * Each y adds its products in the order of r and t, like all tiles. Columns in padding are skipped.
  */
 #define SLIDE_JOIN_(a, b) a##b
 #define SLIDE_JOIN(a, b) SLIDE_JOIN_(a, b)
@@ -24,8 +26,8 @@
 
 typedef TYPE VECTOR __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
 
-/* The sums of a chunk of positions. step, taps and positions are constants in every call, so that loops are unrolled.
- * */
+/* The sums of a chunk of positions. In every call, step, taps and positions are constants, so that loops are
+ * unrolled. */
 static inline __attribute__((always_inline)) void
 CHUNK(const int step, const int taps, const int positions, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y,
       int64_t begin, int64_t end, int fresh)
@@ -75,7 +77,7 @@ TAPS(const int step, const int taps, const slide_shape *s, const TYPE *x, const 
 {
     int64_t left = s->positions, chunks = (left + SLIDE_POSITIONS(step, taps) - 1) / SLIDE_POSITIONS(step, taps);
     int64_t begin = s->begin, end = s->end;
-    for (; chunks > 0; chunks--) { /* of nearly equal length: a short chunk has too few independent sums */
+    for (; chunks > 0; chunks--) { /* of nearly equal length, because a short chunk has too few independent sums */
         int64_t count = (left + chunks - 1) / chunks;
         switch (count) {
             CASE(1)
@@ -113,7 +115,7 @@ STEP(const int step, const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y
 
 #undef CASE
 
-/* Computes one row of positions. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
+/* Computes one row of y. 1 <= step <= 2, 1 <= taps <= SLIDE_TAPS. */
 void SLIDE(const slide_shape *s, const TYPE *x, const TYPE *w, TYPE *y, int fresh)
 {
     if (s->step == 1)
@@ -135,7 +137,7 @@ ADD(const int rows, const int taps, const slide_shape *s, const TYPE **row, cons
     }
 }
 
-/* Adds the products of several neighbouring positions to a block of sums. Each column of x is loaded once for all. */
+/* Adds the products of several neighbouring positions to a block of sums. Each column of x is loaded only once. */
 static inline __attribute__((always_inline)) void
 ADD_SHARED(const int step, const int rows, const int taps, const int positions, const slide_shape *s, const TYPE **row,
            const TYPE *grad, VECTOR sum[SLIDE_ROWS][SLIDE_TAPS])
@@ -155,7 +157,7 @@ ADD_SHARED(const int step, const int rows, const int taps, const int positions, 
         row[r] += positions * s->x_position;
 }
 
-/* Computes a block of rows x taps sums. These, step and positions are constants in every call. */
+/* Computes a block of rows x taps sums. In every call, step, positions, rows and taps are constants. */
 static inline __attribute__((always_inline)) void
 SUMS(const int step, const int positions, const int rows, const int taps, const slide_shape *s, const TYPE *x,
      const TYPE *y, TYPE *w)
@@ -182,7 +184,7 @@ SUMS(const int step, const int positions, const int rows, const int taps, const 
     }
 }
 
-/* ADD_SHARED needs a second loop for the remainder, so it is not used for rows of few positions. */
+/* With ADD_SHARED, the remaining positions of a row need a second loop. So it is not used for rows of few positions. */
 #define CASE(count)                                                                                                    \
     case count:                                                                                                        \
         if (count > SLIDE_BLOCK(taps))                                                                                 \
@@ -223,8 +225,8 @@ SUM_STEP(const int step, const int shared, const slide_shape *s, const TYPE *x, 
     }
 }
 
-/* Computes the sums of `heights` rows of positions. 1 <= taps <= SLIDE_TAPS. step is 1 or 2, or 0 if positions share no
- * column. */
+/* Adds the products of `heights` rows of y to the sums. 1 <= taps <= SLIDE_TAPS. step is 1 or 2, or 0 if no two
+ * positions share a column. */
 void SLIDE_SUMS(const slide_shape *s, const TYPE *x, const TYPE *y, TYPE *w)
 {
     if (s->step == 1)

@@ -1,9 +1,9 @@
-/* wgrad by the spreading tile (spread_template.h). Lanes are output channels of neighbouring groups.
+/* wgrad by the spreading tile (spread_template.h). Lanes l are output channels of neighbouring groups.
  *
  *     w[r][t][i][l] += sum over h, p of x[h, r][p, t][group of l][i] * y[h][p][l]
  */
 
-/* Computes a block of sums in registers. taps and channels are constants in every call. */
+/* Computes a block of sums in registers. In every call, taps and channels are constants. */
 static inline __attribute__((always_inline)) void
 spread_block(const int taps, const int channels, const spread_shape *s, const int32_t *order, const float *x,
              const float *y, float *w)
@@ -55,7 +55,7 @@ spread_taps(const int channels, const spread_shape *s, const float *x, const flo
             }
 }
 
-/* Computes the sums of `heights` rows of positions. All taps must lie in x. */
+/* Adds the products of `heights` rows of y to the sums. All taps must lie in x. */
 void spread_f32_sums(const spread_shape *s, const float *x, const float *y, float *w)
 {
     switch (SPREAD_TOGETHER(s->channels)) {

@@ -1,10 +1,12 @@
-/* The spreading tile: rows of a convolution of small groups. Lanes are output channels of neighbouring groups.
+/* The spreading tile: rows of a convolution of small groups. Lanes l are output channels of neighbouring groups.
  *
- *     y[p][l] += sum over r, t, i of x[r][p, t][group of l][i] * w[r][t][i][l]        SPREAD, or = if fresh
+ *     y[p][l] += sum over r, t, i of x[r][p, t][group of l][i] * w[r][t][i][l]      with `fresh`, y begins with zeros
  *
- * A vector of x has all channels of the groups that a vector of lanes has. One permutation for each channel i brings
- * the channel to the lanes. So x is read in place, and three taps need one load and one permutation for each channel.
- * Columns in padding are skipped.
+ * r and t are rows and taps of the filter, p positions, i channels of a group.
+ *
+ * A vector of x has all channels of the groups of a vector of lanes. For each i, one permutation moves channel i of
+ * each group to the lanes of this group. So x is read in place, and three taps need one load, and one permutation for
+ * each channel. Columns in padding are skipped.
  *
  * Included with two macros defined: SPREAD (the function's name) and ADD_SPREAD(sum, a, b), which adds the products of
  * two vectors.
@@ -15,8 +17,8 @@
 #define CHUNK SPREAD_JOIN(SPREAD, _chunk)
 #define POSITIONS SPREAD_JOIN(SPREAD, _positions)
 
-/* Adds the products of a part's columns. taps, channels and positions are constants in every call, so that loops are
- * unrolled. */
+/* Adds the products of the taps of a part (spread.h). In every call, taps, channels and positions are constants, so
+ * that loops are unrolled. */
 static inline __attribute__((always_inline)) TARGET void
 COLUMNS(const int taps, const int channels, const int positions, const float *x, int64_t x_position, const float *w,
         int64_t w_tap, const int32_t *order, spread_vector *sum, int64_t begin, int64_t end)
@@ -80,7 +82,7 @@ static inline __attribute__((always_inline)) TARGET void
 POSITIONS(const int channels, const spread_shape *s, const float *x, const float *w, float *y, int fresh)
 {
     int64_t first = 0, chunks = (s->positions + SPREAD_POSITIONS - 1) / SPREAD_POSITIONS;
-    for (; chunks > 0; chunks--) { /* of nearly equal length: a short chunk has too few independent sums */
+    for (; chunks > 0; chunks--) { /* of nearly equal length, because a short chunk has too few independent sums */
         int64_t count = (s->positions - first + chunks - 1) / chunks;
         switch (count) {
             CASE(1)
@@ -102,7 +104,7 @@ POSITIONS(const int channels, const spread_shape *s, const float *x, const float
 
 #undef CASE
 
-/* Computes one row of positions. */
+/* Computes one row of y. */
 TARGET void SPREAD(const spread_shape *s, const float *x, const float *w, float *y, int fresh)
 {
     switch (SPREAD_TOGETHER(s->channels)) {

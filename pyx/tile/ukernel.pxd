@@ -24,42 +24,42 @@ cdef extern from "tile/ukernel.h" nogil:
     ctypedef unsigned int uint32_t
     void tile_f32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const float *a,
                   const int32_t *a_row, const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
-                  const int64_t *c_row, int sums)
+                  const int64_t *c_row, int sum_mode)
     void tile_pairs(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const float *a,
                     const int32_t *a_row, const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
-                    const int64_t *c_row, int sums)
+                    const int64_t *c_row, int sum_mode)
     bint has_pairs()
     void tile_f64(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const double *a,
                   const int32_t *a_row, const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
-                  const int64_t *c_row, int sums)
+                  const int64_t *c_row, int sum_mode)
     void tile_u32(int channelwise, int rows, int vectors, int64_t depth, int64_t run, const uint32_t *a,
                   const int32_t *a_row, const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
-                  const int64_t *c_row, int sums)
+                  const int64_t *c_row, int sum_mode)
     void tile_f32_half(int rows, int64_t depth, int64_t run, const float *a, const int32_t *a_row,
                        const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c, const int64_t *c_row,
-                       int sums)
+                       int sum_mode)
     void tile_pairs_half(int rows, int64_t depth, int64_t run, const float *a, const int32_t *a_row,
                          const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
-                         const int64_t *c_row, int sums)
+                         const int64_t *c_row, int sum_mode)
     void tile_f64_half(int rows, int64_t depth, int64_t run, const double *a, const int32_t *a_row,
                        const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
-                       const int64_t *c_row, int sums)
+                       const int64_t *c_row, int sum_mode)
     void tile_u32_half(int rows, int64_t depth, int64_t run, const uint32_t *a, const int32_t *a_row,
                        const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
-                       const int64_t *c_row, int sums)
+                       const int64_t *c_row, int sum_mode)
 
     void tile_f32_tall(int rows, int64_t depth, int64_t run, const float *a, int64_t a_pitch,
                        const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
-                       const int64_t *c_row, int sums)
+                       const int64_t *c_row, int sum_mode)
     void tile_pairs_tall(int rows, int64_t depth, int64_t run, const float *a, int64_t a_pitch,
                          const int32_t *a_depth, const float *b, const int32_t *b_depth, float *c,
-                         const int64_t *c_row, int sums)
+                         const int64_t *c_row, int sum_mode)
     void tile_f64_tall(int rows, int64_t depth, int64_t run, const double *a, int64_t a_pitch,
                        const int32_t *a_depth, const double *b, const int32_t *b_depth, double *c,
-                       const int64_t *c_row, int sums)
+                       const int64_t *c_row, int sum_mode)
     void tile_u32_tall(int rows, int64_t depth, int64_t run, const uint32_t *a, int64_t a_pitch,
                        const int32_t *a_depth, const uint32_t *b, const int32_t *b_depth, uint32_t *c,
-                       const int64_t *c_row, int sums)
+                       const int64_t *c_row, int sum_mode)
 
 
 cdef enum:  # operands of a tile's products

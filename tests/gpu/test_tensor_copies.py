@@ -75,7 +75,7 @@ def test_pixels_follow_a_walk(seed):
     memory = random.integers(1, 1 << 16, elements).astype(np.uint16)
     source = np.lib.stride_tricks.as_strided(memory, (*sizes, channels), [2 * step for step in (*strides, 1)])
     packed = engine_operand(strides, channels)
-    tensor_map = engine._pixels(0, KIND, packed, batch, [TRIVIAL] * (3 - axes) + walk, axes, pixels)
+    tensor_map = engine._im2col_map(0, KIND, packed, batch, [TRIVIAL] * (3 - axes) + walk, axes, pixels)
     tap = [int(random.integers(axis.taps)) for axis in walk]
     first = int(random.integers(batch * np.prod([axis.positions for axis in walk])))
     channel = 64 * int(random.integers(-(-channels // 64)))
@@ -125,7 +125,7 @@ def filter_box(random):
     sizes, channels = tuple(int(random.integers(1, most)) for most in (90, 4, 4, 4)), 8 * int(random.integers(1, 20))
     strides, elements = dense(sizes, channels, 0)
     memory = random.integers(1, 1 << 16, elements).astype(np.uint16)
-    names, steps = engine._nearest_first(channels, sizes, strides, KIND)
+    names, steps = engine._innermost_first(channels, sizes, strides, KIND)
     tap = [int(random.integers(size)) for size in sizes[1:]]
     channel, column = 64 * int(random.integers(-(-channels // 64))), int(random.integers(sizes[0]))
     whole = memory.reshape(*sizes, channels)[(slice(column, None), *tap)][:64, channel : channel + 64]
@@ -177,7 +177,7 @@ def test_copies_that_do_not_fit_the_map(change):
     axes = 2 if change != {"axes": 2} else 1
     walk = walk if axes == 2 else [TRIVIAL, TRIVIAL, walk[2]]
     strides, elements = dense([2, *[5] * axes], 64, 0)
-    tensor_map = engine._pixels(0, KIND, engine_operand(strides, 64), 2, walk, axes, 64)
+    tensor_map = engine._im2col_map(0, KIND, engine_operand(strides, 64), 2, walk, axes, 64)
     arguments = {"axes": axes, "place": [0, -1 if axes == 2 else 0, -1], "bytes": 64 * 128}
     run(np.ones(elements, np.uint16), tensor_map, **arguments)
     with pytest.raises(SimulationError, match="tensor copy: "):

@@ -125,5 +125,5 @@ def test_two_devices(tmp_path):
     assert printed == [
         "shard_map True True {}",
         "divided by XLA True False False",
-        "a program that XLA divides between devices: shard_map divides it by hand",
+        "a program that XLA partitions between devices: use shard_map",
     ]

@@ -180,8 +180,8 @@ def test_out_is_as_it_was_without_memory(forced):
     GRADIENT.call(problem, tensors, out=out)
     _, w, y = tensors
     work = forced[0].ready()
-    steps = [(step, [(n, (1 << 60,), kind) for n, _, kind in makes], drops) for step, makes, drops in work.steps]
-    huge = Sequence(steps, work.buffers, work.last)
+    steps = [(step, [(n, (1 << 60,), kind) for n, _, kind in new], freed) for step, new, freed in work.steps]
+    huge = Sequence(steps, work.buffer_count, work.last)
     check_no_memory(lambda *out: work.run(y, w, *out), lambda *out: huge.run(y, w, *out), out)
 
 

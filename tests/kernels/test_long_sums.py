@@ -156,7 +156,7 @@ def test_out_is_as_it_was_without_memory(forced):
     OPERATIONS["conv"].call(problem, tensors, out=out)
     x, w, _ = tensors
     work = forced[0].ready()
-    (job,) = forced[0].kernels()
+    (job,) = forced[0].jobs()
     blocks = np.array([*job.plan.blocks[:-2], 1 << 46, job.plan.blocks[-1]])
     huge = Pipeline((job._replace(plan=job.plan._replace(blocks=blocks)),)).ready()
     check_no_memory(lambda *out: work.run(x, w, *out), lambda *out: huge.run(x, w, *out), out)

@@ -115,13 +115,13 @@ DIRECT_MUTANTS = [
         "pyx/tile/ukernel_template.h",
         f"{CHUNKS} {EXACT}",
         ("the last product is left out", "k < depth", "k < depth - 1", "k < depth; k++)\n            STEP"),
-        ("each chunk begins anew", "sums != CARRIED", "1", "sum[r][v] = sums != CARRIED"),
+        ("each chunk begins anew", "sum_mode != CARRIED", "1", "sum[r][v] = sum_mode != CARRIED"),
     ),
     *mutants_of(
         "pyx/tile/ukernel_template.h",
         "test_zones.py::test_exact",
         ("rows of a tall tile begin with the first run", "a_depth[k]", "a_depth[0]", "a + a_depth[k] + 4 * q"),
-        ("each chunk of a tall tile begins anew", "sums != CARRIED", "1", "sum[r] = sums != CARRIED"),
+        ("each chunk of a tall tile begins anew", "sum_mode != CARRIED", "1", "sum[r] = sum_mode != CARRIED"),
         needs="lines",
     ),
     *mutants_of(

@@ -33,7 +33,17 @@ WORK_MUTANTS = [
             "number == 0",
             "before if number == self.last",
         ),
-        ("a loop's other rounds have the operands of the first", "moved[number] += size", DROPPED),
+        ("a loop's other rounds have the operands of the first", "moved[index] += size", DROPPED),
+    ),
+    *mutants_of(
+        "convgrad_cy/cpu/plan/pipeline.py",
+        "test_pipelines.py",
+        ("a buffer is allocated after the last step that allocates", "min(first, latest)", "first"),
+        (
+            "every round of a loop calls before",
+            "round_index == last_round and index == self.last",
+            "index == self.last",
+        ),
     ),
     *mutants_of(
         "convgrad_cy/cpu/rewrites/folded_taps.py",
@@ -47,7 +57,7 @@ WORK_MUTANTS = [
         "convgrad_cy/cpu/rewrites/overlaps.py",
         f"{PATCHES}::test_pays {PATCHES}::test_exact {PATCHES}::test_layouts {PATCHES}::test_taps_as_channels",
         ("a filter's elements in the other order", "-1 if channels_last else 1", "1 if channels_last else -1"),
-        ("dgrad's patches are not brought back", "joined(inside).around((), after, **notes)", "joined(inside)"),
+        ("dgrad's patches are not brought back", "joined(inside).between((), after, **notes)", "joined(inside)"),
         ("groups of patches", "problem.groups > 1", "False", 'problem.groups > 1:\n        return "there'),
         ("one position has the stride of others", "replace(problem, stride=problem.kernel)", "problem"),
     ),
@@ -290,7 +300,7 @@ WORK_MUTANTS = [
         f"{PATCHES}::test_layouts",
         (
             "a copied filter is empty",
-            "rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies)",
+            "rest(task._replace(problem=inner, operands=(six, taps, y))).between(copies)",
             "rest(task._replace(problem=inner, operands=(six, taps, y)))",
         ),
     ),

@@ -107,7 +107,7 @@ def main():
             expected, name, text, algorithm = PLANS[number]
             family, made, arrays = made_of(name, text, algorithm)
             assert family.__name__.rpartition(".")[2] == expected, (family, text)
-            (job,) = made.kernels()
+            (job,) = made.jobs()
             made.ready().run(*arrays)
             ended = Counter()
             for wrong in corrupted_jobs(job):

@@ -136,9 +136,9 @@ def test_extremes_and_parts(axis, data):
 
 
 @given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 32))
-def test_even(extent, most, multiple):
+def test_balanced_size(extent, most, multiple):
     """Blocks must be whole multiples, unless the extent is less than one, and no more than needed."""
-    size = geometry.even(extent, most, multiple)
+    size = geometry.balanced_size(extent, most, multiple)
     assert size <= max(most + multiple - 1, multiple) and (size % multiple == 0 or size == extent)
     least = -(-extent // max(most, multiple))
     assert -(-extent // size) <= least

@@ -1,6 +1,6 @@
-"""The direct sum of the definition, computed in windows of the source and blocks of the filter (``pyx/``).
+"""The direct sum of the definition, computed from windows of the source and blocks of the filter (``pyx/direct/``).
 
-The last family: it refuses nothing.
+It is the last family, and refuses no task.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ from .plan import plan as make_plan
 
 
 def _with_fewer_taps(task):
-    """The wgrad task with taps folded into channels; each image is one patch."""
+    """The wgrad task with taps folded into channels, where each image is one patch (``folds_in_wgrad``)."""
     source, filter, target = task.tensors
     problem, joined, source = taps_as_channels(task.problem, filter.swapaxes(1, 2), source)
     return task.viewing(source, joined.swapaxes(1, 2), target)._replace(problem=problem)
@@ -41,7 +41,8 @@ def pipeline(task, rest=None, order=None):
     problem, (source, filter, target) = task.problem, task.tensors
     if operation == DGRAD:
         joined, filter, target = taps_as_channels(problem, filter, target)
-        if joined != problem:  # Only some layouts can fold taps. The unfolded problem's order gives all the same bits.
+        if joined != problem:
+            # Only some layouts can fold taps. They keep the order of the unfolded problem, so the bits stay the same.
             order = order or order_of(sum_problem_of(operation, problem, dtype, machine.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)

@@ -1,8 +1,11 @@
-"""Sizes of boxes of positions and of their windows (pyx/copy/window.pxd), so that a window stays in the L2 cache."""
+"""Sizes of boxes of positions, and of their windows (pyx/copy/window.pxd). A window should stay in the L2 cache.
+
+A *window* is a copy of the elements of the source that a box of positions reads.
+"""
 
 from math import gcd, prod
 
-from ...problem import WGRAD, even
+from ...problem import WGRAD, balanced_size
 from ..machine import LINE_BYTES
 from ..plan.steps import WindowAxis
 
@@ -26,15 +29,15 @@ def span(axes, positions):
     return min(least), max(greatest) - min(least) + 1
 
 
-def box_of(walk, batch, most, multiple=1, row=None):
-    """Extents of a box of about ``most`` positions on the axes batch, depth, height, width; whole rows if possible.
+def box_of(walk, batch, size, multiple=1, max_row=None):
+    """Extents of a box of about ``size`` positions on the axes batch, depth, height, width; whole rows if possible.
 
-    ``row``: most positions of a row. A row is cut at a multiple of ``multiple``.
+    ``max_row``: maximum positions of a row. A row is cut at a multiple of ``multiple``.
     """
-    box = [even(walk[2].positions, min(most, row or most), multiple)]
+    box = [balanced_size(walk[2].positions, min(size, max_row or size), multiple)]
     for extent in (walk[1].positions, walk[0].positions, batch):
-        most = max(1, most // box[-1])
-        box.append(even(extent, most))
+        size = max(1, size // box[-1])
+        box.append(balanced_size(extent, size))
     return box[::-1]
 
 
@@ -48,16 +51,16 @@ def has_much_halo(window, tuning):
     return prod(axis.extent for axis in window) > tuning.much_halo * prod(axis.positions for axis in window)
 
 
-def compact_box_of(walk, batch, most, multiple, tuning):
+def compact_box_of(walk, batch, size, multiple, tuning):
     """``box_of`` with shorter rows: rows are halved as long as this makes the halo much smaller.
 
-    With few output channels, filling windows takes as long as the products.
+    It is for few output channels, where filling windows takes as long as the products.
     """
-    box = box_of(walk, batch, most, multiple)
+    box = box_of(walk, batch, size, multiple)
     while box[3] > tuning.least_positions:
-        halved = box_of(walk, batch, most, multiple, -(-box[3] // 2))
-        size, halved_size = _window_size(walk, box), _window_size(walk, halved)
-        if halved_size > size or halved_size * prod(box) > tuning.halved_part * size * prod(halved):
+        halved = box_of(walk, batch, size, multiple, -(-box[3] // 2))
+        window, halved_window = _window_size(walk, box), _window_size(walk, halved)
+        if halved_window > window or halved_window * prod(box) > tuning.halved_part * window * prod(halved):
             break
         box = halved
     return box
@@ -70,7 +73,7 @@ def _width_axis(axis, positions, across, paired):
 
 
 def shared_windows(walks, positions):
-    """The windows of stride phases that share one window: it holds all elements that boxes of ``positions`` read."""
+    """The windows of stride phases that read from one copy: it has all elements that boxes of ``positions`` read."""
     shared = []
     for i, count in enumerate(positions):
         axes = {walk[i] for walk in walks}
@@ -81,13 +84,13 @@ def shared_windows(walks, positions):
     return [[own[axis] for own, axis in zip(shared, walk, strict=True)] for walk in walks]
 
 
-def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compact=False, shared=False):
+def boxed(sums, chunk, min_chunk, max_positions, itemsize, across=False, paired=False, compact=False, shared=False):
     """(images, a window for each walk, chunk): boxes and chunks of channels whose windows fit in ``window_bytes``.
 
-    ``sums``: a ``SumProblem``. ``most``: most positions of a box. ``chunk``, ``least``: most and least channels.
-    ``itemsize``: bytes of an element. ``across``: rows are cut at whole vectors. ``paired``: positions are stored in
-    pairs. ``compact``: boxes have a small halo; this does not change the chunk. ``shared``: one window for all walks,
-    which are stride phases.
+    ``sums``: a ``SumProblem``. ``chunk``, ``min_chunk``: maximum and minimum channels of a chunk. ``max_positions``:
+    maximum positions of a box. ``itemsize``: bytes of an element. ``across``: rows are cut at whole vectors.
+    ``paired``: positions are stored in pairs. ``compact``: boxes have a small halo; this does not change the chunk.
+    ``shared``: all walks, which are stride phases, share one window.
     """
     walks, batch, tuning = sums.walks, sums.batch, sums.tuning
     largest = max(walks, key=lambda walk: (walk[0].taps > 0, prod(axis.positions for axis in walk)))
@@ -103,20 +106,20 @@ def boxed(sums, chunk, least, most, itemsize, across=False, paired=False, compac
         ]
 
     while True:
-        box = box_of(largest, batch, most, multiple)
+        box = box_of(largest, batch, max_positions, multiple)
         windows = windows_of(box)
         elements = box[0] * max(prod(axis.extent for axis in window) for window in windows)
-        if elements * chunk * itemsize <= tuning.window_bytes or (chunk <= least and most == 1):
+        if elements * chunk * itemsize <= tuning.window_bytes or (chunk <= min_chunk and max_positions == 1):
             break
         # First fewer channels, because smaller boxes have relatively more halo. Then fewer positions.
         long = chunk // 2 * sums.taps >= tuning.long_sum
         few = tuning.kept_positions_of_long_sums if long else tuning.few_positions
-        if chunk > least and (chunk > 4 or most <= few):
-            chunk = even(sums.channels, chunk // 2, 4 if chunk > 4 else 1)
+        if chunk > min_chunk and (chunk > 4 or max_positions <= few):
+            chunk = balanced_size(sums.channels, chunk // 2, 4 if chunk > 4 else 1)
         else:
-            most = max(1, most // 2)
+            max_positions = max(1, max_positions // 2)
     if compact:
-        box = compact_box_of(largest, batch, most, multiple, tuning)
+        box = compact_box_of(largest, batch, max_positions, multiple, tuning)
         windows = windows_of(box)
     return box[0], windows, chunk
 
@@ -134,7 +137,8 @@ def bundled(sums, placement, images, windows, tasks):
 
     With channels last, neighbouring groups are adjacent in memory, so the copy to a window reads whole cache lines. If
     positions are adjacent, bundles help only pairs of channels, which are transposed to whole lines of a window. Each
-    group is computed by itself, so the number of groups in a bundle affects no bit and may depend on the threads.
+    group has sums of its own, so the number of groups in a bundle does not affect the result's bits. It may depend on
+    the threads.
     """
     elements, tuning = images * max(prod(axis.extent for axis in window) for window in windows), sums.tuning
     bundle_bytes = tuning.bundle_bytes

@@ -1,7 +1,7 @@
 """Rules of direct's plans: which variant is faster for which problem.
 
-A function of a ``SumProblem`` alone may decide the order of a sum. A function that also takes a ``Placement`` must not.
-But ``order.py`` calls ``crosses_positions`` with a constant instead of the layout, so no layout affects its answer.
+A function that takes only a ``SumProblem`` may affect the order of a sum. A function that also takes a ``Placement``
+must not. ``crosses_positions`` takes the layout as a parameter; ``order.py`` passes a constant instead.
 
 A tile *across positions* has neighbouring positions of a row as its columns (the lanes of its vectors), and output
 channels as its rows. A tile *across channels* has output channels as its columns, and positions as its rows.
@@ -68,8 +68,8 @@ def keeps_rows(sums, placement, joins):
     """Whether tiles across positions are faster because rows are copied and stored without a transposition.
 
     This holds for any number of output channels, if few source channels leave little to multiply. Rows must be whole
-    vectors, or tasks must join stride phases; and tiles must not leave too many lanes empty. A source of one channel
-    says nothing about the target's layout, so it is excluded.
+    vectors, or tasks must join stride phases; and tiles must not leave too many lanes empty. The layout of the target
+    is derived from the source, which is impossible if the source has one channel.
     """
     rows, tuning = [walk[2] for walk in sums.walks], sums.tuning
     if not placement.positions_adjacent or sums.channels <= 1:
@@ -122,20 +122,20 @@ def packs_in_tasks(sums):
         return False
     blocks = -(-sums.outputs // sums.strip)
     many = sums.groups * sums.count * blocks >= tuning.few_tasks
-    even = many or sums.outputs >= tuning.filled_blocks * blocks * sums.strip
-    return even and any(axis.taps > axis.source_step for walk in sums.walks for axis in walk)
+    is_balanced = many or sums.outputs >= tuning.filled_blocks * blocks * sums.strip
+    return is_balanced and any(axis.taps > axis.source_step for walk in sums.walks for axis in walk)
 
 
 def packs_phases(sums, placement):
-    """Whether the filters of stride phases are better packed together, before all tasks (pyx/direct/packing.pxd).
+    """Whether packing the filters of all stride phases together, before all tasks, is faster (pyx/direct/packing.pxd).
 
-    They are if taps are adjacent in memory. This is assumed if the positions of the source are adjacent.
+    It is faster if taps are adjacent in memory. They are assumed to be if the positions of the source are.
     """
     return sums.count > 1 and placement.positions_adjacent
 
 
 def split_walks(sums):
-    """(sums, parts of each walk), with walks split if products with padding would take much of the time."""
+    """(sums, parts of each walk): walks are split at the edges of padding if its products would take much time."""
     parts = without_padding(sums.walks, sums.counts, sums.batch, sums.operation == WGRAD, sums.tuning)
     return sums.parted(parts), parts
 

@@ -6,7 +6,7 @@ The cuts keep the order of sums: the chunks of fprop and dgrad, the boxes and sl
 from itertools import product
 from math import prod
 
-from ...problem import even
+from ...problem import balanced_size
 from ..machine.register_tile import tile_cycles
 from ..plan.cuts import Tasks, best_cut, halves, shrinking
 from .boxes import count_boxes
@@ -52,20 +52,20 @@ def correlation_loop(sums, sizes, pairs, block, images, windows):
 def cut_correlation(sums, sizes, pairs, threads, cut, boxed):
     """(block, images, windows) of fprop or dgrad for ``threads`` threads.
 
-    ``cut``: the current block, images and windows. ``boxed(most)``: images and windows of boxes of at most ``most``
+    ``cut``: the current block, images and windows. ``boxed(size)``: images and windows of boxes of at most ``size``
     positions.
     """
     if threads <= sums.tuning.tuned_threads:
         return cut
     whole = cut[1] * max(prod(part.positions for part in window) for window in cut[2])
-    mosts = shrinking(whole, sums.tuning, sums.tuning.least_cut_positions)
+    box_sizes = shrinking(whole, sums.tuning, sums.tuning.least_cut_positions)
     blocks = halves(cut[0], sums.tile.tile_rows if sizes.across else sums.strip)
-    others = ((block, *boxed(most)) for block, most in product(blocks, mosts))
+    others = ((block, *boxed(size)) for block, size in product(blocks, box_sizes))
     return best_cut(cut, others, lambda one: [correlation_loop(sums, sizes, pairs, *one)], threads, sums.tuning)
 
 
 def accumulation_loop(sums, order, chunk, block):
-    """The ``Tasks`` of wgrad with blocks of ``chunk`` channels and ``block`` outputs, for the walk with most taps."""
+    """The ``Tasks`` of wgrad, for the walk with the most taps. A block has ``chunk`` channels and ``block`` outputs."""
     tasks = order.slices * sums.groups * -(-sums.channels // chunk) * -(-sums.outputs // block)
     boxes = count_boxes(sums, order.images, order.windows) / order.slices
     window = max(order.windows, key=lambda window: prod(part.positions for part in window))
@@ -86,7 +86,7 @@ def cut_accumulation(sums, order, threads, chunk, block):
         return chunk, block
     chunks = [chunk]
     while chunks[-1] > 1 and sums.taps * chunks[-1] > sums.tile.tile_rows:
-        chunks.append(even(sums.channels, max(1, chunks[-1] // 2)))
+        chunks.append(balanced_size(sums.channels, max(1, chunks[-1] // 2)))
     every = product(chunks, halves(block, sums.lanes))
     others = (one for one in every if has_room(sums, order.slices, *one))
     return best_cut((chunk, block), others, lambda one: [accumulation_loop(sums, order, *one)], threads, sums.tuning)

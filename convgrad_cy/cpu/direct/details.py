@@ -18,7 +18,7 @@ def _tile(blocks):
 
 
 class _Rows:
-    """The rows of a plan that compute, as arrays, since a dgrad with many stride phases has hundreds of thousands.
+    """The rows of a plan, without rows that only pack the filter. They are arrays, as there may be 100,000s of rows.
 
     Each field of ``walks`` and ``windows`` is an array (rows, axes), each field of ``reads`` an array (rows).
     """

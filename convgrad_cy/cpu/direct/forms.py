@@ -1,13 +1,13 @@
 """The forms of a plan of fprop or dgrad, in order of preference: the first one without a refusal is taken.
 
-A form decides whether the columns of a tile are positions or outputs, who packs the filter, and which walks a task
-computes. The order of sums is already decided, so no form affects a bit of the result.
+A form decides whether the columns of a tile are positions or outputs, whether each task packs its part of the filter,
+and which walks a task computes. The order of sums is already decided, so the form does not affect the result's bits.
 """
 
 from typing import Any, NamedTuple
 
 from ...memo.once import once
-from ...problem import even
+from ...problem import balanced_size
 from .choices import (
     crosses_positions,
     joins_phases,
@@ -22,7 +22,7 @@ from .order import box_positions
 
 
 class FormInput:
-    """The input of a form: a ``SumProblem``, its ``Placement`` and its ``Order``; and rules that several forms ask."""
+    """The input of a form: a ``SumProblem``, its ``Placement`` and its ``Order``, and rules that several forms use."""
 
     def __init__(self, sums, placement, order):
         self.sums, self.placement, self.order = sums, placement, order
@@ -52,7 +52,7 @@ class Sizes(NamedTuple):
     sums: Any  # the ``SumProblem`` with the walks of the tasks
     parts: list  # for each walk of the input, the walks into which it is split
     block: int  # outputs of a task
-    most: int  # most positions of a box
+    max_positions: int  # of a box
     across: bool = False  # the columns of a tile are positions
     packs: bool = False  # each task packs its part of the filter
     phases: int = 1  # walks that a task computes together
@@ -67,7 +67,7 @@ class Form(NamedTuple):
 
 
 def _block(sums, multiple, parts=1):
-    return even(sums.outputs, sums.tuning.most_outputs // parts, multiple)
+    return balanced_size(sums.outputs, sums.tuning.most_outputs // parts, multiple)
 
 
 def _refusal_of_few_outputs(given):
@@ -107,11 +107,11 @@ def _refusal_of_packed(given):
 
 def _packed(given):
     sums, parts = given.split
-    tuning, most = sums.tuning, sums.tuning.larger_positions
-    block = even(sums.outputs, tuning.larger_sums_bytes // (most * sums.itemsize), sums.strip)
+    tuning, max_positions = sums.tuning, sums.tuning.larger_positions
+    block = balanced_size(sums.outputs, tuning.larger_sums_bytes // (max_positions * sums.itemsize), sums.strip)
     while block > sums.strip and 2 * sums.groups * sums.count * -(-sums.outputs // block) < tuning.wanted_tasks:
-        block = even(sums.outputs, block // 2, sums.strip)
-    return Sizes(sums, parts, block, most, packs=True)
+        block = balanced_size(sums.outputs, block // 2, sums.strip)
+    return Sizes(sums, parts, block, max_positions, packs=True)
 
 
 def _refusal_of_phases(given):

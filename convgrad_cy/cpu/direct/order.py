@@ -1,15 +1,16 @@
 """Stage 1 of direct's plans: the order in which the terms of each sum are added.
 
-It receives a ``SumProblem``, which contains neither layout, caches nor threads. So the bits of a result cannot depend
-on these. Its result is an ``Order`` or a ``BoxOrder``. Stage 2 (``plan.py``) cuts blocks within this order.
+It receives a ``SumProblem``, which contains neither the layout, the caches nor the threads. So the bits of a result
+cannot depend on these. In all of ``direct/``, the variable ``sums`` is the ``SumProblem``. The result of this stage is
+an ``Order`` or a ``BoxOrder``. Stage 2 (``plan.py``) chooses the blocks of the loops, but keeps this order.
 
-There is one exception: for one tap, ``plan.py`` chooses between two orders by the layout. ``adjacent_order_of`` says
-why both give the same bits.
+There is one exception: for filters of one tap, ``plan.py`` chooses between two orders by the layout.
+``adjacent_order_of`` explains why both give bitwise identical results.
 """
 
 from typing import NamedTuple
 
-from ...problem import even
+from ...problem import balanced_size
 from ..plan.shared import slice_bytes
 from .boxes import boxed, count_boxes
 from .choices import (
@@ -25,23 +26,25 @@ from .choices import (
 class Order(NamedTuple):
     """The order of the sums of fprop and dgrad: all taps of a chunk of channels, then all taps of the next chunk.
 
-    ``pairs``: the tile multiplies pairs of bfloat16 and adds two products at a time.
+    ``chunk``: channels of a chunk. ``pairs``: the tile multiplies pairs of bfloat16 and adds two products at a time.
     """
 
     chunk: int
     pairs: bool
 
     def is_plain(self, sums):
-        """Whether the order equals the order of small groups: one chunk, with products added one by one."""
+        """Whether small groups have the same order: one chunk, with products added one by one."""
         return self.chunk >= sums.channels and not self.pairs
 
 
 class BoxOrder(NamedTuple):
-    """The order of the sums of wgrad: box by box, in slices that are added in order.
+    """The order of the sums of wgrad. A slice sums over some of the boxes, box by box; the slices are added in order.
 
-    ``images``: images of a box. ``windows``: the window of a box, for each walk. ``chunk``: channels of a
-    window. ``block``: outputs of a task. ``chunk`` and ``block`` have decided ``slices``; beyond that they affect no
-    bit, so stage 2 may change them. ``most``: most positions of a box.
+    ``images``: images of a box. ``windows``: the window of a box, for each walk. ``slices``: their number. ``chunk``:
+    channels of a window. ``block``: outputs of a task. ``max_positions``: maximum positions of a box.
+
+    The number of slices was computed from ``chunk`` and ``block``. Apart from that, these two do not affect the
+    result's bits, so stage 2 may change them.
     """
 
     pairs: bool
@@ -50,76 +53,85 @@ class BoxOrder(NamedTuple):
     slices: int
     chunk: int
     block: int
-    most: int
+    max_positions: int
 
 
-def chunk_of(sums, depth_bytes, channel_bytes):
-    """Channels of a window, such that their taps take about ``depth_bytes`` for a position."""
-    return even(sums.channels, depth_bytes // channel_bytes // max(sums.taps, 1), 4)
+def chunk_of(sums, depth_bytes, itemsize):
+    """Channels of a chunk. For one position, the elements at all its taps take about ``depth_bytes``.
+
+    ``itemsize``: bytes of an element.
+    """
+    return balanced_size(sums.channels, depth_bytes // itemsize // max(sums.taps, 1), 4)
 
 
-def _most_positions(sums, block, most, sums_bytes):
-    """Most positions of a box whose sums, for a block of outputs, stay in the cache."""
-    return min(most, max(sums.tile.tile_rows, sums_bytes // (block * sums.itemsize)))
+def _positions_in_cache(sums, block, limit, sums_bytes):
+    """Maximum positions of a box: at most ``limit``, and the sums of ``block`` outputs take about ``sums_bytes``."""
+    return min(limit, max(sums.tile.tile_rows, sums_bytes // (block * sums.itemsize)))
 
 
-def box_positions(sums, block, phases, most=None):
-    """Most positions of a box of fprop or dgrad that leave ``wanted_tasks`` tasks; ``phases``: walks of a task."""
+def box_positions(sums, block, phases, limit=None):
+    """Maximum positions of a box of fprop or dgrad, for tasks with ``block`` outputs and ``phases`` walks.
+
+    Boxes of this size give the wanted number of tasks, or have ``least_positions`` if they would be smaller. They have
+    at most ``limit`` positions (by default, ``tuning.box_positions``), and their sums stay in the cache.
+    """
     tuning = sums.tuning
     tasks = max(1, min(tuning.wanted_tasks, sums.multiplications // tuning.task_products))
     blocks = sums.groups * -(-sums.outputs // block) * sums.count // phases
-    most = _most_positions(sums, block * phases, most or tuning.box_positions, tuning.sums_bytes)
-    return min(most, max(tuning.least_positions, sums.positions * blocks // tasks))
+    limit = _positions_in_cache(sums, block * phases, limit or tuning.box_positions, tuning.sums_bytes)
+    return min(limit, max(tuning.least_positions, sums.positions * blocks // tasks))
 
 
-def channel_bytes(sums, pairs):
-    """Bytes of a channel of a window, for one position."""
+def window_itemsize(sums, pairs):
+    """Bytes of an element of a window. With pairs, bfloat16 is not widened to float."""
     return sums.itemsize // 2 if pairs else sums.itemsize
 
 
-def _order(sums, crosses):
-    """The ``Order`` of one image; ``crosses``: tiles across positions are faster."""
-    across = crosses and not suits_halves(sums)
+def _order(sums, across_is_faster):
+    """The ``Order`` of one image. ``across_is_faster``: the answer of ``crosses_positions``."""
+    across = across_is_faster and not suits_halves(sums)
     phases = sums.count if across and joins_phases(sums) else 1
     pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
     if not across:
         sums, _ = split_walks(sums)
-    # A strip that a task packs stays in L1. Layouts differ in who packs the filter, but they have the same chunks.
-    itemsize, tuning = channel_bytes(sums, pairs), sums.tuning
+    # A strip of the filter that a task packs for itself should stay in L1. In some layouts, the filter is packed for
+    # all tasks instead (``packs_phases``). They must have the same chunks, so this choice ignores the layout.
+    itemsize, tuning = window_itemsize(sums, pairs), sums.tuning
     chunk = chunk_of(sums, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
-    # A split may also leave each walk in one part, which has fewer taps or positions. Then ``packs`` is asked again.
+    # The split may leave one part of each walk, with fewer taps or positions. Then ``packs`` must be computed again.
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
-        most = tuning.larger_positions
+        max_positions = tuning.larger_positions
     else:
-        block = even(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
-        most = box_positions(sums, block, phases)
-    # Windows of few positions usually fit: they have at most one element for each position and tap. This bound is
-    # tested first, because ``boxed`` takes longer.
-    few = phases == 1 and sums.positions <= most
-    if not few or sums.positions * sums.taps * chunk * itemsize > tuning.window_bytes:
-        *_, chunk = boxed(sums, chunk, 1, most, itemsize, across, shared=phases > 1)
+        block = balanced_size(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
+        max_positions = box_positions(sums, block, phases)
+    # ``boxed`` takes fewer channels if their window is too large. It is slow, so a bound is tested first: if all
+    # positions fit in one box, its window has at most one element for each position and tap.
+    is_one_box = phases == 1 and sums.positions <= max_positions
+    if not is_one_box or sums.positions * sums.taps * chunk * itemsize > tuning.window_bytes:
+        *_, chunk = boxed(sums, chunk, 1, max_positions, itemsize, across, shared=phases > 1)
     return Order(max(1, min(chunk, sums.channels)), pairs)
 
 
 def order_of(sums):
     """The ``Order`` of fprop or dgrad. It is planned for one image, so it cannot depend on the size of the batch.
 
-    A filter of one tap may favour tiles across positions in one layout only. The decision for channels last is taken.
+    For a filter of one tap, tiles across positions may be faster in one layout only. This function always takes the
+    answer for channels last.
     """
     alone = sums.alone()
-    return _order(alone, crosses_positions(alone, False))
+    return _order(alone, crosses_positions(alone, positions_adjacent=False))
 
 
 def adjacent_order_of(sums):
-    """The ``Order`` for a source whose positions are adjacent; it gives the same bits as ``order_of``.
+    """The ``Order`` for a source with adjacent positions. Its results are bitwise identical to those with ``order_of``.
 
-    With one tap, the channels are added one after the other, and chunks do not change this. Pairs of bfloat16 do, so
-    they keep the order of ``order_of``.
+    With several taps, or with pairs of bfloat16, it is the same order. Otherwise the terms of a sum are its channels.
+    Both orders add them one after the other, and the size of the chunks does not affect this.
     """
     if sums.taps > 1 or sums.multiplies_pairs:
         return order_of(sums)
     alone = sums.alone()
-    return _order(alone, crosses_positions(alone, True))
+    return _order(alone, crosses_positions(alone, positions_adjacent=True))
 
 
 def filter_blocks(sums, chunk, block):
@@ -134,26 +146,26 @@ def sums_bytes_of_slice(sums, chunk, block):
 
 
 def box_order_of(sums, pieces=1):
-    """The ``BoxOrder`` of wgrad, whose walks are already split. Few blocks of the filter give several slices.
+    """The ``BoxOrder`` of wgrad, whose walks are already split. If the filter has few blocks, there are several slices.
 
     ``pieces``: number of blocks into which the taps of each walk were split.
     """
     tuning, pairs = sums.tuning, sums.multiplies_pairs
-    block = even(sums.outputs, tuning.wgrad_outputs, sums.strip)
-    # Slices of a sum begin at boxes, so boxes affect bits. Therefore their size must not depend on the machine's cache.
+    block = balanced_size(sums.outputs, tuning.wgrad_outputs, sums.strip)
+    # A slice begins and ends between boxes, so the size of boxes affects the result's bits. It must not depend on the
+    # machine's caches.
     if sums.taps == 1:
-        depth_bytes, most = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
+        depth_bytes, limit = tuning.wgrad_pointwise_depth_bytes, tuning.wgrad_pointwise_positions
     else:
-        depth_bytes, most = tuning.shared_depth_bytes, tuning.box_positions
+        depth_bytes, limit = tuning.shared_depth_bytes, tuning.box_positions
     chunk, sums_bytes = chunk_of(sums, depth_bytes, sums.itemsize), tuning.sums_bytes
     blocks = filter_blocks(sums, chunk, block)
     if takes_larger_boxes(sums) and sums.positions * blocks >= 2 * tuning.wanted_tasks * tuning.larger_positions:
-        most, sums_bytes = tuning.larger_positions, tuning.larger_sums_bytes
-    most = _most_positions(sums, block, most, sums_bytes)
-    images, windows, chunk = boxed(sums, chunk, 1, most, sums.itemsize, paired=pairs)
+        limit, sums_bytes = tuning.larger_positions, tuning.larger_sums_bytes
+    max_positions = _positions_in_cache(sums, block, limit, sums_bytes)
+    images, windows, chunk = boxed(sums, chunk, 1, max_positions, sums.itemsize, paired=pairs)
     chunk = max(1, min(chunk, sums.channels))
     blocks = filter_blocks(sums, chunk, block)
-    room = sums.most_scratch // sums_bytes_of_slice(sums, chunk, block)
-    slices = min(-(-tuning.wanted_tasks // (blocks * pieces)), count_boxes(sums, images, windows) // 2, room)
-    slices = max(1, slices)
-    return BoxOrder(pairs, images, windows, slices, chunk, block, most)
+    max_slices = sums.most_scratch // sums_bytes_of_slice(sums, chunk, block)
+    slices = min(-(-tuning.wanted_tasks // (blocks * pieces)), count_boxes(sums, images, windows) // 2, max_slices)
+    return BoxOrder(pairs, images, windows, max(1, slices), chunk, block, max_positions)

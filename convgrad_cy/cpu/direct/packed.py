@@ -11,7 +11,7 @@ from .choices import crosses_positions
 
 @lru_cache(maxsize=4)
 def most_shared(operation, problem, dtype, tile):
-    """Most bytes, over all layouts, of a filter that is packed for all tasks. wgrad packs no filter."""
+    """Maximum bytes, over all layouts, of a filter that is packed for all tasks. wgrad packs no filter."""
     if operation == WGRAD:
         return 0
     sums = sum_problem_of(operation, problem, dtype, tile, operation == DGRAD)

@@ -39,7 +39,7 @@ def _by_taps(axis):
 
 
 def _saves_products(walks, counts, axes, tuning):
-    """Whether splitting saves enough products: the share that does not meet padding must be small."""
+    """Whether splitting saves enough products: the share of products without padding must be small."""
     inside = {axis: sum([end - begin for begin, end in _ranges(axis)]) for axis in axes}
     left = tuning.left_products if any(map(_is_dilated, axes)) else tuning.left_products_undilated
     seen = every = 0
@@ -60,7 +60,7 @@ def _is_dilated(axis):
 def without_padding(walks, counts, batch, by_taps, tuning):
     """The parts of each walk, split if this saves enough products and leaves enough positions; else the walk itself.
 
-    ``counts``: the number of walks like each one. ``by_taps``: wgrad, which is split by taps.
+    ``counts``: the number of walks of each shape class. ``by_taps``: split by taps, as for wgrad.
     """
     axes, whole = {axis for walk in walks for axis in walk}, [[walk] for walk in walks]
     most, reach = tuning.most_parts, tuning.least_reach

@@ -1,13 +1,13 @@
 """Stage 2 of direct's plans: (operation, problem, dtype, layout, machine) -> Plan.
 
-This is a pure function: it reads no array and computes no result, so the choices can be tested by themselves. Stage 1
-(``order.py``) decides the order of sums. It does not know layout, caches and threads, which this stage uses.
+This is a pure function: it reads no array and computes no result, so plans can be tested without kernels. Stage 1
+(``order.py``) decides the order of sums, without the layout, the caches and the threads. This stage uses them.
 """
 
 from math import prod
 
 from ...memo.bounded import bounded
-from ...problem import DGRAD, WGRAD, even
+from ...problem import DGRAD, WGRAD, balanced_size
 from ..machine import LINE_BYTES
 from ..machine.caches import memory_ways
 from ..plan.steps import Blocks, Outline, split_rows, whole_rows
@@ -21,9 +21,9 @@ from .order import (
     adjacent_order_of,
     box_order_of,
     box_positions,
-    channel_bytes,
     chunk_of,
     order_of,
+    window_itemsize,
 )
 from .reads import accumulation_reads, correlation_reads
 
@@ -32,10 +32,11 @@ PLANS_BYTES = 16 << 20
 
 
 def _many_positions(sums, placement, chunk_bytes, phases, across, windows):
-    """Most positions of a larger box, for problems with few products for each position or with much halo.
+    """Maximum positions of a larger box, for problems with few products for each position or with much halo.
 
-    ``chunk_bytes``: bytes of a chunk at one position of the source. With tiles across positions, few outputs read a
-    window, so it should stay in L1. The result is 0 for channels-last groups, which are bundled instead.
+    ``chunk_bytes``: bytes of a chunk at one position of the source. Tiles across positions are for few outputs, and
+    each window is then read only a few times. So it should stay in L1. The result is 0 for channels-last groups, which
+    are bundled instead.
     """
     if sums.groups > 1 and not placement.positions_adjacent:
         return 0
@@ -63,17 +64,17 @@ def correlation(given, nontemporal):
     """The outline of fprop or dgrad within the given order of sums, in the first form without a refusal."""
     walks, placement, (chunk, pairs) = given.sums.walks, given.placement, given.order
     refusals, form = chosen(given)
-    sums, parts, block, most, across, packs, phases = sizes = form.sizes(given)
+    sums, parts, block, max_positions, across, packs, phases = sizes = form.sizes(given)
     compact = across and not placement.positions_adjacent  # with adjacent positions, long rows are copied faster
-    itemsize = channel_bytes(sums, pairs)
+    itemsize = window_itemsize(sums, pairs)
     threads = placement.threads(sums)
 
-    def boxes(most):
-        return boxed(sums, chunk, chunk, most, itemsize, across, compact=compact, shared=phases > 1)[:2]
+    def boxes(size):
+        return boxed(sums, chunk, chunk, size, itemsize, across, compact=compact, shared=phases > 1)[:2]
 
-    images, windows = boxes(most)
+    images, windows = boxes(max_positions)
     many = 0 if packs else _many_positions(sums, placement, chunk * itemsize, phases, across, windows)
-    if many > sums.tuning.box_positions and most < sums.positions:
+    if many > sums.tuning.box_positions and max_positions < sums.positions:
         images, windows = boxes(box_positions(sums, block, phases, many))
     block, images, windows = cut_correlation(sums, sizes, pairs, threads, (block, images, windows), boxes)
     groups = 1
@@ -81,9 +82,9 @@ def correlation(given, nontemporal):
     joins = chunk == sums.channels and block == sums.outputs and not (pairs and chunk % 2)
     if joins and not packs and (phases == 1 or not across):
         groups = bundled(sums, placement, images, windows, count_boxes(sums, images, windows))
-    # Non-temporal stores need final sums: with several chunks, sums stay in the cache, where others are added to them.
-    # Tasks that join stride phases use them only if several groups make whole lines (pyx/direct/phases.pxd). A strip
-    # shorter than a line, as with vectors of 16 bytes, would store each line in parts.
+    # Non-temporal stores need final sums. With several chunks, sums stay in the cache until the last chunk is added.
+    # Tasks that join stride phases use these stores only if several groups fill whole lines (pyx/direct/phases.pxd). A
+    # strip shorter than a line, as with vectors of 16 bytes, would store each line in parts.
     few = not across and sums.channels * sums.taps < sums.tuning.streamed_terms
     whole = chunk == sums.channels and sums.tile.tile_column_bytes >= LINE_BYTES
     nontemporal = nontemporal and (groups > 1 if phases > 1 else whole and not few)
@@ -100,12 +101,12 @@ def correlation(given, nontemporal):
 
 def accumulation(sums, parts, placement, order, target_in_memory):
     """The outline of wgrad within the given order of its sums; ``parts``: the parts of its walks."""
-    pairs, images, windows, slices, chunk, block, most = order
+    pairs, images, windows, slices, chunk, block, max_positions = order
     gathered = sums.tuning.gathered_bytes
-    wider = even(sums.outputs, gathered // sums.itemsize, sums.strip)
+    wider = balanced_size(sums.outputs, gathered // sums.itemsize, sums.strip)
     gathers = sums.taps == 1 and placement.positions_adjacent and sums.walks[0][2].source_step > 1
-    if gathers and wider > block and most * wider * sums.itemsize <= sums.tuning.larger_sums_bytes:
-        # The slices are fixed, so chunk and block no longer affect the order of sums, and layouts may differ in them.
+    if gathers and wider > block and max_positions * wider * sums.itemsize <= sums.tuning.larger_sums_bytes:
+        # The slices are fixed, so chunk and block no longer affect the order of sums. They may depend on the layout.
         other = min(chunk, chunk_of(sums, gathered, sums.itemsize)), wider
         chunk, block = other if has_room(sums, slices, *other) else (chunk, block)
     threads = placement.threads(sums)

@@ -1,6 +1,6 @@
-"""The choice between ways to read operands that give the same bits.
+"""The choice between ways to read operands. It does not affect the result's bits.
 
-``pyx/`` checks which ways are possible with the addresses and strides of a call.
+The kernels (``pyx/``) test which ways are possible with the addresses and strides of a call.
 """
 
 from math import prod

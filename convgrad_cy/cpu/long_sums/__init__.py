@@ -1,12 +1,13 @@
 """Long sums of few outputs at few positions: vectors lie along the sum, and each operand is read in place.
 
-In other families the lanes of a vector are outputs or positions. If both are few, most lanes are empty, and copying
-positions to adjacent places takes longer than their products: a dense layer of two outputs reads each element of x
-once. Here the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. If the
+In other families, the lanes of a vector are outputs or positions. If both are few, most lanes are empty. And copying x
+to a window takes longer than the products: a dense layer of two outputs reads each element of x once. In
+this family, the lanes of a vector are neighbours along one axis of the *sum*: channels, or the taps of one axis. If the
 elements along this axis are not adjacent in memory, or have 16 bits, x and the filter are copied first. Each position
-is multiplied with all outputs, and taps that meet padding are skipped.
+is multiplied by the filters of all outputs, and taps that meet padding are skipped.
 
-The sum is cut into slices, one task each, whose filter stays in the cache. The slices are added in order.
+The sum is divided into slices. Each is a task, and its part of the filter stays in the cache. The slices are added in
+order.
 """
 
 from math import prod
@@ -24,14 +25,14 @@ from ..plan.scratch import SCRATCH
 from ..rewrites.copies import on_copies, widened
 from ..small_groups.limits import has_table
 
-#: Axes of a sum: channels, and taps of depth, height and width. Among equal axes the last is taken.
+#: Axes of a sum: channels, and taps of depth, height and width.
 AXES = range(4)
 
 
 class LongBlocks(NamedTuple):
     """The integers of ``LongBlocks`` of pyx/long_sums/sums.pxd, in the order of its fields.
 
-    ``order``: the axes of a sum; vectors lie along the last one. ``piece``: most elements of a run along it.
+    ``order``: the axes of a sum; vectors lie along the last one. ``piece``: maximum elements of a run along it.
     """
 
     order: tuple
@@ -92,14 +93,14 @@ def sizes(problem):
 
 
 def filled(problem, axis, lanes):
-    """The share of the lanes that the elements along an axis of the sum fill; 0 if dilation keeps them apart in x."""
+    """The share of lanes that the elements along an axis of the sum fill; 0 if dilation separates them in x."""
     size = sizes(problem)[axis]
     apart = axis > 0 and problem.dilation[axis - 1] > 1
     return 0 if apart else size / (-(-size // lanes) * lanes)
 
 
 def lane_axis(problem, tuning, lanes):
-    """The axis of the sum along which vectors lie: the longest axis that fills them."""
+    """The axis of the sum along which vectors lie: the longest axis that fills them; the last one of equal axes."""
     every, enough = sizes(problem), tuning.long_fill
     return max(AXES, key=lambda axis: (min(filled(problem, axis, lanes), enough), every[axis], axis))
 
@@ -113,7 +114,7 @@ def _taken(task):
 
 
 def blocks_of(problem, dtype, machine):
-    """The ``LongBlocks`` of a problem. Only ``threads`` depends on the batch and the threads, nothing on the layout."""
+    """The ``LongBlocks`` of a problem. Only the field ``threads`` depends on the batch and the number of threads."""
     tuning, lanes = machine.tuning, _lanes(dtype, machine)
     last = lane_axis(problem, tuning, lanes)
     order = (*(axis for axis in AXES if axis != last), last)
@@ -128,7 +129,7 @@ def blocks_of(problem, dtype, machine):
 
 
 def _adjacent(operand, axis):
-    """A new operand with adjacent elements along ``axis``; the operand itself if its own are adjacent."""
+    """The operand if its elements along ``axis`` are adjacent; otherwise a new operand in which they are."""
     view = operand.view
     if view.shape[axis] == 1 or view.strides[axis] == view.itemsize:
         return operand
@@ -150,7 +151,7 @@ def pipeline(task, rest=None):
 
 
 class LongPlan(NamedTuple):
-    """The walk and the blocks of long sums, as the kernel takes them, and the blocks by name."""
+    """The walk and the blocks of long sums as integers for the kernel, and the blocks by name."""
 
     steps: Any
     blocks: Any

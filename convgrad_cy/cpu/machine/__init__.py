@@ -9,26 +9,26 @@ LINE_BYTES = 64  # bytes of a cache line
 
 
 class RegisterTile(NamedTuple):
-    """Everything of a machine that may affect the bits of a result: sizes of the register tile, tuned numbers, limit.
+    """All properties of a machine that may affect the result's bits: the register tile, tuned numbers, scratch limit.
 
-    Stage 1 of planning receives this, and not the ``Machine`` with its caches and threads.
+    Stage 1 of planning (direct/order.py) receives only this, not the ``Machine`` with its caches and threads.
     """
 
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
-    multiplies_pairs: bool  # has an instruction for pairs of bfloat16
-    splits_vectors: bool  # runs vectors of 64 bytes as two halves, so it multiplies twice as many vectors of 32 bytes
+    multiplies_pairs: bool  # the processor has an instruction for pairs of bfloat16
+    splits_vectors: bool  # it computes vectors of 64 bytes in two halves, and vectors of 32 bytes twice as fast
     tuning: Tuning
     scratch_bytes: int | None = None  # the scratch limit of a call; None: the limit of plan/scratch.py
 
     def pairs(self, dtype):
-        """Whether values of a type are multiplied in pairs, twice as fast."""
+        """Whether values of a type are multiplied in pairs, which is 2x faster."""
         return self.multiplies_pairs and dtype.name == "bfloat16"
 
     @property
     def halves(self):
-        """Whether the machine gains from tiles of half a vector; they exist only for vectors of 64 bytes."""
+        """Whether tiles of half a vector are faster on this machine. They exist only for vectors of 64 bytes."""
         return self.splits_vectors and self.vector_bytes >= LINE_BYTES
 
     def unsplit(self):
@@ -59,5 +59,5 @@ class Machine(_Fields):
 
     @once
     def tile(self):
-        """The part of the machine that may affect bits, and that stage 1 of planning receives."""
+        """The ``RegisterTile``: the part of the machine that may affect the result's bits."""
         return RegisterTile(*self[:4], self.splits_vectors, self.tuning, self.scratch_bytes)

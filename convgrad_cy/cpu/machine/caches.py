@@ -3,7 +3,7 @@
 from math import prod
 from pathlib import Path
 
-#: Bytes of each level in a common machine, used if the system does not tell.
+#: Level of a cache -> its bytes in a common machine, used if the system does not report them.
 _COMMON = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
 
 

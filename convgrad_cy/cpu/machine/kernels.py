@@ -51,7 +51,7 @@ def openmp():
 
 @lru_cache(maxsize=16)
 def _machine(count, scratch_bytes):
-    """This machine with ``count`` threads and a scratch limit."""
+    """The ``Machine`` with ``count`` threads and a scratch limit."""
     *inner, last = _caches
     return Machine(*_tile, last, count, _splits_vectors, *inner, _tuning, scratch_bytes)
 
@@ -62,5 +62,5 @@ def this_machine(count=None):
 
 
 def run_tiles(dtype, depth, count):
-    """Run ``count`` full register tiles on each thread and return their FLOP; their rate limits all kernels."""
+    """Run ``count`` full register tiles on each thread, and return their FLOP. No kernel is faster than they."""
     return compiled.run_tiles(dtype.code, depth, count, threads())

@@ -13,10 +13,10 @@ def fits_half(columns, tile, itemsize):
 
 @lru_cache(maxsize=256)
 def tile_cycles(rows, columns, tile, itemsize):
-    """Modelled time of a block for one step along the sum.
+    """Modelled time of a block of ``rows`` x ``columns`` sums for one term of each sum.
 
-    The unit is the time of two multiplications of whole vectors: one cycle, or two if the machine splits vectors.
-    Columns that fit in half a vector have a tile of their own, where the machine gains from it.
+    The unit is the time of two multiplications of whole vectors: one cycle, or two if the machine splits vectors. If
+    the columns fit in half a vector, tiles of half a vector are used where they are faster.
     """
     lanes, strip = tile.vector_bytes // itemsize, tile.tile_column_bytes // itemsize
     if columns and fits_half(columns, tile, itemsize):

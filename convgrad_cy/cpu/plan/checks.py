@@ -1,7 +1,7 @@
 """Bounds checks of plans: each job is checked when it is made ready.
 
-A kernel trusts its plan and reads and writes at the addresses that it gives. So a mistake of the planner raises a
-RuntimeError here, before any memory is touched. The checks cover addresses, not the correctness of a result:
+A kernel does not check its plan: it reads and writes at the addresses that the plan gives. So a mistake of the planner
+raises a RuntimeError here, before any memory is touched. The checks cover addresses, not the correctness of a result:
 
 - a walk: its indices lie within the shapes of target and filter, the source has its shape, steps are positive;
 - a window: every tap of every position of a box lies within its extents;
@@ -35,9 +35,9 @@ from .steps import (
 
 #: A plan of at most this many rows is checked row by row.
 FEW_ROWS = 4
-#: No count or size of a legal plan is larger, so no product of two in a kernel overflows.
+#: Maximum of the counts and sizes of a legal plan.
 MOST = 1 << 62
-#: Least and most points of a tile on an axis of several taps (pyx/winograd/cook_toom.py).
+#: Minimum and maximum points of a tile on an axis of several taps (pyx/winograd/cook_toom.py).
 TILE_POINTS = (4, 8)
 
 
@@ -57,14 +57,14 @@ def fail(fault):
     raise RuntimeError(f"internal error: plan with {fault}")
 
 
-def need(right, fault):
-    """Fail unless ``right``, a bool or an array, is true everywhere."""
-    if not (right if type(right) is bool else np.all(right)):
+def need(condition, fault):
+    """Fail unless ``condition``, a bool or an array, is true everywhere."""
+    if not (condition if type(condition) is bool else np.all(condition)):
         fail(fault)
 
 
 def _rows(steps):
-    """Rows of integers, or one row of columns that holds all rows."""
+    """The rows as lists of integers; if there are many, one row whose entries are the columns, as arrays."""
     return steps.tolist() if len(steps) <= FEW_ROWS else [list(steps.T.astype(np.float64))]
 
 
@@ -81,7 +81,10 @@ def _axis(row, i):
 
 
 def check_walk(row, source, filter, target, held=None):
-    """Check the three axes of a walk against the spatial shapes; ``held``: number of taps that the filter has."""
+    """Check the three axes of a walk against the spatial shapes.
+
+    ``held``: on each axis, the number of the walk's taps that the filter has; by default, all of them.
+    """
     for i in range(3):
         a = _axis(row, i)
         taps = a.taps if held is None else held[i]

@@ -1,7 +1,7 @@
-"""Smaller tasks for many threads, if all tasks then end earlier. These cuts affect no bit of a result.
+"""Smaller tasks for many threads, if all tasks then end earlier. These cuts do not affect the result's bits.
 
 A *cut* is a choice of the sizes of boxes and blocks. Smaller tasks cost time: they copy more halo, and each reads the
-filter again. A family offers several cuts, each with its tasks and a model of their time. ``best_cut`` chooses one.
+filter again. A family has several cuts, each with its tasks and a model of their time. ``best_cut`` chooses one.
 """
 
 from typing import NamedTuple
@@ -20,9 +20,10 @@ def work_of(loop):
 
 
 def cycles_until_end(loop, threads, late_part):
-    """Modelled cycles until the last task of a loop ends, if threads take the tasks in turn and all tasks are equal.
+    """Modelled cycles until the last task of a loop ends, if the threads take tasks one by one.
 
-    No two cores are equally fast, so one thread is assumed to be late by ``late_part`` of a task.
+    Tasks are taken as equally long. But cores are not equally fast, so one thread is assumed to end later than the
+    others, by ``late_part`` of a task.
     """
     count = sum(kind.count for kind in loop)
     each, longest = work_of(loop) / count, max(kind.cycles for kind in loop)
@@ -30,13 +31,13 @@ def cycles_until_end(loop, threads, late_part):
 
 
 def best_cut(first, others, loops_of, threads, tuning):
-    """The cut ``first``, or another one that ends much earlier; ``loops_of`` gives the loops of a cut in order."""
+    """The cut ``first``, or one of ``others`` that ends much earlier. ``loops_of(cut)``: its loops, in order."""
     least_gain, loops = tuning.cut_gain, loops_of(first)
     late_part = tuning.late_part if threads > tuning.tuned_threads else 0  # two threads need only two equal tasks
     best, time = first, sum(cycles_until_end(loop, threads, late_part) for loop in loops)
     whole = sum(map(work_of, loops)) / threads
     for other in others:
-        if whole >= least_gain * time:  # even a perfect balance would gain too little
+        if whole >= least_gain * time:  # even perfectly balanced tasks would gain too little
             break
         ends = sum(cycles_until_end(loop, threads, late_part) for loop in loops_of(other))
         if ends <= least_gain * time:

@@ -1,4 +1,4 @@
-"""A job: a kernel with its plan and its operands, as plain data that can be made ready to run."""
+"""A job: a kernel, its plan and its operands, as data. ``ready`` turns it into work that can run."""
 
 from typing import Any, NamedTuple
 
@@ -11,32 +11,36 @@ from .task import Task
 class Job(NamedTuple):
     """A step of a pipeline: a kernel, its plan, and a task whose operands are source, filter and target."""
 
-    kernel: str  # its name in pyx/kernels.pyx
-    plan: Any  # with steps and blocks
+    kernel: str  # the name of a function of pyx/kernels.pyx
+    plan: Any  # a ``Plan`` or another NamedTuple that begins with steps and blocks
     task: Task
-    describe: Any  # a function of this job: pairs of a name and a value for ``explain``
+    describe: Any  # a function that takes the job and returns pairs (name, value) for ``explain``
     fallback: Any = None  # the job that computes the result if values leave the range of this job's algorithm
 
-    #: Its kernel allocates memory.
-    allocates = True
+    allocates = True  # its kernel does
 
     @property
     def operands(self):
         return self.task.operands
 
-    def kernels(self):
+    def jobs(self):
         return [self]
 
-    def ready(self, numbers):
-        """The work, for any arrays that lie in memory like the task's. Raises if the plan would leave its tensors.
+    def details(self):
+        """Names and values for ``explain``."""
+        return dict(self.describe(self))
 
-        ``numbers``: buffer -> its number among the memories of a pipeline.
+    def ready(self, indices):
+        """The work, for any arrays with the memory layout of the task's operands.
+
+        Raises a RuntimeError if the plan would access memory outside its tensors. ``indices``: buffer -> its index in
+        the addresses of a pipeline.
         """
         check(self)
         dtype = self.task.dtype
         views = [
-            View(numbers.get(memory, memory), offset, view.view(dtype.view)) for memory, offset, view in self.operands
+            View(indices.get(memory, memory), offset, view.view(dtype.view)) for memory, offset, view in self.operands
         ]
         program = self.plan[:2] if self.kernel == "sum_long" else compiled.Program(*self.plan[:2])
-        fallback = self.fallback and self.fallback.ready(numbers)
+        fallback = self.fallback and self.fallback.ready(indices)
         return Work(getattr(compiled, self.kernel), dtype.code, program, *views, fallback)

@@ -7,12 +7,16 @@ from ...arrays import NUMPY
 
 
 class Buffer:
-    """Memory for a copy or an intermediate result. Every run allocates it anew."""
+    """Memory for a copy or an intermediate result. Every run allocates it anew.
 
-    __slots__ = ("elements",)
+    ``template``: a one-dimensional array of the buffer's size and type. Its elements are never read or written, so the
+    system gives it no pages.
+    """
 
-    def __init__(self, elements):
-        self.elements = elements  # a template: only its size and type are used, and its pages are never touched
+    __slots__ = ("template",)
+
+    def __init__(self, template):
+        self.template = template
 
 
 class Operand(NamedTuple):
@@ -20,7 +24,7 @@ class Operand(NamedTuple):
 
     ``memory``: the index of the array among the call's two inputs and its result, or the buffer. ``offset``: bytes from
     the first element of the memory to the first element of the view. ``view``: an array with the view's shape, strides
-    and type. Only its layout matters, because a plan holds for any arrays that lie in memory like the call's.
+    and type. Only its layout matters, because a plan holds for any arrays with the memory layout of the call's arrays.
     """
 
     memory: Any
@@ -29,12 +33,12 @@ class Operand(NamedTuple):
 
     @classmethod
     def new(cls, shape, dtype, order=None):
-        """An operand in a new buffer; ``order``: the axes from the outermost to the innermost in memory."""
+        """An operand in a new buffer. ``order``: the axes from the outermost to the innermost in memory."""
         order = range(len(shape)) if order is None else order
         elements = NUMPY.empty(tuple(shape[axis] for axis in order), dtype)
         inverse = sorted(range(len(shape)), key=list(order).__getitem__)
         return cls(Buffer(elements.reshape(-1)), 0, elements.transpose(inverse))
 
-    def seen(self, view):
-        """The operand of ``view``, which shares the memory of this operand's view."""
+    def with_view(self, view):
+        """This operand with another view of the same memory; ``view`` must share memory with this operand's view."""
         return Operand(self.memory, self.offset + distance(self.view, view), view)

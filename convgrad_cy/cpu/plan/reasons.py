@@ -1,7 +1,7 @@
 """Reasons why a family refuses a task, as data.
 
-Most reasons are only compared with None, so their text is formed when it is shown. A reason without values is a plain
-string; ``str`` works for both.
+Usually a reason is only compared with None. So its text is formatted only when it is shown. A reason without values is
+a plain string, and ``str`` works for both.
 """
 
 from math import inf
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Ratio(NamedTuple):
-    """A quotient that is formed when it is shown; infinite for a denominator of zero."""
+    """A quotient that is computed when it is shown; infinite for a denominator of zero."""
 
     numerator: float
     denominator: float

@@ -1,8 +1,8 @@
 """The scratch limit: bytes that a call may allocate in addition to its arrays. Memory of each thread is not counted.
 
-The limit decides between families and limits the number of slices, so it affects bits. It therefore depends on the
-problem and on ``set_scratch_limit`` alone, never on a layout or on threads. A family's need is the need in its worst
-layout.
+The limit affects the choice of a family and the number of slices, and so the result's bits. Therefore it depends only
+on the problem and on ``set_scratch_limit``, never on the layout or on threads. It is compared with the bytes that a
+family needs in its worst layout.
 """
 
 from math import prod
@@ -12,8 +12,8 @@ from .reasons import Reason
 
 #: The name of a plan's scratch memory in ``explain``.
 SCRATCH = "scratch bytes"
-#: Without ``set_scratch_limit``, a call may take OF_ARRAYS times the bytes of its arrays, or
-#: OF_ANY bytes if these are more.
+#: Without ``set_scratch_limit``, the limit is the larger of OF_ARRAYS times the bytes of the call's arrays, and OF_ANY
+#: bytes.
 OF_ARRAYS, OF_ANY = 4, 64 << 20
 
 

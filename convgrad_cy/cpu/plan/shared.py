@@ -1,6 +1,6 @@
 """Memory that all tasks of a direct kernel share: a packed filter, or the sums of the slices of wgrad.
 
-Each formula repeats an allocation in ``pyx/direct/`` or ``pyx/small_groups/``, without its tables of offsets.
+Each formula must agree with an allocation in ``pyx/direct/`` or ``pyx/small_groups/``, except tables of offsets.
 """
 
 from ..machine import LINE_BYTES

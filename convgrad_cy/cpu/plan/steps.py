@@ -11,17 +11,18 @@ WALK_COLUMNS = 3 * len(AxisWalk._fields)
 #: Columns of a row of a ``TilePlan`` after its walk, each on three axes: points of a tile, its positions of the target,
 #: tiles of a box, and taps of the filter in this walk.
 POINTS, TILE_SIZES, BOX_TILES, HELD_TAPS = (slice(WALK_COLUMNS + 3 * i, WALK_COLUMNS + 3 * i + 3) for i in range(4))
-#: The last two columns: consecutive walks whose sums are added, and siblings.
+#: The last two columns: the number of consecutive walks whose sums are added, and the number of siblings
+#: (winograd/walks.py).
 ADDED, SIBLINGS = HELD_TAPS.stop, HELD_TAPS.stop + 1
-#: Mark in a row of ``Plan.steps``: the row only packs the filter for the rows that follow.
+#: A value of the last column of ``Plan.steps``: the row only packs the filter, for the rows that follow.
 PACKS = -1
 
 
 class WindowAxis(NamedTuple):
     """One axis of a window (pyx/copy/window.pxd): position p and tap t are at ``p * step + t * tap + begin``.
 
-    Usually taps share the elements of a window, and ``step`` and ``tap`` are the steps of the walk. A window ``apart``
-    has a copy of its own for each tap, one copy after the other: ``step`` is 1 and ``tap`` is the length of a copy.
+    Usually taps share the elements of a window, and ``step`` and ``tap`` are the steps of the walk. If ``apart``, the
+    window has a separate copy for each tap, one after the other: ``step`` is 1 and ``tap`` is the length of a copy.
     """
 
     positions: int  # of a box
@@ -41,7 +42,7 @@ class Blocks(NamedTuple):
     images: int  # batch extent of a box
     chunk: int  # channels of a window
     outputs: int  # output channels of a task; in small groups, lanes
-    slices: int  # wgrad: tasks that share the boxes of one block of the filter
+    slices: int  # wgrad: tasks among which the boxes of one block of the filter are divided
     nontemporal: bool  # whole lines of the target are written with non-temporal stores
     prefetch: int  # small groups prefetch the source: 0, not; 1, for later positions of a row; 2, for the next row
     packs: bool  # fprop and dgrad: each task packs its part of the filter
@@ -51,7 +52,7 @@ class Blocks(NamedTuple):
     target_in_memory: bool = False  # wgrad reads its target from memory, not from the cache
     pack_channels: int = 0  # fprop and dgrad: channels of the filter that one packing task packs, at most a chunk
     spreads: int = 0  # small groups use the spreading tile: 0, not; 1, on copies; 2, on source and target in place
-    heights: int = 1  # wgrad of small groups: rows of positions that are summed for a vector of lanes before the next
+    heights: int = 1  # wgrad of small groups: rows of positions summed for one vector of lanes, then for the next
     bands: int = 1  # wgrad of small groups: boxes, one below the other, that stay in one slice (small_groups/boxes.py)
 
 
@@ -60,13 +61,13 @@ class TileBlocks(NamedTuple):
 
     ``images``: batch extent of a box of tiles; each sibling counts as images of its own. ``chunk``: channels of a
     window. ``outputs``: output channels of a block. ``filters_kept``: output channels whose transformed filters are
-    kept at a time; with 0, each task transforms its own. ``tiles_kept``: transformed tiles of the source are kept for
-    all blocks of outputs. ``slices``: in wgrad, tasks that share the boxes of one block of the filter.
-    ``chunks_at_once``: chunks that a task of fprop or dgrad transforms before it multiplies. ``groups``: neighbouring
-    groups that a task takes, with all their channels in one window and all their outputs in one block.
-    ``nontemporal``: a target of whole lines is written with non-temporal stores. ``filter_strips``,
-    ``filter_channels``: strips and channels of the filter that one transforming task transforms. ``together``: parts
-    of the result of fprop or dgrad (stride phases) that the same loops compute.
+    kept at a time; if 0, each task transforms the filters that it needs. ``tiles_kept``: transformed tiles of the
+    source are kept for all blocks of outputs. ``slices``: in wgrad, tasks among which the boxes of one block of the
+    filter are divided. ``chunks_at_once``: chunks that a task of fprop or dgrad transforms before it multiplies.
+    ``groups``: neighbouring groups that a task takes, with all their channels in one window and all their outputs in
+    one block. ``nontemporal``: a target of whole lines is written with non-temporal stores. ``filter_strips``,
+    ``filter_channels``: strips and channels of the filter that one transforming task transforms. ``together``: parts of
+    the result of fprop or dgrad (stride phases) that the same loops compute.
     """
 
     threads: int
@@ -104,8 +105,8 @@ class Plan(NamedTuple):
     ----------
     steps : numpy.ndarray
         One int64 row for each walk, in the order of execution: the fields of three ``problem.AxisWalk``, of three
-        ``WindowAxis`` and of ``Reads``, and the number of the row that packs the filter, usually the row's own. A row
-        with ``PACKS`` there only packs the filter; the parts of its walk follow.
+        ``WindowAxis`` and of ``Reads``, and the index of the row that packs the filter, usually the row's own index.
+        If it is ``PACKS``, the row only packs the filter, and the parts of its walk follow.
     blocks : numpy.ndarray
         A ``Blocks``, as int64.
     form : str
@@ -149,7 +150,7 @@ class Outline(NamedTuple):
 
 
 def same_reads(reads):
-    """A function that gives the same ``Reads`` for all rows."""
+    """A function that returns these ``Reads`` for all rows."""
     return lambda walk, window: reads
 
 

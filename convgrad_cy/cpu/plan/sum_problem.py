@@ -1,4 +1,4 @@
-"""Inputs of a direct plan: a ``SumProblem`` may affect bits of the result, a ``Placement`` never does."""
+"""Inputs of a direct plan. A ``SumProblem`` may affect the result's bits, a ``Placement`` never does."""
 
 from itertools import chain, repeat
 from math import prod
@@ -21,16 +21,16 @@ class _Fields(NamedTuple):
     outputs: int  # channels of the target, in a group
     all_walks: Walks  # of all stride phases, not split
     walks: list  # one walk of each shape class; if walks are split, their parts
-    counts: list  # number of walks like each of these
+    counts: list  # for each of these, the number of walks of its shape class
     multiplications: int
     filter_bytes: int
     dtype: Any
     tile: RegisterTile
-    most_scratch: int  # most bytes for the slices of wgrad
+    most_scratch: int  # maximum bytes for the sums of the slices of wgrad
 
 
 class SumProblem(_Fields):
-    """Everything that may decide the order of sums. In dgrad and mirrored wgrad, y is the source and x the target.
+    """Everything that may affect the order of sums. In dgrad and mirrored wgrad, y is the source and x the target.
 
     Values that follow from the fields are computed once, because the planner uses them many times.
     """
@@ -62,9 +62,9 @@ class SumProblem(_Fields):
 
     @property
     def typical_walk(self):
-        """The last walk. On each axis, the positions of stride phases differ by at most one.
+        """The last walk, with which costs are computed. All choices must use the same walk, so that they agree.
 
-        Parts of split walks may differ more. All choices take the same walk, so they agree.
+        On each axis, the positions of stride phases differ by at most one. Parts of split walks may differ more.
         """
         return self.walks[-1]
 
@@ -91,7 +91,7 @@ class SumProblem(_Fields):
 
 
 class Placement(NamedTuple):
-    """Layout and machine, on which no bit of a result may depend."""
+    """Layout and machine. They must not affect the result's bits."""
 
     positions_adjacent: bool  # in the source's memory
     source_bytes: int

@@ -1,11 +1,11 @@
-"""A task: one result of one call, which the CPU is to compute."""
+"""A task: one result of one call, to be computed by the CPU."""
 
 from typing import Any, NamedTuple
 
 from ...problem import DGRAD, FPROP, WGRAD, ConvProblem
 from ..machine import Machine
 
-#: The operations that write x, w and y.
+#: The operations that write x, w and y, in this order.
 WRITERS = DGRAD, WGRAD, FPROP
 
 
@@ -13,8 +13,8 @@ class Task(NamedTuple):
     """One operation on three tensors. The written tensor is not empty.
 
     ``operands``: x, w and y as six-dimensional views, x and y (N, G, C, D, H, W) and w (G, O, C, D, H, W). A task holds
-    for any arrays that lie in memory like these. The task of a ``Job`` has them as source, filter and target, which
-    differs in dgrad and in mirrored wgrad (``turned``).
+    for any arrays with the same memory layout. In the task of a ``Job``, the operands are source, filter and target:
+    in dgrad and in mirrored wgrad, y is the source and x is the target (``turned``).
     """
 
     operation: str  # FPROP, DGRAD or WGRAD of convgrad_cy.problem
@@ -30,14 +30,14 @@ class Task(NamedTuple):
         return tuple([operand.view for operand in self.operands])
 
     def viewing(self, *views):
-        """This task with other views of the memory of each operand."""
+        """This task with other views; each one shares the memory of its operand."""
         each = zip(self.operands, views, strict=True)
-        return self._replace(operands=tuple([own.seen(view) for own, view in each]))
+        return self._replace(operands=tuple([own.with_view(view) for own, view in each]))
 
     def turned(self):
-        """This task with its operands as source y, filter and target x, as kernels take dgrad and mirrored wgrad.
+        """This task with y as the source and x as the target, for the kernels of dgrad and mirrored wgrad.
 
-        The problem stays as it is: only the operands change places, and the axes O and C of the filter.
+        The problem stays unchanged. x and y change places, and so do the axes O and C of the filter.
         """
         source, filter, target = self.operands
-        return self._replace(operands=(target, filter.seen(filter.view.swapaxes(1, 2)), source))
+        return self._replace(operands=(target, filter.with_view(filter.view.swapaxes(1, 2)), source))

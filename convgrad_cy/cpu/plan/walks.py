@@ -1,7 +1,8 @@
 """All walks of an operation. Walks of one shape class are planned once.
 
-A dgrad with strides has a walk for each combination of stride phases, sometimes thousands. Most of them differ only in
-their begin in the target and in the filter. No choice depends on these begins, so such walks form one *shape class*.
+A *walk* is a triple of ``problem.AxisWalk``: it describes which elements of source, filter and target meet. A dgrad
+with strides has a walk for each combination of stride phases, sometimes thousands. Many walks differ only in where they
+begin in the target and in the filter. No choice depends on this, so such walks form one *shape class*.
 """
 
 from functools import lru_cache
@@ -12,22 +13,22 @@ import numpy as np
 
 from ...problem import AxisWalk, empty_axis
 
-#: The fields of AxisWalk in which walks of one shape class differ, and their columns in a row of three axes.
+#: The fields of AxisWalk in which walks of one shape class may differ, and their columns in a row of three axes.
 _BEGINS = [AxisWalk._fields.index(name) for name in ("target_begin", "filter_begin")]
 _COLUMNS = [axis * len(AxisWalk._fields) + field for axis in range(3) for field in _BEGINS]
 
-#: More walks would take a second to plan and a gigabyte to run.
+#: Maximum number of walks. More would take a second to plan and a gigabyte to run.
 MOST_WALKS = 1 << 18
 #: Up to FEW_WALKS walks are planned one by one, which is faster than finding shape classes. No plan depends on it.
 FEW_WALKS = 8
 
 
-#: Size of the lru_cache: the families of one call ask for the same walks.
+#: Size of the lru_cache. The families of one call need the same walks.
 _LATEST_CALLS = 4
 
 
 class Axis:
-    """The walks of one axis, from rows with their fields.
+    """The walks of one axis. ``rows``: a row for each walk, with the fields of its ``AxisWalk``.
 
     Attributes
     ----------

@@ -1,15 +1,15 @@
-"""Data gradients of a small y and a large filter: one matrix product, whose columns are added (GEMM and col2im).
+"""Data gradients of a small y and a large filter by GEMM and col2im.
 
-The sum over channels of y is the product of y (positions x channels) and the filter (channels x elements). It gives
-each position a *column*: one value for each tap of each channel of x. Each value is then added at its position of x::
+The product of y (positions x channels of y) and the filter (channels of y x elements) gives each position of y a
+*column*: one value for each tap of each channel of x. Each value is then added to its position of x::
 
     columns[n, p, (c, t)] = sum over o of  dy[n, o, p] * w[o, c, t]
     dx[n, c, q] = sum over p, t of  columns[n, p, (c, t)]   where  p * stride + t * dilation - pad = q
 
-These are y * kernel products for each pair of channels. The direct sum has x * kernel: at each position of x it takes
-all taps, and most of them lie outside a small y. For few positions, the product reads the filter in place and once.
+This takes y * kernel multiplications for each pair of channels. The direct sum takes x * kernel: it computes all taps
+at each position of x, and most of them lie outside a small y. With few positions, GEMM reads the filter once, in place.
 
-The elements of a column have the order of the filter's memory: (c, t), or (t, c) for a filter of the format
+The elements of a column have their order in the filter's memory: (c, t), or (t, c) for a filter of the format
 (spatial..., in, out).
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..._repeat import array_at
-from ...problem import DGRAD, even
+from ...problem import DGRAD, balanced_size
 from .. import winograd
 from ..machine import LINE_BYTES
 from ..machine.kernels import compiled
@@ -36,7 +36,10 @@ from .views import nested
 
 
 def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
-    """The reason why a data gradient is not formed from columns, or None."""
+    """The reason to refuse a data gradient, or None; ``lanes``: elements of a vector in the type of the sums.
+
+    ``widens``: all arrays are copied to the type of the sums. ``pairs``: the tile multiplies pairs of bfloat16.
+    """
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
     if problem.groups > tuning.most_column_groups:
@@ -46,7 +49,7 @@ def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
     if fewer < tuning.least_column_gain:
         few = "direct has {:.2f} times as many products, less than {}"
         return Reason(few, fewer, tuning.least_column_gain)
-    of_others = 2 * lanes if pairs else lanes  # a step with pairs takes half as long
+    of_others = 2 * lanes if pairs else lanes  # with pairs, a tile computes two products in the same time
     others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.direct, dgrad_costs.exchanged))
     own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widening(problem, tuning) if widens else 0)
     slower = "it takes {:.2f} times as long as direct, or exchanged"
@@ -72,7 +75,10 @@ def refusal(task):
 
 
 def _copied(task):
-    """Bytes of a part's columns and of all copies: the filter, x if there are several parts, all three if widened."""
+    """Bytes of the columns of one part and of all copies.
+
+    The filter is copied, x too if there are several parts, and all three arrays if they are widened.
+    """
     problem, itemsize = task.problem, task.dtype.compute_itemsize
     images, channels = part_of(problem, itemsize, task.machine.tuning)
     x, filter, y = scratch.array_bytes(problem, itemsize)
@@ -82,21 +88,21 @@ def _copied(task):
 
 
 def _shape(problem, images, channels):
-    """Shape of the columns: (n, positions of each axis, g, elements). Kernels see all groups' channels as one axis."""
+    """Shape of the columns: (n, positions of each axis, g, elements)."""
     return (images, *problem.y, problem.groups, channels * prod(problem.kernel))
 
 
 def part_of(problem, itemsize, tuning):
-    """(images, channels of x): the size of a part, whose columns are formed at a time."""
+    """(images, channels of x): the size of a part. The columns of one part are in memory at a time."""
     channel = prod(_shape(problem, 1, 1)) * itemsize
     most = max(1, tuning.column_bytes // channel)
     if most >= problem.x_channels:
-        return even(problem.batch, most // problem.x_channels), problem.x_channels
-    return 1, even(problem.x_channels, most)
+        return balanced_size(problem.batch, most // problem.x_channels), problem.x_channels
+    return 1, balanced_size(problem.x_channels, most)
 
 
 def pointwise(problem, images, channels):
-    """The pointwise problem of a part: the elements of a column are the channels of its x."""
+    """The problem of one tap whose dgrad is the GEMM of a part: the elements of a column are the channels of its x."""
     ones = (1, 1, 1)
     return replace(
         problem,
@@ -121,12 +127,12 @@ def pipeline(task, rest):
 
 
 def _columns(task, rest, machine):
-    """The pipeline of a task whose arrays have the type of its sums; ``machine``: for the plans of the products."""
+    """The pipeline of a task whose arrays have the type of its sums. ``machine``: the machine of inner tasks."""
     problem, (x, filter, y), tuning = task.problem, task.operands, task.machine.tuning
     images, channels = part_of(problem, task.dtype.itemsize, tuning)
     if layout(filter.view) == ColumnLayout(True, False) and prod(problem.y) <= problem.y_channels:
         # One part: the columns of all channels are no larger than the filter, which several parts would have to copy.
-        # No bit depends on this: with one tap, the channels of y are added one by one in any part.
+        # This does not affect the result's bits: with one tap, any part adds the channels of y one by one.
         channels = problem.x_channels
     found, threads = layout(filter.view[:, :, :channels]), task.machine.threads
     adder = Adder(
@@ -143,7 +149,7 @@ def _columns(task, rest, machine):
     columns = Operand.new((prod(_shape(problem, images, channels)),), y.view.dtype)
     copy = Operand.new((filter.view[:, :, :channels].size,), y.view.dtype) if found.copied else None
     added = Operand.new(x.view.shape, x.view.dtype) if len(parts) > 1 else x
-    parts_of_sizes = {}  # parts of equal sizes differ in the begin of their operands alone
+    parts_of_sizes = {}  # parts of equal sizes differ only in where their operands begin
     for part in parts:
         parts_of_sizes.setdefault(tuple([each.stop - each.start for each in part]), []).append(part)
     made = []
@@ -153,17 +159,17 @@ def _columns(task, rest, machine):
         shape = _shape(problem, *sizes)
         own_columns, own, copies = columns.view[: prod(shape)].reshape(shape), whole, ()
         if copy is not None:
-            own = copy.seen(copy.view[: whole.view.size].reshape(whole.view.shape))
+            own = copy.with_view(copy.view[: whole.view.size].reshape(whole.view.shape))
             copies = (Copy(whole, own, threads),)
-        taps = own.seen(found.operand(own.view))
-        operands = columns.seen(np.moveaxis(own_columns, (-2, -1), (1, 2))), taps, read
+        taps = own.with_view(found.operand(own.view))
+        operands = columns.with_view(np.moveaxis(own_columns, (-2, -1), (1, 2))), taps, read
         inner = task._replace(problem=pointwise(problem, *sizes), operands=operands, machine=machine)
-        product = rest(inner).around(copies, (Addition(columns, target, adder, task.dtype.code),))
+        product = rest(inner).between(copies, (Addition(columns, target, adder, task.dtype.code),))
         if len(alike) > 1:
             distances = tuple([_distances(each[0], other) for other in each])
             product = product._replace(steps=(Loop(product.steps, distances),))
         made.append(product)
-    if len(parts) > 1:  # x is written after the last product, which still allocates memory
+    if len(parts) > 1:  # x is written after the last part, which is the last step that allocates memory
         made.append(Pipeline((Copy(added, x, threads),)))
     notes = {"parts": len(parts), "channels_of_x_that_are_added_at_a_time": adder.block}
     copied = "x, which is added from columns" + (", and the filter" if found.copied else "")
@@ -171,17 +177,17 @@ def _columns(task, rest, machine):
 
 
 def _operands_of(part, x, filter, y):
-    """The operands of a part (images, channels of x): of x, of the filter and of y."""
+    """Operands for x, the filter and y of a part (images, channels of x)."""
     images, channels = part
     return (
-        x.seen(x.view[images, :, channels]),
-        filter.seen(filter.view[:, :, channels]),
-        y.seen(y.view[images]),
+        x.with_view(x.view[images, :, channels]),
+        filter.with_view(filter.view[:, :, channels]),
+        y.with_view(y.view[images]),
     )
 
 
 def _distances(first, other):
-    """Pairs (memory, bytes): added to the addresses, the bytes turn the first part's operands into another's."""
+    """Pairs (memory, bytes): the distance from each operand of the first part to the same operand of another part."""
     return tuple([(one.memory, two.offset - one.offset) for one, two in zip(first, other, strict=True)])
 
 
@@ -190,19 +196,22 @@ def _axes_of(problem):
 
 
 def _block(task, channels_last, images, channels):
-    """Channels of a task, whose sums stay in L1; with channels last in L2, since long rows hide its latency."""
+    """Channels of x that a task adds. Their sums stay in L1.
+
+    With channels last, they stay in L2 instead: rows of channels are long, which hides its latency.
+    """
     problem, machine, itemsize = task.problem, task.machine, task.dtype.itemsize
     size = machine.l2_bytes if channels_last else machine.l1_bytes
     most = min(channels, size // 2 // (prod(problem.x) * itemsize))
     most = min(most, -(-channels * images * problem.groups // machine.threads))
-    return even(channels, most, LINE_BYTES // itemsize if channels_last else 1)
+    return balanced_size(channels, most, LINE_BYTES // itemsize if channels_last else 1)
 
 
 class ColumnLayout(NamedTuple):
-    """Memory order of a column's elements in a filter (G, O, C, D, H, W), or in some of its channels."""
+    """Memory order of a column's elements in a filter (G, O, C, D, H, W), or in a slice of its channels."""
 
-    channels_last: bool  # the order is (tap, channel)
-    copied: bool  # the elements have no common stride, so the filter is copied
+    channels_last: bool  # the order is (tap, channel), otherwise (channel, tap)
+    copied: bool  # the filter is copied first, because its elements do not have one stride in either order
 
     def order(self, filter):
         """The filter with its channels and taps in the order of a column."""
@@ -230,31 +239,30 @@ class Adder(NamedTuple):
 
     axes: Any  # x, y, kernel, stride, dilation and padding of each axis, int64
     block: int  # channels of a task
-    channels_last: bool  # the elements of a column are (tap, channel)
+    channels_last: bool  # the elements of a column have the order (tap, channel)
     threads: int
 
 
 class Addition(NamedTuple):
-    """A step that adds columns at their positions of x."""
+    """A step that adds columns to their positions of x (col2im)."""
 
     columns: Operand
     target: Operand
     adder: Adder
-    code: int  # of their type
+    code: int  # the code of their type
 
-    #: Its kernel allocates memory.
-    allocates = True
+    allocates = True  # its kernel does
 
     @property
     def operands(self):
         return self.columns, self.target
 
-    def kernels(self):
+    def jobs(self):
         return []
 
-    def ready(self, numbers):
+    def ready(self, indices):
         ends = [
-            (numbers.get(memory, memory), offset, (view.shape, view.strides, view.dtype))
+            (indices.get(memory, memory), offset, (view.shape, view.strides, view.dtype))
             for memory, offset, view in self.operands
         ]
         return Adding(ends, self.adder, self.code)
@@ -263,10 +271,10 @@ class Addition(NamedTuple):
 class Adding(NamedTuple):
     """An ``Addition``, ready to run."""
 
-    ends: list  # of columns and target: number of the memory, offset, layout. A view would keep its memory.
+    ends: list  # for columns and target: index of the address, offset, layout (an array would keep its memory)
     adder: Adder
     code: int
 
-    def run_on(self, memories, before=None):
-        arrays = [array_at(memories[number] + offset, *layout) for number, offset, layout in self.ends]
+    def run_on(self, addresses, before=None):
+        arrays = [array_at(addresses[index] + offset, *layout) for index, offset, layout in self.ends]
         compiled.add_columns(self.code, *arrays, *self.adder, before)

@@ -1,4 +1,4 @@
-"""Steps that copy and fill: operands in another memory order or type, before a kernel or after it."""
+"""Steps that copy operands to another memory order or type, or fill them with zeros."""
 
 from typing import Any, NamedTuple
 
@@ -10,14 +10,14 @@ from ..machine.kernels import compiled
 from ..plan.operand import Operand
 from ..plan.task import WRITERS
 
-#: The unsigned integers as which elements of a size are copied.
+#: Size of an element in bytes -> the unsigned integer type that copies its bits.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-#: The type as which kernels see all 16-bit types, and the type of their sums.
+#: The type by which kernels address elements of all 16-bit types, and the type of their sums.
 _HALF, _FLOAT = TABLE[0].view, np.dtype(np.float32)
 
 
 def _words(source, target):
-    """Name of the kernel that copies elements of these sizes, and the types as which it sees source and target."""
+    """The kernel that copies elements of these types, and the types by which it addresses source and target."""
     sizes = source.itemsize, target.itemsize
     if sizes[0] == sizes[1]:
         return "rearrange", [_BITS[sizes[0]]] * 2
@@ -25,12 +25,12 @@ def _words(source, target):
 
 
 class Copy(NamedTuple):
-    """A step that copies an operand to another one, with the kernels of the instruction set in use."""
+    """A step that copies an operand to another one. It runs a kernel for the instruction set in use."""
 
     source: Operand
     target: Operand
     threads: int
-    code: int | None = None  # code of a 16-bit type, if elements are converted to float or from it
+    code: int | None = None  # the code of a 16-bit type, if elements are converted from it to float, or back
 
     allocates = False
 
@@ -38,13 +38,13 @@ class Copy(NamedTuple):
     def operands(self):
         return self.source, self.target
 
-    def kernels(self):
+    def jobs(self):
         return []
 
-    def ready(self, numbers):
-        """The copy, with axes in the order of the target's memory. Axes that nest are merged.
+    def ready(self, indices):
+        """The copy, with axes in the order of the target's memory. Axes that are contiguous with the next are merged.
 
-        The axis with the source's smallest stride comes last but one: the kernel transposes the last two axes.
+        The axis with the source's smallest stride comes last but one, because the kernel transposes the last two axes.
         """
         source, target = self.source.view, self.target.view
         axes = []
@@ -62,7 +62,7 @@ class Copy(NamedTuple):
         shape, *strides = zip(*[(1, 0, 0)] * (8 - len(axes)), *axes, strict=True)
         kernel, types = _words(source, target)
         ends = [
-            (numbers.get(operand.memory, operand.memory), operand.offset, steps[0], (shape[1:], steps[1:], kind))
+            (indices.get(operand.memory, operand.memory), operand.offset, steps[0], (shape[1:], steps[1:], kind))
             for operand, steps, kind in zip(self.operands, strides, types, strict=True)
         ]
         first = () if kernel == "rearrange" else (self.code,)
@@ -70,20 +70,23 @@ class Copy(NamedTuple):
 
 
 class Copying(NamedTuple):
-    """A ``Copy``, ready to run. The kernel takes seven axes, the most that its memoryviews have."""
+    """A ``Copy``, ready to run. Its kernel takes seven axes, the maximum of memoryviews; ``run_on`` loops over one."""
 
     kernel: Any
-    first: tuple  # of the kernel's arguments
-    parts: int  # indices of the eighth axis
-    ends: list  # of source and target: number of the memory, offset, stride of the eighth axis, the other axes
+    first: tuple  # the kernel's first arguments
+    parts: int  # size of the eighth axis
+    ends: list  # for source and target: index of the address, offset, stride of the eighth axis, the other axes
     threads: int
 
-    def run_on(self, memories, before=None):
+    def run_on(self, addresses, before=None):
         if before is not None:
             before()
         (source, at_source, source_step, of_source), (target, at_target, target_step, of_target) = self.ends
         for part in range(self.parts):
-            begin = memories[source] + at_source + part * source_step, memories[target] + at_target + part * target_step
+            begin = (
+                addresses[source] + at_source + part * source_step,
+                addresses[target] + at_target + part * target_step,
+            )
             views = array_at(begin[0], *of_source), array_at(begin[1], *of_target)
             self.kernel(*self.first, *views, self.threads)
 
@@ -98,32 +101,32 @@ class Zeros(NamedTuple):
     def operands(self):
         return (self.target,)
 
-    def kernels(self):
+    def jobs(self):
         return []
 
-    def ready(self, numbers):
+    def ready(self, indices):
         memory, offset, view = self.target
-        return Filling(numbers.get(memory, memory), offset, (view.shape, view.strides, view.dtype))
+        return Filling(indices.get(memory, memory), offset, (view.shape, view.strides, view.dtype))
 
 
 class Filling(NamedTuple):
     """A ``Zeros``, ready to run."""
 
-    number: int  # of the memory
+    index: int  # of the target's address
     offset: int
-    layout: tuple  # shape, strides and dtype. A view would keep its memory.
+    layout: tuple  # shape, strides and dtype. An array here would keep its memory allocated.
 
-    def run_on(self, memories, before=None):
+    def run_on(self, addresses, before=None):
         if before is not None:
             before()
-        array_at(memories[self.number] + self.offset, *self.layout)[...] = 0
+        array_at(addresses[self.index] + self.offset, *self.layout)[...] = 0
 
 
 def on_copies(task, wanted, plan):
     """The pipeline of a task that ``plan(task)`` plans on copies of some operands.
 
     ``wanted``: for x, w and y the task's own operand, or a new one that replaces it. A new operand has another memory
-    order or type. The inputs among them are copied before, the result after.
+    order or type. New inputs are filled by copies before the plan's steps. A new result is copied back after them.
     """
     copied = [(i, pair) for i, pair in enumerate(zip(task.operands, wanted, strict=True)) if pair[0] is not pair[1]]
     made, written = plan(task._replace(operands=tuple(wanted))), WRITERS.index(task.operation)
@@ -133,16 +136,16 @@ def on_copies(task, wanted, plan):
     def copy(source, target):
         return Copy(source, target, task.machine.threads, task.dtype.code)
 
-    before = [copy(own, other) for i, (own, other) in copied if i != written]
-    after = [copy(other, own) for i, (own, other) in copied if i == written]
-    return made.around(before, after)
+    copies_in = [copy(own, other) for i, (own, other) in copied if i != written]
+    copies_out = [copy(other, own) for i, (own, other) in copied if i == written]
+    return made.between(copies_in, copies_out)
 
 
 def widened(task):
     """(type, operands): the type of the task's sums, and x, w and y in this type.
 
-    The operands are the task's own if they have this type already. Otherwise they are new ones of the same memory
-    order: templates for copies that ``on_copies`` makes at run time.
+    The operands are the task's own if they have this type already. Otherwise they are new operands of the same memory
+    order; ``on_copies`` adds the copies to them and from them.
     """
     dtype = lookup(np.dtype(task.dtype.compute))
     if dtype is task.dtype:

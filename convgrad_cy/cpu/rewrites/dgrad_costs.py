@@ -1,8 +1,8 @@
-"""Costs of a data gradient whose filter is large compared with y, in three ways: direct, exchanged, columns.
+"""Costs of three ways to compute a data gradient whose filter is larger than y: direct, exchanged, columns.
 
-Products for each pair of channels: direct takes all taps at each position of x, x * kernel products. With the filter
-and y exchanged there are x * y. Columns have y * kernel, and each product is added to x. A model gives the cycles of
-one thread.
+For each pair of channels, direct computes x * kernel products: all taps at each position of x. With the filter and y
+exchanged, there are x * y products. Columns have y * kernel products, and each product is added to x. The model returns
+the cycles of one thread.
 """
 
 from math import inf, prod
@@ -13,12 +13,12 @@ _FITTED_BYTES = 64
 
 
 def lanes_of(dtype):
-    """Sums that a vector holds."""
+    """Number of sums in a vector."""
     return _FITTED_BYTES // dtype.compute_itemsize
 
 
 def direct(problem, tuning, lanes):
-    """Cycles of direct. Each stride phase has only a part of the taps."""
+    """Cycles of the direct sum. Each stride phase has only a part of the taps."""
     phases = _product(problem.x, problem.kernel) / prod(problem.stride)
     fill = max(_filled(problem.x_channels, lanes), tuning.row_fill * _filled(_row(problem, problem.stride), lanes))
     products = tuning.sum_cycles * _pairs(problem) * phases / (lanes * fill)
@@ -30,7 +30,7 @@ def direct(problem, tuning, lanes):
 def exchanged(problem, tuning, lanes):
     """Cycles with y and the filter exchanged: images replace channels of x, and dilation replaces stride.
 
-    Infinite where this cannot gain: if the filter is not larger than y, or x has few positions.
+    They are infinite where the exchange cannot gain: if the filter is not larger than y, or x has few positions.
     """
     if prod(problem.kernel) <= prod(problem.y) or prod(problem.x) <= tuning.most_parts:
         return inf  # with few positions, the direct sum skips the taps outside y

@@ -1,19 +1,19 @@
-"""Filters larger than y: the filter and y change roles.
+"""Filters larger than y: the filter and y are exchanged.
 
-A convolution commutes. Position p of y and tap t meet x at ``p * stride + t * dilation - pad``, and this formula is
-symmetric in p and t. So the filter and y can be exchanged, if stride and dilation are exchanged too. The channels of x
-then become the batch, and the batch becomes the channels of x (shown for one axis)::
+Position p of y and tap t meet x at ``p * stride + t * dilation - pad``. This formula is symmetric in p and t. So the
+filter and y can be exchanged, if stride and dilation are exchanged too. The channels of x then become the batch, and
+the batch becomes the channels of x (shown for one axis)::
 
     dx[n, i, q] = sum over o, p, t of  dy[n, o, p] * w[o, i, t]    dgrad stays dgrad
      y[n, o, p] = sum over i, t of     x[n, i, .] * w[o, i, t]     fprop is wgrad, which sums over the batch i
     dw[o, i, t] = sum over n, p of     x[n, i, .] * dy[n, o, p]    wgrad is fprop, which sums over the channels n
 
-A dgrad takes all taps at each position of x, and most of them lie outside y. Exchanged, it has x * y products for each
-pair of channels instead of x * kernel. fprop and wgrad keep their number of products, but their positions are now long
-rows of taps.
+A dgrad computes all taps at each position of x, and most of them lie outside y. After the exchange, it has x * y
+products for each pair of channels instead of x * kernel. fprop and wgrad keep their number of products, but their
+positions are now the taps, which form long rows.
 
-With padding, x may also be smaller than the filter. A fprop of unit stride is a dgrad in which x and y change roles and
-the filter is reversed. Exchanged, it has y * x products instead of y * kernel.
+With padding, x may also be smaller than the filter. A fprop of unit stride is also a dgrad with x and y exchanged and
+the filter reversed. If its filter and y are then exchanged, it has y * x products instead of y * kernel.
 """
 
 from dataclasses import replace
@@ -36,13 +36,13 @@ _REVERSED = (..., *[slice(None, None, -1)] * 3)
 
 
 def _least_of_dgrad(task):
-    """Least ratio of taps to positions of y at which a data gradient is exchanged."""
+    """Minimum ratio of taps to positions of y at which a data gradient is exchanged."""
     tuning = task.machine.tuning
     return tuning.larger_filter_of_lanes if has_table(task.problem) else tuning.least_larger_filter
 
 
 def _is_reversed(task):
-    """Whether x is so much smaller than the filter that fprop is computed with the filter reversed, then exchanged."""
+    """Whether x is so much smaller than the filter that fprop becomes a dgrad, which is then exchanged."""
     problem = task.problem
     if task.operation != FPROP or problem.stride != (1, 1, 1):
         return False
@@ -50,7 +50,7 @@ def _is_reversed(task):
 
 
 def _least(task):
-    """Least ratio of taps to positions of y at which the exchange is faster."""
+    """Minimum ratio of taps to positions of y at which the exchange is faster."""
     problem, tuning = task.problem, task.machine.tuning
     if task.operation == DGRAD:
         # Channels of x fill the columns of a tile before the exchange, images after it.
@@ -99,8 +99,8 @@ def _is_slower(task, taps, positions):
         if prod(problem.x) <= tuning.most_parts:
             few = "x has at most {} positions, so direct skips the taps outside y"
             return Reason(few, tuning.most_parts)
-        # A position of x meets every stride-th tap, and with y as the filter every dilation-th position of y. So the
-        # ratio of products is (taps / stride) / (positions / dilation); both sides are multiplied out.
+        # A position of x meets every stride-th tap; after the exchange, every dilation-th position of y. So the ratio
+        # of products is (taps / stride) / (positions / dilation). Both are multiplied by stride * dilation.
         taps, positions = taps * prod(problem.dilation), positions * prod(problem.stride)
     elif problem.groups == 1 and positions == 1 and (operation == FPROP or is_dense(problem)):
         return "y has one position: taps are channels then"
@@ -121,7 +121,7 @@ def _is_slower(task, taps, positions):
 
 
 def _taken(task):
-    """Most bytes of the copies of ``_side_by_side`` and of the packed filter of the exchanged task.
+    """Maximum bytes of the copies of ``_side_by_side`` and of the packed filter of the exchanged task.
 
     The copies are x, or, if the filter is reversed, y and the filter. The exchanged task's filter is y, or x if the
     filter is reversed.
@@ -135,7 +135,7 @@ def _taken(task):
 
 
 def reversed_problem(problem):
-    """The problem of the dgrad, with the filter reversed, that computes a fprop of unit stride."""
+    """The problem of the dgrad with a reversed filter that computes a fprop of unit stride."""
     pads = zip(problem.kernel, problem.dilation, problem.pad_begin, strict=True)
     return replace(
         problem,
@@ -150,7 +150,7 @@ def reversed_problem(problem):
 def reversed_fprop(task):
     """A fprop of unit stride as the dgrad of ``reversed_problem``."""
     x, filter, y = task.operands
-    operands = y, filter.seen(filter.view.swapaxes(1, 2)[_REVERSED]), x
+    operands = y, filter.with_view(filter.view.swapaxes(1, 2)[_REVERSED]), x
     return task._replace(operation=DGRAD, problem=reversed_problem(task.problem), operands=operands)
 
 
@@ -174,15 +174,15 @@ def exchanged(task):
         operation=_OPERATIONS[task.operation],
         problem=exchanged_problem(task.problem),
         operands=(
-            x.seen(x.view.swapaxes(0, 2)),
-            y.seen(y.view.transpose(1, 2, 0, 3, 4, 5)),
-            filter.seen(filter.view.transpose(2, 0, 1, 3, 4, 5)),
+            x.with_view(x.view.swapaxes(0, 2)),
+            y.with_view(y.view.transpose(1, 2, 0, 3, 4, 5)),
+            filter.with_view(filter.view.transpose(2, 0, 1, 3, 4, 5)),
         ),
     )
 
 
 def _side_by_side(operand):
-    """A new operand (N, G, C, D, H, W) whose groups and channels nest; the operand itself if its own do."""
+    """A new operand (N, G, C, D, H, W) whose groups and channels form one axis; the operand itself if its own do."""
     _, by_group, by_channel, *_ = operand.view.strides
     _, groups, channels, *_ = operand.view.shape
     if groups == 1 or channels == 1 or by_group == channels * by_channel:
@@ -191,7 +191,7 @@ def _side_by_side(operand):
 
 
 def pipeline(task, rest):
-    """The exchanged task, planned by the families in ``rest``. Arrays of groups are copied so that channels nest."""
+    """The exchanged task, planned by the families in ``rest``. With groups, some arrays are copied."""
     reverses = _is_reversed(task)
     task = task._replace(machine=scratch.left_by(task, _taken(task)))
     other = exchanged(reversed_fprop(task) if reverses else task)

@@ -11,13 +11,13 @@ import numpy as np
 
 from .views import nested
 
-#: Up to these numbers of images, and of images * taps, wgrad has one box with and without folded taps. So folding,
-#: which only some layouts allow, changes no bit. A batch of one image is never cut.
+#: Up to these numbers of images, and of images * taps, wgrad has one box, with or without folded taps. So folding,
+#: which only some layouts allow, does not affect the result's bits. A batch of one image is never cut.
 MOST_DENSE_IMAGES, MOST_DENSE_TAPS = 64, 64 * 256
 
 
 def has_patches_on(problem, axis):
-    """Whether an axis of x consists of patches, one for each position of y, without padding or rest."""
+    """Whether an axis of x consists exactly of patches, one for each position of y, without padding."""
     size, positions, kernel = problem.x[axis], problem.y[axis], problem.kernel[axis]
     return (
         size == positions * kernel
@@ -28,7 +28,7 @@ def has_patches_on(problem, axis):
 
 
 def folds_in_wgrad(problem):
-    """Whether wgrad may fold taps: y has one position and wgrad one box, so each sum runs over images alone."""
+    """Whether wgrad may fold taps: y has one position, and wgrad has one box, so each sum runs only over images."""
     taps, images = prod(problem.kernel), problem.batch
     few = images == 1 or (images <= MOST_DENSE_IMAGES and images * taps <= MOST_DENSE_TAPS)
     return problem.y == (1, 1, 1) and few and taps > 1

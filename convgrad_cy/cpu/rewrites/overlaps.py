@@ -7,11 +7,12 @@ gradient of a convolution of unit stride, and each tap reaches all elements of a
     dx[n, c, b * stride + r - pad] = cells[n, b, (c, r)]
 
 Elements r < kernel % stride have one tap more than the others. So each axis has up to two *parts*, and each combination
-of parts is one gradient. No term is added that does not exist. A strided sum has few channels for each tap; this one
-has prod(stride) times as many, and costs a copy of x and usually one of the filter.
+of parts is one gradient. No zero is added for a tap that does not exist. A strided sum has few channels for each tap.
+This one has prod(stride) times as many, and costs a copy of x and usually a copy of the filter.
 
-If x consists of patches, one for each position of y, a cell is a patch, and its gradient is a matrix product.
-Then the filter is often read in place. The elements of a cell have the order (c, r) or (r, c). It affects no bit.
+If x consists of patches, one for each position of y, a cell is a patch, and its gradient is a matrix product. Then the
+filter is often read in place. The elements of a cell have the order (c, r) or (r, c), which does not affect the
+result's bits.
 """
 
 from dataclasses import replace
@@ -36,7 +37,7 @@ _CHANNELS_FIRST, _CHANNELS_LAST = (0, 4, 1, 5, 2, 6, 3, 7), (0, 7, 1, 4, 2, 5, 3
 
 
 class CellPart(NamedTuple):
-    """Elements ``begin`` to ``end`` of a cell along one axis, and the number of taps that reach each."""
+    """Elements ``begin`` to ``end`` (exclusive) of a cell along one axis; ``taps`` taps reach each of them."""
 
     begin: int
     end: int
@@ -59,7 +60,7 @@ def has_patches(problem):
 
 
 def problem_refusal(problem, tuning):
-    """The reason why a data gradient is not formed from cells, or None."""
+    """The reason why a data gradient is not computed on cells, or None."""
     if problem.multiplications < tuning.serial_products:
         return Reason("there are fewer than {} products", tuning.serial_products)
     if problem.groups > 1:
@@ -104,13 +105,13 @@ def refusal(task):
 def stepped(problem):
     """The problem with its kernel as the stride, if x consists of patches, otherwise unchanged.
 
-    On an axis of one position the stride may be another one. It has no effect, but cells would have another size.
+    On an axis where y has one position, any stride has the same effect, but cells must have the kernel's size.
     """
     return replace(problem, stride=problem.kernel) if has_patches(problem) else problem
 
 
 def combinations(problem):
-    """The combinations of the parts of all axes."""
+    """The combinations of the parts of all axes, in a fixed order."""
     return product(*map(parts_of, problem.kernel, problem.stride))
 
 
@@ -123,15 +124,16 @@ def _copied(task):
 
 
 def pipeline(task, rest, patches=None):
-    """The gradients on cells, planned by the families in ``rest``, between copies of the filter and of x.
+    """The gradients on cells, with copies of the filter before them and of x after them.
 
-    ``patches``: whether cells are patches, if the task's own problem does not decide it.
+    ``rest`` plans the gradient of each combination of parts. It is called once for each of ``combinations``, in order.
+    ``patches``: whether cells are patches; by default, the task's problem decides.
     """
     patches = has_patches(task.problem) if patches is None else patches
     problem, (x, filter, y) = stepped(task.problem) if patches else task.problem, task.operands
     task, threads = task._replace(machine=scratch.left_by(task, _copied(task))), task.machine.threads
     last = abs(x.view.strides[2]) < abs(x.view.strides[5])
-    inside, after = [], [Zeros(x.seen(x.view[:, 0][behind])) for behind in unreached(problem)]
+    inside, after = [], [Zeros(x.with_view(x.view[:, 0][behind])) for behind in unreached(problem)]
     for parts in combinations(problem):
         inner = inner_problem(problem, parts)
         taps, last = taps_in_place(inner, filter) if patches else (None, last)
@@ -141,16 +143,16 @@ def pipeline(task, rest, patches=None):
         copies = []
         if taps is None:
             made = Operand.new((inner.y_channels, *inner.kernel, *elements), y.view.dtype)
-            copies = [Copy(filter.seen(in_cells(filter.view, problem, parts, last)), made, threads)]
-            taps = made.seen(np.moveaxis(made.view.reshape(shapes[1]), -1, 2))
-        six = cells.seen(np.moveaxis(cells.view.reshape(shapes[0]), -1, 2))
-        inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).around(copies))
+            copies = [Copy(filter.with_view(in_cells(filter.view, problem, parts, last)), made, threads)]
+            taps = made.with_view(np.moveaxis(made.view.reshape(shapes[1]), -1, 2))
+        six = cells.with_view(np.moveaxis(cells.view.reshape(shapes[0]), -1, 2))
+        inside.append(rest(task._replace(problem=inner, operands=(six, taps, y))).between(copies))
         after += stores(problem, parts, inner, cells, x, last, threads)
     of_x = "x from patches" if patches else "x from cells"
     notes = {"copied": of_x + ", and the filter" if copies else of_x}
     if len(inside) > 1:
         notes["parts_of_a_cell"] = len(inside)
-    return joined(inside).around((), after, **notes)
+    return joined(inside).between((), after, **notes)
 
 
 def inner_problem(problem, parts):
@@ -172,7 +174,7 @@ def elements_of(channels, spatial, last):
 
 
 def inner_shapes(inner):
-    """Shapes of cells and taps for kernels, but with the channels last: (N, 1, cells, C), (1, O, taps, C)."""
+    """The shapes (N, 1, cells, C) of cells and (1, O, taps, C) of taps, which kernels take with C as the third axis."""
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
@@ -186,7 +188,7 @@ def taps_in_place(problem, filter):
         step = nested(view.shape[1:], view.strides[1:])
         if step is not None:
             shape = (1, problem.y_channels, problem.x_channels, 1, 1, 1)
-            return filter.seen(as_strided(view, shape, (0, view.strides[0], step, 0, 0, 0))), channels_last
+            return filter.with_view(as_strided(view, shape, (0, view.strides[0], step, 0, 0, 0))), channels_last
     return None, False
 
 
@@ -206,7 +208,8 @@ def in_cells(filter, problem, parts, last):
 def regions(part, count, size, stride, pad):
     """Regions of a part of ``count`` cells on an axis of x: slices of cells and of elements, the first index in x.
 
-    Cells at both ends may lie partly outside x. So elements are divided where their first or last cell changes.
+    The cells at both ends may lie partly outside x. So the elements of a part are divided into ranges that have the
+    same first and last cell inside x.
     """
     cuts = {part.begin, part.end, pad % stride, (size + pad) % stride}
     for begin, end in pairwise(sorted(cut for cut in cuts if part.begin <= cut <= part.end)):
@@ -227,7 +230,7 @@ def unreached(problem):
     found = []
     axes = zip(problem.x, problem.y, problem.kernel, problem.stride, problem.pad_begin, strict=True)
     for axis, (size, y, kernel, stride, pad) in enumerate(axes):
-        reach = max((y - 1) * stride + kernel - pad, 0)  # all taps may meet padding alone
+        reach = max((y - 1) * stride + kernel - pad, 0)  # 0 if all taps meet only padding
         if reach < size:
             found.append((*[slice(None)] * (2 + axis), slice(reach, None)))
     return found
@@ -242,4 +245,4 @@ def stores(problem, parts, inner, cells, x, last, threads):
         source = cells.view[(slice(None), *of_cells, *elements_of(slice(None), of_elements, last))]
         source = source.transpose(_CHANNELS_LAST if last else _CHANNELS_FIRST)
         corner = x.view[(..., *(slice(begin, None) for begin in begins))]
-        yield Copy(cells.seen(source), x.seen(as_strided(corner, source.shape, strides)), threads)
+        yield Copy(cells.with_view(source), x.with_view(as_strided(corner, source.shape, strides)), threads)

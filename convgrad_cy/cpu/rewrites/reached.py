@@ -1,7 +1,7 @@
-"""Filters whose outer taps meet only padding, at every position of y: these taps are removed.
+"""Filters whose outer taps meet only padding, at every position of y. These taps are removed.
 
-No term contains them, so fprop and dgrad can use the inner part of the filter. wgrad keeps all taps, because its result
-has zeros there.
+They add nothing to the sums of fprop and dgrad, which can use the inner part of the filter. wgrad keeps all taps,
+because its result has zeros there.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from ...problem import WGRAD
 
 
 def without_unreached_taps(task, whole=None):
-    """The task without the outer taps that meet no element of x; unchanged if these are only few.
+    """The task without the outer taps that meet no element of x. It is unchanged if these taps are few.
 
     ``whole``: the problem whose taps decide, if the task's problem is a part of it.
     """

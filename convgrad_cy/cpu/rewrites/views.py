@@ -1,4 +1,4 @@
-"""Views of tensors in which several axes are one."""
+"""Views of tensors in which several axes are merged into one."""
 
 from itertools import pairwise
 from math import prod
@@ -7,7 +7,7 @@ from ...problem import is_one_axis
 
 
 def nested(shape, strides):
-    """The stride of all axes merged into one, or None if memory does not allow it."""
+    """The stride of all axes merged into one, or None if their strides do not allow it."""
     axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
     if any(outer != size * inner for (_, outer), (size, inner) in pairwise(axes)):
         return None
@@ -15,7 +15,7 @@ def nested(shape, strides):
 
 
 def merged(problem, source, target):
-    """(problem, source, target), with the spatial axes merged into one if pointwise and if strides allow it."""
+    """(problem, source, target). The spatial axes are merged into one if pointwise and if strides allow it."""
     if problem.is_pointwise() and is_one_axis(source) and is_one_axis(target):
         row = (*source.shape[:3], 1, 1, prod(source.shape[3:]))
         return problem.merged(), source.reshape(row), target.reshape((*target.shape[:3], *row[3:]))

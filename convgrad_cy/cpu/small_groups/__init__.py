@@ -1,8 +1,8 @@
-"""Many small groups side by side: the lanes of a vector are outputs of different groups (``pyx/small_groups/``).
+"""Many small groups at once: the lanes of a vector are outputs of several groups (``pyx/small_groups/``).
 
-For each channel c of a group, the kernels need a vector whose lanes hold channel c of the source, each lane for the
-group of its output. With one channel and one output per group, the source itself has such vectors. Otherwise they are
-made by a permutation in registers, or by a copy if the machine has no suitable instructions.
+For each channel c of a group, the kernels need a vector that has in each lane the element of channel c of the lane's
+group. With one channel and one output per group, the source in memory already consists of such vectors. Otherwise they
+are made by a permutation in registers, or by a copy if the machine has no suitable instructions.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ from .plan import plan as make_plan
 
 
 def _seen(task):
-    """The task as a kernel views it, and the arguments of ``outline_or_reason``."""
+    """The task with the kernel's views of its operands, and the arguments of ``outline_or_reason``."""
     seen = task.turned() if task.operation == DGRAD else task
     source, filter, target = seen.tensors
     problem, source, target = merged(seen.problem, source, target)

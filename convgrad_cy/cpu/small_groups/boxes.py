@@ -1,9 +1,9 @@
-"""Boxes and lanes of the tasks of small groups."""
+"""Boxes and lanes of the tasks of small groups. A lane is an output channel of a group."""
 
 from math import lcm, prod
 from typing import NamedTuple
 
-from ...problem import WGRAD, even
+from ...problem import WGRAD, balanced_size
 from ..direct.boxes import box_of, span
 from ..machine import LINE_BYTES
 from ..plan.shared import side_by_side
@@ -11,7 +11,7 @@ from .spread import serve_as_they_are
 
 
 def lanes_bytes(sums, spread, block, taps):
-    """Bytes of a packed filter of all walks, or in wgrad of one slice's sums, in blocks of ``block`` lanes."""
+    """Bytes of a packed filter, or in wgrad of the sums of one slice: ``taps`` taps, in blocks of ``block`` lanes."""
     words, of_vector = (sums.channels, sums.lanes) if spread is None else (spread.words, spread.groups * sums.outputs)
     elements = side_by_side(sums.groups * sums.outputs, block, of_vector, sums.lanes)
     return elements * taps * words * sums.itemsize
@@ -28,19 +28,22 @@ class TaskSizes(NamedTuple):
 
 
 def _lane_bytes(sums, extents, seen, lanes):
-    """Bytes of a task's copies; ``seen``, ``lanes``: elements for each position of the source and of the target."""
+    """Bytes of a task's copies. ``seen``, ``lanes``: elements of a position of the source and of the target."""
     walks = [walk for walk in sums.walks if walk[2].taps] or sums.walks
     read = made = 1
     for i, extent in enumerate(extents):
         axes = [walk[i] for walk in walks]
         read *= min(axes[0].source_size, span(axes, extent)[1])
-        # A box has the targets of all stride phases. They begin at different positions: a phase may reach one further.
+        # A box has the targets of all stride phases. They begin at different positions, so one may end one further.
         made *= (extent + 1) * axes[0].target_step
     return (read * seen + made * lanes) * sums.itemsize
 
 
 def _lane_extents(sums, seen, lanes):
-    """Extents of boxes for which a task's copies take at most ``lane_bytes``; None if every box is too large."""
+    """Extents of boxes for which a task's copies take at most ``lane_bytes``.
+
+    A box of one position may take up to ``most_lane_bytes``. The result is None if it takes more.
+    """
     tuning = sums.tuning
     walks = [walk for walk in sums.walks if walk[2].taps] or sums.walks
     largest = max(walks, key=lambda walk: prod(axis.positions for axis in walk))
@@ -58,7 +61,7 @@ def _lane_extents(sums, seen, lanes):
 def _copied_bytes(sums, positions_adjacent):
     """Bytes of a task's lanes for one position, if it copies for the spreading tile.
 
-    In wgrad, boxes affect the order of sums, so the layout must not decide.
+    In wgrad, they must not depend on the layout, because boxes affect the order of sums.
     """
     if sums.operation == WGRAD:
         return sums.tuning.summed_copies_bytes
@@ -70,7 +73,7 @@ def _copying(sums, spread, positions_adjacent):
     outputs, total = sums.outputs, sums.groups * sums.outputs
     if spread is not None:
         whole = spread.groups * outputs  # lanes of a vector
-        block = even(total, _copied_bytes(sums, positions_adjacent) // sums.itemsize // whole * whole, whole)
+        block = balanced_size(total, _copied_bytes(sums, positions_adjacent) // sums.itemsize // whole * whole, whole)
         seen = block // outputs * spread.words + sums.lanes
         return _lane_extents(sums, seen, block + sums.lanes), block
     for width in (sums.strip, sums.strip // 2, sums.lanes):
@@ -89,7 +92,7 @@ def _whole(sums, lanes):
 
 def _line_block(sums):
     """Lanes of a depthwise task, channels last, that are whole cache lines of channels."""
-    return even(sums.groups, sums.tuning.position_bytes // sums.itemsize, LINE_BYTES // sums.dtype.itemsize)
+    return balanced_size(sums.groups, sums.tuning.position_bytes // sums.itemsize, LINE_BYTES // sums.dtype.itemsize)
 
 
 def _lines(sums, threads):
@@ -112,7 +115,7 @@ def _in_place(sums):
         lanes = tuning.row_bytes // (walk[2].positions * walk[2].source_step * sums.itemsize)
     else:
         lanes = tuning.lone_row_bytes // sums.itemsize
-    block = even(sums.groups * sums.outputs, max(2 * line, lanes), line)
+    block = balanced_size(sums.groups * sums.outputs, max(2 * line, lanes), line)
     return box_of(walk, 1, tuning.in_place_bytes // (block * sums.itemsize))[1:], block
 
 
@@ -130,7 +133,7 @@ def cut_correlation(sums, spread, positions_adjacent, in_place, threads):
 
 
 def _heights(sums, spread):
-    """Rows of positions that are summed for a vector of lanes before the next vector, which finds its lines cached."""
+    """Rows of positions that are summed for one vector of lanes, then for the next, which finds its lines cached."""
     _, height, width = sums.walks[0]
     position = sums.tuning.position_bytes if spread is None else sums.tuning.spread_bytes
     position = min(sums.groups * sums.outputs * sums.itemsize, position)
@@ -165,8 +168,8 @@ def _banded(sums, cut, threads):
 def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
     """The ``TaskSizes`` of wgrad, or None if a copy would be too large.
 
-    Extents times bands, slices and heights affect the order of sums. ``outputs`` does not: each lane is summed by
-    itself, so the other lanes of a task do not matter.
+    The extents times the bands, the slices and the heights affect the order of sums. ``outputs`` does not, because
+    each lane has sums of its own.
     """
     total, line, tuning = sums.groups * sums.outputs, LINE_BYTES // sums.itemsize, sums.tuning
     extents, block = _copying(sums, spread, positions_adjacent)
@@ -174,7 +177,7 @@ def cut_accumulation(sums, spread, positions_adjacent, in_place, threads):
         return None
     wide = block
     if serve_as_they_are(sums, spread):
-        wide = even(total, tuning.position_bytes // sums.itemsize, line)
+        wide = balanced_size(total, tuning.position_bytes // sums.itemsize, line)
     boxes = sums.batch * prod(-(-axis.positions // n) for axis, n in zip(sums.walks[0], extents, strict=True))
     widths = {block, wide, _line_block(sums) if sums.channels == sums.outputs == 1 else block}
     room = sums.most_scratch // max(lanes_bytes(sums, spread, width, sums.taps) for width in widths)

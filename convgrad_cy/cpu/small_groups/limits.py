@@ -7,16 +7,16 @@ from ..machine.register_tile import tile_cycles
 from ..plan.reasons import Reason
 from .spread import spread_of
 
-#: Most entries, of 8 bytes, in the kernel's tables of taps for all runs
-#: (pyx/small_groups/runs.pxd).
+#: Maximum entries, of 8 bytes each, in the kernel's tables of taps for all runs (pyx/small_groups/runs.pxd).
 MOST_TABLE = 1 << 18
 
 
 def table_entries(height, width):
-    """Most entries of the table for height * width taps of one channel.
+    """Maximum entries of the table for height * width taps of one channel.
 
-    A run is a range of positions of a row with the same taps of the width in the source. Taps appear one by one at one
-    end of a row and disappear one by one at the other, so there are at most 2 * width + 1 runs. Each lists its taps.
+    A run is a range of positions of a row at which the same taps of the width lie in the source. From one end of a row
+    to the other, taps enter the source one by one and leave it one by one. So there are at most 2 * width + 1 runs. The
+    table has an entry for each tap of each run.
     """
     return (2 * width + 1) * width * height
 
@@ -28,8 +28,8 @@ def has_table(problem):
 
 
 def _reason(sums, positions_adjacent, spread):
-    """The reason to decline in a layout whose positions are, or are not, adjacent; or None."""
-    sums_positions = sums.operation == WGRAD
+    """The reason to decline, or None. ``positions_adjacent``: the layout has adjacent positions."""
+    sums_positions = sums.operation == WGRAD  # the terms of a sum are positions
     walks, channels = sums.walks, sums.channels
     half = max(1, sums.lanes // 2)
     if channels > half or sums.outputs > half:
@@ -39,8 +39,8 @@ def _reason(sums, positions_adjacent, spread):
             return Reason("the source has more than {} channels in a group", sums.tuning.most_group_channels)
         if sums.multiplies_pairs or 2 * sums.outputs == sums.lanes:
             return "direct multiplies bfloat16 in pairs of positions, or fills halves of vectors"
-    # A copy with a vector for each channel may cost more than direct; but not in wgrad, and not if the stride phases of
-    # a dgrad share it.
+    # A copy with a vector for each channel may take longer than direct. In wgrad it does not, and neither if the stride
+    # phases of a dgrad share it.
     shared = sums.count > 1 and not (positions_adjacent and channels > sums.tuning.most_group_channels)
     several = max(channels, sums.outputs) > 1 and not sums_positions
     if spread is None and several and not shared and not _expands_well(sums, positions_adjacent):
@@ -58,8 +58,8 @@ def _expands_well(sums, positions_adjacent):
     """
     channels, outputs, lanes, row = sums.channels, sums.outputs, sums.lanes, sums.typical_walk[2].positions
     tile, terms = sums.tile.unsplit(), sums.channels * max(sums.taps, 1)
-    # Making a vector of lanes takes too long with too many channels, or if groups cross the ends of vectors. Groups of
-    # one output gain nevertheless, because direct would use few rows of a tile for them.
+    # Filling vectors takes too long with many channels, or if a group lies in two vectors. Groups of one output gain
+    # nevertheless, because direct would use few rows of a tile for them.
     if channels > sums.tuning.most_group_channels or lanes % outputs or 1 < outputs < channels:
         return False
     short = sums.tuning.short_sum_adjacent if positions_adjacent else sums.tuning.short_sum
@@ -68,16 +68,17 @@ def _expands_well(sums, positions_adjacent):
 
 
 def suits_last(sums):
-    """Whether small groups take a problem with channels last: a rule that no layout affects."""
+    """Whether small groups take a problem with channels last. The answer does not depend on the layout."""
     return _reason(sums, False, spread_of(sums)) is None
 
 
 def reason_not_faster(sums, placement, spread):
     """The reason to decline, or None.
 
-    Small groups add all terms one by one. If direct would add them in another order, all layouts must take the same
-    family: the family of channels last, by ``_reason`` alone. The rule of ``takes_halves`` is then left out, because it
-    depends on the size of the cache. The spreading tile serves all layouts alike.
+    Small groups add all terms one by one. If direct would add them in another order, the family must not depend on the
+    layout or on the caches. Then all layouts take the family that ``_reason`` gives for channels last, and
+    ``takes_halves`` is ignored, because it depends on the size of the cache. With the spreading tile, the rule is the
+    same for all layouts.
     """
     reason = channels_last_reason = _reason(sums, False, spread)
     if spread is not None:

@@ -15,7 +15,7 @@ from .boxes import cut_accumulation, cut_correlation, lanes_bytes
 from .limits import reason_not_faster
 from .spread import serve_as_they_are, spread_of
 
-#: Size of the lru_cache: ``refusal`` and ``pipeline`` need the same outline.
+#: Size of the lru_cache. ``refusal`` and ``pipeline`` need the same outline.
 _LATEST_CALLS = 4
 
 
@@ -64,7 +64,7 @@ def outline_or_reason(operation, problem, dtype, positions_adjacent, machine):
 
 @lru_cache(maxsize=_LATEST_CALLS)
 def most_shared(operation, problem, dtype, tile):
-    """Most bytes, over all layouts, of a packed filter, or in wgrad of one slice's sums."""
+    """Maximum bytes, over all layouts, of a packed filter, or in wgrad of the sums of one slice."""
     channels, outputs = problem.channels(operation == DGRAD)
     if problem.groups == 1 or 2 * max(channels, outputs) * dtype.compute_itemsize > tile.vector_bytes:
         return 0

@@ -1,10 +1,10 @@
-"""Vectors of the spreading tile, which permutes vectors of the source to vectors of lanes (``pyx/tile/spread.h``)."""
+"""Vectors of the spreading tile, which permutes vectors of the source in registers (``pyx/tile/spread.h``)."""
 
 from typing import NamedTuple
 
 from ...problem import WGRAD
 
-#: Most taps along the width for the spreading tile, as in pyx/tile/spread.h.
+#: Maximum taps along the width for the spreading tile, as in pyx/tile/spread.h.
 SPREAD_PARTS = 16
 
 
@@ -19,9 +19,11 @@ class Vectors(NamedTuple):
 def spread_of(sums):
     """The ``Vectors`` of the spreading tile, or None if it is not used.
 
-    For other types, and for vectors that no instruction permutes, a task copies a vector for each channel. The tile is
-    also not used for short rows, whose few sums would wait for each other, for few groups, which leave most of a vector
-    empty, and for few taps, whose products take less time than the copies.
+    It is used only for sums in float32, and for vectors that an instruction can permute. It is not used for
+
+    - short rows: a tile needs several independent sums;
+    - few groups: most of a vector would be empty;
+    - few taps: their products take less time than the copies.
     """
     channels, outputs, rows = sums.channels, sums.outputs, [walk[2] for walk in sums.walks]
     if sums.dtype.compute != "float32" or sums.tile.vector_bytes < 32 or not 1 < max(channels, outputs) <= sums.lanes:
@@ -31,7 +33,7 @@ def spread_of(sums):
     alike = sums.operation != WGRAD and sums.count == 1 and rows[0].source_step == 1
     if alike and max(channels, outputs) > sums.tuning.most_spread_channels:
         return None
-    # Other odd numbers of channels are taken one at a time (SPREAD_TOGETHER of pyx/tile/slide.c): too few sums.
+    # With other odd numbers, the tile takes one channel at a time (SPREAD_TOGETHER of pyx/tile/slide.c): too few sums.
     if sums.operation == WGRAD and channels % 2 and channels != 3:
         return None
     if max(row.positions for row in rows) < sums.tuning.spread_positions:
@@ -43,7 +45,7 @@ def spread_of(sums):
 
 
 def serve_as_they_are(sums, spread):
-    """Whether source and target can be used in place if lanes are adjacent: no vector ends inside a group."""
+    """Whether source and target can be used in place if channels are adjacent in memory: no vector ends in a group."""
     if sums.channels != sums.outputs or sums.groups * sums.outputs % sums.lanes:
         return False
     return sums.channels == 1 or (spread is not None and not spread.pairs and sums.lanes % sums.outputs == 0)

@@ -17,7 +17,7 @@ from .tilings import decide, tiling_refusal
 
 
 def decide_for(task):
-    """The ``Decision`` of the model about a task; it does not depend on threads."""
+    """The ``Decision`` for a task. It does not depend on threads."""
     operation, problem, dtype, algorithm, _, machine = task
     return decide(operation, problem, dtype, algorithm == "winograd", machine.tile)
 
@@ -44,7 +44,7 @@ def problem_refusal(operation, problem, dtype, tile):
 
 
 def _excess(operation, problem, tiling, dtype, algorithm, tile):
-    """The middle part of a reason if a tiling needs too much memory, with all arrays reordered; otherwise None.
+    """``scratch.excess`` of the memory that a tiling needs in the worst layout, in which all arrays are reordered.
 
     For a call with ``algorithm="winograd"``, only ``set_scratch_limit`` sets a limit.
     """
@@ -55,13 +55,13 @@ def _excess(operation, problem, tiling, dtype, algorithm, tile):
 
 
 def _copied(operation, problem, dtype):
-    """Most bytes, over all layouts, of reordered arrays."""
+    """Maximum bytes, over all layouts, of reordered arrays."""
     each = zip(reorders(operation, problem), scratch.array_bytes(problem, dtype.itemsize), strict=True)
     return sum([is_copied * size for is_copied, size in each])
 
 
 def _room(task):
-    """Most bytes of the memory that tasks share, or None if there is no limit."""
+    """Maximum bytes of the memory that tasks share, or None if there is no limit."""
     operation, problem, dtype, algorithm, _, machine = task
     if algorithm == "winograd" and machine.scratch_bytes is None:
         return None

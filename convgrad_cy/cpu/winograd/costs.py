@@ -1,4 +1,4 @@
-"""Costs of the direct algorithm and of Winograd's, for ``tilings.py``: one table for each width of vectors.
+"""Costs of the direct algorithm and of Winograd's algorithm, for ``tilings.py``. Each vector width has a table.
 
 The tables were fitted from measurements. ``python -m bench.fit_algorithm`` measures and fits again.
 """
@@ -21,19 +21,19 @@ class Costs(NamedTuple):
     each : dict
         Seconds of one thread for 10**9 units of each kind of work, by its name.
     large_tiles : dict
-        Factor on the time of tilings, by the points on the three axes in ascending order. Transforms of many points
-        cost more than their number suggests.
+        Factor on the time of tilings, by the points on the three axes in ascending order. The time of transforms grows
+        faster than the number of points.
     few_tiles : float
         Factor on the time of fprop and dgrad if boxes have fewer than FEW_TILES tiles.
     least_gain : float
-        Least predicted speedup over the direct algorithm for which Winograd's algorithm is taken.
+        Minimum predicted speedup over the direct algorithm for which Winograd's algorithm is taken.
     least_gain_of_small : float
         ``least_gain`` for problems with fewer than SMALL_PRODUCTS. On Zen 4, their measured speedup is 1.1 to 1.4
         times the predicted one.
     least_gain_of_pairs : float
         ``least_gain`` for bfloat16 if the direct algorithm multiplies pairs of bfloat16.
     least_gain_of_little : dict
-        ``least_gain`` by operation if few products are saved: transforms then use up more of the gain.
+        ``least_gain`` by operation if few products are saved: transforms then cost a larger part of the gain.
     """
 
     each: dict
@@ -108,7 +108,7 @@ WIDE = Costs(
 
 
 def is_small(problem):
-    """Whether a problem gains because its data stay in the caches. Groups and filters with depth do not."""
+    """Whether a problem gains because its data stay in the caches. Problems with groups or a 3-D kernel do not."""
     return problem.groups == 1 == problem.kernel[0] and problem.multiplications < SMALL_PRODUCTS
 
 

@@ -1,6 +1,7 @@
 """Smaller boxes and blocks of Winograd's plans for many threads (``plan/cuts.py``).
 
-The cuts keep everything that affects a bit: tiles, the chunks of fprop and dgrad, the boxes and slices of wgrad.
+The cuts keep everything that affects the result's bits: tiles, the chunks of fprop and dgrad, the boxes and slices of
+wgrad.
 """
 
 from itertools import product
@@ -29,7 +30,7 @@ class LikeParts(NamedTuple):
 
 
 class Cutting:
-    """A model of the tasks: sizes, and the costs of ``costs.py`` in cycles of the register tile."""
+    """A model of the tasks: their numbers, and their times in cycles of the register tile by ``costs.py``."""
 
     def __init__(self, operation, problem, tiling, tile):
         parts, lanes = tile_walks(operation, problem).parts, tile.vector_bytes // 4
@@ -53,7 +54,7 @@ class Cutting:
         return self.each[name] / self.each[product_name]
 
     def boxes(self, images, box, part=None):
-        """Number of boxes of a part; without ``part``, of the part with most boxes."""
+        """Number of boxes of a part; by default, of the part with the most boxes."""
         most = max(_boxes_of_image(each.extents, box) for each in ([part] if part else self.parts))
         return -(-self.batch // images) * most
 
@@ -120,8 +121,8 @@ class Cutting:
 def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room):
     """(blocks, box) of fprop or dgrad for ``threads`` threads, for which ``has_room(blocks, box)`` is true.
 
-    ``box_of(most)``: images and box with at most ``most`` tiles. If there are more blocks of outputs than before,
-    transformed tiles are kept for all of them if they take at most ``kept_bytes``.
+    ``box_of(size)``: images and box with at most ``size`` tiles. If blocks of outputs become smaller, transformed tiles
+    are kept for all of them, unless they take more than ``kept_bytes``.
     """
     tuning = cutting.tile.tuning
     whole = chosen.images * prod(box)
@@ -143,7 +144,7 @@ def cut_correlation(cutting, chosen, box, threads, box_of, kept_bytes, has_room)
 def cut_accumulation(cutting, chosen, box, threads, lanes, kept_bytes, has_room):
     """The blocks of wgrad for ``threads`` threads, for which ``has_room(blocks, box)`` is true.
 
-    Transformed tiles are kept for all blocks if they take at most ``kept_bytes``.
+    Transformed tiles may be kept for all blocks if they take at most ``kept_bytes``.
     """
     if chosen.groups > 1:
         return chosen

@@ -16,7 +16,7 @@ def _ordered(operand, axes):
 
 
 def _is_nearest(array, axis, others):
-    """Whether the stride of ``axis`` is smaller than the strides of all ``others``."""
+    """Whether the stride of ``axis`` is smaller than the strides of all ``others`` with several elements."""
     others = [other for other in others if array.shape[other] > 1]
     return bool(others) and all(abs(array.strides[axis]) < abs(array.strides[other]) for other in others)
 
@@ -28,12 +28,13 @@ def reorders(operation, problem):
 
 
 def gathered(operation, problem, operands, keeps_filter, most_reads):
-    """The operands x, w and y, each replaced by a new one in another memory order if walks skip adjacent elements.
+    """The operands x, w and y. An operand is replaced by a new one in another memory order if walks skip its elements.
 
-    Elements that are apart are read and written one by one, and each walk touches all cache lines again. So if walks
-    skip adjacent positions, x or y gets channels last. If a walk takes only some of the filter's adjacent taps, the
-    filter gets taps first. The filter of fprop stays if all taps of a channel are contiguous and are read at most
-    ``most_reads`` times: once if transformed filters are kept for all tasks, else once for each walk that is added.
+    Elements that are not adjacent are read and written one by one, and each walk touches all cache lines again. So if
+    walks skip adjacent positions, x or y gets channels last. If a walk takes only some of the filter's adjacent taps,
+    the filter gets taps first. The filter of fprop is not replaced if all taps of a channel are contiguous and are read
+    at most ``most_reads`` times. They are read once if transformed filters are kept for all tasks, else once for each
+    walk that is added.
     """
     x, w, y = [operand.view for operand in operands]
     skipped = [

@@ -18,7 +18,7 @@ FINISHED_CHANNELS = 16
 
 
 def shared_bytes(operation, problem, tiling, tile, blocks, box):
-    """Most bytes for these ``TileBlocks``; ``box``: tiles of a box on three axes."""
+    """Maximum bytes for these ``TileBlocks``; ``box``: tiles of a box on three axes."""
     parts = tile_walks(operation, problem).parts
     sizes = problem.groups, *problem.channels(operation == DGRAD)
     each = zip(parts, *points_and_outputs(tiling, [part.walk for part in parts]), strict=True)

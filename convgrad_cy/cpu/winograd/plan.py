@@ -1,9 +1,10 @@
 """Plans of Winograd's algorithm: tiles, boxes of tiles and blocks of channels, as integers for the kernels.
 
-``tilings.py`` decides the tiling. ``choose`` makes all further decisions that affect a bit; it receives neither threads
-nor caches nor layout. ``plan`` adds the decisions that depend on these. Both are pure functions.
+``tilings.py`` decides the tiling. ``choose`` makes all further decisions that affect the result's bits; it receives
+neither threads nor caches nor the layout. ``plan`` adds the decisions that depend on these. Both are pure functions.
 
-In these files *outputs* are output channels. A tile of F(m, r) makes m positions of the target: its *size*.
+In these files, *outputs* are output channels. A tile of F(m, r) computes m positions of the target: m is its *size*.
+It has m + r - 1 *points*, and r taps.
 """
 
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...memo.bounded import count
-from ...problem import DGRAD, WGRAD, even
+from ...problem import DGRAD, WGRAD, balanced_size
 from ..machine.caches import is_streamed, operand_bytes
 from ..plan.steps import TileBlocks
 from .cuts import Cutting, cut_accumulation, cut_correlation
@@ -25,7 +26,7 @@ FLOAT_BYTES = 4
 
 
 class Sizes(NamedTuple):
-    """The sizes of a problem, and of the register tile, that blocks are chosen from."""
+    """The sizes of a problem and of the register tile, from which the sizes of blocks are computed."""
 
     groups: int
     channels: int  # of the source, in a group
@@ -49,7 +50,7 @@ class TileChoice(NamedTuple):
     memory : int
         Bytes that all tasks share, before blocks are cut for many threads.
     tasks : int
-        Tasks that multiply, for the walk with most of them.
+        Tasks that multiply, for the walk with the most tasks.
     """
 
     chosen: TileBlocks
@@ -71,7 +72,7 @@ class TilePlan(NamedTuple):
     blocks : numpy.ndarray
         A ``TileBlocks``, as int64.
     chosen : TileBlocks
-        The same integers, with names.
+        These integers by name.
     """
 
     steps: np.ndarray
@@ -84,21 +85,21 @@ def _half(block, strip):
     return -(-(block // strip) // 2) * strip
 
 
-def _box(walks, tile_sizes, batch, most, most_row):
-    """Extents of a box of at most ``most`` tiles on the axes batch, depth, height, width; whole rows first.
+def _box(walks, tile_sizes, batch, size, max_row):
+    """Extents of a box of at most ``size`` tiles on the axes batch, depth, height, width. Rows are filled first.
 
     ``tile_sizes``: for each walk, the positions of a tile on three axes.
     """
     extents = [max(-(-walk[i].positions // m[i]) for walk, m in zip(walks, tile_sizes, strict=True)) for i in range(3)]
-    box = [even(extents[2], min(most, most_row))]
+    box = [balanced_size(extents[2], min(size, max_row))]
     for extent in (extents[1], extents[0], batch):
-        most = max(1, most // box[-1])
-        box.append(even(extent, most))
+        size = max(1, size // box[-1])
+        box.append(balanced_size(extent, size))
     return box[::-1]
 
 
 def _boxes(walks, tile_sizes, batch, images, box):
-    """Number of boxes of ``images`` images and ``box`` tiles, for the walk with most boxes."""
+    """Number of boxes of ``images`` images and ``box`` tiles, for the walk with the most boxes."""
     return -(-batch // images) * max(
         prod(-(-axis.positions // (m * n)) for axis, m, n in zip(walk, row, box, strict=True))
         for walk, row in zip(walks, tile_sizes, strict=True)
@@ -106,7 +107,7 @@ def _boxes(walks, tile_sizes, batch, images, box):
 
 
 def _bundle_channels(channels, outputs, lanes, sums_positions, tuning):
-    """Channels of all groups that a task takes together, or 0 if it takes one group."""
+    """Maximum channels of all groups that a task takes together; 0 if it takes one group."""
     few, most = tuning.bundled_outputs, tuning.bundled_channels
     whole = outputs == few or (outputs == lanes > few and not sums_positions)
     if channels == 1 or not whole:
@@ -131,7 +132,7 @@ def _bundled(blocks, groups, channels, outputs, tasks, lanes, most, wanted):
 def _correlation(walks, tile_sizes, added, points, sizes):
     """(blocks, tiles of a box, tasks) of fprop and dgrad.
 
-    ``added``: number of walks whose sums are added. ``points``: most points of a tile. ``sizes``: the ``Sizes``.
+    ``added``: number of walks whose sums are added. ``points``: maximum points of a tile. ``sizes``: the ``Sizes``.
     """
     groups, channels, outputs, batch, lanes, strip, tuning = sizes
     filters = FLOAT_BYTES * points * channels * groups * added  # bytes of the transformed filters of one output
@@ -158,7 +159,7 @@ def _correlation(walks, tile_sizes, added, points, sizes):
             chunk = tuning.own_filter_channels
     else:
         chunk = min(tuning.tile_channels, tuning.tile_values_bytes // (FLOAT_BYTES * points * count) // lanes * lanes)
-    chunk = -(-even(channels, max(lanes, chunk)) // lanes) * lanes
+    chunk = -(-balanced_size(channels, max(lanes, chunk)) // lanes) * lanes
     boxes = groups * _boxes(walks, tile_sizes, batch, images, box)
     while boxes * -(-outputs // block) < tuning.wanted_tile_tasks and block > strip:
         block = _half(block, strip)
@@ -238,8 +239,8 @@ def _cut(operation, problem, tiling, tile, threads, chosen, box, most_bytes):
         lanes = tile.vector_bytes // 4
         return cut_accumulation(cutting, chosen, box, threads, lanes, tuning.kept_bytes, has_room), box
 
-    def box_of(most):
-        images, *own = _box(cutting.walks, cutting.tile_sizes, cutting.batch, most, tuning.row_tiles)
+    def box_of(size):
+        images, *own = _box(cutting.walks, cutting.tile_sizes, cutting.batch, size, tuning.row_tiles)
         return images, own
 
     together = cutting.parts_together(chosen, box)
@@ -265,9 +266,9 @@ def _filter_part(chosen, groups, channels, outputs, tile, threads):
 
 
 def plan(operation, problem, tiling, machine, most_bytes=None):
-    """The plan of the tiling that ``choose`` describes, for a machine.
+    """The plan with this tiling and the blocks of ``choose``, cut for many threads if the machine has them.
 
-    ``most_bytes``: most bytes that tasks may share after cutting for many threads; None: no limit.
+    ``most_bytes``: maximum bytes that tasks may share after the cut; None: no limit.
     """
     chosen, box, _, _, tasks = choose(operation, problem, tiling, machine.tile)
     threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads

@@ -1,7 +1,7 @@
-"""The choice between the direct algorithm and Winograd's, by a model of their times that was fitted from measurements.
+"""The choice between the direct algorithm and Winograd's, by a model of their times that was fitted to measurements.
 
-Nothing is measured at run time. The choice affects the bits of the result, so it depends on the problem and the
-register tile alone, not on layout, threads or caches.
+Nothing is measured at run time. The choice affects the bits of the result, so it depends only on the problem and the
+register tile, not on the layout, the threads or the caches.
 """
 
 from functools import lru_cache
@@ -37,7 +37,8 @@ LARGEST_TILES, MOST_ACCURATE_CHANNELS = ((8, 1, 1), (7, 7, 1), (6, 6, 6)), 2048
 
 _SAVES_LITTLE = "it saves too few products, {:.2f} to 1"
 
-#: Under "auto", Winograd's algorithm is not taken if its tasks share more bytes, whatever the scratch limit of a call.
+#: With algorithm="auto", Winograd's algorithm is not taken if its tasks share more than this number of bytes, even if
+#: the scratch limit of a call is higher.
 SCRATCH_BYTES = 64 << 20
 
 
@@ -114,7 +115,8 @@ class Decision(NamedTuple):
     reason : Reason, str or None
         The reason why another family computes it, or None.
     seconds : tuple of float
-        Modelled seconds of one thread with the tiling and with the direct algorithm, as far as they were computed.
+        Modelled seconds of one thread with the tiling and with the direct algorithm. It is shorter, or empty, if the
+        decision did not need them.
     """
 
     tiling: tuple | None
@@ -124,7 +126,7 @@ class Decision(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def decide(operation, problem, dtype, forced, tile):
-    """The ``Decision``; ``forced``: take the algorithm wherever it is possible, even if it is slower."""
+    """The ``Decision``. ``forced``: take Winograd's algorithm wherever it is possible, even if it is slower."""
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
         return Decision(None, Reason("there are fewer than {} products", tuning.least_tiled_products))
@@ -167,7 +169,7 @@ def decide(operation, problem, dtype, forced, tile):
     full = saving >= tuning.full_saving
     whole = sum([part.alike for part in tile_walks(operation, problem).parts]) == 1 and full
     if whole and plan.chosen.groups > 1 and halved and plan.tasks > 1:
-        # Many products are saved, and the tiles of half a vector are full. The model only knows whole vectors.
+        # Many products are saved, and the tiles of half a vector are full. The model has no such tiles.
         return Decision(best, None, (times[best],))
     seconds = times[best], direct_seconds(operation, problem, dtype, tile)
     gain = general if full else costs.least_gain_of_little[operation]

@@ -1,10 +1,10 @@
-"""The walks of Winograd's algorithm: few taps, which are as far apart as positions.
+"""The walks of Winograd's algorithm: few taps, and neighbouring taps are as far apart as neighbouring positions.
 
 Other walks are split into such walks. Walks that differ only in positions are *siblings*: one product computes the
-tiles of all siblings, as if each had images of its own. The sums of walks that differ in taps are added; in wgrad, each
-of them gives a part of the result.
+tiles of all siblings, as if each had its own images. The sums of walks that differ in taps are added; in wgrad, each
+of them computes a part of the result.
 
-There may be thousands of walks that differ only in their begin. Costs are computed for one of them, and only the rows
+There may be thousands of walks that differ only in where they begin. Costs are computed for one of them. Only the rows
 of a plan contain all.
 """
 
@@ -20,26 +20,25 @@ from ...problem import DGRAD, WGRAD, AxisWalk
 from ..plan.steps import BOX_TILES
 from ..plan.walks import Walks, walks_of
 
-#: Most taps of a tile on an axis (``tilings.TILES_8``). Longer filters are split into
-#: pieces of PIECE_TAPS.
+#: Maximum taps of a tile on an axis (``tilings.TILES_8``). Longer filters are split into pieces of PIECE_TAPS.
 MOST_TAPS, PIECE_TAPS = 5, 4
 #: A plan of more walks would take too much memory.
 MOST_TILE_WALKS = 4096
 
 
 class TileAxis(NamedTuple):
-    """An axis split into axes on which positions and taps are equally far apart: sets of positions times sets of taps.
+    """An axis, split into sets of positions and sets of taps. Each pair of sets is an axis for Winograd's algorithm.
 
     Attributes
     ----------
     whole : problem.AxisWalk
         The axis before the split, with its taps in ascending order.
     position_phases : int
-        Positions of a dilated axis form sets by their remainder modulo ``position_phases``.
+        With dilation, the positions of a set have the same remainder modulo ``position_phases``.
     tap_phases : int
-        Taps of a strided axis form sets by their remainder modulo ``tap_phases``.
+        With a stride, the taps of a set have the same remainder modulo ``tap_phases``.
     taps : int
-        Taps of a set. Many taps would need too many points, so the taps of a phase may be split into pieces.
+        Taps of a set. Many taps would need too many points, so the taps of a phase may be split into several sets.
     siblings, sets : int
         Number of sets of positions, and of sets of taps.
     """
@@ -52,7 +51,10 @@ class TileAxis(NamedTuple):
     sets: int
 
     def walk(self, first=0, tap=0):
-        """The walk from position ``first`` and tap ``tap``, integers or arrays; the default has the most positions."""
+        """The walk of the sets that begin at position ``first`` and tap ``tap``, integers or arrays.
+
+        By default, it is the walk with the most positions.
+        """
         whole, apart, phases = self.whole, self.position_phases, self.tap_phases
         return AxisWalk(
             positions=-(-(whole.positions - first) // apart),
@@ -73,13 +75,13 @@ class TileAxis(NamedTuple):
         return (np.arange(self.tap_phases)[:, None] + np.arange(pieces) * (PIECE_TAPS * self.tap_phases)).ravel()
 
     def held(self, tap):
-        """Taps of the filter in the set that begins at ``tap``. A walk's further taps are zeros."""
+        """Number of taps of the filter in the set that begins at ``tap``. The other taps of its walk are zeros."""
         left = self.whole.taps // self.tap_phases - tap // self.tap_phases
         return left if self.sets == 1 else np.minimum(self.taps, left)
 
 
 def _tile_axis(walk):
-    """The ``TileAxis`` of an axis, or None if it cannot be split so."""
+    """The ``TileAxis`` of an axis, or None if it cannot be split in this way."""
     step, apart, phases = walk.source_step, 1, 1
     if walk.taps < 1 or walk.positions < 1:
         return None
@@ -133,7 +135,7 @@ class TileWalks(NamedTuple):
     all_walks : walks.Walks
         The walks of the definition.
     shapes : list
-        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be split so.
+        For each of their shape classes, the ``TileAxis`` of each axis; empty if a walk cannot be split in this way.
     parts : list of WalkPart
     """
 
@@ -142,7 +144,7 @@ class TileWalks(NamedTuple):
     parts: list
 
 
-#: Size of the lru_cache: the choice of an algorithm asks for the same walks many times.
+#: Size of the lru_cache. The choice of an algorithm needs the same walks many times.
 _LATEST_CALLS = 4
 
 
@@ -217,7 +219,7 @@ def skips(operation, problem):
 
 
 def most_added(operation, problem):
-    """Most walks whose sums are added."""
+    """Maximum number of walks whose sums are added."""
     return max(part.added for part in tile_walks(operation, problem).parts)
 
 

@@ -1,4 +1,4 @@
-"""The work of the direct algorithm and of Winograd's: counts for the names of ``Costs.each``."""
+"""The work of the direct algorithm and of Winograd's algorithm: for each kind of ``Costs.each``, its amount."""
 
 from collections import defaultdict
 from math import prod
@@ -12,7 +12,7 @@ from .walks import points_of, skips, tile_walks
 
 #: Rows of an average block of positions, in the model. A multiple of six, the usual rows of a register tile.
 ROWS = 60
-#: The share of products with padding that boxes skip (pyx/direct/zones.pxd). With 0.5 or 1 the model chooses worse.
+#: The share of products with padding that boxes skip (pyx/direct/zones.pxd). With 0.5 or 1, the choices are worse.
 LEFT_OUT = 0.7
 
 
@@ -23,7 +23,7 @@ def _without_padding(problem):
     for x, y, taps, stride, dilation, pad in zip(*axes, strict=True):
         if pad <= 0 and (y - 1) * stride + (taps - 1) * dilation - pad < x:
             continue
-        # Taps and positions are symmetric: each of the fewer counts how many of the others it meets within x.
+        # Taps and positions are symmetric. For each of the fewer ones, count the others that it meets within x.
         (few, apart), (many, step) = sorted([(taps, dilation), (y, stride)])
         firsts = [each * apart - pad for each in range(few)]
         seen = sum(max(0, min(many, -((first - x) // step)) - max(0, -(first // step))) for first in firsts)
@@ -32,10 +32,10 @@ def _without_padding(problem):
 
 
 def _left(operation, problem, dtype, tile):
-    """The share of the products that the model assumes the direct algorithm to form; it skips products with padding.
+    """The share of the products that the direct algorithm computes, in the model. It skips some products with padding.
 
-    The costs of large problems were fitted to all products, so their share is 1. Exceptions are pairs of bfloat16 and
-    dilated walks, which are split at padding.
+    The costs of large problems were fitted to the number of all products, so the share is 1. Exceptions are pairs of
+    bfloat16, and dilated walks, which are split at padding.
     """
     left, pairs, tuning = _without_padding(problem), tile.pairs(dtype), tile.tuning
     if (pairs and operation != WGRAD) or (not pairs and max(problem.dilation) > 1 and left <= tuning.left_products):
@@ -60,8 +60,8 @@ def direct_work(operation, problem, dtype, tile):
     """The work of the direct algorithm."""
     channels, outputs = problem.channels(operation == DGRAD)
     tile = tile.unsplit()
-    # Cycles of whole tiles, the better of two: columns are channels, or columns are positions of a row. In wgrad
-    # without groups, the second is mirrored: x and y change roles.
+    # Cycles of the faster of two tiles: its columns are channels, or positions of a row. In wgrad without groups, the
+    # second one stands for mirrored wgrad, in which x and y are exchanged.
     steps = _steps(operation, problem, dtype, tile)
     column = steps * tile_cycles(ROWS, outputs, tile, 4) / ROWS
     if operation != WGRAD or problem.groups == 1:

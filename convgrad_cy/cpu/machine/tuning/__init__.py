@@ -1,8 +1,8 @@
-"""The tuned numbers, which decide which choice is faster: a table for each family, and ``machine.py`` for all of them.
+"""The tuned numbers, from which the planner predicts which choice is faster. Each family has a table.
 
-No number here is a limit of legal problems, a fact about memory order, or a bound of a cache of plans. These are
-constants next to the code that uses them. ``winograd/costs.py`` has the costs of Winograd's algorithm and of direct,
-which were fitted together.
+``machine.py`` has the table for all families. ``winograd/costs.py`` has the costs of Winograd's algorithm and of
+direct, which were fitted together. Other constants, such as limits of legal problems, facts about memory order, and
+bounds of caches of plans, are next to the code that uses them.
 """
 
 from collections import namedtuple
@@ -41,7 +41,7 @@ class Tuning(namedtuple("Tuning", [number.name for number in TABLE])):
     __slots__ = ()
 
     def __hash__(self):
-        """A cheap hash, because caches of plans ask for it often: one value tells the tables of both widths apart."""
+        """A fast hash, because caches of plans compute it often. This value differs between ``WIDE`` and ``NARROW``."""
         return hash(self.row_bytes)
 
 

@@ -1,7 +1,7 @@
-"""The numbers that have another value on some processors. All other numbers have the values of ``TABLE``.
+"""Values of numbers for some models of processors. They replace the values of ``TABLE``.
 
 ``python -m bench.tune --write`` measures on the processor that runs it, and writes this file.
 """
 
-#: (vendor, family, model, bytes of a vector) -> name of a number -> value. /proc/cpuinfo names the first three.
+#: (vendor, family, model, bytes of a vector) -> name of a number -> value. The first three are from /proc/cpuinfo.
 VALUES = {}

@@ -5,11 +5,11 @@ from .number import same
 TABLE = (
     same(
         "tuned_threads", 2, "threads",
-        "The other numbers were tuned with this many, so plans for at most this many threads are not cut.",
+        "The other numbers were tuned with this number of threads. Plans are cut only for more threads.",
     ),
     same(
         "cut_gain", 0.96, "of the time",
-        "A cut must take at most this part of the uncut time: the model errs, and smaller tasks copy more.",
+        "A cut must take at most this part of the uncut time, because the model errs, and smaller tasks copy more.",
     ),
     same(
         "late_part", 0.5, "of a task",
@@ -17,7 +17,7 @@ TABLE = (
     ),
     same(
         "cut_sizes", 9, "sizes of a box",
-        "Each size is 0.7 times the one before. More sizes take longer to plan.",
+        "Each size is 0.7 times the previous one. More sizes take longer to plan.",
     ),
     same(
         "least_cut_positions", 6, "positions of a box",

@@ -1,4 +1,4 @@
-"""The sum as the definition has it (direct/): boxes, blocks, and the forms of a plan."""
+"""The direct sum of the definition (direct/): boxes, blocks, and the forms of a plan."""
 
 from .number import Number, same
 
@@ -10,20 +10,20 @@ TABLE = (
     ),
     same(
         "box_positions", 256, "positions of a box",
-        "Large enough to make the halo of a window small, and in wgrad the loads and stores of a tile's sums.",
+        "Larger boxes copy less halo, and wgrad loads and stores the sums of a tile less often. The window grows.",
     ),
     same(
         "kept_positions_of_long_sums", 64, "positions of a box",
         "Like `few_positions`, for windows whose taps alone are a long sum: each box reads the whole filter again.",
     ),
-    same("long_sum", 512, "terms of a sum", "From these on a sum is long. (32 x 32 taps of 3 channels are.)"),
+    same("long_sum", 512, "terms of a sum", "A sum of this length is long, such as 32 x 32 taps of 3 channels."),
     same(
         "halved_part", 0.8, "of the elements of a position",
-        "A row is halved if its window then has at most this part. Each half begins rows of its own.",
+        "A row is halved if its window then has at most this part. But each half begins rows of its own.",
     ),
     same(
         "bundle_bytes", 256, "bytes of a position",
-        "Groups that a task takes together, channels last: more are longer pieces of memory, but fewer tasks.",
+        "Groups that a task takes together, channels last. More groups are longer runs of memory, but fewer tasks.",
     ),
     same(
         "adjacent_bundle_bytes", 128, "bytes of a position",
@@ -36,7 +36,8 @@ TABLE = (
     ),
     same(
         "wanted_tasks", 16, "tasks",
-        "For all threads. Boxes of wgrad are cut into slices where its filter has fewer blocks; each slice is added.",
+        "Tasks for all threads. If the filter has fewer blocks, the boxes of wgrad are divided into slices, whose sums "
+        "must be added.",
     ),
     # Sizes of a task of fprop and dgrad (direct/order.py, forms.py, plan.py).
     same(
@@ -45,7 +46,8 @@ TABLE = (
     ),
     same(
         "depth_bytes", 4608, "bytes of taps and channels",
-        "Sums are loaded and stored as often as a chunk begins, but a strip of its filter should stay in the L1 cache.",
+        "Each chunk loads and stores the sums. Larger chunks do so less often, but a strip of the filter of a chunk "
+        "should stay in the L1 cache.",
     ),
     same(
         "shared_depth_bytes", 2304, "bytes of taps and channels",
@@ -54,7 +56,7 @@ TABLE = (
     ),
     same(
         "most_outputs", 512, "outputs of a block",
-        "A window is read again for each block, but the filter of a block for each box.",
+        "Each block reads the window again, so larger blocks are fewer reads. Each box reads the filter of its block.",
     ),
     same(
         "task_products", 2_000_000, "products of a task",
@@ -67,7 +69,7 @@ TABLE = (
     ),
     same(
         "few_products", 16384, "products of a position",
-        "Up to this number, the work for each box counts, and boxes are larger.",
+        "Up to this number, the work for each box takes much of the time, so boxes are larger.",
     ),
     same(
         "many_positions", 1024, "positions of a box",
@@ -122,8 +124,8 @@ TABLE = (
     # Mirrored wgrad: x and y change roles (direct/mirrored.py).
     same(
         "mirrored_outputs", 4, "channels of y",
-        "Up to these y leaves most of a vector empty, so wgrad is mirrored: the columns of the tile are channels of x. "
-        "x must have this many times as many channels as y.",
+        "Up to this number, y leaves most of a vector empty, so wgrad is mirrored: the columns of the tile are "
+        "channels of x. It is also the minimum ratio of the channels of x and y.",
     ),
     same(
         "mirrored_cycles", 0.9, "of the cycles",
@@ -153,32 +155,33 @@ TABLE = (
     ),
     same(
         "gathering_cycles", 0.21, "cycles of an element, for each step of its stride",
-        "Tiles across the positions of a strided row gather them for each tap. Large strides touch a line for each.",
+        "Tiles across the positions of a strided row gather them for each tap. With a large stride, each position is "
+        "in another cache line.",
     ),
     same(
         "kept_rows_channels", 4, "channels of a source",
-        "Up to this number, sums are so short that transposing the result would count.",
+        "Up to this number, sums are so short that transposing the result would take much of the time.",
     ),
     same(
         "joined_terms", 32, "terms of a stride phase",
-        "Up to this number, transposing the sums of whole rows would count.",
+        "Up to this number, transposing the sums of whole rows would take much of the time.",
     ),
     # Packing of the filter, operands read in place, and joined stride phases (direct/choices.py, direct/reads.py).
     same(
         "few_positions", 24, "positions of a box",
-        "Up to this size, each task packs a filter of any size, and the cache holds a source of several taps without a "
-        "window. A window of few channels then loses channels instead of positions, because smaller boxes have "
-        "relatively more halo.",
+        "Up to this size, each task packs a filter of any size, and with several taps the cache holds the source "
+        "without a window. If a window of few channels is too large, it then gets fewer channels instead of fewer "
+        "positions, because smaller boxes have relatively more halo.",
     ),
     same(
         "strip_reads", 3, "tiles of a box",
-        "Up to this size, a box reads the filter in place where it can. Larger boxes would find too little of it "
-        "cached.",
+        "Up to this size, a box reads the filter in place if it can. For a larger box, too little of it is still in "
+        "the cache.",
     ),
-    same("most_packed_taps", 64, "taps", "With more, no task packs: each copies all of them."),
+    same("most_packed_taps", 64, "taps", "With more, tasks do not pack the filter: each would copy all taps."),
     same(
         "few_tasks", 4, "tasks",
-        "Fewer tasks that pack must take about equal times, so that no thread waits.",
+        "If fewer tasks pack the filter, they must take about equal times, so that no thread waits.",
     ),
     same("filled_blocks", 0.75, "of the outputs of blocks", "Blocks that are at least this full count as equal."),
     same(
@@ -205,11 +208,11 @@ TABLE = (
     ),
     same(
         "most_parts", 64, "walks",
-        "A walk is split at padding into at most this many parts: more parts take longer to begin than they save. "
-        "Winograd's algorithm computes at most this many stride phases in the same loops.",
+        "Maximum parts of a walk that is split at padding: more parts take longer to begin than they save. Also the "
+        "maximum stride phases that Winograd's algorithm computes in the same loops.",
     ),
     same(
         "least_reach", 0.25, "of the positions of an axis",
-        "Taps that reach less far have little in padding, and looking for it takes time.",
+        "If taps reach less far, few products meet padding, and the search for them takes time.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""When the filter and y are exchanged (rewrites/exchanged.py): how much larger than y the filter must be."""
+"""Limits for exchanging the filter and y (rewrites/exchanged.py): how much larger than y the filter must be."""
 
 from .number import same
 

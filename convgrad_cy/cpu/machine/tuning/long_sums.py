@@ -1,4 +1,4 @@
-"""When a result is formed from long sums, and how these are cut (long_sums/)."""
+"""Limits of long sums, and sizes of their slices (long_sums/)."""
 
 from .number import same
 
@@ -24,8 +24,8 @@ TABLE = (
         "least_copied_long_products", 100_000, "products of an image",
         "As `least_long_products`, if every layout needs such copies.",
     ),
-    same("most_long_positions", 1024, "positions of y", "More positions fill vectors."),
-    same("most_long_outputs", 16, "channels of y in a group", "More outputs fill vectors."),
+    same("most_long_positions", 1024, "positions of y", "With more, other families fill vectors with positions."),
+    same("most_long_outputs", 16, "channels of y in a group", "With more, other families fill vectors with outputs."),
     same(
         "most_long_sums", 128, "channels and positions of y",
         "Up to this product, y may have more than `most_long_outputs` channels: a packed filter would not pay for so "

@@ -6,13 +6,13 @@ TABLE = (
     # Threads (plan/sum_problem.py).
     same(
         "serial_products", 4_000_000, "products",
-        "Below this many, starting a second thread costs more than it saves. Small groups use an eighth of it "
-        "(small_groups/plan.py), because their time goes into reading elements rather than into products.",
+        "With fewer, starting a second thread costs more than it saves. Small groups use an eighth of this number "
+        "(small_groups/plan.py), because reading elements takes most of their time.",
     ),
     same(
         "large_filter_bytes", 1 << 20, "bytes of a group",
-        "A filter as large leaves the L2 cache: a second thread helps to read it, a task packs its own part of it, and "
-        "no task reads all of it for a smaller box.",
+        "A filter of this size does not fit in the L2 cache. So a second thread helps to read it, each task packs its "
+        "part of it, and tasks do not read all of it for smaller boxes.",
     ),
     # Taps that meet padding alone (rewrites/reached.py).
     same(
@@ -36,16 +36,16 @@ TABLE = (
     ),
     same(
         "far_part", 0.5, "of the L3 cache",
-        "A larger operand comes from memory. (Groups of eight with a stride: 12.8 of 32 MB do not, 19 do; the target "
-        "of wgrad: 14 do not, 26 do.)",
+        "A larger operand is read from memory. (With a cache of 32 MB: in groups of eight with a stride, 12.8 MB are "
+        "not, and 19 MB are; the target of wgrad: 14 MB are not, and 26 MB are.)",
     ),
     # The register tile (register_tile.py).
     same(
         "half_tile_cycles", 2.25, "cycles of a step of depth",
-        "A full tile of half a vector waits for loads.",
+        "The time of a full tile of half a vector, which waits for loads.",
     ),
     same(
         "least_half_tile_cycles", 2, "cycles of a step of depth",
-        "One of few rows waits for its sums.",
+        "The time of such a tile with few rows, which waits for its sums.",
     ),
 )  # fmt: skip

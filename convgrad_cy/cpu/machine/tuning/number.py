@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """A number: its values for vectors of a whole cache line and for narrower ones, its unit, and its trade-off.
+    """A number: its values for vectors of a whole cache line (``wide``) and for narrower vectors (``narrow``).
 
-    ``python -m bench.tune --list`` computes which rows of the benchmark it decides.
+    ``balances``: its trade-off. ``python -m bench.tune --list`` computes which rows of the benchmark depend on it.
     """
 
     name: str
@@ -17,5 +17,5 @@ class Number(NamedTuple):
 
 
 def same(name, value, *described):
-    """A number of one value for all vectors."""
+    """A number with one value for all vectors."""
     return Number(name, value, value, *described)

@@ -1,4 +1,4 @@
-"""When a data gradient is formed from cells (rewrites/overlaps.py)."""
+"""Limits of data gradients on cells (rewrites/overlaps.py)."""
 
 from .number import same
 

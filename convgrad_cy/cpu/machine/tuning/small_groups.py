@@ -1,4 +1,4 @@
-"""Small groups side by side (small_groups/)."""
+"""Small groups (small_groups/)."""
 
 from .number import Number, same
 
@@ -13,7 +13,7 @@ TABLE = (
     ),
     same(
         "in_place_bytes", 64 << 10, "bytes of a task",
-        "Bytes that a task without copies writes. Smaller tasks begin rows more often, larger ones are too few.",
+        "Bytes that a task without copies writes. Smaller tasks begin more rows, larger tasks are too few.",
     ),
     Number(
         "row_bytes", 8 << 10, 48 << 10, "bytes of a task",
@@ -61,7 +61,7 @@ TABLE = (
     ),
     same(
         "spread_positions", 4, "positions of a row",
-        "A sum waits for its last product for the time of this many products.",
+        "An addition to a sum waits for the previous one for the time of this number of products.",
     ),
     same(
         "most_group_channels", 4, "channels of a group",
@@ -70,7 +70,7 @@ TABLE = (
     ),
     same(
         "short_sum", 9, "products of a sum",
-        "Direct works on each sum for the time of this many products. Small groups do not.",
+        "In direct, the extra work for each sum takes the time of this number of products. Small groups have none.",
     ),
     same(
         "short_sum_adjacent", 18, "products of a sum",

@@ -1,4 +1,4 @@
-"""Winograd's algorithm: how it is carried out (winograd/plan.py), and where it may be chosen (winograd/tilings.py)."""
+"""Winograd's algorithm: sizes of its blocks (winograd/plan.py), and limits of its choice (winograd/tilings.py)."""
 
 from .number import Number, same
 
@@ -24,7 +24,7 @@ TABLE = (
     ),
     same(
         "box_tiles", 42, "tiles of a box",
-        "More read filters less often, but leave less of the L2 cache to channels.",
+        "Larger boxes read filters less often, but leave less of the L2 cache to channels.",
     ),
     same(
         "row_tiles", 16, "tiles of a row",
@@ -32,13 +32,13 @@ TABLE = (
     ),
     same(
         "tile_outputs", 256, "outputs of a block",
-        "More transform the source less often, but leave room for fewer tiles.",
+        "Larger blocks transform the source less often, but leave room for fewer tiles.",
     ),
     same("tile_outputs_of_many_points", 64, "outputs of a block", "As `tile_outputs`, with more than `few_points`."),
     same(
         "tile_channels", 128, "channels of a chunk",
-        "More load the sums less often, but a strip of the filter should stay in the L1 cache. In wgrad it limits "
-        "channels and outputs of a block; the number of sums is their product.",
+        "Larger chunks load the sums less often, but a strip of the filter should stay in the L1 cache. In wgrad it "
+        "limits channels and outputs of a block; the number of sums is their product.",
     ),
     same(
         "span_bytes", 4 << 20, "bytes of a task",
@@ -54,14 +54,14 @@ TABLE = (
         "kept_tiles_bytes_of_two", 8 << 20, "bytes",
         "As `kept_bytes`, for two blocks: without kept tiles, they are transformed only once more.",
     ),
-    # Who transforms the filter.
+    # Transforms of the filter: by each task, or once for all tasks.
     same(
         "small_filter_bytes", 3 << 20, "bytes transformed",
         "A larger filter goes through memory only for many tiles; for fewer, each task transforms its own part of it.",
     ),
     same(
         "filter_strips", 4, "strips of outputs",
-        "A task that transforms filters has at most this many.",
+        "Maximum strips of a task that transforms filters.",
     ),
     same(
         "filter_channels", 32, "channels of a task",
@@ -77,7 +77,7 @@ TABLE = (
     ),
     Number(
         "own_filter_sums", 8192, 4096, "sums of a point",
-        "A task that transforms its own part has more tiles, to transform it less often: up to these.",
+        "A task that transforms its part of the filter has more tiles, up to this number, to transform it less often.",
     ),
     same(
         "own_filter_outputs", 32, "outputs of a block",
@@ -129,16 +129,18 @@ TABLE = (
     # Groups.
     same(
         "bundled_outputs", 8, "outputs of a group",
-        "Groups of this many, a vector of 32 bytes, are bundled: alone they would fill a part of a cache line.",
+        "Groups of this number of outputs, a vector of 32 bytes, are bundled: one group fills only a part of a cache "
+        "line.",
     ),
     same(
         "bundled_channels", 16, "channels of a task",
-        "Groups are taken together up to these, a line of the cache, or in fprop and dgrad up to two vectors.",
+        "A task takes groups with up to this number of channels together: a cache line, or in fprop and dgrad up to "
+        "two vectors.",
     ),
     # Whether it is chosen.
     same(
         "least_tiled_products", 2_000_000, "products",
-        "Below, a call's own time counts, and this algorithm has more steps.",
+        "With fewer, the fixed time of a call matters, and this algorithm has more steps.",
     ),
     same(
         "least_wgrad_tiles", 16, "tiles of a box of wgrad",
@@ -146,9 +148,9 @@ TABLE = (
     ),
     same(
         "full_saving", 1.8, "products for one",
-        "Below, as with two taps or with seven on one axis, few products are saved, and the model has to promise more.",
+        "With less, as with two taps or with seven on one axis, the model must predict a larger gain.",
     ),
-    same("least_saving", 1.5, "products for one", "Below, too few are saved for any transform."),
+    same("least_saving", 1.5, "products for one", "With less, too few products are saved to pay for transforms."),
     # The order of its arrays (winograd/layout.py).
     same(
         "most_filter_reads", 4, "reads of a filter",
