@@ -87,7 +87,7 @@ def explained(capsys, *arguments):
             "exchanged",
             [
                 "it takes 11.10 times as long as direct, or exchanged",
-                "a cell has parts of fewer than 32 elements, and none of 64",
+                "a cell has a part of fewer than 32 elements, and none of 64 or more",
                 "the operation is not forward",
             ],
         ),

@@ -33,7 +33,7 @@ class Order(NamedTuple):
     pairs: bool
 
     def is_plain(self, sums):
-        """Whether small groups have the same order: one chunk, with products added one by one."""
+        """Whether this is also the order of ``small_groups``: one chunk, with products added one by one."""
         return self.chunk >= sums.channels and not self.pairs
 
 
@@ -57,7 +57,7 @@ class BoxOrder(NamedTuple):
 
 
 def chunk_of(sums, depth_bytes, itemsize):
-    """Channels of a chunk. For one position, the elements at all its taps take about ``depth_bytes``.
+    """Channels of a chunk: its elements at all taps of one position take about ``depth_bytes``.
 
     ``itemsize``: bytes of an element.
     """
@@ -72,8 +72,8 @@ def _positions_in_cache(sums, block, limit, sums_bytes):
 def box_positions(sums, block, phases, limit=None):
     """Maximum positions of a box of fprop or dgrad, for tasks with ``block`` outputs and ``phases`` walks.
 
-    Boxes of this size give the wanted number of tasks, or have ``least_positions`` if they would be smaller. They have
-    at most ``limit`` positions (by default, ``tuning.box_positions``), and their sums stay in the cache.
+    The size gives the wanted number of tasks. It is at least ``least_positions`` and at most ``limit`` (by default,
+    ``tuning.box_positions``), and the sums of a box stay in the cache.
     """
     tuning = sums.tuning
     tasks = max(1, min(tuning.wanted_tasks, sums.multiplications // tuning.task_products))
@@ -94,11 +94,11 @@ def _order(sums, across_is_faster):
     pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
     if not across:
         sums, _ = split_walks(sums)
-    # A strip of the filter that a task packs for itself should stay in L1. In some layouts, the filter is packed for
-    # all tasks instead (``packs_phases``). They must have the same chunks, so this choice ignores the layout.
+    # A strip of the filter that a task packs for itself should stay in L1. In some layouts, the filter is packed once
+    # for all tasks instead (``packs_phases``). All layouts must have the same chunks, so the chunk ignores this.
     itemsize, tuning = window_itemsize(sums, pairs), sums.tuning
     chunk = chunk_of(sums, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
-    # The split may leave one part of each walk, with fewer taps or positions. Then ``packs`` must be computed again.
+    # The split may shorten walks without dividing them. Then their number is unchanged, and ``packs`` may not hold.
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
         max_positions = tuning.larger_positions
     else:

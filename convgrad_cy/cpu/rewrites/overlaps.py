@@ -7,8 +7,8 @@ gradient of a convolution of unit stride, and each tap reaches all elements of a
     dx[n, c, b * stride + r - pad] = cells[n, b, (c, r)]
 
 Elements r < kernel % stride have one tap more than the others. So each axis has up to two *parts*, and each combination
-of parts is one gradient. No zero is added for a tap that does not exist. A strided sum has few channels for each tap.
-This one has prod(stride) times as many, and costs a copy of x and usually a copy of the filter.
+of parts is one gradient. No zero is added for a tap that does not exist. A sum with a stride has few channels for
+each tap. The sum on cells has prod(stride) times as many, but costs a copy of x and usually a copy of the filter.
 
 If x consists of patches, one for each position of y, a cell is a patch, and its gradient is a matrix product. Then the
 filter is often read in place. The elements of a cell have the order (c, r) or (r, c), which does not affect the
@@ -88,7 +88,7 @@ def _refusal_of_overlaps(problem, tuning):
     most, least = (problem.x_channels * prod(end(part.size for part in parts) for parts in axes) for end in (max, min))
     wanted, everywhere = tuning.least_cell_elements, tuning.least_elements_of_all_parts
     if most < wanted and least < everywhere:
-        return Reason("a cell has parts of fewer than {} elements, and none of {}", everywhere, wanted)
+        return Reason("a cell has a part of fewer than {} elements, and none of {} or more", everywhere, wanted)
     return None
 
 
@@ -174,14 +174,14 @@ def elements_of(channels, spatial, last):
 
 
 def inner_shapes(inner):
-    """The shapes (N, 1, cells, C) of cells and (1, O, taps, C) of taps, which kernels take with C as the third axis."""
+    """The shapes (N, 1, cells, C) of the cells and (1, O, taps, C) of the filter, whose C kernels take as third axis."""
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
 def taps_in_place(problem, filter):
     """The filter of the pointwise problem of patches, read in place, and whether its channels come last in memory.
 
-    The filter is None if the elements of a patch have no common stride in it.
+    The filter is None if the weights of a patch are not evenly spaced in memory.
     """
     for channels_last in (False, True):
         view = np.moveaxis(filter.view[0], 1, -1 if channels_last else 1)
@@ -206,10 +206,11 @@ def in_cells(filter, problem, parts, last):
 
 
 def regions(part, count, size, stride, pad):
-    """Regions of a part of ``count`` cells on an axis of x: slices of cells and of elements, the first index in x.
+    """The regions of one part of each of ``count`` cells, on an axis of x.
 
-    The cells at both ends may lie partly outside x. So the elements of a part are divided into ranges that have the
-    same first and last cell inside x.
+    Each is a triple: the slice of cells, the slice of elements within the part, the index in x of the first element.
+    The cells at both ends may lie partly outside x. So the elements of a part are divided into ranges: for all elements
+    of a range, the same cells lie inside x.
     """
     cuts = {part.begin, part.end, pad % stride, (size + pad) % stride}
     for begin, end in pairwise(sorted(cut for cut in cuts if part.begin <= cut <= part.end)):
