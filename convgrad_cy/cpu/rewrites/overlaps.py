@@ -174,7 +174,7 @@ def elements_of(channels, spatial, last):
 
 
 def inner_shapes(inner):
-    """The shapes (N, 1, cells, C) of the cells and (1, O, taps, C) of the filter, whose C kernels take as third axis."""
+    """The shapes (N, 1, cells, C) of the cells and (1, O, taps, C) of the filter, with C as the kernels' third axis."""
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
