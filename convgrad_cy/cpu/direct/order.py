@@ -25,11 +25,12 @@ from .choices import (
 class Order(NamedTuple):
     """The order of the sums of fprop and dgrad: all taps of a chunk of channels, then all taps of the next chunk.
 
-    ``pairs``: the tile multiplies pairs of bfloat16 and adds two products at a time.
+    ``pairs``: the tile multiplies pairs of bfloat16 (VECTORS or MATRICES of cpu/machine) and adds their products at a
+    time.
     """
 
     chunk: int
-    pairs: bool
+    pairs: int
 
     def is_plain(self, sums):
         """Whether the order equals the order of small groups: one chunk, with products added one by one."""
@@ -44,7 +45,7 @@ class BoxOrder(NamedTuple):
     bit, so stage 2 may change them. ``most``: most positions of a box.
     """
 
-    pairs: bool
+    pairs: int
     images: int
     windows: list
     slices: int
@@ -81,7 +82,7 @@ def _order(sums, crosses):
     """The ``Order`` of one image; ``crosses``: tiles across positions are faster."""
     across = crosses and not suits_halves(sums)
     phases = sums.count if across and joins_phases(sums) else 1
-    pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
+    pairs, packs, whole = 0 if across else sums.multiplies_pairs, packs_in_tasks(sums), sums
     if not across:
         sums, _ = split_walks(sums)
     # A strip that a task packs stays in L1. Layouts differ in who packs the filter, but they have the same chunks.
