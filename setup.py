@@ -7,6 +7,8 @@ Variables for developers (a user needs none of them):
     CONVGRAD_CY_NO_OPENMP=1               build as with a compiler that has no OpenMP
     CONVGRAD_CY_WIDE=1                    build with the vectors and registers of AVX-512 for any row: slow, to test the
                                           code of x86_64_v4 on machines that cannot run it
+    CONVGRAD_CY_TILE_MODEL=1              build a model of the tile registers of AMX (tests/amx) instead of their
+                                          instructions, and choose x86_64_amx on any machine with x86_64_v4: a test
     CONVGRAD_CY_SANITIZE=address,undefined   add -fsanitize=...; Python must then run under LD_PRELOAD=libasan.so
     CONVGRAD_CY_OPTIMIZE=1                -O1 instead of -O3. Wide and sanitized builds have -O1 by default. With 0, a
                                           sanitized build is 5x faster, but its tests take twice as long
@@ -52,13 +54,14 @@ SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 #: The sources of each row's module. Each part is translated once for all rows, and again only if it has changed.
 PARTS = [f"pyx/parts/{part}.pyx" for part in ("direct_correlate", "direct_wgrad", "small_groups", "winograd")]
-KERNELS = ["pyx/tile/slide.c", "pyx/tile/ukernel.c", "pyx/copy/transpose.c", "pyx/long_sums/dots.c", *PARTS]
-KERNELS += ["pyx/kernels.pyx", "pyx/parallel/shared.c"]
+KERNELS = ["pyx/tile/slide.c", "pyx/tile/ukernel.c", "pyx/tile/matrix.c", "pyx/copy/transpose.c"]
+KERNELS += ["pyx/long_sums/dots.c", *PARTS, "pyx/kernels.pyx", "pyx/parallel/shared.c"]
 
 #: Cython's utility code (mostly for memoryviews), once for all parts instead of in each module.
 CYUTILITY = "build/cython/_cyutility.c"
 
 NO_OPENMP = os.environ.get("CONVGRAD_CY_NO_OPENMP", "0") not in ("", "0")
+TILE_MODEL = os.environ.get("CONVGRAD_CY_TILE_MODEL", "0") not in ("", "0")
 SANITIZE = os.environ.get("CONVGRAD_CY_SANITIZE", "")
 OBJECTS = os.environ.get("CONVGRAD_CY_OBJECTS", "")
 LIBOMP = os.environ.get("CONVGRAD_CY_LIBOMP", "")
@@ -74,6 +77,8 @@ if NO_OPENMP:
     COMPILE_FLAGS += ["-DCONVGRAD_NO_OPENMP"]  # no warning for a user who asks for one thread
 if WIDE:
     COMPILE_FLAGS += ["-DCONVGRAD_WIDE", "-Wno-psabi"]  # such vectors are never passed between source files
+if TILE_MODEL:
+    COMPILE_FLAGS += ["-DCONVGRAD_TILE_MODEL", "-Itests/amx"]
 if SANITIZE:
     LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
     COMPILE_FLAGS += [*LINK_FLAGS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1"]

@@ -65,6 +65,7 @@ STAGES = [
         "SHARE=1 SLOW_SHARE=1 FUZZ_CALLS=0",  # 0: as many as --slow has
     ),
     Stage("emulator", 100, "x86_64_v4 on Bochs, where the processor lacks it", "SHARE=0.02", "SHARE=0.1"),
+    Stage("amx", 150, "bfloat16 on a model of AMX's tile registers", None, "SHARE=0.3"),
     Stage("mutants", 80, "mistakes in planner and kernels that the tests must see", "EVERY=48", "EVERY=1"),
     Stage(
         "gpu",

@@ -37,13 +37,17 @@ make_isas() {
 make_dist() { # this machine's instruction set only: the stage isas builds the others
     once build
     local isa epoch
-    isa=$(chosen_isa)
+    isa=$(built_isa)
     epoch=$(git -C "$CI_ROOT" log -1 --format=%ct) # the copy has no .git
     SOURCE_DATE_EPOCH=$epoch CONVGRAD_CY_BUILD_ISAS=$isa PYTHON=$python bash packaging/build.sh "$scratch/dist" \
         > "$scratch/dist.log" 2>&1 || { tail -50 "$scratch/dist.log"; return 1; }
 }
 
 chosen_isa() { "$python" -c 'from convgrad_cy import cpu; print(cpu.isa)'; }
+
+built_isa() { # x86_64_amx is a part of x86_64_v4's module
+    chosen_isa | sed 's/^x86_64_amx$/x86_64_v4/'
+}
 
 runnable_isas() { # the first one has the narrowest vectors
     (cd "$checkout" && "$python" -c 'from convgrad_cy import _cpu_features; print(*_cpu_features.supported())')
@@ -155,7 +159,7 @@ lint_with() { # FOLDER of an environment's commands
     "$1/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir . --noconftest -W ignore tests/project/test_prose.py
     "$1/zizmor" --offline --no-progress --quiet .github
     PATH=$1:$PATH cython-lint pyx # it looks for pycodestyle on the path
-    find pyx convgrad_cy tests/gpu/sim tests/emulator tests/watch -not -path '*/build/*' \
+    find pyx convgrad_cy tests/amx tests/gpu/sim tests/emulator tests/watch -not -path '*/build/*' \
         \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.?pp' \) \
         -exec "$1/clang-format" --dry-run -Werror {} +
 }
@@ -222,7 +226,7 @@ wheel() {
     once isas # their size is part of a release's
     once dist
     local chosen oldest
-    chosen=$(chosen_isa)
+    chosen=$(built_isa)
     "$python" .ci/wheel_contents.py "$chosen" "$scratch"/dist/*.whl
     echo "in a clean environment with NumPy alone, away from the checkout:"
     python3 -m venv "$scratch/clean"
@@ -297,6 +301,18 @@ emulator() {
     fi
     once isas
     "$python" tests/emulator "${pytest[@]}" -p no:faulthandler --share "$SHARE" "${kernel_tests[@]}" tests/threads/test_invariance.py
+}
+
+amx() { # the model replaces instructions that few processors have
+    once build
+    case "$(runnable_isas) $(uname -s)" in
+        *"x86_64_v4 Linux") ;;
+        *) echo "SKIPPED: the model needs x86_64_v4 and Linux"; return ;;
+    esac
+    unpacked amx
+    CONVGRAD_CY_TILE_MODEL=1 CONVGRAD_CY_BUILD_ISAS=x86_64_v4 .venv/bin/pip install -e '.[test]'
+    CONVGRAD_CY_ISA=x86_64_amx .venv/bin/python "${pytest[@]}" --share "$SHARE" "${kernel_tests[@]}" \
+        tests/amx tests/threads/test_{invariance,many_threads,teams,processes}.py
 }
 
 mutants() {

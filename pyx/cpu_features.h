@@ -6,6 +6,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #elif defined(__aarch64__) && defined(__APPLE__)
@@ -72,6 +76,32 @@ static inline int matrix_units(void)
         __get_cpuid_count(7, 1, &eax, &b, &c, &d);
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return matrix_units_of(edx, eax, (unsigned long long)high << 32 | low);
+#else
+    return 0;
+#endif
+}
+
+/* Whether pyx/tile/matrix.c is compiled: the assembler must know the instructions of AMX. Only Linux is asked for its
+ * registers here. CONVGRAD_TILE_MODEL replaces the instructions with a model of them. */
+#if defined(CONVGRAD_TILE_MODEL)                                                                                       \
+    || (defined(__x86_64__) && defined(__linux__)                                                                      \
+        && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11))
+#define HAS_MATRICES
+#endif
+
+/* Whether this process may multiply bfloat16 with the tile registers of AMX. Linux saves these registers, of 8 KiB, only
+ * for a process that has asked for them. The answer holds for all its threads, also those that exist. */
+static inline int allows_matrices(void)
+{
+#if defined(CONVGRAD_TILE_MODEL)
+    return 1;
+#elif defined(HAS_MATRICES)
+    enum { ASK_WHICH = 0x1022, ASK_FOR = 0x1023, TILE_DATA = 18 }; /* ARCH_GET_XCOMP_PERM, ARCH_REQ_XCOMP_PERM */
+    unsigned long granted = 0;
+    if (!runs_x86_64(4) || !(matrix_units() & AMX_BF16))
+        return 0;
+    syscall(SYS_arch_prctl, ASK_FOR, TILE_DATA);
+    return syscall(SYS_arch_prctl, ASK_WHICH, &granted) == 0 && (granted >> TILE_DATA & 1);
 #else
     return 0;
 #endif

@@ -5,6 +5,7 @@ cdef extern from "cpu_features.h" nogil:
     bint runs_aarch64()
     bint has_half_vectors "splits_vectors"()
     int c_matrix_units "matrix_units"()
+    bint may_use_matrices "allows_matrices"()
     int c_matrix_units_of "matrix_units_of"(unsigned edx, unsigned eax, unsigned long long saved)
     enum:
         AMX_BF16, AMX_FP16, AVX512_FP16
@@ -36,3 +37,8 @@ def matrix_units():
 def matrix_units_of(unsigned edx, unsigned eax, unsigned long long saved):
     """``matrix_units`` of any machine, from edx and eax of CPUID leaf 7 (subleaves 0 and 1) and XCR0."""
     return names_of(c_matrix_units_of(edx, eax, saved))
+
+
+def allows_matrices():
+    """Whether this process may multiply bfloat16 with the tile registers of AMX. Asks the system for permission."""
+    return bool(may_use_matrices())

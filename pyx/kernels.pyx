@@ -15,7 +15,7 @@ from copy.rearrange cimport narrow_elements, rearrange_elements, widen_elements
 from direct.blocks cimport Blocks, Step
 from long_sums.sums cimport sum_all_long
 from tile.peak cimport repeat_tiles
-from tile.ukernel cimport PAIRS, SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs
+from tile.ukernel cimport SCALARS, TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, has_pairs, way_of
 from winograd.tiling cimport TileBlocks, TileStep
 
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -189,17 +189,18 @@ def sum_long(int dtype, source, filter, target, plan, before=None):
         raise unknown_dtype(dtype, (F32, F64, I32))
 
 
-def run_tiles(int dtype, int64_t depth, int64_t count, int threads):
-    """Compute ``count`` full register tiles on each thread, from panels in the cache. Returns the number of FLOP.
+def run_tiles(int dtype, int64_t depth, int64_t count, int threads, int64_t pairs=0):
+    """Compute ``count`` full tiles on each thread, from panels in the cache. Returns the number of FLOP.
 
-    No kernel can be faster, so the benchmarks compare kernels with this peak.
+    No kernel can be faster, so the benchmarks compare kernels with this peak. ``pairs``: as in ``Blocks``, for
+    bfloat16.
     """
     if dtype == F64:
         return repeat_tiles(SCALARS, depth, count, threads, <double>0)
     if dtype == I32:
         return repeat_tiles(SCALARS, depth, count, threads, <int>0)
     if dtype == F16 or dtype == BF16 or dtype == F32:
-        return repeat_tiles(PAIRS if dtype == BF16 and has_pairs() else SCALARS, depth, count, threads, <float>0)
+        return repeat_tiles(way_of(pairs) if dtype == BF16 else SCALARS, depth, count, threads, <float>0)
     raise unknown_dtype(dtype, (F16, BF16, F32, F64, I32))
 
 

@@ -5,6 +5,7 @@ from functools import cache
 import torch
 
 from .._cpu_features import matrix_units
+from ..cpu import isa
 
 #: Type -> the instructions with which PyTorch multiplies it many times faster than our kernels do in float32.
 _UNITS = {torch.bfloat16: {"AMX-BF16"}, torch.float16: {"AMX-FP16", "AVX512-FP16"}}
@@ -12,8 +13,8 @@ _UNITS = {torch.bfloat16: {"AMX-BF16"}, torch.float16: {"AMX-FP16", "AVX512-FP16
 
 @cache
 def units():
-    """Names of the instructions with which this machine multiplies 16-bit types."""
-    return {*matrix_units()}
+    """Names of the instructions with which this machine multiplies 16-bit types, and our kernels do not."""
+    return {*matrix_units()} - ({"AMX-BF16"} if isa == "x86_64_amx" else set())
 
 
 def left_to_pytorch(dtype):

@@ -18,7 +18,7 @@ cdef struct Blocks:  # Blocks of cpu/plan/steps.py, field for field
     int64_t nontemporal  # whether non-temporal stores write the target where that is possible
     int64_t prefetch  # distance of prefetches of the lanes' source: 0 none, 1 within the row, 2 a row
     int64_t packs  # whether each task packs its own part of the filter, one strip of outputs at a time
-    int64_t pairs  # whether the tile multiplies pairs of bfloat16: pairs of channels, in wgrad pairs of positions
+    int64_t pairs  # how the tile multiplies pairs of bfloat16, which are channels, in wgrad positions: see ``way_of``
     int64_t groups  # neighbouring groups of a task (a bundle), with all their channels in one window
     int64_t phases  # steps that a task computes together: all phases of a strided dgrad, or one
     int64_t target_in_memory  # whether wgrad reads the target from memory: it is too large for the last cache

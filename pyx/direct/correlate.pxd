@@ -31,6 +31,7 @@ from direct.repair cimport SumSteps, repair
 from direct.walk cimport Convolution, adjacent_rows, row_steps, tables_size as box_tables_size, target_steps
 from direct.zones cimport WORTH, Zone, find_zones, list_places
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
+from tile.matrix cimport release_matrices
 from tile.multiply cimport Sums
 from tile.ukernel cimport FRESH, whole_vectors
 
@@ -229,6 +230,7 @@ cdef inline void correlate_task(
         correlate_phases(c, source, filter, target, packed, <char *>scratch, task)
     else:
         correlate_block(c, source, filter, target, packed, <char *>scratch, task - c.first_task)
+    release_matrices()
 
 
 cdef inline int correlate_steps(

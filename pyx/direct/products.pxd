@@ -12,7 +12,7 @@ from direct.zones cimport Range, Zone, Zones, count_runs, first_tap
 from tile.multiply cimport (
     Columns, Depth, Rows, Sums, count_pitched, fits_tall, multiply_rows, multiply_strip, rows_from, sums_from,
 )
-from tile.ukernel cimport CARRIED, FRESH, PAIRS, SCALARS, STREAMED, TALL_ROWS, strip_width, whole_vectors
+from tile.ukernel cimport CARRIED, FRESH, MATRICES, SCALARS, STREAMED, TALL_ROWS, strip_width, way_of, whole_vectors
 
 cdef struct CorrelateTask:  # a box of positions and a block of outputs in each group of a bundle
     const Correlation *c
@@ -86,12 +86,13 @@ cdef inline void multiply_zone(
     cdef const Convolution *conv = &t.c.conv
     cdef int64_t taps, runs = count_runs(zone, &conv.walk, &taps), i, g, groups = groups_together(t, sums[0]), first
     cdef int64_t turn = zone.positions  # rows of a group that are multiplied before the next group
-    cdef int way = PAIRS if conv.blocks.pairs else SCALARS
-    cdef int64_t steps = taps * t.words, run = min(t.run, steps)
+    cdef int way = way_of(conv.blocks.pairs)
+    # A run of MATRICES decides bits. So it has one tap: whether several taps are evenly spaced depends on the layout.
+    cdef int64_t steps = taps * t.words, run = min(t.words if way == MATRICES else t.run, steps)
     cdef Rows rows = Rows(t.position + zone.begin, t.column, zone.positions, 0, conv.in_place)
     cdef Rows some
     cdef Sums to = sums_from(t.sums, zone.begin)
-    if fits_tall(rows.count, columns.count, run, sums[0]):
+    if way != MATRICES and fits_tall(rows.count, columns.count, run, sums[0]):
         rows.pitched = count_pitched(rows.row, zone.axis[2].count, rows.count)
     if groups > 1 and fits_tall(rows.pitched, columns.count, run, sums[0]):
         turn = rows.pitched if rows.pitched < rows.count else TALL_ROWS

@@ -10,7 +10,7 @@ from copy.pairs cimport words_of
 from copy.window cimport SHARING_BYTES, Box, Window, count_boxes, is_in_place, lay_out, lay_over
 from direct.blocks cimport Blocks, Step, window_of
 from direct.exact cimport is_padded
-from tile.ukernel cimport LINE_BYTES, VECTOR_BYTES, strip_width, whole_vectors
+from tile.ukernel cimport LINE_BYTES, MATRICES, VECTOR_BYTES, strip_width, way_of, whole_vectors
 
 cdef enum:
     # Limits on strides and sizes in bytes. A plan cannot apply them, because it holds for all strides with adjacent
@@ -76,8 +76,8 @@ cdef inline bint has_words(const Convolution *c, const scalar *source) noexcept 
 
 cdef inline bint holds_channels(const Convolution *c, const Step *step, bint sums_positions) noexcept nogil:
     """Whether neighbours in a window are channels, not positions."""
-    if sums_positions:
-        return c.x.channel == 1 and step.reads.channels_inside
+    if sums_positions:  # the tile registers transpose channels that are adjacent
+        return (c.x.channel == 1 or way_of(c.blocks.pairs) == MATRICES) and step.reads.channels_inside
     return not c.blocks.positions_across
 
 

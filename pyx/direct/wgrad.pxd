@@ -23,8 +23,9 @@ from direct.wgrad_tasks cimport (
 )
 from direct.zones cimport WORTH, WORTH_TAPS, Range, Zone, Zones, find_zones
 from parallel.tasks cimport begin_call, end_call, form_team, is_stopped, run, task_function, team
+from tile.matrix cimport release_matrices
 from tile.multiply cimport Columns, Depth, Rows, Sums, count_pitched, multiply_rows
-from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, PAIRS, SCALARS, VECTOR_BYTES
+from tile.ukernel cimport CARRIED, FRESH, LINE_BYTES, MATRICES, VECTOR_BYTES, way_of
 
 cdef struct WgradJob:  # parameters that all tasks share, in addition to the source
     const Accumulation *c  # one for each step
@@ -67,7 +68,9 @@ cdef inline void add_rows(
     ``place`` has the offsets of the rows' sums; it is NULL if the zone has all rows.
     """
     cdef int64_t j = 0, pitched = 0, columns, steps = min(zone.axis[2].count, zone.positions)
-    cdef int way = PAIRS if c.conv.blocks.pairs else SCALARS, how = FRESH if begins else CARRIED
+    cdef int way = way_of(c.conv.blocks.pairs), how = FRESH if begins else CARRIED
+    if way == MATRICES:  # the lines of the panel are evenly spaced, also from one row of positions to the next
+        steps = zone.positions
     if not c.taps_inside or c.conv.taps == 1:  # otherwise neighbouring rows are taps, not channels
         pitched = count_pitched(column, part.channels, rows)
     while j < part.outputs:
@@ -194,6 +197,7 @@ cdef inline void wgrad_task(
         sums = scratch + conv.window_size + c.panel_size
     part_of(c, first, &part)
     accumulate(c, &part, groups, source, target, sums, slices * c.sums_size, <char *>scratch, slice)
+    release_matrices()
     for g in range(groups if slices == 1 else 0):
         part_of(c, first + g, &part)
         finish(c, &part, source, <scalar *>job.filter, target, sums + g * c.sums_size)

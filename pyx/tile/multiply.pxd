@@ -3,11 +3,12 @@
 from libc.stdint cimport int32_t, int64_t
 
 from base.scalar cimport compute
+from tile.matrix cimport add_matrices, matrix_product
 from tile.ukernel cimport (
-    FIRST_BYTES, HALF_ROWS, LANES, LINE_BYTES, MOST_ROWS, MOST_TALL_ROWS, NARROW_ROWS, PAIRS, TALL_ROWS, TILE_VECTORS,
-    VECTOR_BYTES, fit_half, prefetch_lines, tile_f32, tile_f32_half, tile_f32_tall, tile_f64, tile_f64_half,
-    tile_f64_tall, tile_pairs, tile_pairs_half, tile_pairs_tall, tile_u32, tile_u32_half, tile_u32_tall, uint32_t,
-    vector_length, vectors_of,
+    FIRST_BYTES, HALF_ROWS, LANES, LINE_BYTES, MATRICES, MOST_ROWS, MOST_TALL_ROWS, NARROW_ROWS, PAIRS, TALL_ROWS,
+    TILE_VECTORS, VECTOR_BYTES, fit_half, prefetch_lines, tile_f32, tile_f32_half, tile_f32_tall, tile_f64,
+    tile_f64_half, tile_f64_tall, tile_pairs, tile_pairs_half, tile_pairs_tall, tile_u32, tile_u32_half, tile_u32_tall,
+    uint32_t, vector_length, vectors_of,
 )
 
 cdef enum:  # limits of one product, whose depth and rows belong to a zone
@@ -18,8 +19,10 @@ cdef enum:  # limits of one product, whose depth and rows belong to a zone
 # A product is c[r][j] += sum over k of a[r][k] * b[k][j]. The structs below give the offsets of its elements.
 
 cdef struct Depth:  # k
-    int way  # SCALARS, LANES or PAIRS
-    int64_t steps, run  # ``steps`` in runs of ``run`` steps; inside a run both tables rise evenly
+    int way  # SCALARS, LANES, PAIRS or MATRICES
+    # ``steps`` in runs of ``run`` steps; inside a run both tables rise evenly. With MATRICES runs affect bits, and only
+    # the table of b rises evenly.
+    int64_t steps, run
 
 cdef struct Rows:  # a[r][k] = a[row[r] + depth[k]]
     const int32_t *row
@@ -211,8 +214,15 @@ cdef inline void multiply_pitched(
 cdef inline void multiply_rows(
     Depth k, const compute *a, Rows rows, const compute *b, Columns columns, compute *c, Sums sums
 ) noexcept nogil:
-    """``multiply_strip``, with tall tiles for evenly spaced rows."""
+    """``multiply_strip``, with tall tiles for evenly spaced rows, and with the tile registers for MATRICES."""
     cdef Rows stretch = rows
+    cdef matrix_product product
+    if compute is float:
+        if k.way == MATRICES:
+            product = matrix_product(rows.count, columns.count, k.steps, k.run, a, rows.row, rows.depth, b,
+                                     columns.line, c + sums.first, sums.place, sums.pitch, sums.how)
+            add_matrices(&product)
+            return
     while fits_tall(min(rows.pitched, rows.count), columns.count, k.run, c[0]):
         stretch.row, stretch.count = rows.row, min(rows.pitched, rows.count)
         multiply_pitched(k, a, stretch, b, columns, c, sums)

@@ -66,10 +66,16 @@ cdef enum:  # operands of a tile's products
     SCALARS = 0  # an element of a and a vector of b
     LANES = 1  # a vector of a and a vector of b
     PAIRS = 2  # as SCALARS; elements are pairs of bfloat16
+    MATRICES = 3  # as PAIRS, by the tile registers of AMX
 
 
 cdef enum:
     LINE_BYTES = 64  # of a cache line
+
+
+cdef inline int way_of(int64_t pairs) noexcept nogil:
+    """The operands for a value of ``Blocks.pairs``."""
+    return SCALARS if pairs == 0 else PAIRS if pairs == 1 else MATRICES
 
 
 cdef inline int64_t vector_length(compute kind) noexcept nogil:

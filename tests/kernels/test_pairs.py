@@ -9,8 +9,10 @@ from operations import (
     OPERATIONS,
     Tensors,
     assert_exact,
+    bits,
     dtype_of,
     integer_tensors,
+    real_tensors,
 )
 from problems import PROBLEMS, parse
 
@@ -85,6 +87,26 @@ def test_arrays_between_words(operation, filter_format, text):
 
     result = operation.call(problem, tensors, "NCX", filter_format, layout=shifted, algorithm="auto")
     assert_exact(result, expected, "bfloat16")
+
+
+@operations
+@pytest.mark.parametrize("data_format", DATA_FORMATS)
+@pytest.mark.parametrize("text", ("ic10ih9oc20kh3", "ic20ih9oc10kh3sh2ph1", "ic42ih7oc20kh3ph1"))
+def test_layouts_have_equal_bits(operation, data_format, text):
+    """Gaps between positions must change no bit: whether the taps of a row are evenly spaced decides no sum."""
+    problem = parse(f'mb2{text}n"paired"')
+    tensors = real_tensors(problem, "bfloat16")
+
+    def apart(array):
+        memory = np.zeros((*array.shape[:-1], array.shape[-1] + 6), array.dtype)
+        memory[..., :-6] = array
+        return memory[..., :-6]
+
+    plain = operation.call(problem, tensors, "NCX", algorithm="auto")
+    other = operation.call(problem, tensors, data_format, layout=apart, algorithm="auto")
+    if data_format == "NXC" and operation.makes != "w":
+        other = np.moveaxis(other, -1, 1)
+    assert bits(other) == bits(plain)
 
 
 @operations

@@ -12,7 +12,7 @@ from convgrad_cy.problem import TAP_LIMIT, conv_size, dilated_size
 #: Most elements of an array. The arrays and copies take only addresses that nobody touches.
 MOST_ELEMENTS = 1 << 26
 #: (tile rows, bytes of a tile's columns, bytes of a vector, pairs of bfloat16), as in pyx/tile/ukernel.h.
-TILES = ((6, 256, 64, True), (6, 256, 64, False), (6, 64, 32, False), (4, 32, 16, False))
+TILES = ((6, 256, 64, 2), (6, 256, 64, 1), (6, 256, 64, 0), (6, 64, 32, 0), (4, 32, 16, 0))
 
 
 class Axis(NamedTuple):

@@ -25,7 +25,7 @@ ELSEWHERE = {
     "direct/plan.py": {"PLANS_BYTES"},
     "machine/caches.py": {"_COMMON"},
     "rewrites/dgrad_costs.py": {"_FITTED_BYTES"},
-    "machine/__init__.py": {"LINE_BYTES"},
+    "machine/__init__.py": {"LINE_BYTES", "VECTORS", "MATRICES", "PAIRED_TIME"},  # the last follows from instructions
     "plan/checks.py": {"FEW_ROWS", "MOST", "TILE_POINTS"},
     "rewrites/overlaps.py": {"_CHANNELS_FIRST", "_CHANNELS_LAST"},
     "rewrites/folded_taps.py": {"MOST_DENSE_IMAGES", "MOST_DENSE_TAPS"},

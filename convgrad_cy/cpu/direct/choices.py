@@ -8,7 +8,7 @@ channels as its rows. A tile *across channels* has output channels as its column
 """
 
 from ...problem import WGRAD
-from ..machine import LINE_BYTES
+from ..machine import LINE_BYTES, PAIRED_TIME
 from ..machine.caches import is_far
 from ..machine.register_tile import tile_cycles
 from .padding import without_padding
@@ -54,8 +54,7 @@ def crosses_positions(sums, positions_adjacent):
     if not copies or sums.multiplications < tuning.serial_products:  # fitted without split vectors
         tile = tile.unsplit()
     across_channels = tile_cycles(row, sums.outputs, tile, sums.itemsize)
-    if sums.multiplies_pairs:  # a step with pairs takes half as long
-        across_channels *= 0.5
+    across_channels *= PAIRED_TIME[sums.multiplies_pairs]
     across_positions = tile_cycles(sums.outputs, row, tile, sums.itemsize)
     if gathers:
         return across_positions + tuning.gathering_cycles * axis.source_step * row < across_channels

@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 
 from ...problem import balanced_size
+from ..machine import PAIRED_TIME
 from ..machine.register_tile import tile_cycles
 from ..plan.cuts import Tasks, best_cut, halves, shrinking
 from .boxes import count_boxes
@@ -27,7 +28,7 @@ def _cycles(sums, sizes, block, images, window, walk, pairs):
         sums.channels * prod(axis.taps for axis in walk),
     )
     rows, columns = (block, positions) if sizes.across else (positions, block)
-    products = terms * tile_cycles(rows, columns, sums.tile, sums.itemsize) * (0.5 if pairs else 1)
+    products = terms * tile_cycles(rows, columns, sums.tile, sums.itemsize) * PAIRED_TIME[pairs]
     copied = images * prod(part.extent for part in window) * sums.channels
     filters = (tuning.packed_cycles if sizes.packs else tuning.read_cycles) * terms * block
     return products + tuning.copied_cycles * copied + filters + tuning.box_cycles
@@ -70,7 +71,7 @@ def accumulation_loop(sums, order, chunk, block):
     boxes = count_boxes(sums, order.images, order.windows) / order.slices
     window = max(order.windows, key=lambda window: prod(part.positions for part in window))
     positions, seen = (order.images * prod(getattr(part, name) for part in window) for name in ("positions", "extent"))
-    products = positions * tile_cycles(sums.taps * chunk, block, sums.tile, sums.itemsize) * (0.5 if order.pairs else 1)
+    products = positions * tile_cycles(sums.taps * chunk, block, sums.tile, sums.itemsize) * PAIRED_TIME[order.pairs]
     copied = sums.tuning.copied_cycles * (seen * chunk + positions * block)
     return [Tasks(tasks, boxes * (products + copied + sums.tuning.box_cycles))]
 

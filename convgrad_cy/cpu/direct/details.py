@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from ...problem import WGRAD, AxisWalk
+from ..machine import MATRICES
 from ..plan.scratch import SCRATCH
 from ..plan.shared import packed_outputs, side_by_side, slice_bytes
 from ..plan.steps import PACKS, Blocks, Reads, WindowAxis
@@ -14,7 +15,9 @@ def _tile(blocks):
     if blocks.lanewise:
         spread = ", spread in registers" if blocks.spreads else ""
         return f"lanes are channels of small groups side by side{spread}"
-    return "columns are positions of a row" if blocks.positions_across else "columns are output channels"
+    if blocks.positions_across:
+        return "columns are positions of a row"
+    return f"columns are output channels{', in the tile registers of AMX' if blocks.pairs == MATRICES else ''}"
 
 
 class _Rows:

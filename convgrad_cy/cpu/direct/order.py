@@ -26,11 +26,12 @@ from .choices import (
 class Order(NamedTuple):
     """The order of the sums of fprop and dgrad: all taps of a chunk of channels, then all taps of the next chunk.
 
-    ``chunk``: channels of a chunk. ``pairs``: the tile multiplies pairs of bfloat16 and adds two products at a time.
+    ``chunk``: channels of a chunk. ``pairs``: how the tile multiplies pairs of bfloat16 (VECTORS or MATRICES of
+    cpu/machine), and 0 if it does not. A tile of pairs adds the products of several terms at a time.
     """
 
     chunk: int
-    pairs: bool
+    pairs: int
 
     def is_plain(self, sums):
         """Whether this is also the order of ``small_groups``: one chunk, with products added one by one."""
@@ -47,7 +48,7 @@ class BoxOrder(NamedTuple):
     result's bits, so stage 2 may change them.
     """
 
-    pairs: bool
+    pairs: int
     images: int
     windows: list
     slices: int
@@ -91,7 +92,7 @@ def _order(sums, across_is_faster):
     """The ``Order`` of one image. ``across_is_faster``: the answer of ``crosses_positions``."""
     across = across_is_faster and not suits_halves(sums)
     phases = sums.count if across and joins_phases(sums) else 1
-    pairs, packs, whole = sums.multiplies_pairs and not across, packs_in_tasks(sums), sums
+    pairs, packs, whole = 0 if across else sums.multiplies_pairs, packs_in_tasks(sums), sums
     if not across:
         sums, _ = split_walks(sums)
     # A strip of the filter that a task packs for itself should stay in L1. In some layouts, the filter is packed once

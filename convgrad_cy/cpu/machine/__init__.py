@@ -7,6 +7,10 @@ from .tuning import Tuning, tuning_of
 
 LINE_BYTES = 64  # bytes of a cache line
 
+#: The ways to multiply pairs of bfloat16, and the time of their products: 1 is the time of products of float32.
+VECTORS, MATRICES = 1, 2
+PAIRED_TIME = {0: 1, VECTORS: 1 / 2, MATRICES: 1 / 16}
+
 
 class RegisterTile(NamedTuple):
     """All properties of a machine that may affect the result's bits: the register tile, tuned numbers, scratch limit.
@@ -17,14 +21,14 @@ class RegisterTile(NamedTuple):
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
-    multiplies_pairs: bool  # the processor has an instruction for pairs of bfloat16
+    multiplies_pairs: int  # has instructions for pairs of bfloat16: VECTORS, or MATRICES (tile registers); 0: none
     splits_vectors: bool  # it computes vectors of 64 bytes in two halves, and vectors of 32 bytes twice as fast
     tuning: Tuning
     scratch_bytes: int | None = None  # the scratch limit of a call; None: the limit of plan/scratch.py
 
     def pairs(self, dtype):
-        """Whether values of a type are multiplied in pairs, which is 2x faster."""
-        return self.multiplies_pairs and dtype.name == "bfloat16"
+        """The way in which values of a type are multiplied in pairs, VECTORS or MATRICES; or 0."""
+        return int(self.multiplies_pairs) if dtype.name == "bfloat16" else 0
 
     @property
     def halves(self):
@@ -40,7 +44,7 @@ class _Fields(NamedTuple):
     tile_rows: int
     tile_column_bytes: int
     vector_bytes: int
-    multiplies_pairs: bool
+    multiplies_pairs: int
     cache_bytes: int  # of the last-level cache
     threads: int
     splits_vectors: bool = False

@@ -7,12 +7,18 @@ from importlib import import_module, util
 from ... import _cpu_features
 from ...settings.scratch import get_scratch_limit
 from ...settings.threads import get_num_threads as threads
-from . import Machine
+from . import MATRICES, Machine
 from .caches import cache_sizes
 from .processor import processor
 from .tuning import tuning_of_processor
 
 _PACKAGE = __package__.partition(".")[0]
+
+#: Instruction sets that use the module of another one: that module has their functions, too.
+_MODULES = {"x86_64_amx": "x86_64_v4"}
+
+#: Instruction sets that CONVGRAD_CY_ISA must name: they have run on a model, and on no processor yet.
+_ON_REQUEST = {"x86_64_amx"}
 
 
 def _is_built(name):
@@ -21,7 +27,10 @@ def _is_built(name):
 
 def available_isas():
     """The instruction sets that were built and that this machine supports, the best one last."""
-    return tuple(name for name in _cpu_features.supported() if _is_built(name))
+    names = [name for name in _cpu_features.supported() if _is_built(name)]
+    if names[-1:] == [*_MODULES.values()] and _cpu_features.allows_matrices():
+        names += _MODULES
+    return tuple(names)
 
 
 def _chosen_isa():
@@ -32,13 +41,14 @@ def _chosen_isa():
         raise ImportError(f"convgrad_cy was built without kernels for this machine, which supports {supported}")
     if wanted and wanted not in allowed:
         raise ImportError(f"CONVGRAD_CY_ISA must be one of {', '.join(allowed)} on this machine, was {wanted!r}")
-    return wanted or allowed[-1]
+    return wanted or [name for name in allowed if name not in _ON_REQUEST][-1]
 
 
 #: Name of the instruction set in use, and its module.
 isa = _chosen_isa()
-compiled = import_module(f"._kernels_{isa}", _PACKAGE)
-_tile = compiled.tile()
+compiled = import_module(f"._kernels_{_MODULES.get(isa, isa)}", _PACKAGE)
+*_sizes, _pairs = compiled.tile()
+_tile = (*_sizes, MATRICES if isa == "x86_64_amx" else int(_pairs))
 _caches = cache_sizes()
 _splits_vectors = _cpu_features.splits_vectors()
 _tuning = tuning_of_processor(processor(), _tile[2])
@@ -62,5 +72,5 @@ def this_machine(count=None):
 
 
 def run_tiles(dtype, depth, count):
-    """Run ``count`` full register tiles on each thread, and return their FLOP. No kernel is faster than they."""
-    return compiled.run_tiles(dtype.code, depth, count, threads())
+    """Run ``count`` full tiles on each thread, and return their FLOP. No kernel is faster than they."""
+    return compiled.run_tiles(dtype.code, depth, count, threads(), this_machine().tile.pairs(dtype))

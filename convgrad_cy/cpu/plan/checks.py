@@ -18,6 +18,7 @@ from math import prod
 import numpy as np
 
 from ...problem import AxisWalk
+from ..machine import MATRICES
 from .shared import whole
 from .steps import (
     ADDED,
@@ -133,8 +134,10 @@ def check_blocks(kernel, steps, blocks, shapes, lanes):
     batch, groups, channels = source[:3]
     outputs, sums = filter[1], kernel == "wgrad"
     positions = [max(size, 1) for size in target[3:]]
-    _flags(b.lanewise, b.positions_across, b.nontemporal, b.packs, b.pairs, b.target_in_memory)
-    need(b.prefetch in (0, 1, 2) and b.spreads in (0, 1, 2), "prefetch or spreads other than 0, 1 and 2")
+    _flags(b.lanewise, b.positions_across, b.nontemporal, b.packs, b.target_in_memory)
+    modes = b.prefetch, b.spreads, b.pairs
+    need(all(mode in (0, 1, 2) for mode in modes), "prefetch, spreads or pairs other than 0, 1 and 2")
+    need(not b.lanewise or b.pairs != MATRICES, "lanes in matrices")
     _counts(
         images=(b.images, max(batch, 1)), groups=(b.groups, max(groups, 1)),
         chunk=(b.chunk, max(channels, 1)), slices=(b.slices, batch * prod(positions) if sums else 1),

@@ -46,7 +46,7 @@ class Blocks(NamedTuple):
     nontemporal: bool  # whole lines of the target are written with non-temporal stores
     prefetch: int  # small groups prefetch the source: 0, not; 1, for later positions of a row; 2, for the next row
     packs: bool  # fprop and dgrad: each task packs its part of the filter
-    pairs: bool  # the tile multiplies pairs of bfloat16
+    pairs: int  # the tile multiplies pairs of bfloat16: VECTORS or MATRICES of cpu/machine, or 0
     groups: int = 1  # neighbouring groups that a task takes, with all their channels in one window
     phases: int = 1  # dgrad: walks (stride phases) that a task computes together
     target_in_memory: bool = False  # wgrad reads its target from memory, not from the cache

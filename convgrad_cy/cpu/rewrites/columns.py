@@ -24,7 +24,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..._repeat import array_at
 from ...problem import DGRAD, balanced_size
 from .. import winograd
-from ..machine import LINE_BYTES
+from ..machine import LINE_BYTES, MATRICES
 from ..machine.kernels import compiled
 from ..plan import scratch
 from ..plan.operand import Operand
@@ -42,6 +42,8 @@ def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
     """
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
+    if pairs == MATRICES:
+        return "tile registers form all products sooner"
     if problem.groups > tuning.most_column_groups:
         return Reason("there are more than {} groups", tuning.most_column_groups)
     axes = zip(problem.x, problem.y, problem.stride, strict=True)

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ...problem import DGRAD, WGRAD
+from ..machine import MATRICES
 from ..machine.register_tile import fits_half
 from ..plan.reasons import Ratio, Reason
 from .costs import FEW_TILES, costs_of, is_small
@@ -130,6 +131,8 @@ def decide(operation, problem, dtype, forced, tile):
     tuning = tile.tuning
     if not forced and problem.multiplications < tuning.least_tiled_products:
         return Decision(None, Reason("there are fewer than {} products", tuning.least_tiled_products))
+    if not forced and tile.pairs(dtype) == MATRICES:
+        return Decision(None, "tile registers form all products sooner")
     refused = tiling_refusal(operation, problem, dtype)
     if refused is not None:
         return Decision(None, Reason("it cannot compute {}", refused))
