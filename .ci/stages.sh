@@ -37,17 +37,13 @@ make_isas() {
 make_dist() { # this machine's instruction set only: the stage isas builds the others
     once build
     local isa epoch
-    isa=$(built_isa)
+    isa=$(chosen_isa)
     epoch=$(git -C "$CI_ROOT" log -1 --format=%ct) # the copy has no .git
     SOURCE_DATE_EPOCH=$epoch CONVGRAD_CY_BUILD_ISAS=$isa PYTHON=$python bash packaging/build.sh "$scratch/dist" \
         > "$scratch/dist.log" 2>&1 || { tail -50 "$scratch/dist.log"; return 1; }
 }
 
 chosen_isa() { "$python" -c 'from convgrad_cy import cpu; print(cpu.isa)'; }
-
-built_isa() { # x86_64_amx is a part of x86_64_v4's module
-    chosen_isa | sed 's/^x86_64_amx$/x86_64_v4/'
-}
 
 runnable_isas() { # the first one has the narrowest vectors
     (cd "$checkout" && "$python" -c 'from convgrad_cy import _cpu_features; print(*_cpu_features.supported())')
@@ -226,7 +222,7 @@ wheel() {
     once isas # their size is part of a release's
     once dist
     local chosen oldest
-    chosen=$(built_isa)
+    chosen=$(chosen_isa)
     "$python" .ci/wheel_contents.py "$chosen" "$scratch"/dist/*.whl
     echo "in a clean environment with NumPy alone, away from the checkout:"
     python3 -m venv "$scratch/clean"
