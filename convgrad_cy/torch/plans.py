@@ -11,9 +11,9 @@ from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
 from ..calls import prepared
 from ..checks import functions
+from ..cpu.machine.matrix_units import units_of_frameworks
 from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
-from .processor import left_to_pytorch
 
 #: The types of the kernels, except int32: PyTorch has no convolution of int32 on a CPU.
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -64,9 +64,9 @@ def check_tensors(*tensors):
             raise Declined(f"tensors of {first.dtype} and {tensor.dtype}")
         if tensor.numel() == 0:
             raise Declined("a tensor without elements")
-    reason = left_to_pytorch(first.dtype)
-    if reason is not None:
-        raise Declined(reason)
+    units = units_of_frameworks(str(first.dtype).removeprefix("torch."))
+    if units:
+        raise Declined(f"tensors of {first.dtype}, which PyTorch multiplies with {units} here")
 
 
 def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups):

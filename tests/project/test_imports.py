@@ -25,7 +25,7 @@ ALLOWED = {
     "dask": {"api", "arrays", "blocks", "calls", "checks", "checks.keywords", "dtypes", "problem"},
     "blocks": {"api", "arrays", "calls", "checks", "cpu", "dtypes", "problem", "settings"},
     "jax": {"_repeat", "_xla_ffi", "arrays", "calls", "checks", "cpu", "dtypes", "memo", "settings"},
-    "torch": {"_aten", "_cpu_features", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
+    "torch": {"_aten", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
     "": {"api", "explanation", "settings"},
     "explanation": {"arrays", "calls", "checks", "checks.keywords", "cpu"},
     "api": {"calls", "checks"},
