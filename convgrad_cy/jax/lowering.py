@@ -11,8 +11,8 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
+from .. import cpu
 from .._xla_ffi import close, handler
-from ..cpu.machine.matrix_units import units_of_frameworks
 from ..dtypes import BFLOAT16_BITS
 from ..settings.threads import get_num_threads
 from . import plans
@@ -55,7 +55,7 @@ def _check_types(lhs, rhs, out, preferred):
         raise Declined(f"operands of {lhs.dtype} and {rhs.dtype} with a result of {out.dtype}")
     if lhs.dtype.name not in _DTYPES:
         raise Declined(f"operands of {lhs.dtype}")
-    units = units_of_frameworks(lhs.dtype.name)
+    units = cpu.units_of_frameworks(lhs.dtype.name)
     if units:
         raise Declined(f"operands of {lhs.dtype}, which XLA multiplies with {units} here")
     if not all(type(size) is int for operand in (lhs, rhs, out) for size in operand.shape):

@@ -17,7 +17,7 @@ from . import lowering
 _state = None
 
 
-def _switch(wanted, algorithm):
+def _switch(wanted, algorithm=None):
     global _state
     if not wanted:
         if _state is not None:

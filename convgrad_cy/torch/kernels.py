@@ -8,9 +8,9 @@ import torch
 
 from .._aten import Backward, Forward, Untraced
 from ..memo.bounded import Bounded, counted
-from ..settings.algorithm import on_change
-from ..settings.threads import num_threads
-from . import plans
+from ..settings.algorithm import get_default_algorithm, on_change
+from ..settings.threads import is_forked_child, num_threads
+from . import call_texts, plans, trial
 
 logger = logging.getLogger("convgrad_cy.torch")
 
@@ -58,8 +58,8 @@ def previous(operator):
     return Untraced(others)
 
 
-def _kernel(operator, kind, plan):
-    """A kernel of class ``kind`` whose new calls the function ``plan`` plans."""
+def _kernel(operator, kind, plan, text):
+    """A kernel of class ``kind`` whose new calls the function ``plan`` plans, and ``text`` describes by their keys."""
     known = Bounded()
     _KNOWN.append(known)
 
@@ -77,8 +77,19 @@ def _kernel(operator, kind, plan):
             raise
         except Exception as error:
             planned = reported(error)
-        known.keep(key, planned, counted(), generation)
+        keep = partial(known.keep, key, size=counted(), generation=generation)
+        if plans.choices and type(planned) is not str:
+            planned = measured(planned, key, keep)
+        keep(planned)
         return planned
+
+    def measured(planned, key, keep):
+        """The entry of a new call in ``known`` while kernels are chosen by measurement."""
+        if is_forked_child() and key[-1] > 1:  # PyTorch's threads do not survive a fork, and its kernel waits for them
+            return planned
+        mask = key[-2] if type(planned) is tuple else None
+        environment = call_texts.environment(key[-1], plans.algorithm or get_default_algorithm())
+        return trial.of(planned, mask, plans.choices, (environment, text(key)), keep)
 
     def fail(key, error):
         reason = reported(error)
@@ -102,6 +113,6 @@ def _kernel(operator, kind, plan):
 
 #: Operator -> our kernel.
 KERNELS = {
-    "_convolution": _kernel("_convolution", Forward, plans.forward),
-    "convolution_backward": _kernel("convolution_backward", Backward, plans.backward),
+    "_convolution": _kernel("_convolution", Forward, plans.forward, call_texts.forward),
+    "convolution_backward": _kernel("convolution_backward", Backward, plans.backward, call_texts.backward),
 }

@@ -5,13 +5,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _aten, calls
+from .. import _aten, calls, cpu
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
 from ..calls import prepared
 from ..checks import functions
-from ..cpu.machine.matrix_units import units_of_frameworks
 from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
 
@@ -21,6 +20,9 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 #: The algorithm of `enable`, or None for the default algorithm.
 algorithm = None
+
+#: The choices between our kernel and PyTorch's (choices.py), or False without ``benchmark``.
+choices = False
 
 
 class Declined(Exception):
@@ -64,7 +66,7 @@ def check_tensors(*tensors):
             raise Declined(f"tensors of {first.dtype} and {tensor.dtype}")
         if tensor.numel() == 0:
             raise Declined("a tensor without elements")
-    units = units_of_frameworks(str(first.dtype).removeprefix("torch."))
+    units = cpu.units_of_frameworks(str(first.dtype).removeprefix("torch."))
     if units:
         raise Declined(f"tensors of {first.dtype}, which PyTorch multiplies with {units} here")
 
@@ -161,7 +163,7 @@ def forward(x, w, bias, *geometry):
 
 
 def backward(dy, x, w, bias_sizes, *geometry_and_mask):
-    """The results (dx, dw) of ``aten::convolution_backward``, None where the mask has False."""
+    """The results (dx, dw) of ``aten::convolution_backward``, None where the mask has False, and no other's results."""
     *geometry, mask = geometry_and_mask
     check_tensors(x, w, dy)
     geometry = geometry_of(x, *geometry)
@@ -177,7 +179,8 @@ def backward(dy, x, w, bias_sizes, *geometry_and_mask):
     if sizes is not None and tuple(sizes) != dy.shape[1:2]:
         raise Declined(f"a bias of the shape {tuple(sizes)} for {dy.shape[1]} channels")
     format = format_of(x, w, geometry, bias=None, bias_sizes=sizes)
-    return tuple(
+    dx, dw = (
         result_of(call, format, like) if wanted else None
         for call, like, wanted in ((data, x, mask[0]), (filter, w, mask[1]))
     )
+    return dx, dw, None

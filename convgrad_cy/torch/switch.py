@@ -1,6 +1,7 @@
 """``enable()`` and ``disable()``: the switch between our kernels in PyTorch's dispatcher and the earlier ones."""
 
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
@@ -11,6 +12,7 @@ from .. import cpu
 from ..settings.algorithm import get_default_algorithm
 from ..settings.wishes import Wishes
 from . import plans
+from .choices import Benchmark, opened
 from .kernels import KERNELS, PASSED_ON, forget, previous
 
 #: Some releases refuse a second kernel from Python unless this option is set.
@@ -35,9 +37,9 @@ def _register():
         _library = library
 
 
-def _switch(wanted, algorithm):
-    if algorithm != plans.algorithm:
-        plans.algorithm = algorithm
+def _switch(wanted, algorithm=None, choices=False):
+    if (algorithm, choices) != (plans.algorithm, plans.choices):
+        plans.algorithm, plans.choices = algorithm, choices
         forget()
     if wanted:
         _register()
@@ -48,11 +50,13 @@ def _switch(wanted, algorithm):
 _wishes = Wishes(_switch)
 
 
-def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
+def enable(
+    algorithm: Literal["auto", "direct"] | None = None, benchmark: bool | str | os.PathLike[str] | None = None
+) -> None:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
     It holds for all threads from the next call on, forward and backward, also in models that exist already. A second
-    call changes the algorithm at most. Other threads may compute meanwhile.
+    call replaces the settings of the first. Other threads may compute meanwhile.
 
     The first switch of a process puts two kernels into PyTorch's dispatcher, where they stay. PyTorch does not promise
     that this is safe while another thread computes a convolution, so the first switch should come earlier. A kernel
@@ -63,19 +67,26 @@ def enable(algorithm: Literal["auto", "direct"] | None = None) -> None:
     algorithm : str, optional
         "auto" or "direct", as in the functions of this package. The default is the setting of
         `convgrad_cy.set_default_algorithm`.
+    benchmark : bool, str or path, optional
+        With True, our kernel and PyTorch's compute the first calls of each shape in turn, and the faster one computes
+        the later calls. Input gradients and filter gradients may have different owners. The path of a file keeps the
+        choices there, for later runs, and also adds to them. By default our kernel computes every call that it
+        supports.
 
     Raises
     ------
+    OSError
+        The file `benchmark` can neither be read nor made.
     TypeError
-        `algorithm` is no string.
+        `algorithm` is no string, or `benchmark` is neither a bool nor a path.
     ValueError
-        `algorithm` is neither "auto" nor "direct".
+        `algorithm` is neither "auto" nor "direct", or `benchmark` is a file of another kind.
 
     See Also
     --------
     enabled : Switch it on for a block of code.
     """
-    _wishes.add("enable", algorithm)
+    _wishes.add("enable", algorithm, choices=opened(benchmark))
 
 
 def disable() -> None:
@@ -88,17 +99,22 @@ def disable() -> None:
 
 
 @contextmanager
-def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None]:
+def enabled(
+    algorithm: Literal["auto", "direct"] | None = None, benchmark: bool | str | os.PathLike[str] | None = None
+) -> Iterator[None]:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU within a ``with`` block.
 
     Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
     that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts.
-    Other threads may compute meanwhile, except at the first switch of a process: see `enable`.
+    This also holds for `benchmark`. Other threads may compute meanwhile, except at the first switch of a process: see
+    `enable`.
 
     Parameters
     ----------
     algorithm : str, optional
         The same as for `enable`.
+    benchmark : bool, str or path, optional
+        The same as for `enable`. False measures nothing within the block.
 
     Yields
     ------
@@ -106,7 +122,7 @@ def enabled(algorithm: Literal["auto", "direct"] | None = None) -> Iterator[None
         PyTorch's convolutions are computed here until the block ends.
     """
     key = object()
-    _wishes.add(key, algorithm)
+    _wishes.add(key, algorithm, choices=opened(benchmark))
     try:
         yield
     finally:
@@ -143,6 +159,8 @@ class Status(NamedTuple):
         Operator -> number of calls that were computed here.
     passed_on : dict
         (operator, reason) -> number of calls that went to PyTorch's own kernel while ours were enabled.
+    benchmark : Benchmark or None
+        The choices of ``enable(benchmark=...)``, None without it.
     """
 
     enabled: bool
@@ -152,6 +170,7 @@ class Status(NamedTuple):
     threads: int
     computed: dict[str, int]
     passed_on: dict[tuple[str, str], int]
+    benchmark: Benchmark | None
 
 
 def status() -> Status:
@@ -170,4 +189,5 @@ def status() -> Status:
         torch.get_num_threads(),
         {operator: kernel.computed for operator, kernel in KERNELS.items()},
         dict(PASSED_ON),
+        plans.choices.summary() if plans.choices else None,
     )

@@ -18,14 +18,15 @@ PACKAGE = ROOT / "convgrad_cy"
 ALLOWED = {
     "__main__": {"cli"},
     "cli": {
-        *("", "_repeat", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem", "settings", "shims"),
+        *("", "_repeat", "atomic_file", "checks.keywords", "cpu", "dtypes", "explanation", "gpu", "problem"),
+        *("settings", "shims"),
         *("jax", "torch"),  # the check, inside functions
     },
     "shims": {"", "api", "arrays", "checks", "checks.keywords", "dtypes", "problem"},
     "dask": {"api", "arrays", "blocks", "calls", "checks", "checks.keywords", "dtypes", "problem"},
     "blocks": {"api", "arrays", "calls", "checks", "cpu", "dtypes", "problem", "settings"},
     "jax": {"_repeat", "_xla_ffi", "arrays", "calls", "checks", "cpu", "dtypes", "memo", "settings"},
-    "torch": {"_aten", "_repeat", "arrays", "calls", "checks", "cpu", "memo", "settings"},
+    "torch": {"", "_aten", "_repeat", "arrays", "atomic_file", "calls", "checks", "cpu", "memo", "settings"},
     "": {"api", "explanation", "settings"},
     "explanation": {"arrays", "calls", "checks", "checks.keywords", "cpu"},
     "api": {"calls", "checks"},
@@ -54,6 +55,7 @@ ALLOWED = {
     "problem": {"phases"},
     "phases": set(),
     "typing": set(),  # for users' programs
+    "atomic_file": set(),
     "dtypes": set(),
     "memo": set(),
 }

@@ -16,7 +16,7 @@ from convgrad_cy.calls import prepared  # noqa: E402
 from convgrad_cy.cpu.machine import matrix_units  # noqa: E402
 from convgrad_cy.cpu.plan import walks  # noqa: E402
 from convgrad_cy.settings import threads  # noqa: E402
-from convgrad_cy.torch import kernels, plans  # noqa: E402
+from convgrad_cy.torch import call_texts, kernels, plans  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -181,7 +181,7 @@ def test_a_setting_that_changes_during_planning(monkeypatch):
 def maker(monkeypatch):
     """A function that returns the ``make`` of a kernel with another planner."""
     monkeypatch.setattr(kernels, "_KNOWN", [])
-    return lambda plan: kernels._kernel("_convolution", lambda known, make, *rest: make, plan)
+    return lambda plan: kernels._kernel("_convolution", lambda known, make, *rest: make, plan, call_texts.forward)
 
 
 def test_a_plan_is_made_for_the_threads_of_its_key(monkeypatch, maker):
