@@ -112,7 +112,6 @@ def opened(benchmark):
     else:
         raise TypeError(f"benchmark must be a bool or the path of a file, not {benchmark!r}")
     if path not in _opened:
-        _opened[path] = Choices(path)
-    else:
-        _opened[path].refresh()
+        return _opened.setdefault(path, Choices(path))
+    _opened[path].refresh()
     return _opened[path]

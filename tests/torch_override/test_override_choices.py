@@ -23,6 +23,7 @@ BOTH, DATA, FILTER = [True, True, False], [True, False, False], [False, True, Fa
 
 @pytest.fixture(autouse=True)
 def nothing_known():
+    torch.set_num_threads(1)  # on a busy machine PyTorch's threads wait for each other, longer than the planted pauses
     planted.forget()
     yield
     planted.forget()
@@ -64,7 +65,7 @@ def test_a_slow_forward_kernel_is_avoided(monkeypatch, slow, fast):
     key = FORWARD, trial.SLOWER
     assert after.passed_on.get(key, 0) - before.passed_on.get(key, 0) == (fast == THEIRS)
     times = after.benchmark.microseconds
-    assert times["chosen"] == times[fast] and times[slow] - times[fast] > 0.9e6 * planted.SLEEP / 2
+    assert times["chosen"] == times[fast] < 1e6 * planted.SLEEP <= times[slow]
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -213,6 +214,24 @@ def test_a_compiled_graph_is_measured_when_it_runs(readings, monkeypatch):
     with override.enabled(benchmark=True):
         settled(compiled, expected)
         assert at_the_end == [0] and readings
+        assert owners() == {("forward", THEIRS): 1}
+    torch.compiler.reset()
+
+
+def test_calls_that_the_compiler_leaves_to_eager_mode(monkeypatch):
+    """Dynamo traces the Python functions that such a frame calls, but must leave the measurement alone."""
+    planted.slow_ours(monkeypatch, "conv")
+
+    def network(x):
+        try:
+            torch._dynamo.graph_break()
+        finally:
+            x = torch.conv2d(x, W)
+        return x
+
+    compiled, expected = torch.compile(network, backend="eager"), (torch.conv2d(X, W),)
+    with override.enabled(benchmark=True):
+        settled(lambda: (compiled(X),), expected)
         assert owners() == {("forward", THEIRS): 1}
     torch.compiler.reset()
 

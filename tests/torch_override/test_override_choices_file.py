@@ -26,6 +26,7 @@ HERE = os.path.dirname(__file__)
 
 @pytest.fixture(autouse=True)
 def nothing_known():
+    torch.set_num_threads(1)  # on a busy machine PyTorch's threads wait for each other, longer than the planted pauses
     planted.forget()
     yield
     planted.forget()
@@ -254,6 +255,7 @@ def fork(work):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 with pytest.MonkeyPatch.context() as monkeypatch:
+    planted.SLEEP = 0.3  # PyTorch's two threads may wait for each other
     planted.slow_ours(monkeypatch, "conv")
     override.enable(benchmark=True)
     for threads in (2, 1):
