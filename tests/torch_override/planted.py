@@ -8,7 +8,7 @@ import convgrad_cy.torch as override
 from convgrad_cy.calls import prepared
 from convgrad_cy.torch import choices, kernels
 
-SLEEP = 0.03
+SLEEP = 0.1
 
 
 class _Slow:
