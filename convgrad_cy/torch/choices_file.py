@@ -18,7 +18,7 @@ _LONGEST_WAIT, _PAUSE = 1, 0.01  # seconds
 
 
 class Choice(NamedTuple):
-    """The chosen candidate of a shape, and the median time of each one that was measured.
+    """The chosen candidate of a shape, and the shortest time of each one that was measured.
 
     A candidate is named by the owners of its results, `OURS` or `THEIRS`, with a + between them. If both owners are the
     same, they are written once.

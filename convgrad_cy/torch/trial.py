@@ -5,7 +5,6 @@ each candidate finds the caches as it will find them later. A forward call has t
 gradients has four, because the two gradients may have different owners.
 """
 
-from statistics import median
 from threading import Lock
 from time import perf_counter
 
@@ -84,24 +83,25 @@ class Trial:
         self._times[name].append(perf_counter() - begin)
         chosen = self._chosen()
         if chosen is not None:
-            times = {name: round(1e6 * self._median(name), 3) for name in self._plans}
+            times = {name: round(1e6 * self._shortest(name), 3) for name in self._plans}
             self._kept(self._choices.decide(self._key, Choice(chosen, times)))
         return result
 
-    def _median(self, name):
-        return median(self._times[name][_UNCOUNTED:])
+    def _shortest(self, name):
+        """The shortest counted time of a candidate: other programs only add to it."""
+        return min(self._times[name][_UNCOUNTED:])
 
     def _chosen(self):
         """The name of the chosen candidate after a full round, or None while more calls are needed."""
         counted = {len(self._times[name]) - _UNCOUNTED for name in self._left}
         if len(counted) > 1 or min(counted) < _FEWEST:
             return None
-        medians = {name: self._median(name) for name in self._left}
-        fastest = min(medians.values())
-        self._left = [name for name in self._left if medians[name] <= _CLEARLY * fastest]
+        times = {name: self._shortest(name) for name in self._left}
+        fastest = min(times.values())
+        self._left = [name for name in self._left if times[name] <= _CLEARLY * fastest]
         if len(self._left) > 1 and min(counted) < _MOST:
             return None
-        return next(name for name in self._left if medians[name] <= _TIE * fastest)
+        return next(name for name in self._left if times[name] <= _TIE * fastest)
 
     def _kept(self, choice):
         """The plan of a choice, which is kept for later calls."""

@@ -150,6 +150,7 @@ def chosen(monkeypatch, seconds):
         ([1.0], [9.0, 0.9], trial.SLOWER),
         ([1.0, 1.0, 7.0, 1.0], [1.2], OURS),  # one disturbed call
         ([1.2], [1.0, 1.0, 7.0, 1.0], trial.SLOWER),
+        ([1.0, 3.0, 3.0, 1.0, 3.0], [1.2], OURS),  # a busy machine
     ],
 )
 def test_the_choice_of_two(monkeypatch, ours, theirs, fast):
