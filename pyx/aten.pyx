@@ -4,9 +4,10 @@
     aten::convolution_backward(dy, x, w, bias_sizes, stride, …, groups, output_mask) -> (dx, dw, d_bias)
 
 The key of a call holds everything that its plan depends on. The first call with a key makes a plan, or a reason to
-decline. Later calls with this key run the plan on the tensors' memory. Declined calls go to PyTorch's own kernel. In
-Python this lookup would take longer than a small convolution. The module needs no header of PyTorch, because it reads
-tensors by their Python attributes.
+decline. Later calls with this key run the plan on the tensors' memory. Declined calls go to PyTorch's own kernel. While
+``enable(benchmark=True)`` still measures a shape, its plan is a function that runs one of several plans. In Python this
+lookup would take longer than a small convolution. The module needs no header of PyTorch, because it reads tensors by
+their Python attributes.
 """
 
 import sys
@@ -135,10 +136,11 @@ cdef object bias_gradient(dy):
 cdef class Kernel:
     """The common part of the forward and the backward kernel.
 
-    ``known`` maps the key of a call to its plan, or to the reason why the call is declined. ``make`` adds the entry of
-    a new key. ``fail`` replaces a plan that could not be run by a reason. ``count`` receives the reason of each
-    declined call. ``threads()`` is the number of threads to use. ``previous`` is the kernel that was registered before
-    (PyTorch's or another package's). It computes all declined calls, and all calls unless ``active``.
+    ``known`` maps the key of a call to its plan, or to the reason why the call is declined, or to an `Untraced`
+    function of (kernel, key, call), which selects a plan and calls ``run``. ``make`` adds the entry of a new key.
+    ``fail`` replaces a plan that could not be run by a reason. ``count`` receives the reason of each declined call.
+    ``threads()`` is the number of threads to use. ``previous`` is the kernel that was registered before (PyTorch's or
+    another package's). It computes all declined calls, and all calls unless ``active``.
     """
     cdef dict known
     cdef object make, fail, count, threads
@@ -169,6 +171,11 @@ cdef class Forward(Kernel):
         plan = self.known.get(key)
         if plan is None:
             plan = self.make(key, x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
+        return plan(self, key, call) if type(plan) is Untraced else self.run(plan, key, call)
+
+    cpdef object run(self, plan, tuple key, tuple call):
+        """The result of a call by a plan or, where the plan is a reason, by the earlier kernel."""
+        x, w, bias = call[0], call[1], call[2]
         if type(plan) is Result:
             if not ((<Result>plan).takes(x) and (<Result>plan).takes(w)):
                 return self.pass_on(UNREADABLE, call)
@@ -197,8 +204,17 @@ cdef class Backward(Kernel):
         plan = self.known.get(key)
         if plan is None:
             plan = self.make(key, *call)
+        return plan(self, key, call) if type(plan) is Untraced else self.run(plan, key, call)
+
+    cpdef object run(self, plan, tuple key, tuple call):
+        """The results of a call by a plan or, where the plan is a reason, by the earlier kernel.
+
+        A plan is (data, filter, mask): our two gradients or None, and the mask of the results that are the earlier
+        kernel's, or None.
+        """
+        dy, x, w, mask = call[0], call[1], call[2], call[10]
         if type(plan) is tuple:
-            data, filter = plan
+            data, filter, other_mask = plan
             one = data if data is not None else filter
             if not (one is None or (<Result>one).takes(dy) and (<Result>one).takes(x) and (<Result>one).takes(w)):
                 return self.pass_on(UNREADABLE, call)
@@ -209,5 +225,9 @@ cdef class Backward(Kernel):
                 plan = self.fail(key, failed.__cause__)
             else:
                 self.computed += 1
-                return dx, dw, bias_gradient(dy) if output_mask[2] else None
+                if other_mask is None:
+                    return dx, dw, bias_gradient(dy) if mask[2] else None
+                others = self.previous(*call[:10], other_mask)
+                dx, dw = others[0] if dx is None else dx, others[1] if dw is None else dw
+                return dx, dw, others[2] if other_mask[2] else bias_gradient(dy) if mask[2] else None
         return self.pass_on(plan, call)

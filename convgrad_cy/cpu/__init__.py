@@ -20,6 +20,7 @@ from .machine.kernels import openmp as openmp
 from .machine.kernels import run_tiles as run_tiles
 from .machine.kernels import this_machine as this_machine
 from .machine.kernels import threads as threads
+from .machine.matrix_units import units_of_frameworks as units_of_frameworks
 from .plan.operand import Operand as Operand
 from .plan.pipeline import Pipeline
 from .plan.task import WRITERS, Task

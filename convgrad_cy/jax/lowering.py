@@ -11,6 +11,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
+from .. import cpu
 from .._xla_ffi import close, handler
 from ..dtypes import BFLOAT16_BITS
 from ..settings.threads import get_num_threads
@@ -54,6 +55,9 @@ def _check_types(lhs, rhs, out, preferred):
         raise Declined(f"operands of {lhs.dtype} and {rhs.dtype} with a result of {out.dtype}")
     if lhs.dtype.name not in _DTYPES:
         raise Declined(f"operands of {lhs.dtype}")
+    units = cpu.units_of_frameworks(lhs.dtype.name)
+    if units:
+        raise Declined(f"operands of {lhs.dtype}, which XLA multiplies with {units} here")
     if not all(type(size) is int for operand in (lhs, rhs, out) for size in operand.shape):
         raise Declined("symbolic shapes")
 

@@ -39,6 +39,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
+def is_forked_child() -> bool:
+    """Whether another process has made this one by ``fork()``."""
+    return _is_child
+
+
 def _max_threads_without_openmp():
     """The number of threads that OpenMP's runtime would use: the environment's, or all processors."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()

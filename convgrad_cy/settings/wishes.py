@@ -9,8 +9,8 @@ class Wishes:
     """The open calls of a framework's ``enable()`` and of its ``enabled()`` blocks.
 
     ``change(wanted, **settings)`` is called after each change, under the lock. ``wanted`` says whether a request is
-    open. Each setting, such as ``algorithm``, is from the latest open request in which it is not None. A setting that
-    all requests leave to its default is missing.
+    open. Each setting, such as ``algorithm``, is from the latest open request that names it. A setting that none names
+    is missing. A missing algorithm is the process's default.
     """
 
     def __init__(self, change):
@@ -20,12 +20,16 @@ class Wishes:
     def __bool__(self):
         return bool(self._requests)
 
-    def add(self, key, algorithm, **others):
-        """Add a request of ``key`` as the latest one. It replaces an earlier request of this key."""
+    def add(self, key, algorithm, **settings):
+        """Add a request of ``key`` as the latest one. It replaces an earlier request of this key.
+
+        A request does not name a setting that is None.
+        """
         algorithm = None if algorithm is None else choice(algorithm, "algorithm", DEFAULTS)
+        settings = {"algorithm": algorithm, **settings}
         with self._lock.held:
             self._requests.pop(key, None)
-            self._requests[key] = {"algorithm": algorithm, **others}
+            self._requests[key] = {name: value for name, value in settings.items() if value is not None}
             self._changed()
 
     def drop(self, key):
@@ -42,6 +46,6 @@ class Wishes:
 
     def _changed(self):
         settings = {}
-        for request in self._requests.values():
-            settings |= {name: value for name, value in request.items() if value is not None}
+        for asked in self._requests.values():
+            settings |= asked
         self._change(bool(self._requests), **settings)

@@ -8,9 +8,9 @@ import torch
 
 from .._aten import Backward, Forward, Untraced
 from ..memo.bounded import Bounded, counted
-from ..settings.algorithm import on_change
-from ..settings.threads import num_threads
-from . import plans
+from ..settings.algorithm import get_default_algorithm, on_change
+from ..settings.threads import is_forked_child, num_threads
+from . import call_texts, plans, trial
 
 logger = logging.getLogger("convgrad_cy.torch")
 
@@ -63,8 +63,11 @@ def _threads_of(key):
     return num_threads(key[-1])
 
 
-def kernel(operator, kind, plan, within=_threads_of):
-    """A kernel of class ``kind``. The function ``plan`` plans its new calls, in the context ``within(key)``."""
+def kernel(operator, kind, plan, text=None, within=_threads_of):
+    """A kernel of class ``kind``. The function ``plan`` plans its new calls, in the context ``within(key)``.
+
+    ``text(key)`` describes a call, for choices by measurement. Without it, nothing is measured.
+    """
     known = Bounded()
     _KNOWN.append(known)
 
@@ -82,8 +85,19 @@ def kernel(operator, kind, plan, within=_threads_of):
             raise
         except Exception as error:
             planned = reported(error)
-        known.keep(key, planned, counted(), generation)
+        keep = partial(known.keep, key, size=counted(), generation=generation)
+        if text and plans.choices and type(planned) is not str:
+            planned = measured(planned, key, keep)
+        keep(planned)
         return planned
+
+    def measured(planned, key, keep):
+        """The entry of a new call in ``known`` while kernels are chosen by measurement."""
+        if is_forked_child() and key[-1] > 1:  # PyTorch's threads do not survive a fork, and its kernel waits for them
+            return planned
+        mask = key[-2] if type(planned) is tuple else None
+        environment = call_texts.environment(key[-1], plans.algorithm or get_default_algorithm())
+        return trial.of(planned, mask, plans.choices, (environment, text(key)), keep)
 
     def fail(key, error):
         reason = reported(error)
@@ -107,6 +121,6 @@ def kernel(operator, kind, plan, within=_threads_of):
 
 #: Operator -> our kernel for the CPU.
 KERNELS = {
-    "_convolution": kernel("_convolution", Forward, plans.forward),
-    "convolution_backward": kernel("convolution_backward", Backward, plans.backward),
+    "_convolution": kernel("_convolution", Forward, plans.forward, call_texts.forward),
+    "convolution_backward": kernel("convolution_backward", Backward, plans.backward, call_texts.backward),
 }

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _aten, calls
+from .. import _aten, calls, cpu
 from .._aten import Result, Untraced
 from .._repeat import Work
 from ..arrays import NUMPY, numpy_dtypes
@@ -13,7 +13,6 @@ from ..calls import prepared
 from ..checks import functions
 from ..memo.bounded import count, counted
 from .memory_format import memory_format, strides
-from .processor import left_to_pytorch
 
 #: The types of the kernels, except int32: PyTorch has no convolution of int32.
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -24,6 +23,9 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 #: The algorithm of `enable`, or None for the default algorithm.
 algorithm = None
+
+#: The choices between our kernel and PyTorch's (choices.py), or False without ``benchmark``.
+choices = False
 
 
 class Declined(Exception):
@@ -71,9 +73,9 @@ def check_tensors(*tensors):
 
 def check_processor(dtype):
     """Decline the types that PyTorch multiplies faster on this processor."""
-    reason = left_to_pytorch(dtype)
-    if reason is not None:
-        raise Declined(reason)
+    units = cpu.units_of_frameworks(str(dtype).removeprefix("torch."))
+    if units:
+        raise Declined(f"tensors of {dtype}, which PyTorch multiplies with {units} here")
 
 
 def geometry_of(x, stride, padding, dilation, transposed, output_padding, groups):
@@ -210,11 +212,12 @@ def forward(x, w, bias, *geometry):
 
 
 def backward(dy, x, w, bias_sizes, *geometry_and_mask):
-    """The plans of the results (dx, dw) of ``aten::convolution_backward``, None where the mask has False."""
+    """The plans of (dx, dw) of ``aten::convolution_backward`` (None where the mask has False), and no other mask."""
     *geometry, mask = geometry_and_mask
     check_tensors(x, w, dy)
     check_processor(x.dtype)
     planned, format = backward_calls(checked, dy, x, w, bias_sizes, geometry_of(x, *geometry), mask)
-    return tuple(
+    dx, dw = (
         None if call is None else result_of(call, format, like) for call, like in zip(planned, (x, w), strict=True)
     )
+    return dx, dw, None

@@ -1,6 +1,7 @@
 """``enable()`` and ``disable()``: the switch between our kernels in PyTorch's dispatcher and the earlier ones."""
 
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
@@ -12,6 +13,7 @@ from .._aten import Untraced
 from ..settings.algorithm import get_default_algorithm
 from ..settings.wishes import Wishes
 from . import plans
+from .choices import Benchmark, opened
 from .kernels import KERNELS, PASSED_ON, forget, previous
 
 #: Some releases refuse a second kernel from Python unless this option is set.
@@ -36,10 +38,10 @@ def _register(key, kernels):
     _library = library
 
 
-def _switch(wanted, algorithm=None, cuda=False):
+def _switch(wanted, algorithm=None, choices=False, cuda=False):
     global _cuda
-    if algorithm != plans.algorithm:
-        plans.algorithm = algorithm
+    if (algorithm, choices) != (plans.algorithm, plans.choices):
+        plans.algorithm, plans.choices = algorithm, choices
         forget()
     if wanted and _library is None:
         _register("CPU", KERNELS)
@@ -66,7 +68,12 @@ def _checked(cuda):
 _wishes = Wishes(_switch)
 
 
-def enable(algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | Literal["all"] = False) -> None:
+def enable(
+    algorithm: Literal["auto", "direct"] | None = None,
+    benchmark: bool | str | os.PathLike[str] | None = None,
+    *,
+    cuda: bool | Literal["all"] = False,
+) -> None:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU, in this process, until `disable`.
 
     It holds for all threads from the next call on, forward and backward, also in models that exist already. A second
@@ -82,6 +89,11 @@ def enable(algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | L
     algorithm : str, optional
         "auto" or "direct", as in the functions of this package. The default is the setting of
         `convgrad_cy.set_default_algorithm`.
+    benchmark : bool, str or path, optional
+        With True, our kernel and PyTorch's compute the first calls of each shape on a CPU in turn, and the faster one
+        computes the later calls. Input gradients and filter gradients may have different owners. The path of a file
+        keeps the choices there, for later runs, and also adds to them. By default our kernel computes every call that
+        it supports.
     cuda : bool or str, optional
         With True, convgrad_cy also computes tensors on NVIDIA's GPUs. It takes the kinds of gradients that were timed
         and were faster than cuDNN, and PyTorch computes all others. "all" takes every call that the kernels support,
@@ -89,10 +101,13 @@ def enable(algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | L
 
     Raises
     ------
+    OSError
+        The file `benchmark` can neither be read nor made.
     TypeError
-        `algorithm` is no string.
+        `algorithm` is no string, or `benchmark` is neither a bool nor a path.
     ValueError
-        `algorithm` is neither "auto" nor "direct", `cuda` is not False, True or "all", or PyTorch or CuPy is for ROCm.
+        `algorithm` is neither "auto" nor "direct", `benchmark` is a file of another kind, `cuda` is not False, True or
+        "all", or PyTorch or CuPy is for ROCm.
     ImportError
         `cuda` is not False, and CuPy is not installed.
 
@@ -100,7 +115,7 @@ def enable(algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | L
     --------
     enabled : Switch it on for a block of code.
     """
-    _wishes.add("enable", algorithm, cuda=_checked(cuda))
+    _wishes.add("enable", algorithm, choices=opened(benchmark), cuda=_checked(cuda))
 
 
 def disable() -> None:
@@ -114,19 +129,24 @@ def disable() -> None:
 
 @contextmanager
 def enabled(
-    algorithm: Literal["auto", "direct"] | None = None, *, cuda: bool | Literal["all"] = False
+    algorithm: Literal["auto", "direct"] | None = None,
+    benchmark: bool | str | os.PathLike[str] | None = None,
+    *,
+    cuda: bool | Literal["all"] = False,
 ) -> Iterator[None]:
     """Let convgrad_cy compute PyTorch's convolutions on the CPU within a ``with`` block.
 
     Blocks may be nested, and several threads may be in blocks: a block switches the whole process, and the last one
-    that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts, and
-    so does the last `cuda` that is not False. Other threads may compute meanwhile, except at the first switch of a
-    process: see `enable`.
+    that ends switches back, unless `enable` was called. If several algorithms are asked for, the last one counts. This
+    also holds for `benchmark`, and for a `cuda` that is not False. Other threads may compute meanwhile, except at the
+    first switch of a process: see `enable`.
 
     Parameters
     ----------
     algorithm : str, optional
         The same as for `enable`.
+    benchmark : bool, str or path, optional
+        The same as for `enable`. False measures nothing within the block.
     cuda : bool or str, optional
         The same as for `enable`.
 
@@ -136,7 +156,7 @@ def enabled(
         PyTorch's convolutions are computed here until the block ends.
     """
     key = object()
-    _wishes.add(key, algorithm, cuda=_checked(cuda))
+    _wishes.add(key, algorithm, choices=opened(benchmark), cuda=_checked(cuda))
     try:
         yield
     finally:
@@ -174,6 +194,8 @@ class Status(NamedTuple):
         CUDA" and "convolution_backward on CUDA" count the calls on GPUs.
     passed_on : dict
         (operator, reason) -> number of calls that went to PyTorch's own kernel while ours were enabled.
+    benchmark : Benchmark or None
+        The choices of ``enable(benchmark=...)``, None without it.
     """
 
     enabled: bool
@@ -183,6 +205,7 @@ class Status(NamedTuple):
     threads: int
     computed: dict[str, int]
     passed_on: dict[tuple[str, str], int]
+    benchmark: Benchmark | None
 
 
 def status() -> Status:
@@ -201,4 +224,5 @@ def status() -> Status:
         torch.get_num_threads(),
         {operator: kernel.computed for operator, kernel in KERNELS.items()} | (_cuda.computed() if _cuda else {}),
         dict(PASSED_ON),
+        plans.choices.summary() if plans.choices else None,
     )

@@ -7,7 +7,7 @@ from operations import DTYPES
 
 from convgrad_cy import _cpu_features, cpu
 from convgrad_cy.cpu.direct.plan import plan
-from convgrad_cy.cpu.machine import MATRICES, VECTORS, kernels
+from convgrad_cy.cpu.machine import MATRICES, VECTORS, kernels, matrix_units
 from convgrad_cy.cpu.plan.steps import Blocks
 from convgrad_cy.dtypes import TABLE
 from convgrad_cy.problem import DGRAD, FPROP, WGRAD, ConvProblem
@@ -47,6 +47,13 @@ def test_variable_decides(levels, monkeypatch):
     monkeypatch.setenv("CONVGRAD_CY_ISA", AMX)
     with pytest.raises(ImportError, match="must be one of x86_64_v3, x86_64_v4 on this machine, was 'x86_64_amx'"):
         kernels._chosen_isa()
+
+
+@pytest.mark.parametrize("isa, left", [("x86_64_v4", {"AMX-BF16", "AMX-FP16"}), (AMX, {"AMX-FP16"})])
+def test_frameworks_keep_the_types_that_we_do_not_multiply(monkeypatch, isa, left):
+    monkeypatch.setattr(matrix_units, "isa", isa)
+    monkeypatch.setattr(matrix_units, "matrix_units", lambda: ("AMX-BF16", "AMX-FP16"))
+    assert matrix_units.units.__wrapped__() == left
 
 
 def test_module_multiplies_as_its_row_says():

@@ -13,6 +13,7 @@ from jax import export
 
 import convgrad_cy.jax as override
 from convgrad_cy.calls import prepared
+from convgrad_cy.cpu.machine import matrix_units
 from convgrad_cy.jax import lowering
 
 pytestmark = pytest.mark.jax
@@ -40,6 +41,36 @@ def passed_on(function, *operands):
 def test_types(dtype):
     reasons = passed_on(conv, X.astype(dtype), W.astype(dtype))
     assert set(reasons) <= {f"operands of {dtype}", "operands of float32"} and f"operands of {dtype}" in reasons
+
+
+FOUND = {
+    ("AMX-BF16", "AMX-FP16", "AVX512-FP16"): {"bfloat16": "AMX-BF16", "float16": "AMX-FP16 and AVX512-FP16"},
+    ("AMX-BF16", "AVX512-FP16"): {"bfloat16": "AMX-BF16", "float16": "AVX512-FP16"},
+    ("AVX512-FP16",): {"float16": "AVX512-FP16"},
+    (): {},
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("units", FOUND)
+def test_types_that_the_processor_multiplies(monkeypatch, units, dtype):
+    """If XLA has instructions that we lack, it must compute the types of these instructions, forward and backward."""
+    monkeypatch.setattr(matrix_units, "units", lambda: {*units})
+    used = FOUND[units].get(dtype)
+    reasons = [] if used is None else [f"operands of {dtype}, which XLA multiplies with {used} here"]
+    lowered = sum(override.status().lowered.values())
+
+    def step(x, w):
+        y, gradients = jax.vjp(conv, x, w)
+        return sum(part.astype("float32").sum() for part in (y, *gradients(y * 0 + 1)))
+
+    before = override.status().passed_on
+    with override.enabled():
+        found = jax.jit(step)(X.astype(dtype), W.astype(dtype))
+    assert np.isfinite(found)
+    after = override.status()
+    assert [reason for reason, count in after.passed_on.items() if count > before.get(reason, 0)] == reasons
+    assert (sum(after.lowered.values()) > lowered) == (used is None)
 
 
 def test_a_result_of_another_type():

@@ -13,9 +13,10 @@ import convgrad_cy.torch as override  # noqa: E402
 from convgrad_cy import _cpu_features, cpu  # noqa: E402
 from convgrad_cy._aten import UNREADABLE, Result  # noqa: E402
 from convgrad_cy.calls import prepared  # noqa: E402
+from convgrad_cy.cpu.machine import matrix_units  # noqa: E402
 from convgrad_cy.cpu.plan import walks  # noqa: E402
 from convgrad_cy.settings import threads  # noqa: E402
-from convgrad_cy.torch import kernels, plans, processor  # noqa: E402
+from convgrad_cy.torch import call_texts, kernels, plans  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -182,7 +183,7 @@ def test_a_setting_that_changes_during_planning(monkeypatch):
 def maker(monkeypatch):
     """A function that returns the ``make`` of a kernel with another planner."""
     monkeypatch.setattr(kernels, "_KNOWN", [])
-    return lambda plan: kernels.kernel("_convolution", lambda known, make, *rest: make, plan)
+    return lambda plan: kernels.kernel("_convolution", lambda known, make, *rest: make, plan, call_texts.forward)
 
 
 def test_a_plan_is_made_for_the_threads_of_its_key(monkeypatch, maker):
@@ -214,7 +215,7 @@ FOUND = {
 @pytest.mark.parametrize("units", FOUND)
 def test_types_that_the_processor_multiplies(monkeypatch, units):
     """If PyTorch has instructions that we lack, it must compute the types of these instructions."""
-    monkeypatch.setattr(processor, "units", lambda: {*units})
+    monkeypatch.setattr(matrix_units, "units", lambda: {*units})
     for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
         before = override.status()
         with override.enabled():
