@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .. import atomic_file
 from .._repeat import bound_arrays
-from . import atomic_file
 from .operations import OPERATIONS, attributes_of, call
 from .output import reason
 

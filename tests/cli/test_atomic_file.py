@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from commands import PLOT_STAND_IN, assert_one_line, start, status_of
 
-from convgrad_cy.cli import atomic_file
+from convgrad_cy import atomic_file
 
 ARRAYS = {"x": np.ones((1, 1, 4, 4)), "w": np.ones((1, 1, 3, 3))}
 RUN = ("run", "conv", "in.npz", "out.npz")

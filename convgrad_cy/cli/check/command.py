@@ -2,8 +2,8 @@
 
 from time import perf_counter
 
-from ... import cpu
-from .. import atomic_file, output
+from ... import atomic_file, cpu
+from .. import output
 from . import processes, report
 from .child import PARTS
 from .functions import FUNCTIONS

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from convgrad_cy.cli import atomic_file
+from convgrad_cy import atomic_file
 from convgrad_cy.cli.output import reason
 
 COLUMNS = 10
