@@ -51,7 +51,9 @@ KERNELS = {
     "mma_wgrad with engine": ("mma_wgrad.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma_wgrad float32": ("mma_wgrad.cu", "wgrad", DENSE, "float32", "high", CHANNELS_LAST),
     "mma_wgrad float64": ("mma_wgrad.cu", "wgrad", DENSE, "float64", "high", CHANNELS_LAST),
-    "pack bfloat16": ("pack.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
+    "transpose bfloat16": ("transpose.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
+    "transpose float32": ("transpose.cu", "wgrad", DENSE, "float32", "high", CHANNELS_FIRST),
+    "pack bfloat16": ("pack.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
     "reduce bfloat16": ("reduce.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "simt float32": ("simt.cu", "dgrad", DENSE, "float32", "ieee", CHANNELS_LAST),
     "depthwise bfloat16": ("depthwise.cu", "dgrad", DEPTHWISE, "bfloat16", "high", CHANNELS_LAST),
@@ -99,6 +101,14 @@ BUDGETS = {
     "mma_wgrad float64": {
         "sm_80": Budget(3708, 27, "STG.E.128 STG.E.64", 198, 2),
         "sm_90a": Budget(3971, 9, "STG.E.128 STG.E.64", 220, 2),
+    },
+    "transpose bfloat16": {
+        "sm_80": Budget(689, 0, "STG.E.128 STG.E.64", 42, 5),
+        "sm_90a": Budget(717, 0, "STG.E.128 STG.E.64", 32, 8),
+    },
+    "transpose float32": {
+        "sm_80": Budget(1362, 1, "STG.E.128 STG.E.64", 42, 5),
+        "sm_90a": Budget(1389, 0, "STG.E.128 STG.E.64", 34, 6),
     },
     "pack bfloat16": {
         "sm_80": Budget(833, 0, "STG.E.128", 32, 8),
