@@ -55,6 +55,7 @@ def planned(task, join):
         unpacked = unpacking(target, task.dtype, kind, number) if splits == 1 else None
         if unpacked is None:
             return None
+        # A chunk may have columns beyond the last channel, but none of another joined phase: these have 32 channels.
         result, last = Result(number, result.element, unpacked.strides, True), (unpacked.launch,)
         sizes.append(unpacked.size)
     clocks += len((*steps, *last)) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))

@@ -9,7 +9,7 @@ from simulated import CHANNELS_FIRST, H200, Case, task_without_memory
 from tensor_cores import KINDS
 
 from bench.gpu import forced
-from convgrad_cy.gpu import families, mma, tiles, transpose
+from convgrad_cy.gpu import families, joins, mma, tiles, transpose
 from convgrad_cy.gpu.plan import Operand
 
 #: More than one block in both directions, with remainders: 144 positions, and channels that fill no chunk.
@@ -76,6 +76,20 @@ def test_results_of_tma(problem, kernel, dtype):
         for schedule in SCHEDULES:
             found = case.run(plan, schedule)
             np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.simulator
+def test_joined_phases():
+    """Columns of two joined phases must be unpacked to the positions of both."""
+    problem = parse('mb2ic32iw128oc40kw4sw2pw1n"phases"')
+    tensors, results = integer_tensors(problem, "bfloat16")
+    case = Case("dgrad", problem, tensors)
+    join = joins.joins(case.task)[-1]
+    assert join.phases == (1, 1, 2)
+    with forced.taking("mma", forced.Product(ENGINE, 1, join)):
+        plan = mma.launches(case.task)
+    assert sources(plan) == ["transpose.cu", "spread.cu", "mma_engine.cu", "transpose.cu"]
+    np.testing.assert_array_equal(case.run(plan).astype(np.float64), results["dgrad"])
 
 
 def test_partial_sums_need_no_unpacking():
