@@ -26,11 +26,11 @@ def check(path):
 
 
 @contextmanager
-def replaced(path):
+def replaced(path, is_durable=True):
     """Open a new binary file, which replaces ``path`` at the end of the block if the block raises nothing.
 
-    Readers find the old file or the whole new one, even after a crash of the machine. A link stays a link. A killed
-    process leaves a file ``.convgrad_cy.*.unfinished`` in the folder.
+    Readers find the old file or the whole new one. If it ``is_durable``, this holds after a crash of the machine, too.
+    A link stays a link. A killed process leaves a file ``.convgrad_cy.*.unfinished`` in the folder.
     """
     target = os.path.realpath(path)
     unfinished = _unfinished(target)
@@ -38,7 +38,8 @@ def replaced(path):
         with open(unfinished, "xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if is_durable:
+                os.fsync(file.fileno())
         os.replace(unfinished, target)
     except BaseException:
         with suppress(OSError):

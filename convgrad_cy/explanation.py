@@ -176,6 +176,12 @@ def tasks(function, shapes, dtype=None, **keywords):
     return [cpu.task_of(*prepared.cpu_arguments(*part)) for part in parts]
 
 
+def gpu_tasks(function, shapes, dtype, devices, **keywords):
+    """The ``gpu.Task`` of each result of a call that has terms, on each of these ``gpu.Device``s."""
+    parts = [part for part in _parts(function, shapes, dtype, keywords) if 0 not in part[1].shape]
+    return [prepared.gpu_task(*part, device) for part in parts for device in devices]
+
+
 def _parts(function, shapes, dtype, keywords):
     """(function, geometry, arrays) of each result of a call: the arrays are like its two inputs and the result."""
     name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))

@@ -61,3 +61,10 @@ def tasks(
     dtype: DTypeLike | None = None,
     **keywords: Unpack[_Keywords],
 ) -> list[Any]: ...
+def gpu_tasks(
+    function: str | Callable[..., Any],
+    shapes: _Shapes,
+    dtype: DTypeLike | None,
+    devices: Sequence[Any],
+    **keywords: Unpack[_Keywords],
+) -> list[Any]: ...

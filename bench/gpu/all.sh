@@ -53,6 +53,7 @@ python=${PYTHON:-python3}
 deadline=$(($(date +%s) + LIMIT))
 export python deadline VARIANTS=${VARIANTS:-}
 export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} CUPY_CACHE_DIR=${CUPY_CACHE_DIR:-$PWD/.gpu_cache}
+export CONVGRAD_CY_CACHE_DIR=${CONVGRAD_CY_CACHE_DIR:-$CUPY_CACHE_DIR}
 mkdir -p "$folder" "$CUPY_CACHE_DIR"
 failed=()
 

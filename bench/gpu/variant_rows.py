@@ -50,7 +50,7 @@ LAYERS = {
         mb1ic31ih17oc136kh3ph1n"tails_wgrad"
         mb2g24ic24ih5iw13oc24kh2kw3ph1pw1n"tails_depthwise"
         mb2g24ic24ih6iw27oc24kh3sh2ph1n"tails_depthwise_stride2"
-        mb1ic16ih9oc24kh3ph1n"vectors"
+        mb1ic32ih8oc40kh3ph1n"vectors"
         mb1g8ic32ih12iw10oc40kh3sh2ph1n"joined"
         [planned]
         mb2ic40ih13iw11oc44kh3ph1n"tails"

@@ -47,6 +47,15 @@ def prepare(function, geometry, arrays, threads=None):
     return cpu.prepare(*cpu_arguments(function, geometry, arrays), threads)
 
 
+def gpu_task(function, geometry, arrays, device):
+    """The task of a part on a ``gpu.Device``. ``arrays`` are like its inputs and its result, at aligned addresses."""
+    from .. import gpu
+
+    operation, geometry, places = part_of(function, geometry)
+    views = [(tensor.shape, tensor.strides, 0) for tensor in tensors_of(geometry, places, arrays)]
+    return gpu.task_of(operation, geometry.problem, geometry.dtype, geometry.precision, views, device)
+
+
 def too_little(function, shape, dtype, error):
     """The exception for a part that found no memory; the message ends with the text of ``error``."""
     asked, said = f"a result of shape {shape} and dtype {lookup(dtype).name}", str(error)

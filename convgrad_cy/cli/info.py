@@ -11,6 +11,7 @@ import convgrad_cy as cg
 from convgrad_cy import _repeat, cpu, dtypes, gpu
 from convgrad_cy.cli import output
 from convgrad_cy.cli.output import one_line
+from convgrad_cy.gpu import compiler, cubins
 from convgrad_cy.problem import DGRAD, ConvProblem
 from convgrad_cy.settings.without_openmp import HINT
 
@@ -50,14 +51,20 @@ def _devices(cupy):
         yield f"{properties['name'].decode()} (sm_{device.arch}, {device.processors} multiprocessors, {memory})", device
 
 
-def _compiler(cupy):
+def _compiler():
     """The compiler of CUDA code, or the reason why there is none."""
     try:
-        cupy.RawModule(code='extern "C" __global__ void nothing() {}').compile()
-        major, minor = cupy.cuda.nvrtc.getVersion()
+        major, minor = compiler.version()
+        compiler.compiled('extern "C" __global__ void nothing() {}', compiler.options_of(90, ()))
     except Exception as error:  # every exception is a reason why nothing can be compiled
         return f"none: {one_line(error)}"
     return f"NVRTC {major}.{minor}"
+
+
+def _cubins():
+    """The folder of compiled kernels, and their number and size."""
+    sizes = [path.stat().st_size for path in cubins.folder().glob("*.cubin")]
+    return f"{cubins.folder()} ({len(sizes)} kernels, {sum(sizes) / 2**20:.1f} MiB)"
 
 
 def _kernels(device):
@@ -82,12 +89,13 @@ def gpu_lines():
 
         devices = list(_devices(cupy))
     except Exception as error:
-        return [("GPU", f"none: CuPy is installed, but {one_line(error)}")]
+        return [("GPU", f"none: CuPy is installed, but {one_line(error)}"), ("GPU cache", _cubins())]
     if not devices:
-        return [("GPU", "none: CuPy finds no device")]
+        return [("GPU", "none: CuPy finds no device"), ("GPU cache", _cubins())]
     rows = [(name, _kernels(device)) for name, device in devices]
     return [
-        ("CuPy", f"{cupy.__version__}, compiler: {_compiler(cupy)}"),
+        ("CuPy", f"{cupy.__version__}, compiler: {_compiler()}"),
+        ("GPU cache", _cubins()),
         *[row for name, kernels in rows for row in (("GPU", name), ("GPU kernels", kernels))],
     ]
 

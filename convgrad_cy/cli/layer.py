@@ -26,8 +26,8 @@ class Layer(NamedTuple):
     y: tuple
     keywords: dict[str, Any]
 
-    def explained(self, function, dtype):
-        """The explanation of one of the layer's functions."""
+    def call(self, function):
+        """The shapes of the arrays of one of the layer's functions, and its keywords."""
         own = {
             "conv": ((self.x, self.w), {}),
             "conv_backward_data": ((self.y, self.w), {"x_shape": self.x}),
@@ -37,7 +37,12 @@ class Layer(NamedTuple):
             "conv_transpose_backward_filter": ((self.x, self.y), {"w_shape": self.w}),
         }
         shapes, asked = own[function]
-        return cg.explain(function, shapes, dtype, **self.keywords | asked)
+        return shapes, self.keywords | asked
+
+    def explained(self, function, dtype):
+        """The explanation of one of the layer's functions."""
+        shapes, keywords = self.call(function)
+        return cg.explain(function, shapes, dtype, **keywords)
 
     def described(self):
         """The layer as a dict, for JSON."""

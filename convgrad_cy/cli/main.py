@@ -6,7 +6,7 @@ An error is one line on standard error, never a traceback. ``STATUSES`` lists th
 import argparse
 
 import convgrad_cy
-from convgrad_cy.cli import output
+from convgrad_cy.cli import compile, output
 from convgrad_cy.cli.check import command as checking
 from convgrad_cy.cli.demo import plot, training
 from convgrad_cy.cli.explain import BadProblem, add_arguments, print_explanation
@@ -18,7 +18,7 @@ STATUSES = """\
 exit status:
   0    all is well; of run: OUT.npz is in place, even if the report of it could not be printed
   1    the check or the demo found something wrong
-  2    bad input, a file that cannot be written, or a report that cannot be printed
+  2    bad input, a file that cannot be written, a compiler that is missing, or a report that cannot be printed
   130  interrupted, as by Ctrl-C; nothing is said then
   141  nobody reads the report any more, as behind "| head"; nothing is said then
 """
@@ -114,6 +114,9 @@ def make_parser():
     about = "the kernels that a call would run on this machine's CPU, and why others are rejected"
     add_arguments(commands.add_parser("explain", help=about))
 
+    about = "compile the GPU kernels of layers ahead; this needs no GPU"
+    compile.add_arguments(commands.add_parser("compile", help=about))
+
     command = commands.add_parser(
         "run",
         help="run one operation on arrays from a file",
@@ -167,13 +170,15 @@ def main(arguments=None):
             print_info()
         elif options.command == "explain":
             print_explanation(options)
+        elif options.command == "compile":
+            compile.compile_layers(options)
         elif options.command == "run":
             return run_command(options, prefix)
         elif options.command == "check":
             return 0 if checking.check(options.json) else 1
         else:
             return demo_command(options)
-    except (BadInput, BadProblem, plot.NoPlot, checking.NoReport) as error:
+    except (BadInput, BadProblem, compile.NotCompiled, plot.NoPlot, checking.NoReport) as error:
         output.complain(f"{prefix}: error: {output.one_line(error)}")
         return 2
     except KeyboardInterrupt:

@@ -67,6 +67,9 @@ ENGINE_ADVANTAGE = 1.2
 #: Time factor of TMA plans if half of each box or more is beyond the last channel.
 HALF_EMPTY = 1.5
 
+#: 16-bit results that mma.cu stores one by one, per clock of a multiprocessor: its loop has 38 instructions for 32.
+STORED_SINGLY = 3.4
+
 #: Clocks of a block in addition to its stages: the first stages arrive, and the sums are stored.
 _BLOCK_CLOCKS = 1500
 

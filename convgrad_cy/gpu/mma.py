@@ -10,7 +10,7 @@ from math import inf, prod
 
 from ..problem import WGRAD
 from . import engine, mma_engine, reduce, simt
-from .costs import LAUNCH_CLOCKS, best_split, best_tile, memory_clocks
+from .costs import LAUNCH_CLOCKS, STORED_SINGLY, best_split, best_tile, memory_clocks
 from .joins import ALONE, joins, view
 from .operands import correlation, digits_of, macros_of, packed_operands, result_of, with_reduction
 from .pack import CHANNELS, can_pack
@@ -100,6 +100,8 @@ def _correlate(task, join):
     result = result_of(task, kind, target, splits, sizes)
     pointers = (source.number, filter.number, result.number)
     last = result.strides[CHANNELS] == 1
+    if not last and kind.size == 2 and kind.planes == 1:
+        clocks += prod(target.shape) / (STORED_SINGLY * device.processors)
     for phases in phases_of(task, join):
         arguments = integers(
             correlation(phases, batch, source, filter, channels, columns, splits, each),
@@ -186,6 +188,8 @@ def variants(devices=_DEVICES):
     ):
         packed = (("PACKED", kind.element), ("PLANES", str(kind.planes)), ("STORAGE", storage))
         found |= {("pack.cu", "pack", packed), ("spread.cu", "spread", packed)}
+        if kind.size == 2:
+            found.add(("transpose.cu", "transpose", packed))
         for device in devices:
             for tile in tiles(kind, device):
                 for result in {storage, kind.sums}:

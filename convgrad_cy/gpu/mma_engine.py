@@ -5,11 +5,12 @@ from math import prod
 from . import engine
 from .costs import ENGINE_ADVANTAGE, HALF_EMPTY, LAUNCH_CLOCKS, best_tile, memory_clocks
 from .joins import ALONE, view
-from .operands import correlation, macros_of, packed_operands, result_of, with_reduction
+from .operands import Result, correlation, macros_of, packed_operands, result_of, with_reduction
 from .pack import CHANNELS, Packed
-from .plan import FILTER, SOURCE, Launch, Plan, integers
+from .plan import FILTER, SOURCE, WORKSPACE, Launch, Plan, integers
 from .products import MOST, kind_of, phases_of, products_of
 from .tiles import by_engine, residence, shared_bytes
+from .transpose import unpacking
 
 
 def _by_depth(task, kind):
@@ -48,10 +49,16 @@ def planned(task, join):
     tile, splits, each, clocks = best_tile(kind, device, groups, products, compiled)
     if source.channels <= engine.CHANNELS // 2:
         clocks *= HALF_EMPTY
-    result = result_of(task, kind, target, splits, sizes)
+    result, last = result_of(task, kind, target, splits, sizes), ()
     if result.strides[CHANNELS] != 1 or not result.whole_chunks:
-        return None
-    clocks += len(steps) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
+        number = WORKSPACE + len(sizes)
+        unpacked = unpacking(target, task.dtype, kind, number) if splits == 1 else None
+        if unpacked is None:
+            return None
+        # A chunk may have columns beyond the last channel, but none of another joined phase: these have 32 channels.
+        result, last = Result(number, result.element, unpacked.strides, True), (unpacked.launch,)
+        sizes.append(unpacked.size)
+    clocks += len((*steps, *last)) * LAUNCH_CLOCKS + 2 * memory_clocks(device, sum(sizes))
     blocks, count = residence(kind, tile, device)
     columns, axes = channels * prod(join.phases), engine.image_axes(phases)
     macros = macros_of(kind, tile, count, RESULT=result.element, FILTER_BY_DEPTH=int(by_depth))
@@ -77,6 +84,7 @@ def planned(task, join):
                 engine.correlation_maps(kind, tile, walks, axes, batch, source, filter, columns, by_depth),
             )
         )
+    steps += last
     return Plan(*with_reduction(task, target, result, splits, steps, sizes)), clocks / ENGINE_ADVANTAGE
 
 

@@ -4,6 +4,7 @@ from math import prod
 from typing import NamedTuple
 
 from .plan import Launch, integers
+from .transpose import packing
 
 _BITS = 12  # log2 of the elements of a block: BITS of pack.cu
 _MOST_ROWS_BITS = 9
@@ -38,14 +39,25 @@ def pack(number, operand, dtype, kind, workspace):
         # Kernels form addresses outside, too, and these must also be aligned.
         strides = [stride if size > 1 else 0 for stride, size in zip(operand.strides, operand.shape, strict=True)]
         return Packed(number, tuple(strides), 0, operand.shape[CHANNELS], None, 0)
-    extents = [operand.shape[axis] for axis in _ROW_AXES]
-    channels, rows = operand.shape[CHANNELS], prod(extents)
+    channels = operand.shape[CHANNELS]
+    rows = prod(operand.shape) // channels
     padded = -(-channels // kind.chunk) * kind.chunk
     strides = [1] * 6
     step = padded
     for axis in reversed(_ROW_AXES):
         strides[axis] = step
         step *= operand.shape[axis]
+    size = kind.planes * rows * padded * kind.size
+    launch = packing(number, operand, dtype, kind, workspace, padded)
+    if launch is None:
+        launch = _packing(number, operand, dtype, kind, workspace, padded)
+    return Packed(workspace, tuple(strides), rows * padded, padded, launch, size)
+
+
+def _packing(number, operand, dtype, kind, workspace, padded):
+    """The launch that packs an operand with any strides."""
+    extents = [operand.shape[axis] for axis in _ROW_AXES]
+    channels, rows = operand.shape[CHANNELS], prod(extents)
     width_bits = min(max((padded - 1).bit_length(), _BITS - _MOST_ROWS_BITS), _BITS // 2)
     rows_bits = _BITS - width_bits
     nearest = min((abs(operand.strides[a]) for a in _ROW_AXES if operand.shape[a] > 1), default=0)
@@ -61,8 +73,7 @@ def pack(number, operand, dtype, kind, workspace):
         along_rows,
     )
     grid = (-(-rows >> rows_bits), -(-padded >> width_bits), 1)
-    launch = Launch("pack.cu", macros, "pack", grid, (_THREADS, 1, 1), 0, (number, workspace), arguments)
-    return Packed(workspace, tuple(strides), rows * padded, padded, launch, kind.planes * rows * padded * kind.size)
+    return Launch("pack.cu", macros, "pack", grid, (_THREADS, 1, 1), 0, (number, workspace), arguments)
 
 
 def can_pack(operand):

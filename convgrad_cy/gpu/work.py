@@ -9,15 +9,11 @@ import numpy as np
 
 from ..memo.bounded import count
 from ..memo.locks import ForkSafeLock
+from . import compiler, cubins
 from .joined import joined
-from .module import is_grouped, text
+from .module import text
 from .plan import Device
 from .tensor_map import BYTES, Encoder, can_encode
-
-_OPTIONS = ("-std=c++17",)
-
-#: CuPy passes sm_90, which lacks the instructions of sm_90a. The first option of a name counts.
-_GROUPED_OPTIONS = (*_OPTIONS, "-arch=sm_90a")
 
 #: Shared memory of a block above which a kernel must request its dynamic part, however small that is.
 _SHARED_UNASKED = 48 << 10
@@ -40,9 +36,8 @@ _LAUNCH_BYTES = 1 << 10
 #: Number of address sets for which a launch keeps its tensor maps. Equal layers of a network share the launch.
 _MOST_ENCODED = 64
 
-#: The architecture whose warpgroups and TMA are used, and the oldest NVRTC that lets us ask for sm_90a. An older one
-#: refuses a second -arch, and CuPy passes the first.
-_GROUPED_ARCH, _GROUPED_NVRTC = 90, (12, 9)
+#: The architecture whose warpgroups and TMA are used, and the oldest NVRTC that is known to compile these kernels.
+_GROUPED_ARCH, _GROUPED_NVRTC = 90, (12, 4)
 
 #: Workspaces of a call are one allocation; each begins at a multiple of this.
 _SPACE = 512
@@ -54,14 +49,14 @@ def device_of(number):
     import cupy
 
     device = cupy.cuda.Device(number)
-    return described(int(device.compute_capability), device.attributes, _nvrtc(cupy), can_encode())
+    return described(int(device.compute_capability), device.attributes, _nvrtc(), can_encode())
 
 
-def _nvrtc(cupy):
-    """The version of CuPy's NVRTC; (0, 0) if there is none, which the first compilation reports."""
+def _nvrtc():
+    """The version of NVRTC; (0, 0) if there is none, which the first compilation reports."""
     try:
-        return cupy.cuda.nvrtc.getVersion()
-    except Exception:  # CuPy raises errors of several kinds
+        return compiler.version()
+    except ImportError:
         return 0, 0
 
 
@@ -94,29 +89,14 @@ def _memory_bytes(attributes):
     return 2 * memory_clock * (width / 8) / clock / attributes["MultiProcessorCount"]  # two transfers in a clock
 
 
-def _is_without_compiler(error):
-    """Whether CuPy found no CUDA headers or no NVRTC."""
-    return "CUDA headers" in str(error) or type(error).__name__ == "DynamicLibNotFoundError"
-
-
-def options_of(macros):
-    """Our options for the compiler. CuPy adds its own after them."""
-    return _GROUPED_OPTIONS if is_grouped(macros) else _OPTIONS
-
-
 def _compiled(key):
-    """The compiled module of a text on the current device. CuPy also keeps the binary in its cache on disk."""
+    """The module of a text, compiled or found in the folder of cubins, and loaded on the current device."""
     import cupy
 
-    source, macros, _ = key
-    module = cupy.RawModule(code=text(source, macros), options=options_of(macros))
-    try:
-        module.compile()
-    except RuntimeError as error:
-        if not _is_without_compiler(error):
-            raise
-        needed = "CuPy must be able to compile CUDA code, for which it needs NVRTC and headers"
-        raise ImportError(f"{needed}: pip install 'cupy-cuda13x[ctk]' (CuPy says: {error})") from error
+    source, macros, device = key
+    path = cubins.path_of(text(source, macros), compiler.options_of(device_of(device).arch, macros))
+    module = cupy.RawModule(path=str(path))
+    module.compile()  # loads the file
     return module
 
 

@@ -16,7 +16,7 @@ from convgrad_cy.cli.demo import training
 from convgrad_cy.cli.problem_text import LETTERS
 
 
-@pytest.mark.parametrize("command", [(), ("info",), ("check",), ("demo",), ("explain",), ("run",)])
+@pytest.mark.parametrize("command", [(), ("info",), ("check",), ("demo",), ("explain",), ("compile",), ("run",)])
 def test_help(command, capsys):
     assert status_of(*command, "--help") == 0
     text = capsys.readouterr().out

@@ -4,7 +4,11 @@ NumPy refuses its arrays, as it refuses CuPy's, so the package cannot work on th
 a driver refuses are refused (driver.py).
 """
 
+import atexit
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -199,20 +203,63 @@ class Function(Kernel):
 
 
 class RawModule:
-    def __init__(self, *, code, options=()):
-        assert all(option.startswith("-") for option in options)
-        self._code = code
+    """A module from a text, or from a file that NVRTC's stand-in has made: its cubin is the text."""
+
+    def __init__(self, *, code=None, path=None):
+        self._code = Path(path).read_text() if code is None else code
 
     def compile(self):
         process.driver.check_safe("a module is loaded")
-        compiled.append(self._code)
 
     def get_function(self, name):
         return Function(self._code, name)
 
 
+class NVRTCError(RuntimeError):
+    pass
+
+
+class Nvrtc:
+    """The stand-in for NVRTC. Its programs are lists of a text, and then its cubin."""
+
+    NVRTCError = NVRTCError
+
+    @staticmethod
+    def getVersion():
+        return 13, 0
+
+    @staticmethod
+    def createProgram(text, name, headers, include_names):
+        return [text]
+
+    @staticmethod
+    def compileProgram(program, options):
+        assert all(option.startswith("-") for option in options)
+        compiled.append(program[0])
+        program.append(program[0].encode())
+
+    @staticmethod
+    def getCUBIN(program):
+        return program[1]
+
+    @staticmethod
+    def getProgramLog(program):
+        return f"the log of {program[0]}"
+
+    @staticmethod
+    def destroyProgram(program):
+        program.clear()
+
+
 #: Names of the kernels that were launched, and texts that were compiled.
 launches, compiled = [], []
+
+
+def new_folder():
+    """A folder for compiled kernels, which are not real ones. It is removed at the end of the process."""
+    folder = tempfile.mkdtemp(prefix="fake_cupy.")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _module():
@@ -238,7 +285,7 @@ def _module():
             streamCaptureModeRelaxed=RELAXED,
             CUDARuntimeError=DriverError,
         ),
-        nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
+        nvrtc=Nvrtc,
     )
     cupy.ndarray, cupy.empty, cupy.zeros, cupy.array, cupy.RawModule = ndarray, empty, zeros, array, RawModule
     return cupy
@@ -247,11 +294,13 @@ def _module():
 def install(monkeypatch):
     """Install the module as CuPy, and forget all that was known of earlier arrays."""
     from convgrad_cy import calls
-    from convgrad_cy.gpu import tensor_map, work
+    from convgrad_cy.gpu import cubins, tensor_map, work
 
     for remembered in (work.device_of, work._function):
         remembered.cache_clear()
     monkeypatch.setattr(work, "_MODULES", {})
+    monkeypatch.setattr(cubins, "_own", cubins._OwnFolder())
+    monkeypatch.setenv(cubins.VARIABLE, new_folder())
     monkeypatch.setattr(tensor_map, "_driver", lambda: tensor_maps.LIBRARY)
     monkeypatch.setattr(calls, "_KNOWN", Bounded())
     monkeypatch.setattr(process, "driver", Driver())

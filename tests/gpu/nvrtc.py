@@ -7,16 +7,14 @@ import subprocess
 import sysconfig
 import tempfile
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+
+from convgrad_cy.gpu.compiler import OPTIONS
 
 #: The version that CI installs, and the version of the measured machine.
 VERSION = (13, 0)
 _SITE = Path(sysconfig.get_paths()["purelib"]) / "nvidia"
-#: CuPy 14's options for a RawModule, for an environment without CuPy. It passes the first ones if the module has none.
-_RECORDED = ("--std=c++17",)
-_LAST = ("-ftz=true", "-arch={arch}", "--device-as-default-execution-space")
 _REPORT = re.compile(
     r"Function properties for (?P<kernel>\w+)\n\D*(?P<stack>\d+) bytes stack frame, "
     r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads\n.*Used (?P<registers>\d+) registers"
@@ -86,21 +84,10 @@ def disassembler():
     return found[0] if found else None
 
 
-@cache
-def options(arch, ours=()):
-    """All options that NVRTC gets when CuPy compiles a RawModule with ``ours`` for a GPU of this architecture."""
-    first = ours or _RECORDED
-    if find_spec("cupy"):
-        from cupy._core import core
-
-        first = core.assemble_cupy_compiler_options(ours)
-    return (*first, *(option.format(arch=arch) for option in _LAST))
-
-
-def compile(text, arch, site=_SITE, ours=()):
-    """A cubin, and the report of ptxas for each kernel in it. ``ours`` are the options of the RawModule."""
+def compile(text, arch, site=_SITE):
+    """A cubin with the package's options, and the report of ptxas for each kernel in it."""
     nvrtc, program = _library(site), ctypes.c_void_p()
-    arguments = [option.encode() for option in (*options(arch, ours), "--ptxas-options=-v")]
+    arguments = [option.encode() for option in (*OPTIONS, f"-arch={arch}", "--ptxas-options=-v")]
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kern.cu", 0, None, None)
     try:
         failed = nvrtc.nvrtcCompileProgram(program, len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))

@@ -154,7 +154,7 @@ def test_long_sum_of_ones(kernel, dtype):
 def test_every_value_is_rounded_once(kernel, dtype):
     """Each finite value times a factor must be the float32 product, rounded to nearest, ties to even.
 
-    CuPy compiles with -ftz, so values that are subnormal in float32, as in bfloat16, are left out.
+    Kernels are compiled with -ftz, so values that are subnormal in float32, as in bfloat16, are left out.
     """
     least = np.finfo(np.float32).tiny
     values = np.arange(2**16, dtype=np.uint16).view(dtype_of(dtype))

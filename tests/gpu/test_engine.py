@@ -44,8 +44,9 @@ def of(kernel, problem, dtype="bfloat16", formats=CHANNELS_LAST, device=H200):
 @pytest.mark.parametrize("formats", (CHANNELS_FIRST, CHANNELS_LAST))
 def test_a_dense_layer(kernel, formats):
     for dtype in ("bfloat16", "float16"):
-        is_stored = kernel == "wgrad" or formats == CHANNELS_LAST  # whole chunks of channels
-        assert mma.engine_brings(of(kernel, DENSE, dtype, formats)) == is_stored
+        assert mma.engine_brings(of(kernel, DENSE, dtype, formats))
+        is_stored = kernel == "wgrad" or formats == CHANNELS_LAST  # 27 x 27 positions first cannot be unpacked
+        assert mma.engine_brings(of(kernel, parse('mb8ic128ih27oc128kh3ph1n"odd"'), dtype, formats)) == is_stored
 
 
 @kernels
@@ -120,11 +121,14 @@ def planned(kernel, problem, **keywords):
 
 @pytest.mark.tuning
 def test_where_it_is_taken():
-    """Half-empty boxes and results without nearest channels must decline. Filters must be used in place."""
+    """Half-empty boxes must decline. Filters must be used in place, and results with channels first unpacked."""
     dense, few = 'mb64ic256ih28oc256kh3ph1n"dense"', 'mb2ic32id64oc32kd3pd1n"few"'
     assert planned("dgrad", dense) == planned("fprop", dense) == ["mma_engine.cu"]
     assert planned("dgrad", few) == ["pack.cu", "mma.cu"]
-    assert planned("dgrad", dense, formats=CHANNELS_FIRST) == ["pack.cu", "pack.cu", "mma.cu"]
+    first = ["transpose.cu", "pack.cu", "mma_engine.cu", "transpose.cu"]
+    assert planned("dgrad", dense, formats=CHANNELS_FIRST) == first
+    odd = 'mb64ic256ih27oc256kh3ph1n"odd"'
+    assert planned("dgrad", odd, formats=CHANNELS_FIRST) == ["pack.cu", "pack.cu", "mma.cu"]
     assert planned("dgrad", dense, device=H200._replace(engine=False)) == ["pack.cu", "mma.cu"]
     for device in (H200, H200._replace(engine=False)):
         task = of("wgrad", parse(dense), device=device)

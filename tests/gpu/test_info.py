@@ -6,14 +6,15 @@ import fake_cupy
 
 from convgrad_cy import dtypes
 from convgrad_cy.cli import info
-from convgrad_cy.gpu import families
+from convgrad_cy.gpu import compiler, cubins, families
 
 
 def test_gpus(monkeypatch):
     fake_cupy.install(monkeypatch)
     monkeypatch.setattr(info, "find_spec", lambda name: name)
-    compiler, *devices = info.gpu_lines()
+    compiler, (_, folder), *devices = info.gpu_lines()
     assert compiler == ("CuPy", "14, compiler: NVRTC 13.0")
+    assert folder == f"{cubins.folder()} (0 kernels, 0.0 MiB)"
     assert devices[::2] == [("GPU", "Imagined GPU (sm_90, 132 multiprocessors, 80 GiB)")] * 2
     for name, kernels in devices[1::2]:
         assert name == "GPU kernels"
@@ -26,18 +27,18 @@ def test_no_device(monkeypatch):
     fake_cupy.install(monkeypatch)
     monkeypatch.setattr(info, "find_spec", lambda name: name)
     sys.modules["cupy"].cuda.runtime.getDeviceCount = lambda: 0
-    assert info.gpu_lines() == [("GPU", "none: CuPy finds no device")]
+    assert info.gpu_lines()[0] == ("GPU", "none: CuPy finds no device")
 
 
 def test_nothing_can_be_compiled(monkeypatch):
     fake_cupy.install(monkeypatch)
     monkeypatch.setattr(info, "find_spec", lambda name: name)
 
-    def compile(self):
-        raise RuntimeError("no headers\nanywhere")
+    def compile(text, options):
+        raise compiler.CompileError("no such\noption")
 
-    monkeypatch.setattr(fake_cupy.RawModule, "compile", compile)
-    assert info.gpu_lines()[0] == ("CuPy", "14, compiler: none: no headers anywhere")
+    monkeypatch.setattr(compiler, "compiled", compile)
+    assert info.gpu_lines()[0] == ("CuPy", "14, compiler: none: no such option")
 
 
 def test_a_cupy_for_amd_gpus(monkeypatch):
@@ -45,4 +46,4 @@ def test_a_cupy_for_amd_gpus(monkeypatch):
     monkeypatch.setattr(info, "find_spec", lambda name: name)
     monkeypatch.setattr(sys.modules["cupy"].cuda.runtime, "is_hip", True)
     said = "none: CuPy is installed, but it is for ROCm, and the kernels are for NVIDIA GPUs"
-    assert info.gpu_lines() == [("GPU", said)]
+    assert info.gpu_lines()[0] == ("GPU", said)

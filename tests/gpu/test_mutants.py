@@ -42,6 +42,7 @@ def without_barrier(family, kernel, problem, place, **others):
 UNREACHED = 'mb1ic5ih12oc9kh2sh3n"unreached"'
 OCTETS = 'mb4g8ic64ih14oc64kh3ph1n"octets"'
 LARGE = 'mb2ic40ih13oc44kh3ph1n"large"'
+ROWS = 'mb2ic35ih12oc75kh3ph1n"rows"'
 GROUPS = "2d_depthwise_many"
 BFLOAT = {"dtype": "bfloat16"}
 MUTANTS = {
@@ -90,6 +91,21 @@ MUTANTS = {
     ),
     "pack without a barrier": without_barrier(
         mma, "fprop", LARGE, "{barrier}\n    for (int i = threadIdx.x; i < (1 << BITS) / CHUNK", formats=CHANNELS_FIRST
+    ),
+    "transpose without a barrier": without_barrier(
+        mma, "fprop", ROWS, "{barrier}\n    const int64_t padded_left", formats=CHANNELS_FIRST, **BFLOAT
+    ),
+    "transpose, a chunk elsewhere": Mutant(
+        mma, "fprop", ROWS, "chunk_place(row + k, word / 4)", "chunk_place(row, word / 4)", "bfloat16", CHANNELS_FIRST
+    ),
+    "transpose, channels beyond the last": Mutant(
+        mma,
+        "fprop",
+        ROWS,
+        "row < rows_left ? columns_left - column : 0",
+        "columns_left - column",
+        "bfloat16",
+        CHANNELS_FIRST,
     ),
     "reduce without a barrier": without_barrier(
         mma, "wgrad", LARGE, "{barrier}\n    if (thread >= rows * WIDTH)", formats=CHANNELS_FIRST

@@ -41,6 +41,8 @@ INSTRUCTIONS = {
     ("mma_engine.cu", "bf16", "engine"): ["HGMMA.*F32.BF16", r"UTMALDG.4D.IM2COL", r"UTMALDG.5D ", "USETMAXREG"],
     ("mma_wgrad.cu", "f16", "engine"): ["HGMMA.*F32 ", r"UTMALDG.4D.IM2COL", "USETMAXREG"],
     ("mma_wgrad.cu", "bf16", "engine"): ["HGMMA.*F32.BF16", r"UTMALDG.4D.IM2COL", "USETMAXREG"],
+    ("transpose.cu", "f16"): [r"LDG\.E\.128", r"STS\.128", r"STG\.E\.128"],
+    ("transpose.cu", "bf16"): [r"LDG\.E\.128", r"STS\.128", r"STG\.E\.128"],
     ("simt.cu", "float"): ["FFMA", r"LDS.*128"],
     ("simt.cu", "f16"): ["FFMA", r"LDS.*128"],
     ("simt.cu", "bf16"): ["FFMA", r"LDS.*128"],

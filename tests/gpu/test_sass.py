@@ -51,7 +51,9 @@ KERNELS = {
     "mma_wgrad with engine": ("mma_wgrad.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "mma_wgrad float32": ("mma_wgrad.cu", "wgrad", DENSE, "float32", "high", CHANNELS_LAST),
     "mma_wgrad float64": ("mma_wgrad.cu", "wgrad", DENSE, "float64", "high", CHANNELS_LAST),
-    "pack bfloat16": ("pack.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
+    "transpose bfloat16": ("transpose.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
+    "transpose float32": ("transpose.cu", "wgrad", DENSE, "float32", "high", CHANNELS_FIRST),
+    "pack bfloat16": ("pack.cu", "dgrad", DENSE, "bfloat16", "high", CHANNELS_FIRST),
     "reduce bfloat16": ("reduce.cu", "wgrad", DENSE, "bfloat16", "high", CHANNELS_LAST),
     "simt float32": ("simt.cu", "dgrad", DENSE, "float32", "ieee", CHANNELS_LAST),
     "depthwise bfloat16": ("depthwise.cu", "dgrad", DEPTHWISE, "bfloat16", "high", CHANNELS_LAST),
@@ -86,19 +88,27 @@ BUDGETS = {
         "sm_90a": Budget(586, 0, "STG.E.128", 32, 8),
     },
     "mma_wgrad bfloat16": {
-        "sm_80": Budget(4886, 3, "STG.E STG.E.64", 236, 2),
-        "sm_90a": Budget(5746, 1, "STG.E STG.E.64", 239, 1),
+        "sm_80": Budget(5359, 29, "STG.E STG.E.64", 239, 2),
+        "sm_90a": Budget(6133, 9, "STG.E STG.E.64", 239, 1),
     },
     "mma_wgrad with engine": {
-        "sm_90a": Budget(5000, 1, "STG.E STG.E.64", 168, 1),
+        "sm_90a": Budget(5412, 9, "STG.E STG.E.64", 168, 1),
     },
     "mma_wgrad float32": {
-        "sm_80": Budget(4149, 3, "STG.E STG.E.64", 242, 1),
-        "sm_90a": Budget(4496, 1, "STG.E STG.E.64", 246, 2),
+        "sm_80": Budget(3846, 10, "STG.E STG.E.64", 242, 1),
+        "sm_90a": Budget(4096, 1, "STG.E STG.E.64", 246, 2),
     },
     "mma_wgrad float64": {
-        "sm_80": Budget(3764, 3, "STG.E.128 STG.E.64", 198, 2),
-        "sm_90a": Budget(4010, 1, "STG.E.128 STG.E.64", 220, 2),
+        "sm_80": Budget(3708, 27, "STG.E.128 STG.E.64", 198, 2),
+        "sm_90a": Budget(3971, 9, "STG.E.128 STG.E.64", 220, 2),
+    },
+    "transpose bfloat16": {
+        "sm_80": Budget(689, 0, "STG.E.128 STG.E.64", 42, 5),
+        "sm_90a": Budget(717, 0, "STG.E.128 STG.E.64", 32, 8),
+    },
+    "transpose float32": {
+        "sm_80": Budget(1362, 1, "STG.E.128 STG.E.64", 42, 5),
+        "sm_90a": Budget(1389, 0, "STG.E.128 STG.E.64", 34, 6),
     },
     "pack bfloat16": {
         "sm_80": Budget(833, 0, "STG.E.128", 32, 8),
@@ -162,3 +172,32 @@ def test_budget(arch, name):
     assert has.stores == budget.stores, has
     assert has.registers <= budget.registers, has
     assert has.blocks >= budget.blocks, has
+
+
+#: Instructions of the loop that forms a spoiled row of mma_wgrad.cu again, for the terms of a column at a position. The
+#: loop has four positions of a chunk of columns. One thread for each sum would take 148.
+MOST_A_TERM = {"mma_wgrad with engine": 8, "mma_wgrad float32": 14}
+
+
+def loops_of(cubin):
+    """The instructions of each loop, inner and outer ones."""
+    lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", nvrtc.sass(cubin), re.M)
+    numbers = {int(address, 16): number for number, (address, _) in enumerate(lines)}
+    for end, (address, instruction) in enumerate(lines):
+        jump = re.search(r"BRA.*?0x([0-9a-f]+)", instruction)
+        if jump and int(jump[1], 16) < int(address, 16):
+            yield [instruction for _, instruction in lines[numbers[int(jump[1], 16)] : end + 1]]
+
+
+@pytest.mark.parametrize("name", MOST_A_TERM)
+def test_the_loop_over_spoiled_sums(name):
+    launch = launch_of(name, 90)
+    cubin, *_ = nvrtc.compile(module.text(launch.source, launch.macros), "sm_90a")
+    positions, chunk, planes = 4, 8, int(dict(launch.macros)["PLANES"])
+    loops = [
+        loop for loop in loops_of(cubin) if sum("FFMA" in one for one in loop) == positions * chunk and len(loop) < 1000
+    ]
+    inner = min(loops, key=len)
+    assert sum(bool(re.search(r"LDG\.E\.128", one)) for one in inner) == positions * planes
+    assert not any("CALL" in one for one in inner)
+    assert len(inner) <= MOST_A_TERM[name] * positions * chunk, len(inner)

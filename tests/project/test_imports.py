@@ -36,7 +36,7 @@ ALLOWED = {
     "calls": {"_repeat", "arrays", "checks", "cpu", "dtypes", "gpu", "memo", "problem", "settings"},
     "checks": {"arrays", "checks.keywords", "dtypes", "problem", "settings"},
     "arrays": {"_aten", "_repeat", "dtypes"},
-    "gpu": {"dtypes", "memo", "problem"},
+    "gpu": {"atomic_file", "dtypes", "memo", "problem"},
     # The families.
     "cpu": {
         *("cpu.direct", "cpu.long_sums", "cpu.small_groups", "cpu.winograd"),
@@ -57,6 +57,7 @@ ALLOWED = {
     "checks.keywords": {"problem"},
     "problem": {"phases"},
     "phases": set(),
+    "atomic_file": set(),
     "typing": set(),  # for users' programs
     "atomic_file": set(),
     "dtypes": set(),

@@ -9,42 +9,12 @@
 #include "position_boxes.cuh"
 #include "position_copies.cuh"
 #include "ring.cuh"
+#include "spoiled_sums.cuh"
 
 /* The sums of two neighbouring columns, which are stored together. */
 struct alignas(2 * sizeof(sum_type)) Pair {
     sum_type of[2];
 };
-
-/* One sum of the existing terms, by the definition, to replace infinity or NaN (as in mma.cu). */
-__device__ __noinline__ sum_type defined_sum(const element *source, const element *target, const Arguments &arguments,
-                                             unsigned begin, unsigned end, int row, unsigned column)
-{
-    int tap[3];
-    locate_tap(arguments, column, tap);
-    source += column % unsigned(arguments.source_padded);
-    target += row;
-    sum_type sum = 0;
-    while (begin < end && sum == sum) {
-        const unsigned some = end - begin < 8 ? end : begin + 8; /* these loads are independent */
-#pragma unroll 4
-        for (; begin < some; begin++) {
-            unsigned place[3];
-            const unsigned image = locate(arguments, begin, place);
-            const element *a = target + image * arguments.target.batch;
-            const element *b = source + image * arguments.source.batch;
-            bool inside = true;
-            for (int i = 0; i < 3; i++) {
-                const int64_t at = conv_source(&arguments.axes[i], place[i], tap[i]);
-                inside = inside && conv_inside(&arguments.axes[i], at);
-                a += place[i] * arguments.target.axis[i];
-                b += at * arguments.source.axis[i];
-            }
-            if (inside)
-                sum = multiply_add(whole(a, arguments.target_plane), whole(b, arguments.source_plane), sum);
-        }
-    }
-    return sum;
-}
 
 extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
     wgrad(const element *__restrict__ source, const element *__restrict__ target, sum_type *__restrict__ partials,
@@ -127,15 +97,11 @@ extern "C" __global__ void __launch_bounds__(ALL_THREADS, BLOCKS)
                 to[1] = pair[1];
         }
     });
-    if (vote_of_multipliers(!finite)) {
-#pragma unroll 1
-        for (int i = threadIdx.x; i < TILE_ROWS * TILE_COLUMNS; i += THREADS) {
-            const int row = i / TILE_COLUMNS, column = i % TILE_COLUMNS;
-            unsigned channel;
-            sum_type *const to = place_of(row, column, channel);
-            if (channel < channels && !is_finite(*to))
-                *to = defined_sum(source, target, arguments, begin, begin + count, first_row + row,
-                                  first_column + column);
-        }
-    }
+    if (vote_of_multipliers(!finite))
+        form_again(shared, source, target, arguments, begin, begin + count, first_row, first_column,
+                   [&](int row, int column) {
+                       unsigned channel;
+                       sum_type *const sum = place_of(row, column, channel);
+                       return channel < channels ? sum : nullptr;
+                   });
 }

@@ -1,6 +1,6 @@
-/* Instructions that CUDA C++ does not offer, one function each: matrix products, loads of their operands, and
-   asynchronous copies into shared memory. For sm_80 and later. Only this file, wgmma.cuh and engine.cuh know of the
-   simulator. */
+/* Instructions that CUDA C++ does not offer, one function each: matrix products, loads of their operands, asynchronous
+   copies into shared memory, and stores of whole vectors. For sm_80 and later. Only this file, wgmma.cuh and engine.cuh
+   know of the simulator. */
 #ifndef CONVGRAD_PTX_CUH
 #define CONVGRAD_PTX_CUH
 
@@ -117,6 +117,30 @@ __device__ inline void load_matrices_transposed(unsigned r[4], const void *row)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(shared_address(row))
                  : "memory");
+#endif
+}
+
+/* ---- stores to global memory ----
+
+   The compiler may split the store of a vector if the same words are stored elsewhere. It splits none of these. */
+
+__device__ inline void store_vector(void *to, uint4 vector)
+{
+#ifdef CONVGRAD_SIMULATOR
+    *reinterpret_cast<uint4 *>(to) = vector;
+#else
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(vector.x), "r"(vector.y), "r"(vector.z),
+                 "r"(vector.w)
+                 : "memory");
+#endif
+}
+
+__device__ inline void store_vector(void *to, uint2 vector)
+{
+#ifdef CONVGRAD_SIMULATOR
+    *reinterpret_cast<uint2 *>(to) = vector;
+#else
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(vector.x), "r"(vector.y) : "memory");
 #endif
 }
 

@@ -23,6 +23,10 @@ sys.path += [str(_TESTS), str(_TESTS / "gpu")]
 
 import fake_cupy  # noqa: E402
 
+from convgrad_cy.gpu import cubins  # noqa: E402
+
+os.environ.setdefault(cubins.VARIABLE, fake_cupy.new_folder())
+
 _FAULTS = json.loads(os.environ.get("DRILL_FAULTS", "[]"))
 _broken = []
 
