@@ -59,7 +59,6 @@ ALLOWED = {
     "phases": set(),
     "atomic_file": set(),
     "typing": set(),  # for users' programs
-    "atomic_file": set(),
     "dtypes": set(),
     "memo": set(),
 }
