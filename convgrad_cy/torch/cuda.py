@@ -250,7 +250,7 @@ def _kernel(operator, kind, plan):
         except torch.OutOfMemoryError as error:
             raise Unreadable(_NO_MEMORY) from error
 
-    return kernel(_counted(operator), kind, planned, lambda key: nullcontext())
+    return kernel(_counted(operator), kind, planned, within=lambda key: nullcontext())
 
 
 #: Operator -> our kernel for CUDA.
