@@ -48,7 +48,7 @@ def signature(made):
         plan = made.plan.steps.tobytes(), made.plan.blocks.tobytes()
         return made.kernel, *plan, signature(made.operands), signature(made.fallback)
     if isinstance(made, Buffer):
-        return made.elements.nbytes
+        return made.template.nbytes
     if isinstance(made, np.ndarray):
         return made.shape, made.strides
     if isinstance(made, (tuple, list)):
@@ -60,7 +60,7 @@ def planned(task):
     """The ``signature`` of a task's plan, or the error of planning as text."""
     try:
         return signature(families.pipeline(without_unreached_taps(task)).steps)
-    except Exception as error:
+    except RuntimeError as error:
         return f"{type(error).__name__}: {error}"
 
 

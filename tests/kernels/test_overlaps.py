@@ -144,7 +144,7 @@ def test_all_taps_meet_padding():
         ('mb2ic17iw4096oc70ow13kw1024sw256n"channels"', "more than 16 channels"),
         ('mb1ic1iw8980oc2000ow300kw10sw30n"gaps"', "smaller than the stride"),
         ('mb9ic2iw25648oc16ow800kw80sw32n"few_products"', "fewer than 96 products"),
-        ('mb8ic3ih224oc64oh112kh7sh2ph3n"few_elements"', "parts of fewer than 32 elements"),
+        ('mb8ic3ih224oc64oh112kh7sh2ph3n"few_elements"', "a part of fewer than 32 elements"),
     ),
 )
 def test_declines(text, reason):
