@@ -24,7 +24,7 @@ def packed_size(module):
         copy = Path(shutil.copy(module, folder))
         if sys.platform == "linux":
             subprocess.run(["strip", "--strip-unneeded", copy], check=True)
-        return len(zlib.compress(copy.read_bytes()))
+        return len(zlib.compress(copy.read_bytes(), 9))
 
 
 def main(chosen, wheel):

@@ -46,4 +46,4 @@ python -m wheel pack --dest-dir "$work" "$unpacked"
 
 # auditwheel finds the tag, also for libgomp, as it belongs to the wheel. It must not check instruction sets, because the
 # package chooses one at import.
-auditwheel repair --exclude libgomp.so.1 --disable-isa-ext-check --wheel-dir "$out" "$work"/*.whl
+auditwheel repair --zip-compression-level 9 --exclude libgomp.so.1 --disable-isa-ext-check --wheel-dir "$out" "$work"/*.whl

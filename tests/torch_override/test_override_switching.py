@@ -161,7 +161,7 @@ def test_many_threads_in_blocks_of_their_own():
 def test_status():
     status = override.status()
     assert status.torch == torch.__version__ and status.isa == cpu.isa and status.threads == torch.get_num_threads()
-    assert set(status.computed) == set(OPERATORS)
+    assert {name for name in status.computed if "CUDA" not in name} == {*OPERATORS}
     status.computed["_convolution"] += 1
     status.passed_on["no operator", "no reason"] = 1
     assert override.status().passed_on != status.passed_on  # a copy
