@@ -99,14 +99,14 @@ def _order(sums, across_is_faster):
     # for all tasks instead (``packs_phases``). All layouts must have the same chunks, so the chunk ignores this.
     itemsize, tuning = window_itemsize(sums, pairs), sums.tuning
     chunk = chunk_of(sums, tuning.shared_depth_bytes if packs else tuning.depth_bytes, itemsize)
-    # The split may shorten walks without dividing them. Then their number is unchanged, and ``packs`` may not hold.
+    # The split may shorten walks without dividing them. Then ``packs`` is computed again for these.
     if not across and len(sums.walks) == len(whole.walks) and (packs if sums is whole else packs_in_tasks(sums)):
         max_positions = tuning.larger_positions
     else:
         block = balanced_size(sums.outputs, tuning.most_outputs, sums.tile.tile_rows if across else sums.strip)
         max_positions = box_positions(sums, block, phases)
     # ``boxed`` takes fewer channels if their window is too large. It is slow, so a bound is tested first: if all
-    # positions fit in one box, its window has at most one element for each position and tap.
+    # positions fit in one box, its window has at most one element for each channel, position and tap.
     is_one_box = phases == 1 and sums.positions <= max_positions
     if not is_one_box or sums.positions * sums.taps * chunk * itemsize > tuning.window_bytes:
         *_, chunk = boxed(sums, chunk, 1, max_positions, itemsize, across, shared=phases > 1)

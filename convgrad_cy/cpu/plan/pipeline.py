@@ -11,8 +11,8 @@ A step has the attributes ``operands`` and ``allocates`` and two methods:
 ``before`` is a callback without arguments, or None. A call of the pipeline calls it once: after the last allocation and
 before the first write to the result. So a MemoryError leaves the result unchanged. The last step that allocates (the
 first step, if none allocates) receives the callback, and calls it after its own allocations. Therefore no earlier step
-may write to the result. A buffer is allocated just before the first step that uses it. If that step comes after the
-step that receives the callback, the buffer is allocated before the latter.
+may write to the result. A buffer is allocated just before the first step that uses it. But a buffer
+whose first use comes after the step that receives the callback is allocated just before the step that receives it.
 """
 
 from collections.abc import Mapping

@@ -7,8 +7,9 @@ gradient of a convolution of unit stride, and each tap reaches all elements of a
     dx[n, c, b * stride + r - pad] = cells[n, b, (c, r)]
 
 Elements r < kernel % stride have one tap more than the others. So each axis has up to two *parts*, and each combination
-of parts is one gradient. No zero is added for a tap that does not exist. A sum with a stride has few channels for
-each tap. The sum on cells has prod(stride) times as many, but costs a copy of x and usually a copy of the filter.
+of parts is one gradient. No zero is added for a tap that does not exist. With a stride, the product of each phase has
+few outputs: the channels of x. The product on cells has prod(stride) times as many, with sums of the same length. It
+costs a copy of x and usually a copy of the filter.
 
 If x consists of patches, one for each position of y, a cell is a patch, and its gradient is a matrix product. Then the
 filter is often read in place. The elements of a cell have the order (c, r) or (r, c), which does not affect the
@@ -174,7 +175,10 @@ def elements_of(channels, spatial, last):
 
 
 def inner_shapes(inner):
-    """The shapes (N, 1, cells, C) of the cells and (1, O, taps, C) of the filter, with C as the kernels' third axis."""
+    """The shapes (N, 1, cells, C) of the cells and (1, O, taps, C) of the filter: C is last, as in memory.
+
+    The caller moves C to the third axis, where kernels expect it.
+    """
     return (inner.batch, 1, *inner.x, inner.x_channels), (1, inner.y_channels, *inner.kernel, inner.x_channels)
 
 
