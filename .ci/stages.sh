@@ -265,6 +265,7 @@ peers() {
         return
     fi
     "$python" "${pytest[@]}" --slow --slow-share "$SLOW_SHARE" --share "$SHARE" -m "torch or jax or onnx or dask"
+    [ "$SLOW_SHARE" = 1 ] || "$python" -m pytest -q --slow tests/project/test_scale_examples.py -k larger_than_its_memory
     if [ -d "$scratch/examples" ]; then
         PYTHONPATH=$scratch/examples "$python" "${pytest[@]}" -rs -m examples tests/project/test_examples.py
     else
