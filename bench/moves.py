@@ -59,9 +59,10 @@ def signature(made):
 def planned(task):
     """The ``signature`` of a task's plan, or the error of planning as text."""
     try:
-        return signature(families.pipeline(without_unreached_taps(task)).steps)
-    except RuntimeError as error:
+        steps = families.pipeline(without_unreached_taps(task)).steps
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
+    return signature(steps)
 
 
 def with_tuning(task, tuning):
