@@ -13,12 +13,11 @@ import tempfile
 from pathlib import Path
 
 from . import extremes, results, summary
-from .__main__ import listed, regex, run, terminated
-from .case import DTYPES, KERNELS, LAYOUTS
+from .__main__ import run, terminated
 from .measure import best_of
 
 PLAIN, CHOSEN = "torch", "torch_chosen"
-#: The environment variable by which peers/torch_chosen.py finds the file of its choices.
+#: An environment variable: the path of the file in which peers/torch_chosen.py keeps its choices.
 FILE = "CONVGRAD_CY_BENCH_CHOICES"
 #: A row above this ratio of both times is slower.
 MOST = 1.03
@@ -38,15 +37,8 @@ def is_slow(row):
 
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m bench.chosen", description=__doc__.splitlines()[0])
+    extremes.add_rows(parser, ["suites", "random"], 200)
     add = parser.add_argument
-    sets = ["suites", "random"]
-    add("--sets", type=listed(extremes.SETS), default=sets, help=f"of {', '.join(extremes.SETS)} ({','.join(sets)})")
-    add("--count", type=int, default=200, help="of random geometries (%(default)s)")
-    add("--seed", type=int, default=0, help="of the random geometries (%(default)s)")
-    add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
-    add("--op", type=listed(KERNELS), default=KERNELS, help="of fprop, dgrad, wgrad (all)")
-    add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
-    add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
     add("--threads", type=int, default=1, help="of both (%(default)s)")
     add("--every", type=int, default=1, help="measure only each row of this distance (%(default)s)")
     add("--seconds", type=float, default=0.05, help="spent on each row and process (%(default)s)")

@@ -59,27 +59,28 @@ def left_out(text):
     return list(routes.NAMES) if text == "all" else listed(routes.NAMES)(text)
 
 
+def add_rows(parser, sets, count):
+    """Add the arguments that choose rows. ``sets`` and ``count`` are the defaults of ``--sets`` and ``--count``."""
+    add = parser.add_argument
+    add("--sets", type=listed(SETS), default=sets, help=f"of {', '.join(SETS)} ({','.join(sets)})")
+    add("--count", type=int, default=count, help="number of random geometries (%(default)s)")
+    add("--seed", type=int, default=0, help="seed of the random geometries (%(default)s)")
+    add("--match", type=regex, default="", metavar="REGEX", help="layers whose name contains a match")
+    add("--op", type=listed(KERNELS), default=KERNELS, help="of fprop, dgrad, wgrad (all)")
+    add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
+    add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
+
+
 def arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m bench.extremes", description=__doc__)
+    add_rows(parser, odd_layers.SETS, 1000)
     add = parser.add_argument
-    add(
-        "--sets",
-        type=listed(SETS),
-        default=odd_layers.SETS,
-        help=f"of {', '.join(SETS)} ({','.join(odd_layers.SETS)})",
-    )
     add(
         "--without",
         type=left_out,
         help=f"families and forms of plans, of {', '.join(routes.NAMES)}, or all: where a row takes one, it is timed "
         "without it, too",
     )
-    add("--count", type=int, default=1000, help="of random geometries (%(default)s)")
-    add("--seed", type=int, default=0, help="of the random geometries (%(default)s)")
-    add("--match", type=regex, default="", metavar="REGEX", help="layers whose name has this")
-    add("--op", type=listed(KERNELS), default=KERNELS, help="of fprop, dgrad, wgrad (all)")
-    add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
-    add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
     add("--peers", type=listed(PEERS), help=f"of {', '.join(PEERS)}, or an empty text for none (those installed)")
     add("--threads", type=int, default=1, help="of every library (%(default)s)")
     add(

@@ -19,8 +19,7 @@ from convgrad_cy.cpu.machine.processor import processor
 from convgrad_cy.cpu.machine.tuning import by_processor
 
 from . import both_ways, extremes, machine, moved_rows, moves, results, routes, suites
-from .__main__ import listed, regex, terminated
-from .case import DTYPES, KERNELS, LAYOUTS
+from .__main__ import terminated
 from .summary import geometric_mean
 from .table import Progress
 
@@ -182,14 +181,7 @@ def arguments(argv):
         "--record", type=Path, metavar="FILE", help="write one moved row for each number to this file, and time nothing"
     )
     add("--write", action="store_true", help="keep the faster values for processors like this one, in by_processor.py")
-    sets = f"of {', '.join(extremes.SETS)} (suites)"
-    add("--sets", type=listed(extremes.SETS), default=["suites"], help=sets)
-    add("--count", type=int, default=1000, help="number of random geometries (%(default)s)")
-    add("--seed", type=int, default=0, help="seed of the random geometries (%(default)s)")
-    add("--match", type=regex, default="", metavar="REGEX", help="layers whose name contains a match")
-    add("--op", type=listed(KERNELS), default=KERNELS, help="of fprop, dgrad, wgrad (all)")
-    add("--layout", type=listed(LAYOUTS), default=LAYOUTS, help="of NCX, NXC (both)")
-    add("--dtype", type=listed(DTYPES), default=["float32"], help=f"of {', '.join(DTYPES)} (float32)")
+    extremes.add_rows(parser, ["suites"], 1000)
     add("--threads", type=int, default=1, help="threads of a call (%(default)s)")
     add("--rows", type=int, default=24, help="most moved rows that are timed for each value (%(default)s)")
     add("--seconds", type=float, default=0.05, help="spent on each plan of a row (%(default)s)")

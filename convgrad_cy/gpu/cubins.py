@@ -1,4 +1,4 @@
-"""Compiled kernels in a folder, from which later processes load them. They do not depend on CuPy's version.
+"""A folder of compiled kernels. Later processes load them from it. They do not depend on CuPy's version.
 
 The name of a file has the architecture, the version of NVRTC, a digest of the text and the options, and a digest of the
 file. A damaged file does not have the second digest, and the kernel is compiled again. Processes that compile the same

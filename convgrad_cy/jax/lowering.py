@@ -30,7 +30,7 @@ _DTYPES = {
     "float64": np.dtype(np.float64),
 }
 
-#: Counts of convolutions: by the function to which they were lowered, and by the reason why XLA computes them.
+#: Function -> convolutions that were lowered to it, and reason -> convolutions that XLA computes.
 LOWERED, PASSED_ON = Counter(), Counter()
 
 

@@ -1,4 +1,4 @@
-"""Texts of calls, by which choices are kept: equal for all calls that take equal time."""
+"""Texts of calls, the keys of choices. Calls that take equal time have equal texts."""
 
 import torch
 

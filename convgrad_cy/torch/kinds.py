@@ -104,8 +104,8 @@ _STEPS = (
     ("the strides {strides}", lambda kind, asked: _within(kind.strides, asked.strides)),
     ("the filter size {taps}", lambda kind, asked: _within(kind.taps, asked.taps)),
     ("the dilations {dilations}", lambda kind, asked: set(asked.dilations) == {1}),
-    ("so few channels", lambda kind, asked: asked.channels >= kind.channels),
-    ("so few elements", lambda kind, asked: asked.elements >= kind.elements),
+    ("as few channels", lambda kind, asked: asked.channels >= kind.channels),
+    ("as few elements", lambda kind, asked: asked.elements >= kind.elements),
 )
 
 

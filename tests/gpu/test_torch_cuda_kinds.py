@@ -123,7 +123,7 @@ KEPT = {
     "a large filter": (lambda: layer("depthwise_31x31_128", "bfloat16"), "the filter size (31, 31)"),
     "float64, one by one": (lambda: layer("resnet50_1x1_64_256", "float64"), "the filter size (1, 1)"),
     "dilation": (lambda: layer("dilated_3x3_256", "float64"), "the dilations (2, 2)"),
-    "a small batch": (lambda: layer("batch_1_3x3_128", "float64"), "so few elements"),
+    "a small batch": (lambda: layer("batch_1_3x3_128", "float64"), "as few elements"),
 }  # fmt: skip
 
 

@@ -128,8 +128,8 @@ REFUSED = {
     "the filter size (1, 3)": (FLOAT64, {"taps": (1, 3)}),
     "the filter size (3, 3)": (FLOAT32, {"taps": (3, 3)}),
     "the dilations (1, 2)": (TAKEN, {"dilations": (1, 2)}),
-    "so few channels": (TAKEN, {"channels": 63}),
-    "so few elements": (TAKEN, {"elements": TAKEN.elements - 1}),
+    "as few channels": (TAKEN, {"channels": 63}),
+    "as few elements": (TAKEN, {"elements": TAKEN.elements - 1}),
 }
 
 

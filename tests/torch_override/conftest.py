@@ -19,3 +19,18 @@ def as_before(monkeypatch):
     yield
     override.disable()
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def no_choices():
+    """No choice of ``enable(benchmark=...)`` is known before and after a test, and PyTorch has one thread.
+
+    On a busy machine, several threads wait for each other longer than the pauses of planted.py.
+    """
+    import planted
+    import torch
+
+    torch.set_num_threads(1)
+    planted.forget()
+    yield
+    planted.forget()

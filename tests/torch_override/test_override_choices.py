@@ -13,20 +13,12 @@ from planted import settled  # noqa: E402
 import convgrad_cy.torch as override  # noqa: E402
 from convgrad_cy.torch import choices, kernels, trial  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("no_choices")]
 
 aten, functional = torch.ops.aten, torch.nn.functional
 FORWARD, BACKWARD = "_convolution", "convolution_backward"
 X, W, DY = torch.ones(2, 4, 6, 6), torch.ones(3, 4, 3, 3), torch.ones(2, 3, 4, 4)
 BOTH, DATA, FILTER = [True, True, False], [True, False, False], [False, True, False]
-
-
-@pytest.fixture(autouse=True)
-def nothing_known():
-    torch.set_num_threads(1)  # on a busy machine PyTorch's threads wait for each other, longer than the planted pauses
-    planted.forget()
-    yield
-    planted.forget()
 
 
 def forward():

@@ -16,20 +16,12 @@ import convgrad_cy.torch as override  # noqa: E402
 from convgrad_cy.torch import choices, choices_file  # noqa: E402
 from convgrad_cy.torch.choices_file import Choice  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("no_choices")]
 
 functional = torch.nn.functional
 X, W = torch.ones(1, 2, 9), torch.ones(3, 2, 2)
 OURS, THEIRS = "convgrad_cy", "pytorch"
 HERE = os.path.dirname(__file__)
-
-
-@pytest.fixture(autouse=True)
-def nothing_known():
-    torch.set_num_threads(1)  # on a busy machine PyTorch's threads wait for each other, longer than the planted pauses
-    planted.forget()
-    yield
-    planted.forget()
 
 
 def forward():

@@ -16,5 +16,5 @@ def units():
 
 
 def units_of_frameworks(name):
-    """The instructions by which a framework multiplies the type ``name`` here and our kernels do not; "" if none."""
+    """Names of instructions that a framework uses for the type ``name`` here, and our kernels do not; "" if none."""
     return " and ".join(sorted(_UNITS.get(name, set()) & units()))

@@ -12,12 +12,12 @@ from ..plan.task import WRITERS
 
 #: Size of an element in bytes -> the unsigned integer type that copies its bits.
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-#: The type by which kernels address elements of all 16-bit types, and the type of their sums.
+#: Kernels address elements of all 16-bit types as the first type. Their sums have the second.
 _HALF, _FLOAT = TABLE[0].view, np.dtype(np.float32)
 
 
 def _words(source, target):
-    """The kernel that copies elements of these types, and the types by which it addresses source and target."""
+    """The kernel that copies elements of these types, and the element types that it uses for source and target."""
     sizes = source.itemsize, target.itemsize
     if sizes[0] == sizes[1]:
         return "rearrange", [_BITS[sizes[0]]] * 2

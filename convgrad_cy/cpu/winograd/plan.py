@@ -26,7 +26,7 @@ FLOAT_BYTES = 4
 
 
 class Sizes(NamedTuple):
-    """The sizes of a problem and of the register tile, from which the sizes of blocks are computed."""
+    """The sizes of a problem and of the register tile. They decide the sizes of blocks."""
 
     groups: int
     channels: int  # of the source, in a group

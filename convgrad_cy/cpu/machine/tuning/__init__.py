@@ -1,4 +1,4 @@
-"""The tuned numbers, from which the planner predicts which choice is faster. Each family has a table.
+"""The tuned numbers. The planner uses them to predict which choice is faster. Each family has a table.
 
 ``machine.py`` has the table for all families. ``winograd/costs.py`` has the costs of Winograd's algorithm and of
 direct, which were fitted together. Other constants, such as limits of legal problems, facts about memory order, and
