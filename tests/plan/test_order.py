@@ -209,8 +209,8 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
         free |= {"images": 1, "groups": 1}
         assert one[0] == other[0] and one[2]._replace(**free) == other[2]._replace(**free)
         worth = problem.multiplications * (8 if many[2].lanewise else 1) >= sums.tuning.serial_products
-        taps = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-        assert many[2].threads == (2 if worth or 4 * taps >= sums.tuning.large_filter_bytes else 1)
+        elements = sum(map(prod, (problem.x_shape, problem.w_shape, problem.y_shape)))
+        assert many[2].threads == (2 if worth or 4 * elements >= sums.tuning.serial_bytes else 1)
 
 
 #: Problems that layouts have treated differently. Small groups side by side channels last add all terms one by one;

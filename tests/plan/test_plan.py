@@ -200,16 +200,20 @@ def test_gathered_windows_change_no_bits():
 
 
 @pytest.mark.parametrize("layout, adjacent", (("NCX", True), ("NXC", False)))
-@pytest.mark.parametrize("groups, channels", ((1, 16), (16, 1), (4, 4)))
+@pytest.mark.parametrize("groups, channels", ((1, 16), (1, 1), (16, 1), (4, 4)))
 def test_layouts_are_seen(monkeypatch, layout, adjacent, groups, channels):
-    """Adjacent positions must be seen. In groups of one channel, the stride between channels must not matter."""
+    """Adjacent positions must be seen.
+
+    In groups of one channel, the stride between channels must not matter. With one channel in all, y shows the layout.
+    """
     seen = []
     for family in (small_groups, direct):
         monkeypatch.setattr(
-            family, "are_positions_adjacent", lambda source: seen.append(are_positions_adjacent(source)) or seen[-1]
+            family, "are_positions_adjacent", lambda *both: seen.append(are_positions_adjacent(*both)) or seen[-1]
         )
     calls.forget()
-    x = np.ones((1, 16, 9, 9) if layout == "NCX" else (1, 9, 9, 16), np.float32)
+    count = groups * channels
+    x = np.ones((1, count, 9, 9) if layout == "NCX" else (1, 9, 9, count), np.float32)
     convgrad_cy.conv(x, np.ones((16, channels, 3, 3), np.float32), groups=groups, data_format=layout)
     calls.forget()
     assert set(seen) == {adjacent}

@@ -46,7 +46,8 @@ def pipeline(task, rest=None, order=None):
             order = order or order_of(sum_problem_of(operation, problem, dtype, machine.tile, True))
             problem = joined
     problem, source, target = merged(problem, source, target)
-    made = make_plan(operation, problem, dtype, are_positions_adjacent(source), machine, mirrored, order)
+    adjacent = are_positions_adjacent(source, target)
+    made = make_plan(operation, problem, dtype, adjacent, machine, mirrored, order)
     seen = task.viewing(source, filter, target)._replace(problem=problem)
     kernel = "wgrad" if operation == WGRAD else "correlate"
     return Pipeline((Job(kernel, made, seen, partial(details, whole)),))

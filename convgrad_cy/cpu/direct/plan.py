@@ -67,7 +67,7 @@ def correlation(given, nontemporal):
     sums, parts, block, max_positions, across, packs, phases = sizes = form.sizes(given)
     compact = across and not placement.positions_adjacent  # with adjacent positions, long rows are copied faster
     itemsize = window_itemsize(sums, pairs)
-    threads = placement.threads(sums)
+    threads = placement.threads
 
     def boxes(size):
         return boxed(sums, chunk, chunk, size, itemsize, across, compact=compact, shared=phases > 1)[:2]
@@ -109,7 +109,7 @@ def accumulation(sums, parts, placement, order, target_in_memory):
         # The slices are fixed, so chunk and block no longer affect the order of sums. They may depend on the layout.
         other = min(chunk, chunk_of(sums, gathered, sums.itemsize)), wider
         chunk, block = other if has_room(sums, slices, *other) else (chunk, block)
-    threads = placement.threads(sums)
+    threads = placement.threads
     chunk, block = cut_accumulation(sums, order, threads, chunk, block)
     groups = 1
     if chunk == sums.channels and block == sums.outputs:

@@ -22,6 +22,7 @@ from ..plan.operand import Operand
 from ..plan.pipeline import Pipeline
 from ..plan.reasons import Reason
 from ..plan.scratch import SCRATCH
+from ..plan.threads import threads_of
 from ..rewrites.copies import on_copies, widened
 from ..small_groups.limits import has_table
 
@@ -124,8 +125,7 @@ def blocks_of(problem, dtype, machine):
     piece = max(min(-(-length // lanes) * lanes, tuning.least_long_terms), lanes)
     units = prod(sizes(problem)[axis] for axis in order[:3]) * -(-length // piece)
     slices = -(-units // -(-units // max(1, wanted)))
-    threads = 1 if problem.multiplications < tuning.serial_products else machine.threads
-    return LongBlocks(order, piece, slices, threads)
+    return LongBlocks(order, piece, slices, threads_of(problem, dtype.itemsize, machine))
 
 
 def _adjacent(operand, axis):

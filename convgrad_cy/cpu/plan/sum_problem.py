@@ -9,6 +9,7 @@ from ...problem import WGRAD
 from ..machine import Machine, RegisterTile
 from ..machine.caches import operand_bytes
 from .scratch import most_scratch
+from .threads import threads_of
 from .walks import Walks, walks_of
 
 
@@ -95,12 +96,8 @@ class Placement(NamedTuple):
 
     positions_adjacent: bool  # in the source's memory
     source_bytes: int
+    threads: int  # of the call
     machine: Machine
-
-    def threads(self, sums):
-        tuning = sums.tuning
-        serial = sums.multiplications < tuning.serial_products and sums.filter_bytes < tuning.large_filter_bytes
-        return 1 if serial else self.machine.threads
 
 
 def sum_problem_of(operation, problem, dtype, tile, backward):
@@ -117,4 +114,5 @@ def sum_problem_of(operation, problem, dtype, tile, backward):
 
 def placement_of(problem, dtype, positions_adjacent, machine, backward):
     """The ``Placement`` of a problem; ``backward`` as in ``sum_problem_of``."""
-    return Placement(positions_adjacent, operand_bytes(problem, dtype.itemsize)[1 if backward else 0], machine)
+    source_bytes = operand_bytes(problem, dtype.itemsize)[1 if backward else 0]
+    return Placement(positions_adjacent, source_bytes, threads_of(problem, dtype.itemsize, machine), machine)

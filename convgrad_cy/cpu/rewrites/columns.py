@@ -30,16 +30,31 @@ from ..plan import scratch
 from ..plan.operand import Operand
 from ..plan.pipeline import Loop, Pipeline, joined
 from ..plan.reasons import Ratio, Reason
-from . import dgrad_costs
+from ..plan.threads import threads_of
+from . import dgrad_costs, overlaps
 from .copies import Copy, on_copies, widened
 from .views import nested
 
 
-def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
-    """The reason to refuse a data gradient, or None; ``lanes``: elements of a vector in the type of the sums.
+def refusal(task):
+    """The reason why this family does not take a task, or None."""
+    if task.operation != DGRAD:
+        return "the operation is no data gradient"
+    if task.algorithm == "winograd":
+        return "the call asks for the algorithm 'winograd'"
+    if task.algorithm == "direct":  # the number of images affects this choice
+        return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
+    refused = _is_slower(task)
+    refused = refused or scratch.refusal(_copied(task), task.problem, task.dtype.itemsize, task.machine.tile)
+    if refused is None and winograd.refusal(task) is None:
+        return "Winograd's algorithm has fewer products"
+    return refused
 
-    ``widens``: all arrays are copied to the type of the sums. ``pairs``: the tile multiplies pairs of bfloat16.
-    """
+
+def _is_slower(task):
+    """The reason why columns would be slower than direct or exchanged, or None."""
+    problem, dtype, tuning = task.problem, task.dtype, task.machine.tuning
+    pairs, lanes = task.machine.tile.pairs(dtype), dgrad_costs.lanes_of(dtype)
     if prod(problem.y) == 1:
         return "y has one position: taps are channels then"
     if pairs == MATRICES:
@@ -51,29 +66,16 @@ def problem_refusal(problem, tuning, lanes, widens=False, pairs=False):
     if fewer < tuning.least_column_gain:
         few = "direct has {:.2f} times as many products, less than {}"
         return Reason(few, fewer, tuning.least_column_gain)
+    if fewer < tuning.least_gain_over_cells and overlaps.problem_refusal(problem, tuning) is None:
+        return "cells of x have nearly as few products, and need no additions"
+    own = dgrad_costs.by_columns(problem, tuning, lanes)
+    if dtype.itemsize != dtype.compute_itemsize:  # all arrays are copied to the type of the sums
+        own += dgrad_costs.widening(problem, tuning)
     of_others = 2 * lanes if pairs else lanes  # with pairs, a tile computes two products in the same time
-    others = min(cost(problem, tuning, of_others) for cost in (dgrad_costs.direct, dgrad_costs.exchanged))
-    own = dgrad_costs.by_columns(problem, tuning, lanes) + (dgrad_costs.widening(problem, tuning) if widens else 0)
+    exchanged = dgrad_costs.exchanged(problem, tuning, of_others)
+    others = min(exchanged, dgrad_costs.direct(problem, tuning, of_others, dgrad_costs.parts_of_direct(task)))
     slower = "it takes {:.2f} times as long as direct, or exchanged"
     return None if own < others else Reason(slower, Ratio(own, others))
-
-
-def refusal(task):
-    """The reason why this family does not take a task, or None."""
-    problem, dtype = task.problem, task.dtype
-    if task.operation != DGRAD:
-        return "the operation is no data gradient"
-    if task.algorithm == "winograd":
-        return "the call asks for the algorithm 'winograd'"
-    if task.algorithm == "direct":  # the number of images affects this choice
-        return "the call asks for the algorithm 'direct', by which an image has the bits that it has alone"
-    lanes = dgrad_costs.lanes_of(dtype)
-    widens, pairs = dtype.itemsize != dtype.compute_itemsize, task.machine.tile.pairs(dtype)
-    refused = problem_refusal(problem, task.machine.tuning, lanes, widens, pairs)
-    refused = refused or scratch.refusal(_copied(task), problem, dtype.itemsize, task.machine.tile)
-    if refused is None and winograd.refusal(task) is None:
-        return "Winograd's algorithm has fewer products"
-    return refused
 
 
 def _copied(task):
@@ -141,7 +143,7 @@ def _columns(task, rest, machine):
         np.ascontiguousarray(np.transpose(np.array(_axes_of(problem), np.int64))),
         _block(task, found.channels_last, images, channels),
         found.channels_last,
-        1 if problem.multiplications < tuning.serial_products else threads,
+        threads_of(problem, task.dtype.itemsize, task.machine),
     )
     parts = [
         (slice(n, min(n + images, problem.batch)), slice(c, min(c + channels, problem.x_channels)))

@@ -7,6 +7,9 @@ the cycles of one thread.
 
 from math import inf, prod
 
+from ..direct.choices import crosses_positions, split_walks
+from ..plan.sum_problem import sum_problem_of
+
 #: Bytes of the vectors for which the costs were fitted. With narrower vectors (x86_64_v2 and v3) all three ways take
 #: longer by about the same factor, so their order is the same.
 _FITTED_BYTES = 64
@@ -17,14 +20,13 @@ def lanes_of(dtype):
     return _FITTED_BYTES // dtype.compute_itemsize
 
 
-def direct(problem, tuning, lanes):
-    """Cycles of the direct sum. Each stride phase has only a part of the taps."""
-    phases = _product(problem.x, problem.kernel) / prod(problem.stride)
-    fill = max(_filled(problem.x_channels, lanes), tuning.row_fill * _filled(_row(problem, problem.stride), lanes))
-    products = tuning.sum_cycles * _pairs(problem) * phases / (lanes * fill)
+def direct(problem, tuning, lanes, parts):
+    """Cycles of the direct sum, with the parts that ``parts_of_direct`` returns."""
+    channels = _filled(problem.x_channels, lanes)
+    vectors = sum(products / max(channels, tuning.row_fill * _filled(row, lanes)) for _, products, row in parts) / lanes
     filter = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
-    walks = tuning.walk_cycles * prod(map(min, problem.stride, problem.kernel))
-    return products + tuning.filter_cycles * filter + _elements(problem) + walks
+    walks = tuning.walk_cycles * sum(count for count, _, _ in parts)
+    return tuning.sum_cycles * _pairs(problem) * vectors + tuning.filter_cycles * filter + _elements(problem) + walks
 
 
 def exchanged(problem, tuning, lanes):
@@ -57,6 +59,24 @@ def widening(problem, tuning):
     filter = problem.groups * problem.x_channels * problem.y_channels * prod(problem.kernel)
     y = problem.batch * problem.groups * problem.y_channels * prod(problem.y)
     return tuning.widening_cycles * (_elements(problem) + filter + y)
+
+
+def parts_of_direct(task):
+    """(number of walks, products for each pair of channels, positions of a row) of each kind of walk of the direct sum.
+
+    Each stride phase has only a part of the taps. A walk that is split at padding has still fewer, in shorter rows.
+    """
+    problem = task.problem
+    if problem.count_backward_phases() <= task.machine.tuning.most_parts:
+        sums = sum_problem_of(task.operation, problem, task.dtype, task.machine.tile, True)
+        parts = sums if crosses_positions(sums, positions_adjacent=False) else split_walks(sums)[0]
+        if len(parts.walks) > len(sums.walks):
+            return [
+                (count, count * float(prod(axis.positions * axis.taps for axis in walk)), walk[2].positions)
+                for count, walk in zip(parts.counts, parts.walks, strict=True)
+            ]
+    products = _product(problem.x, problem.kernel) / prod(problem.stride)
+    return [(prod(map(min, problem.stride, problem.kernel)), products, _row(problem, problem.stride))]
 
 
 def _product(*triples):

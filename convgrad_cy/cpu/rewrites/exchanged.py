@@ -64,14 +64,17 @@ def _is_left_to_small_groups(task):
     """Whether small groups are faster than the exchange, after which images are channels of their source.
 
     With one image, small groups also take the exchanged task, which is then faster. Data gradients of more channels of
-    y than of x gain from the exchange, and so do sums of many taps, whose results leave the cache.
+    y than of x gain from the exchange, and so do sums of many taps, whose results leave the cache. A few images that are
+    smaller than the filter gain earlier, because most taps meet padding.
     """
-    operation, problem, dtype = task[:3]
+    (operation, problem, dtype), tuning = task[:3], task.machine.tuning
     if problem.groups == 1 or problem.batch == 1:
         return False
     if operation == DGRAD and problem.x_channels < problem.y_channels:
         return False
-    if operation != DGRAD and prod(problem.kernel) * problem.x_channels > task.machine.tuning.most_group_terms:
+    few = problem.batch <= tuning.most_padded_images and prod(problem.x) < prod(problem.kernel)
+    most = tuning.most_padded_group_terms if few else tuning.most_group_terms
+    if operation != DGRAD and prod(problem.kernel) * problem.x_channels > most:
         return False
     return suits_last(sum_problem_of(operation, problem, dtype, task.machine.tile, operation == DGRAD))
 
@@ -111,7 +114,8 @@ def _is_slower(task, taps, positions):
             return Reason("the filter is less than {} times as large as the stride", overlap)
     if operation == DGRAD and problem.groups == 1:
         lanes = dgrad_costs.lanes_of(task.dtype)
-        own, other = (cost(problem, tuning, lanes) for cost in (dgrad_costs.exchanged, dgrad_costs.direct))
+        own = dgrad_costs.exchanged(problem, tuning, lanes)
+        other = dgrad_costs.direct(problem, tuning, lanes, dgrad_costs.parts_of_direct(task))
         slower = "it takes {:.2f} times as long as direct"
         return None if own < other else Reason(slower, Ratio(own, other))
     if _is_left_to_small_groups(task):

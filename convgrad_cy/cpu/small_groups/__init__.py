@@ -23,7 +23,7 @@ def _seen(task):
     source, filter, target = seen.tensors
     problem, source, target = merged(seen.problem, source, target)
     seen = seen.viewing(source, filter, target)._replace(problem=problem)
-    return seen, (task.operation, problem, task.dtype, are_positions_adjacent(source), task.machine)
+    return seen, (task.operation, problem, task.dtype, are_positions_adjacent(source, target), task.machine)
 
 
 def refusal(task):

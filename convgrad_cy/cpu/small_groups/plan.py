@@ -42,7 +42,7 @@ def outline_or_reason(operation, problem, dtype, positions_adjacent, machine):
     if reason is not None:
         return OutlineOrReason(reason)
     worth = 8 * sums.multiplications >= sums.tuning.serial_products
-    threads = machine.threads if worth else placement.threads(sums)
+    threads = machine.threads if worth else placement.threads
     in_place = serve_as_they_are(sums, spread) and not positions_adjacent and dtype.itemsize == sums.itemsize
     near = sum(operand_bytes(problem, dtype.itemsize)) <= sums.tuning.spread_in_place_part * machine.cache_bytes
     in_place = in_place and (spread is None or near)

@@ -17,6 +17,7 @@ from ...memo.bounded import count
 from ...problem import DGRAD, WGRAD, balanced_size
 from ..machine.caches import is_streamed, operand_bytes
 from ..plan.steps import TileBlocks
+from ..plan.threads import threads_of
 from .cuts import Cutting, cut_accumulation, cut_correlation
 from .memory import shared_bytes
 from .walks import points_and_outputs, tile_rows, tile_walks
@@ -271,7 +272,7 @@ def plan(operation, problem, tiling, machine, most_bytes=None):
     ``most_bytes``: maximum bytes that tasks may share after the cut; None: no limit.
     """
     chosen, box, _, _, tasks = choose(operation, problem, tiling, machine.tile)
-    threads = 1 if problem.multiplications < machine.tuning.serial_products else machine.threads
+    threads = threads_of(problem, 4, machine)
     if threads > min(machine.tuning.tuned_threads, tasks):
         chosen, box = _cut(operation, problem, tiling, machine.tile, threads, chosen, box, most_bytes)
     target = operand_bytes(problem, 4)[0 if operation == DGRAD else 1]

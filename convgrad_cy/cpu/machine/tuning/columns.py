@@ -11,8 +11,12 @@ TABLE = (
         "The columns of a part should stay in the last cache until they are added. Smaller parts read y more often.",
     ),
     same(
-        "least_column_gain", 1.3, "times as few products",
+        "least_column_gain", 1.1, "times as few products as direct",
         "The direct sum is tuned well for filters that are not much larger than y, so columns need a clear gain.",
+    ),
+    same(
+        "least_gain_over_cells", 1.3, "times as few products as direct",
+        "As `least_column_gain`, where `overlaps` can compute the gradient: it adds no columns.",
     ),
     same(
         "most_column_groups", 16, "groups",

@@ -1,6 +1,6 @@
 """Limits for exchanging the filter and y (rewrites/exchanged.py): how much larger than y the filter must be."""
 
-from .number import same
+from .number import Number, same
 
 TABLE = (
     same(
@@ -18,8 +18,16 @@ TABLE = (
         "fill the vectors then, and rows count for less.",
     ),
     same(
-        "most_group_terms", 1000, "taps and channels of a group",
+        "most_group_terms", 2500, "taps and channels of a group",
         "With more, the sums of small groups leave the cache, and the exchange is faster for several images, too.",
+    ),
+    Number(
+        "most_padded_group_terms", 1000, 500, "taps and channels of a group",
+        "As `most_group_terms`, for up to `most_padded_images` images that are smaller than the filter.",
+    ),
+    same(
+        "most_padded_images", 4, "images",
+        "After the exchange, images are channels of a group, and small groups do not take more of them.",
     ),
     same(
         "least_exchanged_overlap", 3, "taps for each step of the stride on an axis, without groups",

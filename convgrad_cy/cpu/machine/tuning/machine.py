@@ -6,8 +6,13 @@ TABLE = (
     # Threads (plan/sum_problem.py).
     same(
         "serial_products", 4_000_000, "products",
-        "With fewer, starting a second thread costs more than it saves. Small groups use an eighth of this number "
-        "(small_groups/plan.py), because reading elements takes most of their time.",
+        "With fewer, and with fewer than `serial_bytes`, starting a second thread costs more than it saves. Small "
+        "groups use an eighth of this number (small_groups/plan.py), because reading elements takes most of their "
+        "time.",
+    ),
+    same(
+        "serial_bytes", 1 << 19, "bytes of all arrays",
+        "Reading and writing this many bytes takes one thread about as long as `serial_products`.",
     ),
     same(
         "large_filter_bytes", 1 << 20, "bytes of a group",
