@@ -12,6 +12,8 @@ memory layout of the call's arrays.
 - ``parts.py``: parts of a problem, planned so that together they are bitwise identical to one call.
 """
 
+from functools import partial
+
 from ..settings.without_openmp import warn_if_serial
 from . import families
 from .machine.kernels import available_isas as available_isas
@@ -25,7 +27,7 @@ from .plan.operand import Operand as Operand
 from .plan.pipeline import Pipeline
 from .plan.task import WRITERS, Task
 from .rewrites.copies import Zeros
-from .rewrites.reached import without_unreached_taps
+from .rewrites import reached
 from .winograd import problem_refusal as refused_by_winograd
 
 
@@ -41,7 +43,7 @@ def explained(task, preference=families.PREFERENCE):
     """The result of ``families.explained``; without family and details if the result is zeros."""
     if not task.problem.has_products:
         return [], None, []
-    refusals, family, details = families.explained(without_unreached_taps(task), preference)
+    refusals, family, details = families.explained(reached.without_unreached_taps(task), preference)
     return refusals, family, [("instruction set", isa), *details]
 
 
@@ -68,4 +70,4 @@ def prepare(operation, problem, dtype, algorithm, operands, threads=None):
 
 def ready(task, preference=families.PREFERENCE):
     """The work of a task that has products, from the first family of ``preference`` that does not refuse it."""
-    return families.pipeline(without_unreached_taps(task), preference).ready()
+    return reached.pipeline(task, partial(families.pipeline, families=preference)).ready()

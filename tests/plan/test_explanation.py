@@ -71,14 +71,14 @@ def explained(capsys, *arguments):
             "conv_backward_data",
             {},
             "overlaps",
-            ["direct has 1.00 times as many products, less than 1.3"],
+            ["direct has 1.00 times as many products, less than 1.1"],
         ),
         (
             "mb2ic1iw51344oc1026ow197kw1024sw256",
             "conv_backward_data",
             {},
             "overlaps",
-            ["direct has 1.02 times as many products, less than 1.3"],
+            ["direct has 1.02 times as many products, less than 1.1"],
         ),
         (
             "mb8ic4ih100oc4kh71",

@@ -209,7 +209,9 @@ def test_threads_and_caches_change_little(problem, tile, adjacent):
         free |= {"images": 1, "groups": 1}
         assert one[0] == other[0] and one[2]._replace(**free) == other[2]._replace(**free)
         worth = problem.multiplications * (8 if many[2].lanewise else 1) >= sums.tuning.serial_products
-        elements = sum(map(prod, (problem.x_shape, problem.w_shape, problem.y_shape)))
+        taps = problem.x_channels * problem.y_channels * prod(problem.kernel)
+        images = problem.x_channels * prod(problem.x) + problem.y_channels * prod(problem.y)
+        elements = problem.groups * (taps + problem.batch * images)
         assert many[2].threads == (2 if worth or 4 * elements >= sums.tuning.serial_bytes else 1)
 
 
