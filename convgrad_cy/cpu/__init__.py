@@ -26,8 +26,8 @@ from .machine.matrix_units import units_of_frameworks as units_of_frameworks
 from .plan.operand import Operand as Operand
 from .plan.pipeline import Pipeline
 from .plan.task import WRITERS, Task
-from .rewrites.copies import Zeros
 from .rewrites import reached
+from .rewrites.copies import Zeros
 from .winograd import problem_refusal as refused_by_winograd
 
 

@@ -64,8 +64,8 @@ def _is_left_to_small_groups(task):
     """Whether small groups are faster than the exchange, after which images are channels of their source.
 
     With one image, small groups also take the exchanged task, which is then faster. Data gradients of more channels of
-    y than of x gain from the exchange, and so do sums of many taps, whose results leave the cache. A few images that are
-    smaller than the filter gain earlier, because most taps meet padding.
+    y than of x gain from the exchange, and so do sums of many taps, whose results leave the cache. A few images that
+    are smaller than the filter gain earlier, because most taps meet padding.
     """
     (operation, problem, dtype), tuning = task[:3], task.machine.tuning
     if problem.groups == 1 or problem.batch == 1:

@@ -23,7 +23,7 @@ def merged(problem, source, target):
 
 
 def are_positions_adjacent(source, target):
-    """Whether positions, not channels, are adjacent in memory: in the source, or in the target of one source channel."""
+    """Whether positions, not channels, are adjacent in the source, or in the target if the source has one channel."""
     array = target if source.shape[1:3] == (1, 1) else source
     channel = 1 if array.shape[2] == 1 < array.shape[1] else 2  # groups of one channel: groups are the channels
     return abs(array.strides[5]) < abs(array.strides[channel])
