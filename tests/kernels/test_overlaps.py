@@ -140,8 +140,8 @@ def test_all_taps_meet_padding():
     ("text", "reason"),
     (
         ('mb1ic1iw64oc8ow13kw16sw4n"small"', "fewer than 4000000 products"),
-        ('mb2g2ic2iw4096oc700ow13kw1024sw256n"groups"', "there are groups"),
-        ('mb2ic17iw4096oc70ow13kw1024sw256n"channels"', "more than 16 channels"),
+        ('mb2g2ic2iw16384oc700ow61kw1024sw256n"groups"', "there are groups"),
+        ('mb2ic17iw16384oc70ow61kw1024sw256n"channels"', "more than 16 channels"),
         ('mb1ic1iw8980oc2000ow300kw10sw30n"gaps"', "smaller than the stride"),
         ('mb9ic2iw25648oc16ow800kw80sw32n"few_products"', "fewer than 96 products"),
         ('mb8ic3ih224oc64oh112kh7sh2ph3n"few_elements"', "a part of fewer than 32 elements"),

@@ -318,8 +318,8 @@ WORK_MUTANTS = [
         "test_plan.py::test_layouts_are_seen",
         (
             "another axis says whether positions are adjacent",
-            "abs(source.strides[5]) < abs(source.strides[channel])",
-            "abs(source.strides[5]) < abs(source.strides[2])",
+            "abs(array.strides[5]) < abs(array.strides[channel])",
+            "abs(array.strides[5]) < abs(array.strides[2])",
         ),
     ),
 ]

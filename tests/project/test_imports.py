@@ -43,9 +43,14 @@ ALLOWED = {
         *("cpu.rewrites", "cpu.rewrites.columns", "cpu.rewrites.exchanged"),
         *("cpu.machine", "cpu.plan", "problem", "settings"),
     },
-    # These two rewrites ask how long the kernels of the task itself would take.
-    "cpu.rewrites.columns": {"_repeat", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.winograd", "problem"},
-    "cpu.rewrites.exchanged": {"cpu.direct", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "problem"},
+    # These rewrites ask how long the kernels of the task itself would take.
+    "cpu.rewrites.columns": {
+        *("_repeat", "cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.rewrites.dgrad_costs", "cpu.winograd", "problem"),
+    },
+    "cpu.rewrites.exchanged": {
+        *("cpu.direct", "cpu.plan", "cpu.rewrites", "cpu.rewrites.dgrad_costs", "cpu.small_groups", "problem"),
+    },
+    "cpu.rewrites.dgrad_costs": {"cpu.direct", "cpu.plan"},
     "cpu.long_sums": {"cpu.plan", "cpu.rewrites", "cpu.small_groups", "problem"},
     "cpu.winograd": {"cpu.machine", "cpu.plan", "cpu.rewrites", "cpu.small_groups", "memo", "problem"},
     "cpu.small_groups": {"cpu.direct", "cpu.machine", "cpu.plan", "cpu.rewrites", "memo", "problem"},
