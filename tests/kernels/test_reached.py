@@ -110,7 +110,7 @@ def test_reached_taps(axis):
 
 
 def test_explained():
-    """The plan must have only the reached taps, except for wgrad, and except if Winograd's algorithm is asked for."""
+    """The plan must have only the reached taps, except if Winograd's algorithm is asked for."""
     problem = PROBLEMS[1]
     plan = cg.explain("conv", [problem.x_shape, problem.w_shape], **problem.keywords)
     assert dict(plan.declined)["winograd"] == "there are fewer than 2000000 products"

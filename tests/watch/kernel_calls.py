@@ -102,7 +102,7 @@ def _cases():
     yield Case("columns", columns, algorithm="auto", strided=True)
     yield Case("columns_copied_filter", columns, formats=("NXC", "OIX"), algorithm="auto", strided=True)
     yield Case("few_taps_reached", parse('mb2ic5iw2oc7ow2kw43pw21n"reached"'), strided=True)
-    exchanged = parse('mb3g6ic18ih14oc12oh2kh13n"exchanged"')
+    exchanged = parse('mb3g2ic24ih14oc20oh2kh13n"exchanged"')
     yield Case("exchanged", exchanged, strided=True)
     yield Case("exchanged_reversed", parse('mb2g8ic16ih5oc24oh6kh12ph6n"reversed"'), strided=True)
     for name, spoil in (("", None), ("_nan", np.nan), ("_huge", 3e38)):
